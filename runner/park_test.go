@@ -202,7 +202,7 @@ func inputRun(t testing.TB) *snapshot.Run {
 	return run
 }
 
-const parked = 100_000
+const parked = 20_000
 
 func TestParkedRunsTakeLittleMemory(t *testing.T) {
 	m := &manyRuns{

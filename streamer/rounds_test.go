@@ -97,7 +97,7 @@ func TestEventsThatComeTogetherAreOneWrite(t *testing.T) {
 }
 
 func TestManyClientsAreWrittenToInLongerRounds(t *testing.T) {
-	const events = 250 // one each millisecond
+	const events = 100 // one each millisecond
 	for n, round := range map[int]int{1: 5, 500: 5, 2000: 20} {
 		synctest.Test(t, func(t *testing.T) {
 			h, clients, leave := watching(t, n)
