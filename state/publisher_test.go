@@ -181,7 +181,7 @@ func TestCallsOfManyGoroutinesArePublishedInOrder(t *testing.T) {
 			var wait sync.WaitGroup
 			for range 8 {
 				wait.Go(func() {
-					for range 100 {
+					for range 25 {
 						out, err := testkit.Call(ctx, tool)
 						testkit.Completed(t, out, err)
 					}
@@ -189,7 +189,7 @@ func TestCallsOfManyGoroutinesArePublishedInOrder(t *testing.T) {
 			}
 			wait.Wait()
 			require.NoError(t, st.Close())
-			require.Len(t, published, 2+8*100*5)
+			require.Len(t, published, 2+8*25*5)
 			for i, seq := range published {
 				require.Equal(t, uint64(i)+1, seq)
 			}

@@ -17,7 +17,7 @@ import (
 // The cost of recalling a call must not depend on the length of the run. If each
 // call read all records, these tests would take minutes.
 
-const manyCalls = 8_000
+var manyCalls = int(testkit.Seeds(8_000))
 
 // recordedLoop returns a run whose agent was stopped after the given number of
 // tool calls, each of which wrote a value.
