@@ -13,6 +13,7 @@ if ! [[ $part =~ ^([1-9][0-9]*)/([1-9][0-9]*)$ ]] || ((BASH_REMATCH[1] > BASH_RE
   exit 2
 fi
 first=${BASH_REMATCH[1]} step=${BASH_REMATCH[2]}
+export GOGC=400 # as in tools/test.sh
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 log=$scratch/log

@@ -13,7 +13,7 @@ shift 2
 # in them, takes five times as long, and each program needs to be built with it.
 plain=(
   ./config ./examples/seeds/... ./internal/errtree ./internal/nearest ./internal/runcopy
-  ./record/redact ./snapshot/diff ./snapshot/internal/blocks ./streamer/internal/wire
+  ./policy/window ./record/redact ./snapshot/diff ./snapshot/internal/blocks ./streamer/internal/wire
   ./streamer/vocabulary
 )
 # By default, a program with the race detector sleeps for a second before it ends.
