@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +88,7 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 		case ctx.Err() != nil:
 			return from, context.Cause(ctx)
 		case errors.Is(err, context.DeadlineExceeded): // the client may have created a consumer of another stream without an error
-			if err := cmpErr(denied(s.api+"CONSUMER."), s.verify(ctx, created, from)); err != nil {
+			if err := cmp.Or(denied(s.api+"CONSUMER."), s.verify(ctx, created, from)); err != nil {
 				return from, err
 			}
 			continue

@@ -68,16 +68,18 @@ func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string
 		return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
 	}
 	m.seq = seq
-	j := newJournal(s, own, m, now)
+	j := &journal{store: s, session: own, runID: runID, marker: *m, known: now, indexed: unread, at: seq}
 	run, err := s.restore(ctx, &found, restored)
 	if err != nil { // restore the state in which it was found
-		j.begin(nil)
-		return nil, errors.Join(fmt.Errorf("snapshot: open run %s: %w", runID, err),
-			j.Close(ctx, snapshot.End{Status: restored.Status, Stop: restored.Stop, Due: restored.Due, Usage: restored.Usage, Standing: restored.Standing}))
+		end := snapshot.End{Status: restored.Status, Stop: restored.Stop, Due: restored.Due, Usage: restored.Usage, Standing: restored.Standing}
+		closeErr := j.Finish(ctx, end, storekit.Batch{Prev: m.last})
+		if closeErr != nil {
+			own.leave(j)
+		}
+		return nil, errors.Join(fmt.Errorf("snapshot: open run %s: %w", runID, err), closeErr)
 	}
 	j.indexed = s.showNow(ctx, &head{message: *m, info: now}, unread)
-	j.begin(run)
-	return j, nil
+	return j.begin(run), nil
 }
 
 // restore reads the records of a run that was opened after h.
@@ -169,9 +171,7 @@ func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 // flushOwn waits until the server has everything that this process has appended to a run.
 func (s *Store) flushOwn(ctx context.Context, runID string) error {
 	if j := s.ownJournal(runID); j != nil {
-		if err := j.flush(ctx); err != nil && context.Cause(ctx) != nil {
-			return context.Cause(ctx)
-		}
+		return j.Flush(ctx)
 	}
 	return nil
 }

@@ -301,7 +301,7 @@ func (s *session) hear(msg jetstream.Msg) {
 	switch class, id := parse(msg.Subject()); class {
 	case "m":
 		if j := s.journal(id); j != nil {
-			j.ring()
+			j.Ring()
 		}
 	case "s":
 		if meta, err := msg.Metadata(); err == nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	njs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -53,7 +54,36 @@ func TestRunContinuesWhenThereIsStorageAgain(t *testing.T) {
 			break
 		}
 	}
-	js, err := njs.New(s.conn)
+	raise(t, s.conn)
+	s.check("r", 4, 0)
+	assert.Len(t, s.ledger(), 5, "only the step whose outcome could not be stored ran again")
+	worker.Stop()
+}
+
+// TestNothingIsStoredAfterRecordsThatCouldNotBeStored: a run without them could not be read.
+func TestNothingIsStoredAfterRecordsThatCouldNotBeStored(t *testing.T) {
+	t.Parallel()
+	conn := jstest.Start(t).Connect()
+	s := open(t, conn, jetstream.Options{Lease: longLease, MaxBytes: 64 << 10})
+	j := begin(t, s, snapshot.OpenOptions{Create: true})
+	for seq := uint64(1); seq <= 2; seq++ { // too large for one message
+		records := storetest.Records(seq, 1)
+		records[0].Detail = &record.Detail{Input: make([]byte, 600<<10)}
+		require.NoError(t, j.Append(records...))
+	}
+	require.ErrorIs(t, j.Sync(t.Context(), 2), snapshot.ErrUnavailable)
+	raise(t, conn)
+	require.ErrorIs(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}), snapshot.ErrUnavailable)
+	run, err := s.Load(t.Context(), "run")
+	require.NoError(t, err)
+	assert.Zero(t, run.Len())
+	assert.Equal(t, snapshot.StatusInterrupted, run.Status)
+}
+
+// raise raises the limit of the records.
+func raise(t *testing.T, conn *nats.Conn) {
+	t.Helper()
+	js, err := njs.New(conn)
 	require.NoError(t, err)
 	stream, err := js.Stream(t.Context(), "RP_reprise")
 	require.NoError(t, err)
@@ -61,9 +91,6 @@ func TestRunContinuesWhenThereIsStorageAgain(t *testing.T) {
 	config.MaxBytes = 10 << 20
 	_, err = js.UpdateStream(t.Context(), config)
 	require.NoError(t, err)
-	s.check("r", 4, 0)
-	assert.Len(t, s.ledger(), 5, "only the step whose outcome could not be stored ran again")
-	worker.Stop()
 }
 
 // TestServerWithoutStorageSaysSo: Open leaves nothing incomplete on it.

@@ -17,7 +17,7 @@ type attendance struct {
 }
 
 // attend starts to watch the run of a journal, until stopAttending.
-func (s *Store) attend(j *journal) {
+func (s *Store) attend(j *owned) {
 	s.mu.Lock()
 	s.open[j.runID] = j
 	if s.options.Poll > 0 && s.attended == nil {
@@ -74,7 +74,7 @@ func isOver(lease <-chan struct{}) bool {
 }
 
 // stopAttending undoes attend. The attendance ends with the last journal.
-func (s *Store) stopAttending(j *journal) {
+func (s *Store) stopAttending(j *owned) {
 	s.mu.Lock()
 	if s.open[j.runID] == j {
 		delete(s.open, j.runID)
@@ -119,7 +119,7 @@ func (s *Store) attendAll(ctx context.Context, a *attendance) {
 		case <-lease:
 			for _, j := range s.journals(nil) {
 				if isOver(j.lease) {
-					j.lose()
+					j.Lose()
 				}
 			}
 			lease = nil
@@ -130,17 +130,17 @@ func (s *Store) attendAll(ctx context.Context, a *attendance) {
 }
 
 // journals returns the open journals by run ID: those of the given runs, or all for nil.
-func (s *Store) journals(runs map[string]bool) map[string]*journal {
+func (s *Store) journals(runs map[string]bool) map[string]*owned {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	some := maps.Clone(s.open)
-	maps.DeleteFunc(some, func(id string, _ *journal) bool { return runs != nil && !runs[id] })
+	maps.DeleteFunc(some, func(id string, _ *owned) bool { return runs != nil && !runs[id] })
 	return some
 }
 
 // lookAt compares the stored heads of runs with their journals, and fences each journal that has
 // lost its run.
-func (s *Store) lookAt(ctx context.Context, journals map[string]*journal) {
+func (s *Store) lookAt(ctx context.Context, journals map[string]*owned) {
 	if len(journals) == 0 {
 		return
 	}
@@ -155,23 +155,9 @@ func (s *Store) lookAt(ctx context.Context, journals map[string]*journal) {
 	for id, j := range journals {
 		switch h := found[id]; {
 		case h == nil, h.UID != j.uid, h.Opening != j.opening:
-			j.fence()
+			j.Fence()
 		default:
 			j.look(h)
 		}
-	}
-}
-
-// look compares the stored head of the run with the journal, and notifies the journal if something
-// other than its records has changed.
-func (j *journal) look(h *Head) {
-	j.mu.Lock()
-	hasChanged := h.Version > j.head.Version
-	if hasChanged {
-		j.head = *h
-	}
-	j.mu.Unlock()
-	if hasChanged {
-		j.ring()
 	}
 }

@@ -74,7 +74,7 @@ func (s *Store) ring(runID string) {
 	j := s.open[runID]
 	s.mu.Unlock()
 	if j != nil {
-		j.ring()
+		j.Ring()
 	}
 }
 

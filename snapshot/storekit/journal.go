@@ -13,23 +13,51 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A journal is a run that this Store has open. Append queues records. They are stored one batch at
-// a time: by a caller that waits for them, by a goroutine, or a moment later if no caller waits.
-// Close stores what is still queued together with the end of the run.
-type journal struct {
-	store    *Store
-	runID    string
-	uid      string
-	opening  string
+// A Writer stores what is appended to a [Journal]. A Journal calls one method at a time.
+type Writer interface {
+	// Write stores records, durably and all together, after those with numbers up to b.Prev. Of the
+	// batch, only Prev, Last and Data are set. The error is snapshot.ErrFenced if another process
+	// has opened the run since, and snapshot.ErrLease or snapshot.ErrMaybeStored if the process may
+	// no longer own the run. Any error breaks the journal. ctx ends when Close gives up.
+	Write(ctx context.Context, b Batch) error
+
+	// Finish stores the end of the run together with its last records. If there are none, the Last
+	// of the batch is 0. If the records cannot be stored, but the end of the run can, it is called
+	// again without them. Its errors are like those of Write.
+	Finish(ctx context.Context, end snapshot.End, rest Batch) error
+
+	// Closed is called once, at the end of Close, with its error.
+	Closed(err error)
+}
+
+// JournalOptions configure a [Journal].
+type JournalOptions struct {
+	// AtOnce makes Append store records before it returns, for a Writer that keeps them in the
+	// memory of this process. The run can then not be lost.
+	AtOnce bool
+
+	// Most is the maximum size of the records of a batch in bytes, unless a single call of Append
+	// has appended more. Zero means no limit.
+	Most int
+}
+
+// A Journal implements [snapshot.Journal] on top of a [Writer]. Append queues records. They are
+// stored one batch at a time: by a caller that waits for them, by a goroutine, or a moment later if
+// no caller waits. Close stores what is still queued together with the end of the run. [NewJournal]
+// makes a Journal.
+type Journal struct {
+	writer   Writer
+	options  JournalOptions
 	restored *snapshot.Run
 	notify   chan struct{}
-	lost     chan struct{}   // closed when the journal may no longer own the run; nil in memory
-	lease    <-chan struct{} // closed when the process may have lost the run; nil if that cannot happen
+	lost     chan struct{} // closed when the journal may no longer own the run; nil if it cannot lose it
 	wait     sync.WaitGroup
+	ctx      context.Context // of Write
+	giveUp   context.CancelFunc
 
 	mu      sync.Mutex
-	head    Head          // the head of the run when it was last read
 	queue   []byte        // encoded records that are not stored yet
+	cuts    []cut         // where the queue may be cut
 	queued  uint64        // the number of the last record that was appended
 	stored  uint64        // the number of the last record that is stored
 	wanted  uint64        // number of the last record that a caller waits for
@@ -43,43 +71,57 @@ type journal struct {
 	endErr  error         // the error of Close
 }
 
-// begin returns the journal of a run that has just been opened.
-func (s *Store) begin(restored *snapshot.Run, h Head, lease <-chan struct{}) *journal {
-	j := &journal{
-		store: s, runID: h.Info.RunID, uid: h.UID, opening: h.Opening, lease: lease, head: h, restored: restored,
-		notify: make(chan struct{}, 1), ended: make(chan struct{}),
+// A cut is the end of the records of one call of Append.
+type cut struct {
+	last uint64
+	size int // of the queue up to there
+}
+
+// NewJournal returns the journal of a run that has just been opened.
+func NewJournal(restored *snapshot.Run, w Writer, o JournalOptions) *Journal {
+	j := &Journal{
+		writer: w, options: o, restored: restored, notify: make(chan struct{}, 1), ended: make(chan struct{}),
 		queued: restored.LastSeq, stored: restored.LastSeq,
 	}
-	if s.options.Poll > 0 {
+	j.ctx, j.giveUp = context.WithCancel(context.Background())
+	if !o.AtOnce {
 		j.lost = make(chan struct{})
 	}
-	s.attend(j)
 	return j
 }
 
-// lose breaks the journal because the process may have lost its runs.
-func (j *journal) lose() {
+// Lose breaks the journal because the process may have lost the run: with snapshot.ErrMaybeStored
+// if there are records that are not known to be stored, otherwise with snapshot.ErrLease. It does
+// nothing after Close.
+func (j *Journal) Lose() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.hasEnded() {
+		return
+	}
 	kind := snapshot.ErrLease
 	if j.stored < j.queued {
 		kind = snapshot.ErrMaybeStored
 	}
-	j.fail(fmt.Errorf("%w: run %s", kind, j.runID)) //nolint:errcheck // it returns the error that it stores
+	j.fail(fmt.Errorf("%w: run %s", kind, j.restored.RunID)) //nolint:errcheck // it returns the error that it stores
 }
 
-func (j *journal) fence() {
+// Fence breaks the journal with snapshot.ErrFenced, because another process has opened the run. It
+// does nothing during and after Close.
+func (j *Journal) Fence() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.closed {
-		j.fail(j.fenced()) //nolint:errcheck // it returns the error that it stores
+		j.fail(Fenced(j.restored.RunID)) //nolint:errcheck // it returns the error that it stores
 	}
 }
 
-func (j *journal) fenced() error { return fmt.Errorf("%w: run %s", snapshot.ErrFenced, j.runID) }
+// Fenced returns the error of a journal whose run was opened by another process. It is
+// [snapshot.ErrFenced].
+func Fenced(runID string) error { return fmt.Errorf("%w: run %s", snapshot.ErrFenced, runID) }
 
 // fail breaks the journal. The lock is held.
-func (j *journal) fail(err error) error {
+func (j *Journal) fail(err error) error {
 	if j.err != nil {
 		return j.err
 	}
@@ -97,27 +139,32 @@ func isLost(err error) bool {
 }
 
 // signal wakes the waiters. The lock is held.
-func (j *journal) signal() {
+func (j *Journal) signal() {
 	if j.changed != nil {
 		close(j.changed)
 		j.changed = nil
 	}
 }
 
-func (j *journal) ring() {
+// Ring makes Notify receive.
+func (j *Journal) Ring() {
 	select {
 	case j.notify <- struct{}{}:
 	default:
 	}
 }
 
-func (j *journal) Restored() *snapshot.Run { return j.restored }
+// Restored implements snapshot.Journal.
+func (j *Journal) Restored() *snapshot.Run { return j.restored }
 
-func (j *journal) Notify() <-chan struct{} { return j.notify }
+// Notify implements snapshot.Journal.
+func (j *Journal) Notify() <-chan struct{} { return j.notify }
 
-func (j *journal) Lost() <-chan struct{} { return j.lost }
+// Lost implements snapshot.Journal.
+func (j *Journal) Lost() <-chan struct{} { return j.lost }
 
-func (j *journal) Append(records ...record.Record) error {
+// Append implements snapshot.Journal.
+func (j *Journal) Append(records ...record.Record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
@@ -132,20 +179,20 @@ func (j *journal) Append(records ...record.Record) error {
 	for i := range records {
 		r := &records[i]
 		if last++; r.Seq != last {
-			return j.fail(fmt.Errorf("snapshot: run %s: got record %d, want record %d", j.runID, r.Seq, last))
+			return j.fail(fmt.Errorf("snapshot: run %s: got record %d, want record %d", j.restored.RunID, r.Seq, last))
 		}
 		var err error
 		if queue, err = snapshot.AppendRecord(queue, r); err != nil {
-			return j.fail(fmt.Errorf("snapshot: run %s: %w", j.runID, err))
+			return j.fail(fmt.Errorf("snapshot: run %s: %w", j.restored.RunID, err))
 		}
 	}
-	j.queue, j.queued = queue, last
+	j.queue, j.queued, j.cuts = queue, last, append(j.cuts, cut{last, len(queue)})
 	if j.storing {
 		return nil
 	}
 	j.storing = true
 	j.wait.Add(1)
-	if j.store.options.Poll > 0 {
+	if !j.options.AtOnce {
 		j.linger = time.AfterFunc(lingers, j.storeLater)
 		return nil
 	}
@@ -159,7 +206,7 @@ func (j *journal) Append(records ...record.Record) error {
 const lingers = 5 * time.Millisecond
 
 // storeLater stores the records that no caller has waited for.
-func (j *journal) storeLater() {
+func (j *Journal) storeLater() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.linger = nil
@@ -174,7 +221,7 @@ const everything = math.MaxInt
 // many batches it lets another goroutine continue. Records that no caller waits for are left to
 // linger. It continues even if something else has broken the journal. The lock is held, but is
 // released while a batch is stored.
-func (j *journal) storeWanted(most int) {
+func (j *Journal) storeWanted(most int) {
 	for n := 0; j.stored < min(j.wanted, j.queued) && !j.closing; n++ {
 		if n == most {
 			go j.storeMore()
@@ -192,7 +239,7 @@ func (j *journal) storeWanted(most int) {
 	j.stopStoring()
 }
 
-func (j *journal) storeMore() {
+func (j *Journal) storeMore() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.storeWanted(everything)
@@ -200,8 +247,8 @@ func (j *journal) storeMore() {
 
 // yield lets other goroutines append: those whose outcomes were just stored, and those that run at
 // the same time. The lock is held, but is released for them.
-func (j *journal) yield() {
-	for before := uint64(0); j.store.options.Poll > 0 && before < j.queued; {
+func (j *Journal) yield() {
+	for before := uint64(0); !j.options.AtOnce && before < j.queued; {
 		before = j.queued
 		j.mu.Unlock()
 		runtime.Gosched()
@@ -210,7 +257,7 @@ func (j *journal) yield() {
 }
 
 // stopStoring notes that no goroutine stores the queue. The lock is held.
-func (j *journal) stopStoring() {
+func (j *Journal) stopStoring() {
 	j.storing = false
 	j.signal()
 	j.wait.Done()
@@ -218,7 +265,7 @@ func (j *journal) stopStoring() {
 
 // claim reports whether the caller has to store the queue now, because no other goroutine does. The
 // lock is held.
-func (j *journal) claim() bool {
+func (j *Journal) claim() bool {
 	claimed := j.linger != nil && j.linger.Stop()
 	if claimed {
 		j.linger = nil
@@ -229,7 +276,7 @@ func (j *journal) claim() bool {
 // want stores the records up to seq, for which the caller waits, or lets another goroutine store
 // them. A caller whose context never ends stores them itself, which saves two switches between
 // goroutines. The lock is held, but is released while records are stored.
-func (j *journal) want(ctx context.Context, seq uint64) {
+func (j *Journal) want(ctx context.Context, seq uint64) {
 	j.wanted = max(j.wanted, seq)
 	switch {
 	case j.stored >= seq, !j.claim():
@@ -240,20 +287,22 @@ func (j *journal) want(ctx context.Context, seq uint64) {
 	}
 }
 
-// storeQueued stores the queue as one batch, and reports whether it succeeded. The lock is
+// storeQueued stores the next batch of the queue, and reports whether it succeeded. The lock is
 // held, but is released while the batch is stored.
-func (j *journal) storeQueued() bool {
-	b := j.batch()
-	j.queue = nil
-	j.mu.Unlock()
-	err := j.append(b)
-	if err == nil {
-		j.store.wake(j.runID)
+func (j *Journal) storeQueued() bool {
+	n := len(j.cuts)
+	for n > 1 && j.options.Most > 0 && j.cuts[n-1].size > j.options.Most {
+		n--
 	}
+	b := j.batch(n)
+	j.remove(n)
+	j.mu.Unlock()
+	err := j.writer.Write(j.ctx, b)
 	j.mu.Lock()
 	if err != nil {
-		j.queue, j.queued = nil, j.stored // later records cannot be stored without these
-		j.fail(err)                       //nolint:errcheck // it returns the error that it stores
+		j.remove(len(j.cuts)) // later records cannot be stored without these
+		j.queued = j.stored
+		j.fail(err) //nolint:errcheck // it returns the error that it stores
 		return false
 	}
 	j.stored = b.Last
@@ -261,41 +310,45 @@ func (j *journal) storeQueued() bool {
 	return true
 }
 
-// batch returns the queued records; if there are none, its Last is 0. The lock is held.
-func (j *journal) batch() Batch {
-	b := Batch{RunID: j.runID, UID: j.uid, Opening: j.opening, Prev: j.stored}
-	if j.queued > j.stored {
-		b.Last, b.Data = j.queued, j.queue
+// isTooMuch reports whether the queue does not fit into one batch. The lock is held.
+func (j *Journal) isTooMuch() bool {
+	return j.options.Most > 0 && len(j.queue) > j.options.Most && len(j.cuts) > 1
+}
+
+// batch returns the records of the queue up to cut n; if there are none, its Last is 0. The lock is
+// held.
+func (j *Journal) batch(n int) Batch {
+	b := Batch{Prev: j.stored}
+	if n > 0 {
+		b.Last, b.Data = j.cuts[n-1].last, j.queue[:j.cuts[n-1].size:j.cuts[n-1].size]
 	}
 	return b
 }
 
-// append stores a batch. It does that for all callers of Sync at once, so it does not use the
-// context of any of them.
-func (j *journal) append(b Batch) error {
-	ctx := context.Background()
-	appended, err := Again(ctx, func() (bool, error) { return j.store.backend.Append(ctx, b) })
-	if err == nil && !appended { // an earlier attempt, whose answer was lost, may have appended it
-		var h Head
-		h, err = j.store.find(ctx, j.runID)
-		appended = err == nil && h.UID == b.UID && h.Opening == b.Opening && h.Info.LastSeq == b.Last
+// remove removes the records up to cut n from the queue. The lock is held.
+func (j *Journal) remove(n int) {
+	if n == len(j.cuts) {
+		j.queue, j.cuts = nil, j.cuts[:0]
+		return
 	}
-	switch {
-	case appended:
-		return nil
-	case err == nil, errors.Is(err, snapshot.ErrNotFound):
-		return j.fenced()
+	size := j.cuts[n-1].size
+	j.queue, j.cuts = j.queue[size:], j.cuts[n:]
+	for i := range j.cuts {
+		j.cuts[i].size -= size
 	}
-	return fmt.Errorf("snapshot: run %s: append record %d: %w", j.runID, b.Prev+1, err)
 }
 
-func (j *journal) Sync(ctx context.Context, seq uint64) error {
+// Sync implements snapshot.Journal.
+func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.err == nil {
 		j.want(ctx, min(seq, j.queued))
 	}
 	for j.err == nil && j.stored < min(seq, j.queued) {
+		if j.hasEnded() {
+			return j.endErr
+		}
 		if err := j.await(ctx); err != nil {
 			return err
 		}
@@ -303,8 +356,18 @@ func (j *journal) Sync(ctx context.Context, seq uint64) error {
 	return j.err
 }
 
+// hasEnded reports whether Close has ended. The lock is held.
+func (j *Journal) hasEnded() bool {
+	select {
+	case <-j.ended:
+		return true
+	default:
+		return false
+	}
+}
+
 // await waits for the next signal, or for ctx. The lock is held, but is released during the wait.
-func (j *journal) await(ctx context.Context) error {
+func (j *Journal) await(ctx context.Context) error {
 	if j.changed == nil {
 		j.changed = make(chan struct{})
 	}
@@ -319,10 +382,11 @@ func (j *journal) await(ctx context.Context) error {
 	}
 }
 
-// flush returns when the appended records are stored, or with the cause of the end of ctx. If the
-// journal is broken, it returns without an error. The lock is held, but is
-// released during the wait.
-func (j *journal) flush(ctx context.Context) error {
+// Flush returns when the records that were appended so far are stored, or with the cause of the end
+// of ctx. If the journal is broken, it returns without an error.
+func (j *Journal) Flush(ctx context.Context) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	upTo := j.queued
 	j.want(ctx, upTo)
 	for j.storing && j.stored < upTo {
@@ -333,7 +397,8 @@ func (j *journal) flush(ctx context.Context) error {
 	return nil
 }
 
-func (j *journal) Close(ctx context.Context, end snapshot.End) error {
+// Close implements snapshot.Journal.
+func (j *Journal) Close(ctx context.Context, end snapshot.End) error {
 	j.mu.Lock()
 	if j.closed {
 		j.mu.Unlock()
@@ -341,6 +406,7 @@ func (j *journal) Close(ctx context.Context, end snapshot.End) error {
 		return j.endErr
 	}
 	j.closed, j.closing = true, true
+	defer context.AfterFunc(ctx, j.giveUp)()
 	if j.claim() {
 		j.stopStoring()
 	}
@@ -348,71 +414,68 @@ func (j *journal) Close(ctx context.Context, end snapshot.End) error {
 	for j.storing && err == nil {
 		err = j.await(ctx)
 	}
+	for err == nil && j.err == nil && j.isTooMuch() {
+		j.storeQueued()
+	}
 	j.closing = err == nil
-	broken, rest := j.err, j.batch()
+	broken, rest := j.err, j.batch(len(j.cuts))
 	j.mu.Unlock()
 	if err == nil {
-		err = j.close(ctx, end, broken, rest)
+		err = j.finish(ctx, end, broken, rest)
 	}
 	if err != nil && broken == nil {
-		err = fmt.Errorf("snapshot: close run %s: %w", j.runID, err)
+		err = fmt.Errorf("snapshot: close run %s: %w", j.restored.RunID, err)
 	}
-	j.store.stopAttending(j)
+	j.writer.Closed(err)
 	j.wait.Wait()
+	j.giveUp()
+	j.mu.Lock()
 	j.endErr = err
 	close(j.ended)
+	j.signal()
+	j.mu.Unlock()
 	return err
 }
 
-// close closes the run with the given end and stores the rest of its records, or closes it as
+// finish closes the run with the given end and stores the rest of its records, or closes it as
 // interrupted if the journal is broken.
-func (j *journal) close(ctx context.Context, end snapshot.End, broken error, rest Batch) error {
+func (j *Journal) finish(ctx context.Context, end snapshot.End, broken error, rest Batch) error {
 	if isLost(broken) {
 		return broken
 	}
-	j.mu.Lock()
-	before := j.head
-	j.mu.Unlock()
-	before.Info.LastSeq = rest.Prev
-	for {
-		if broken != nil {
-			end = snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage, Standing: end.Standing}
-		}
-		after := before
-		after.Info, after.Opening = Closed(before.Info, end), ""
-		if rest.Last > 0 {
-			after.Info.LastSeq = rest.Last
-		}
-		swapped, err := j.store.swap(ctx, before, &after, rest)
-		switch {
-		case swapped:
-			j.closedAt(rest.Last)
-			return broken
-		case err != nil && (rest.Last == 0 || errors.Is(err, snapshot.ErrUnavailable) || ctx.Err() != nil):
-			return errors.Join(broken, err)
-		case err != nil: // the records cannot be stored
-			broken, rest = j.breakBy(err), Batch{}
-		}
-		before, err = j.store.find(ctx, j.runID)
-		switch {
-		case err != nil && !errors.Is(err, snapshot.ErrNotFound):
-			return errors.Join(broken, err)
-		case err != nil, before.UID != j.uid, before.Opening != j.opening, rest.Last > 0 && before.Info.LastSeq != rest.Prev:
-			return j.fenced()
-		}
+	if broken != nil {
+		end = interrupted(end)
 	}
+	err := j.writer.Finish(ctx, end, rest)
+	if err != nil && rest.Last > 0 && !isLost(err) && !errors.Is(err, snapshot.ErrUnavailable) && ctx.Err() == nil { // the records cannot be stored
+		broken, rest.Last, rest.Data = j.breakBy(err), 0, nil
+		err = j.writer.Finish(ctx, interrupted(end), rest)
+	}
+	switch {
+	case err == nil:
+		j.closedAt(rest.Last)
+		return broken
+	case isLost(err):
+		return err
+	}
+	return errors.Join(broken, err)
+}
+
+// interrupted returns the end of a run whose records could not be stored.
+func interrupted(end snapshot.End) snapshot.End {
+	return snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage, Standing: end.Standing}
 }
 
 // breakBy breaks the journal with err, unless it is broken already, and returns the error that
 // broke it.
-func (j *journal) breakBy(err error) error {
+func (j *Journal) breakBy(err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.fail(err)
 }
 
 // closedAt notes that Close has stored the records up to seq.
-func (j *journal) closedAt(seq uint64) {
+func (j *Journal) closedAt(seq uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.stored = max(j.stored, seq)

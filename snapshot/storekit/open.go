@@ -32,7 +32,7 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 }
 
 // tryOpen opens a run. It returns no journal if the run changed while it was read.
-func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptions) (j *journal, err error) {
+func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptions) (j *owned, err error) {
 	before, err := s.find(ctx, runID)
 	found := before
 	switch {

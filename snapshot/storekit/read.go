@@ -111,8 +111,6 @@ func (s *Store) flush(ctx context.Context, runID string) {
 	j := s.open[runID]
 	s.mu.Unlock()
 	if j != nil {
-		j.mu.Lock()
-		defer j.mu.Unlock()
-		_ = j.flush(ctx) // the caller notices the end of ctx
+		_ = j.Flush(ctx) // the caller notices the end of ctx
 	}
 }
