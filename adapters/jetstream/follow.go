@@ -13,16 +13,15 @@ import (
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // consume yields the messages of the records on some subjects, beginning at a sequence: the
 // existing messages, and then each new one. It continues after the server was unavailable. It
 // ends with the cause of ctx, or with an error if the stream was deleted or replaced by a newer
 // one.
-func (s *Store) consume(ctx context.Context, created time.Time, subjects []string, from uint64) iter.Seq2[jetstream.Msg, error] {
-	return func(yield func(jetstream.Msg, error) bool) {
-		pause := time.NewTimer(0)
-		defer pause.Stop()
+func (s *Store) consume(ctx context.Context, created time.Time, subjects []string, from uint64) iter.Seq2[*stored, error] {
+	return func(yield func(*stored, error) bool) {
 		for {
 			next, err := s.consumeFrom(ctx, created, subjects, from, yield)
 			if err == nil {
@@ -42,11 +41,7 @@ func (s *Store) consume(ctx context.Context, created time.Time, subjects []strin
 				return
 			}
 			from = next
-			pause.Reset(retryPause)
-			select {
-			case <-pause.C:
-			case <-ctx.Done():
-			}
+			_ = pause(ctx, retryPause) // the end of ctx is noticed next
 		}
 	}
 }
@@ -63,7 +58,7 @@ const (
 
 // consumeFrom yields messages until the consumer cannot continue, and returns the sequence from
 // which another consumer has to continue. The error is nil if another one may be created.
-func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []string, from uint64, yield func(jetstream.Msg, error) bool) (uint64, error) {
+func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []string, from uint64, yield func(*stored, error) bool) (uint64, error) {
 	denied := deniedSince(s.conn)
 	creating, cancel := context.WithTimeout(ctx, s.options.Lease) // the request is lost if the leader fails
 	defer cancel()
@@ -95,7 +90,7 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 		case err != nil: // such as a missing heartbeat
 			return from, denied(s.api + "CONSUMER.")
 		}
-		meta, err := msg.Metadata()
+		m, meta, err := delivered(msg)
 		if err != nil {
 			return from, err
 		}
@@ -105,10 +100,10 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 			}
 			verified = meta.Consumer
 		}
-		if !yield(msg, nil) {
+		if !yield(m, nil) {
 			return from, errEnough
 		}
-		from = meta.Sequence.Stream + 1
+		from = m.Seq + 1
 	}
 }
 
@@ -134,15 +129,6 @@ func (s *Store) verify(ctx context.Context, created time.Time, next uint64) erro
 		return fmt.Errorf("%w: the stream %s has lost messages: it ends at %d, but had message %d", snapshot.ErrReset, s.names.records(), info.State.LastSeq, next-1)
 	}
 	return nil
-}
-
-// messageOf decodes a message of a run that a consumer has delivered.
-func messageOf(msg jetstream.Msg) (*message, error) {
-	meta, err := msg.Metadata()
-	if err != nil {
-		return nil, err
-	}
-	return decode(msg.Subject(), meta.Sequence.Stream, msg.Headers(), msg.Data())
 }
 
 // Follow implements [snapshot.Reader].
@@ -182,7 +168,7 @@ type follower struct {
 // begin returns when the stream was created, and the sequence at which reading begins: that message
 // contains the record of the cursor.
 func (f *follower) begin(ctx context.Context) (created time.Time, from uint64, err error) {
-	if err := check(ctx, f.runID); err != nil {
+	if err := storekit.Check(ctx, f.runID); err != nil {
 		return created, 0, err
 	}
 	stream, err := f.store.streamInfo(ctx)
@@ -203,13 +189,13 @@ func (f *follower) begin(ctx context.Context) (created time.Time, from uint64, e
 
 // take yields the records of a message. If some are missing, the run is read again: messages can
 // disappear without notice.
-func (f *follower) take(ctx context.Context, msg jetstream.Msg) error {
-	m, err := messageOf(msg)
+func (f *follower) take(ctx context.Context, msg *stored) error {
+	m, err := decode(msg)
 	if err != nil {
 		return err
 	}
 	if m.kind == deleted || m.born != "" && m.born != f.born {
-		return noRun(f.runID)
+		return storekit.NotFound(f.runID)
 	}
 	for rec, err := range f.store.decoded(ctx, f.runID, m) {
 		if err == nil {
@@ -244,7 +230,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	} else if h.born != f.born {
-		return noRun(f.runID)
+		return storekit.NotFound(f.runID)
 	}
 	for rec, err := range run.RecordsAfter(f.last) {
 		if err != nil {

@@ -50,29 +50,30 @@ func (s *Store) Repair(ctx context.Context) (r Repaired, err error) {
 	if err != nil {
 		return r, fmt.Errorf("snapshot: repair: %w", err)
 	}
-	for id, is := range stored {
-		shown, ok := indexed[id]
-		if ok && is.isShown(shown) {
-			continue
-		}
+	reindex := func(id string, n *int) error {
 		changed, err := s.reindex(ctx, id)
 		if err != nil {
-			return r, fmt.Errorf("snapshot: repair: %w", err)
+			return fmt.Errorf("snapshot: repair: %w", err)
 		}
 		if changed {
-			r.Shown++
+			*n++
+		}
+		return nil
+	}
+	for id, is := range stored {
+		if shown, ok := indexed[id]; ok && is.isShown(shown) {
+			continue
+		}
+		if err := reindex(id, &r.Shown); err != nil {
+			return r, err
 		}
 	}
 	for id := range indexed {
-		if _, ok := stored[id]; ok {
+		if stored[id] != nil {
 			continue
 		}
-		changed, err := s.reindex(ctx, id)
-		if err != nil {
-			return r, fmt.Errorf("snapshot: repair: %w", err)
-		}
-		if changed {
-			r.Hidden++
+		if err := reindex(id, &r.Hidden); err != nil {
+			return r, err
 		}
 	}
 	s.mu.Lock()
@@ -129,10 +130,10 @@ func (s *storedStamp) changed() uint64 {
 // storedStamps returns the stamps of all runs that exist.
 func (s *Store) storedStamps(ctx context.Context) (map[string]*storedStamp, error) {
 	all, free := make(map[string]*storedStamp), make(map[string]stamp)
-	err := s.lastMessages(ctx, s.records, []string{s.names.all("r"), s.names.all("f")}, true, func(msg jetstream.Msg, seq uint64) error {
-		h := msg.Headers()
-		class, id := parse(msg.Subject())
-		is := stamp{seq, h.Get(headerID)}
+	err := s.lastMessages(ctx, s.records, []string{s.names.all("r"), s.names.all("f")}, true, func(m *stored) error {
+		h := m.Header
+		class, id := parse(m.Subject)
+		is := stamp{m.Seq, h.Get(headerID)}
 		if class == "f" {
 			free[id] = is
 			return nil
@@ -143,7 +144,9 @@ func (s *Store) storedStamps(ctx context.Context) (map[string]*storedStamp, erro
 		case appended:
 			numbers := reader{h: h}
 			all[id] = &storedStamp{run: is, opening: numbers.uint(headerOpening)}
-			return numbers.err
+			if numbers.err != nil {
+				return fmt.Errorf("%w: run %s: message %d: %w", snapshot.ErrCorrupt, id, m.Seq, numbers.err)
+			}
 		default:
 			all[id] = &storedStamp{run: is}
 		}
@@ -160,9 +163,9 @@ func (s *Store) storedStamps(ctx context.Context) (map[string]*storedStamp, erro
 // indexedStamps returns the stamps in the index.
 func (s *Store) indexedStamps(ctx context.Context) (map[string]stamp, error) {
 	all := make(map[string]stamp)
-	err := s.lastMessages(ctx, s.index, []string{s.names.indexedAs("*")}, true, func(msg jetstream.Msg, _ uint64) error {
-		id := indexedRun(msg.Subject())
-		is, err := stampOf(msg.Headers())
+	err := s.lastMessages(ctx, s.index, []string{s.names.indexedAs("*")}, true, func(m *stored) error {
+		id := indexedRun(m.Subject)
+		is, err := stampOf(m.Header)
 		if _, twice := all[id]; twice {
 			is = stamp{} // an old one must be removed
 		}
@@ -185,8 +188,8 @@ func stampOf(h nats.Header) (stamp, error) {
 // lastMessages calls f with the last message on each subject that exists now, and perhaps with
 // later ones. It reads only the headers if the data are not wanted. After a temporary error it
 // begins again.
-func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subjects []string, headersOnly bool, f func(msg jetstream.Msg, seq uint64) error) error {
-	return retryFor(ctx, s.conn, s.api+"CONSUMER.", scanLimit, scanLimit/4, func(ctx context.Context) error {
+func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subjects []string, headersOnly bool, f func(*stored) error) error {
+	return s.retryWithin(ctx, s.api+"CONSUMER.", scanLimit, scanLimit/4, func(ctx context.Context) error {
 		consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 			FilterSubjects: subjects, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, AckPolicy: jetstream.AckNonePolicy,
 			HeadersOnly: headersOnly, MemoryStorage: true, Replicas: 1, InactiveThreshold: consumerIdle,
@@ -204,11 +207,11 @@ func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subje
 			}
 			before := left
 			for msg := range batch.Messages() {
-				meta, err := msg.Metadata()
+				m, meta, err := delivered(msg)
 				if err != nil {
 					return err
 				}
-				if err := f(msg, meta.Sequence.Stream); err != nil {
+				if err := f(m); err != nil {
 					return err
 				}
 				left = meta.NumPending
@@ -217,7 +220,7 @@ func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subje
 				return err
 			}
 			if left == before { // the server has no more messages, or has not found them yet
-				s.pause(ctx)
+				_ = pause(ctx, retryPause) // the end of ctx is noticed next
 			}
 		}
 		return nil
@@ -227,26 +230,12 @@ func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subje
 // scanLimit limits the time for reading all headers.
 const scanLimit = 2 * time.Minute
 
-// pause waits for a moment, or for the end of ctx.
-func (s *Store) pause(ctx context.Context) {
-	timer := time.NewTimer(retryPause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
 // isIntact reports whether the ends of the records and of the index agree. This check is cheap, and
 // notices that one of the streams has lost its end, if nothing was appended since.
 func (s *Store) isIntact(ctx context.Context) (bool, error) {
 	last, err := s.get(ctx, s.names.index(), query{Last: s.names.indexedAs("*")})
 	if err == nil {
-		var h nats.Header
-		if h, err = last.header(); err != nil {
-			return false, err
-		}
-		is, err := stampOf(h)
+		is, err := stampOf(last.Header)
 		if err != nil {
 			return false, err
 		}
@@ -289,11 +278,7 @@ func (s *Store) isStored(ctx context.Context, runID string, is stamp) (bool, err
 	} else if err != nil {
 		return false, err
 	}
-	h, err := m.header()
-	if err != nil {
-		return false, err
-	}
-	return (m.Subject == s.names.run(runID) || m.Subject == s.names.free(runID)) && h.Get(headerID) == is.id, nil
+	return (m.Subject == s.names.run(runID) || m.Subject == s.names.free(runID)) && m.Header.Get(headerID) == is.id, nil
 }
 
 // healOpened repairs what a loss of power before the opening has left.
@@ -332,7 +317,7 @@ func (s *Store) healOften() {
 			if errors.Is(err, nats.ErrPermissionViolation) {
 				break // this process may not write: a worker repairs it
 			}
-			s.pause(s.ctx)
+			_ = pause(s.ctx, retryPause)
 		}
 	}
 }
@@ -380,8 +365,7 @@ func (s *Store) hasLost(ctx context.Context) bool {
 	} else if err != nil {
 		return false // the session ends if that persists
 	}
-	h, err := m.header()
-	return err == nil && h.Get(headerID) != is.id
+	return m.Header.Get(headerID) != is.id
 }
 
 // noteDamage is called when the stream of the records is found to have lost messages.

@@ -1,11 +1,9 @@
 package jetstream
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -19,7 +17,7 @@ import (
 
 // Post implements [snapshot.Inbox].
 func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) error {
-	if err := check(ctx, runID); err != nil {
+	if err := storekit.Check(ctx, runID); err != nil {
 		return err
 	}
 	if err := m.Check(runID); err != nil {
@@ -60,11 +58,7 @@ func (s *Store) postOver(ctx context.Context, msg *nats.Msg, born string) error 
 	} else if err != nil {
 		return err
 	}
-	h, err := waiting.header()
-	if err != nil {
-		return err
-	}
-	if h.Get(headerBorn) == born {
+	if waiting.Header.Get(headerBorn) == born {
 		return errConflict
 	}
 	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
@@ -74,7 +68,7 @@ func (s *Store) postOver(ctx context.Context, msg *nats.Msg, born string) error 
 
 // Messages implements [snapshot.Inbox].
 func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message, error) {
-	if err := check(ctx, runID); err != nil {
+	if err := storekit.Check(ctx, runID); err != nil {
 		return nil, err
 	}
 	born, err := s.bornOf(ctx, runID)
@@ -102,9 +96,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 		}
 		all = append(all, m)
 	}
-	slices.SortStableFunc(all, func(a, b snapshot.Message) int {
-		return cmp.Or(a.Record.Time.Compare(b.Record.Time), cmp.Compare(a.ID(), b.ID()))
-	})
+	storekit.SortMessages(all)
 	return all, nil
 }
 
@@ -121,7 +113,7 @@ func (s *Store) bornOf(ctx context.Context, runID string) (string, error) {
 	return h.born, nil
 }
 
-func readMessage(runID string, msg *nats.Msg) (m snapshot.Message, err error) {
+func readMessage(runID string, msg *stored) (m snapshot.Message, err error) {
 	numbers := reader{h: msg.Header}
 	m.Generation = numbers.uint(headerGeneration)
 	if m.Record, err = snapshot.DecodeRecord(msg.Data); err == nil {
@@ -138,7 +130,7 @@ func readMessage(runID string, msg *nats.Msg) (m snapshot.Message, err error) {
 // Remove implements [snapshot.Inbox]. It replaces a message by an empty one that expires: unlike a
 // purge, this is visible to watchers of the run.
 func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
-	if err := check(ctx, runID); err != nil {
+	if err := storekit.Check(ctx, runID); err != nil {
 		return err
 	}
 	var all error

@@ -178,7 +178,7 @@ func (s *Store) removeIndexed(ctx context.Context, seq uint64) error {
 	if _, gone := s.get(ctx, s.names.index(), query{Seq: seq}); errors.Is(gone, errNone) { // the server has no error code for that
 		return nil
 	}
-	return unavailable(err)
+	return err
 }
 
 // removeOld removes all messages of a run from the index except the given one, which is the last.
@@ -203,11 +203,7 @@ func (s *Store) indexed(ctx context.Context, runID string) (is entry, shown stam
 	} else if err != nil {
 		return entry{}, stamp{}, err
 	}
-	h, err := m.header()
-	if err != nil {
-		return entry{}, stamp{}, err
-	}
-	shown, err = stampOf(h)
+	shown, err = stampOf(m.Header)
 	return entry{m.Seq, m.Subject}, shown, err
 }
 

@@ -1,6 +1,7 @@
 package jetstream_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -195,4 +196,22 @@ func TestReadOnlyDashboardOpensAStoreThatNeedsRepair(t *testing.T) {
 	page, err = shown.List(t.Context(), snapshot.Filter{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"r"}, ids(page))
+}
+
+// TestDamagedMessageOfTheIndexIsReportedAtOnce: reading it again would not help.
+func TestDamagedMessageOfTheIndexIsReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	conn := jstest.Start(t).Connect()
+	s := open(t, conn, jetstream.Options{Lease: longLease})
+	require.NoError(t, conn.Publish("rpi.reprise.active.0.0.0.0.run", []byte("damaged")))
+	require.NoError(t, conn.Flush())
+	ctx, cancel := context.WithTimeout(t.Context(), longLease)
+	defer cancel()
+	_, err := s.Repair(ctx)
+	require.ErrorIs(t, err, snapshot.ErrCorrupt)
+	require.NotErrorIs(t, err, snapshot.ErrUnavailable)
+	_, err = s.List(ctx, sweeping())
+	require.ErrorIs(t, err, snapshot.ErrCorrupt)
+	require.NotErrorIs(t, err, snapshot.ErrUnavailable)
+	require.NoError(t, ctx.Err())
 }

@@ -18,7 +18,7 @@ import (
 // renews its lease. Once that has expired, another process can open the run, and the old one can no
 // longer write to it.
 func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
-	if err := check(ctx, runID); err != nil {
+	if err := storekit.Check(ctx, runID); err != nil {
 		return nil, err
 	}
 	for {
@@ -129,12 +129,10 @@ func (s *Store) readRun(ctx context.Context, run *snapshot.Run, to uint64) (*sna
 // both included. There was a message at the last one.
 func (s *Store) messages(ctx context.Context, runID string, from, to uint64) iter.Seq2[*message, error] {
 	return func(yield func(*message, error) bool) {
-		subject := s.names.run(runID)
-		for msg, err := range s.read(ctx, s.names.records(), subject, from, to) {
+		for msg, err := range s.read(ctx, s.names.records(), s.names.run(runID), from, to) {
 			var m *message
 			if err == nil {
-				seq, _ := sequenceOf(msg)
-				m, err = decode(subject, seq, msg.Header, msg.Data)
+				m, err = decode(msg)
 			}
 			if err != nil {
 				yield(nil, fmt.Errorf("snapshot: run %s: %w", runID, err))
@@ -158,7 +156,7 @@ func (s *Store) recordsOf(ctx context.Context, m *message) ([]byte, error) {
 // Load implements [snapshot.Reader]. The result contains what this process has appended and
 // what other processes have synced.
 func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
-	if err := check(ctx, runID); err != nil {
+	if err := storekit.Check(ctx, runID); err != nil {
 		return nil, err
 	}
 	if err := s.flushOwn(ctx, runID); err != nil {
@@ -222,7 +220,7 @@ func (s *Store) awaitClosed(ctx context.Context, h *head) error {
 	watching.Go(func() {
 		defer close(changed)
 		for msg, err := range s.consume(own, stream.Created, []string{s.names.run(h.info.RunID)}, h.seq+1) {
-			if err != nil || kind(msg.Headers().Get(headerKind)) != appended {
+			if err != nil || kind(msg.Header.Get(headerKind)) != appended {
 				return
 			}
 		}

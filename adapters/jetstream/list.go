@@ -5,12 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storekit"
@@ -123,11 +119,11 @@ func (s *Store) pickFrom(ctx context.Context, f snapshot.Filter, subjects []stri
 	}
 	l := newLister(s)
 	for _, subject := range subjects {
-		for msg, err := range s.upTo(ctx, subject, 1, end) {
+		for m, err := range s.readThere(ctx, s.names.index(), subject, 1, end) {
 			if err != nil {
 				return snapshot.Page{}, err
 			}
-			is, err := l.lookAt(ctx, msg)
+			is, err := l.look(ctx, m)
 			if err != nil {
 				return snapshot.Page{}, err
 			} else if is != nil {
@@ -167,9 +163,9 @@ func (s *Store) due(ctx context.Context, f snapshot.Filter) (snapshot.Page, erro
 		return snapshot.Page{}, err
 	}
 	waiting := make(map[string]bool)
-	err = s.lastMessages(ctx, s.records, []string{s.names.all("m")}, true, func(msg jetstream.Msg, _ uint64) error {
-		if msg.Headers().Get(headerBorn) != "" { // otherwise the message was removed
-			_, id := parse(msg.Subject())
+	err = s.lastMessages(ctx, s.records, []string{s.names.all("m")}, true, func(m *stored) error {
+		if m.Header.Get(headerBorn) != "" { // otherwise the message was removed
+			_, id := parse(m.Subject)
 			waiting[id] = true
 		}
 		return nil
@@ -188,16 +184,11 @@ func (s *Store) due(ctx context.Context, f snapshot.Filter) (snapshot.Page, erro
 	if err != nil {
 		return snapshot.Page{}, err
 	}
-	page := snapshot.Page{Runs: []snapshot.Info{}}
+	all := make([]snapshot.Info, 0, len(found))
 	for _, is := range found {
-		if f.Matches(&is.info) {
-			page.Runs = append(page.Runs, is.info)
-		}
+		all = append(all, is.info)
 	}
-	slices.SortFunc(page.Runs, func(a, b snapshot.Info) int {
-		return cmp.Or(b.Updated.Compare(a.Updated), cmp.Compare(a.RunID, b.RunID))
-	})
-	return page, nil
+	return storekit.Page(f, all)
 }
 
 // A foundRun is a run in the index.
@@ -211,9 +202,9 @@ type foundRun struct {
 func (s *Store) find(ctx context.Context, subjects []string) (map[string]foundRun, error) {
 	found := make(map[string]foundRun)
 	l := newLister(s)
-	err := s.lastMessages(ctx, s.index, subjects, false, func(msg jetstream.Msg, seq uint64) error {
-		is, err := l.look(ctx, msg.Subject(), seq, msg.Headers(), msg.Data())
-		if err == nil && is != nil && found[is.info.RunID].seq < seq {
+	err := s.lastMessages(ctx, s.index, subjects, false, func(m *stored) error {
+		is, err := l.look(ctx, m)
+		if err == nil && is != nil && found[is.info.RunID].seq < m.Seq {
 			found[is.info.RunID] = *is
 		}
 		return err
@@ -265,8 +256,8 @@ func (s *Store) eachLatest(ctx context.Context, filter snapshot.Filter, f func(*
 		} else if err != nil {
 			return err
 		}
-		for _, msg := range messages {
-			is, err := l.lookAt(ctx, msg)
+		for _, m := range messages {
+			is, err := l.look(ctx, m)
 			if err != nil {
 				return err
 			} else if is == nil || seen[is.info.RunID] || !filter.Matches(&is.info) {
@@ -309,45 +300,19 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 var errMany = errors.New("jetstream: too many messages")
 
 // window reads a window of the index, the last message first.
-func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) (window []*nats.Msg, err error) {
+func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) (window []*stored, err error) {
 	for _, subject := range subjects {
-		for msg, err := range s.upTo(ctx, subject, from, to) {
+		for m, err := range s.readThere(ctx, s.names.index(), subject, from, to) {
 			if err != nil {
 				return nil, err
 			}
-			if window = append(window, msg); len(window) > 4*lastWindow && to-from > firstWindow {
+			if window = append(window, m); len(window) > 4*lastWindow && to-from > firstWindow {
 				return nil, errMany
 			}
 		}
 	}
-	slices.SortFunc(window, func(a, b *nats.Msg) int {
-		first, _ := sequenceOf(a)
-		second, _ := sequenceOf(b)
-		return cmp.Compare(second, first)
-	})
+	slices.SortFunc(window, func(a, b *stored) int { return cmp.Compare(b.Seq, a.Seq) })
 	return window, nil
-}
-
-// upTo yields the messages of the index on a subject from one sequence up to another.
-func (s *Store) upTo(ctx context.Context, subject string, from, to uint64) iter.Seq2[*nats.Msg, error] {
-	return func(yield func(*nats.Msg, error) bool) {
-		for at := from; at <= to; {
-			batch, err := s.readBatch(ctx, s.names.index(), subject, at)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, msg := range batch {
-				seq, _ := sequenceOf(msg)
-				if at = seq + 1; seq > to || !yield(msg, nil) {
-					return
-				}
-			}
-			if len(batch) == 0 {
-				return
-			}
-		}
-	}
 }
 
 // A lister reads messages of the index.
@@ -360,20 +325,20 @@ func newLister(s *Store) *lister { return &lister{store: s, alive: make(map[stri
 
 // look returns what a message of the index shows; nil if the run no longer exists. If the
 // message is outdated, the index is corrected.
-func (l *lister) look(ctx context.Context, subject string, seq uint64, h nats.Header, data []byte) (*foundRun, error) {
-	info, err := snapshot.DecodeInfo(data)
+func (l *lister) look(ctx context.Context, m *stored) (*foundRun, error) {
+	info, err := snapshot.DecodeInfo(m.Data)
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: list: %w", err)
 	}
-	if statusIn(subject) != indexedAs(info.Status) {
+	if statusIn(m.Subject) != indexedAs(info.Status) {
 		l.store.lag(info.RunID)
 	}
-	shown, err := stampOf(h)
+	shown, err := stampOf(m.Header)
 	if err != nil {
 		return nil, err
 	}
-	is := &foundRun{info, seq, shown}
-	session := h.Get(headerSession)
+	is := &foundRun{info, m.Seq, shown}
+	session := m.Header.Get(headerSession)
 	if session == "" {
 		return is, nil
 	}
@@ -388,12 +353,6 @@ func (l *lister) look(ctx context.Context, subject string, seq uint64, h nats.He
 		return is, nil
 	}
 	return l.lookAgain(ctx, is)
-}
-
-// lookAt is like look, for a message that was read directly.
-func (l *lister) lookAt(ctx context.Context, msg *nats.Msg) (*foundRun, error) {
-	seq, _ := sequenceOf(msg)
-	return l.look(ctx, msg.Header.Get(jetstream.SubjectHeader), seq, msg.Header, msg.Data)
 }
 
 // lookAgain reads a run whose process has ended.

@@ -90,9 +90,10 @@ func (m *message) encode(subject string) *nats.Msg {
 }
 
 // decode reads a message of a run. Any other message is snapshot.ErrCorrupt.
-func decode(subject string, seq uint64, h nats.Header, data []byte) (*message, error) {
+func decode(from *stored) (*message, error) {
+	h, data := from.Header, from.Data
 	m := &message{
-		seq: seq, kind: kind(h.Get(headerKind)), id: h.Get(headerID), session: h.Get(headerSession),
+		seq: from.Seq, kind: kind(h.Get(headerKind)), id: h.Get(headerID), session: h.Get(headerSession),
 		born: h.Get(headerBorn), artifact: h.Get(headerArtifact),
 	}
 	numbers := reader{h: h}
@@ -113,7 +114,7 @@ func decode(subject string, seq uint64, h nats.Header, data []byte) (*message, e
 		numbers.err = errors.New("it has no info")
 	}
 	if numbers.err != nil {
-		return nil, fmt.Errorf("%w: message %d on %s was not written by Reprise: %w", snapshot.ErrCorrupt, seq, subject, numbers.err)
+		return nil, fmt.Errorf("%w: message %d on %s was not written by Reprise: %w", snapshot.ErrCorrupt, from.Seq, from.Subject, numbers.err)
 	}
 	m.info, m.records = data[:info:info], data[info:]
 	return m, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // worthSearching is the number of records up to which reading and skipping them is
@@ -57,9 +58,9 @@ type placer struct {
 // whether it belongs to the run and holds the record or a later one.
 func (p *placer) from(ctx context.Context, at, record uint64) (seq uint64, is bool, err error) {
 	subject := p.store.names.run(p.head.info.RunID)
-	m, err := p.store.message(ctx, subject, query{Next: subject, Seq: at})
+	m, err := p.store.message(ctx, query{Next: subject, Seq: at})
 	if errors.Is(err, errNone) {
-		return 0, false, noRun(p.head.info.RunID)
+		return 0, false, storekit.NotFound(p.head.info.RunID)
 	} else if err != nil {
 		return 0, false, err
 	}
@@ -77,7 +78,7 @@ func (p *placer) isOfRun(ctx context.Context, m *message) (bool, error) {
 	}
 	born, since := m.born, m.seq
 	if m.kind == appended {
-		opening, err := p.store.message(ctx, p.store.names.run(p.head.info.RunID), query{Seq: m.opening})
+		opening, err := p.store.message(ctx, query{Seq: m.opening})
 		if errors.Is(err, errNone) { // messages of a deleted run are being removed
 			return false, nil
 		} else if err != nil {
@@ -105,7 +106,7 @@ func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Se
 // yieldRecords returns nil when all records were yielded, or when the caller has left
 // the loop.
 func (s *Store) yieldRecords(ctx context.Context, runID string, after uint64, yield func(record.Record, error) bool) error {
-	if err := check(ctx, runID); err != nil {
+	if err := storekit.Check(ctx, runID); err != nil {
 		return err
 	}
 	if err := s.flushOwn(ctx, runID); err != nil {
@@ -151,7 +152,7 @@ func (s *Store) missing(ctx context.Context, h *head, last uint64) error {
 	if err != nil {
 		return err
 	} else if now.born != h.born {
-		return noRun(h.info.RunID)
+		return storekit.NotFound(h.info.RunID)
 	}
 	return fmt.Errorf("%w: run %s: it has %d records, want %d", snapshot.ErrCorrupt, h.info.RunID, last, h.last)
 }

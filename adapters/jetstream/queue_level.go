@@ -112,20 +112,11 @@ func (q *Queue) learnAll(ctx context.Context, own *session) error {
 	if done {
 		return nil
 	}
-	subject := q.store.names.all("p")
-	for at := uint64(1); ; {
-		batch, err := q.store.readBatch(ctx, q.store.names.records(), subject, at)
+	for m, err := range q.store.readThere(ctx, q.store.names.records(), q.store.names.all("p"), 1, everything) {
 		if err != nil {
 			return err
 		}
-		for _, msg := range batch {
-			q.learnFrom(msg.Data)
-			seq, _ := sequenceOf(msg)
-			at = seq + 1
-		}
-		if len(batch) == 0 {
-			break
-		}
+		q.learnFrom(m.Data)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -175,8 +175,6 @@ func (q *Queue) fail(now *pull) {
 // example because the stream is missing, the callers of Take get the error.
 func (q *Queue) pullOften(p puller, now *pull) {
 	ctx := q.store.ctx
-	pause := time.NewTimer(0)
-	defer pause.Stop()
 	for ctx.Err() == nil {
 		denied := deniedSince(q.store.conn)
 		consumer, err := q.consumer(ctx, p)
@@ -185,17 +183,14 @@ func (q *Queue) pullOften(p puller, now *pull) {
 		} else if refused := denied(q.store.api + "CONSUMER."); refused != nil {
 			err = refused
 		}
-		pause.Reset(retryPause)
+		wait := retryPause
 		if err == nil || isPassing(err) {
 			q.fail(now)
 		} else {
 			q.set(now, nil, true, err)
-			pause.Reset(refusedPause)
+			wait = refusedPause
 		}
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-		}
+		_ = pause(ctx, wait) // the end of ctx is noticed next
 	}
 }
 

@@ -26,10 +26,8 @@ func (s *Store) askTime(ctx context.Context) (now time.Time, err error) {
 		return err
 	})
 	switch {
-	case err != nil && context.Cause(ctx) != nil:
-		return time.Time{}, context.Cause(ctx)
 	case err != nil:
-		return time.Time{}, unavailable(fmt.Errorf("the time of the server: %w", err))
+		return time.Time{}, err
 	case now.IsZero():
 		return time.Time{}, errors.New("jetstream: the server does not say what time it is")
 	}
@@ -144,31 +142,23 @@ func (q *Queue) takenJobs(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	all := own.jobs()
-	for from := uint64(1); ; {
-		signs, err := q.store.readBatch(ctx, q.store.names.records(), q.store.names.all("s"), from)
-		if err != nil || len(signs) == 0 {
-			return all, err
+	for sign, err := range q.store.readThere(ctx, q.store.names.records(), q.store.names.all("s"), 1, everything) {
+		if err != nil {
+			return nil, err
 		}
-		for _, sign := range signs {
-			seq, err := sequenceOf(sign)
-			if err != nil {
-				return nil, fmt.Errorf("jetstream: the answer of the server: %w", err)
-			}
-			from = seq + 1
-			given, _ := time.Parse(time.RFC3339Nano, sign.Header.Get(jetstream.TimeStampHeaer))
-			lease, _ := time.ParseDuration(sign.Header.Get(headerLease))
-			if _, id := parse(sign.Header.Get(jetstream.SubjectHeader)); id == own.id || now.Sub(given) > lease {
-				continue // the session was counted already, or is over
-			}
-			var jobs map[string]int
-			if err := json.Unmarshal(sign.Data, &jobs); err != nil {
-				continue
-			}
-			for p, n := range jobs {
-				all[p] += n
-			}
+		lease, _ := time.ParseDuration(sign.Header.Get(headerLease))
+		if _, id := parse(sign.Subject); id == own.id || now.Sub(sign.Time) > lease {
+			continue // the session was counted already, or is over
+		}
+		var jobs map[string]int
+		if err := json.Unmarshal(sign.Data, &jobs); err != nil {
+			continue
+		}
+		for p, n := range jobs {
+			all[p] += n
 		}
 	}
+	return all, nil
 }
 
 // jobs returns how many jobs of each program somebody in this process has.

@@ -180,10 +180,8 @@ func (s *session) begin(ctx context.Context) error {
 		return err
 	}
 	at := time.Now()
-	if err := s.store.retry(ctx, s.store.names.sign(s.id), s.sign); err != nil && context.Cause(ctx) != nil {
-		return context.Cause(ctx)
-	} else if err != nil {
-		return unavailable(err)
+	if err := s.store.retry(ctx, s.store.names.sign(s.id), s.sign); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	s.until = at.Add(s.store.options.trusted())
@@ -297,22 +295,20 @@ func (s *Store) refuse(err error) {
 	s.refused = err
 }
 
-func (s *session) hear(msg jetstream.Msg) {
-	switch class, id := parse(msg.Subject()); class {
+func (s *session) hear(m *stored) {
+	switch class, id := parse(m.Subject); class {
 	case "m":
 		if j := s.journal(id); j != nil {
 			j.Ring()
 		}
 	case "s":
-		if meta, err := msg.Metadata(); err == nil {
-			s.store.firstSeen(id, meta.Sequence.Stream, 0, msg.Headers().Get(headerLease) == noLease)
-		}
+		s.store.firstSeen(id, m.Seq, 0, m.Header.Get(headerLease) == noLease)
 	case "p":
 		s.store.mu.Lock()
 		q := s.store.queue
 		s.store.mu.Unlock()
 		if q != nil {
-			q.learnFrom(msg.Data())
+			q.learnFrom(m.Data)
 		}
 	}
 }
@@ -378,12 +374,9 @@ func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
 	} else if err != nil {
 		return false, err
 	}
-	h, err := sign.header()
-	if err != nil {
-		return false, err
-	}
-	since := s.firstSeen(id, sign.Seq, s.ageOf(ctx, id, sign), h.Get(headerLease) == noLease)
-	lease, err := time.ParseDuration(h.Get(headerLease))
+	given := sign.Header.Get(headerLease)
+	since := s.firstSeen(id, sign.Seq, s.ageOf(ctx, id, sign), given == noLease)
+	lease, err := time.ParseDuration(given)
 	if err != nil {
 		return false, errors.Join(snapshot.ErrCorrupt, errors.New("jetstream: the life sign "+strconv.Quote(id)+" does not name a lease"))
 	}

@@ -72,16 +72,6 @@ func (s *Store) run(f func()) bool {
 	return !s.closed
 }
 
-// check is called first by every method.
-func check(ctx context.Context, runID string) error {
-	if err := snapshot.CheckRunID(runID); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
-}
-
-func noRun(runID string) error { return fmt.Errorf("%w: no run %s", snapshot.ErrNotFound, runID) }
-
 // A head is the state of a run.
 type head struct {
 	message               // the last message
@@ -100,6 +90,9 @@ func (h *head) stamp() stamp {
 // head reads the state of a run. If the run does not exist, the error is snapshot.ErrNotFound, and
 // the sequence is that of its deletion.
 func (s *Store) head(ctx context.Context, runID string) (*head, error) {
+	if err := storekit.Check(ctx, runID); err != nil {
+		return nil, err
+	}
 	for {
 		h, err := s.tryHead(ctx, runID)
 		if !errors.Is(err, errNone) {
@@ -111,18 +104,18 @@ func (s *Store) head(ctx context.Context, runID string) (*head, error) {
 // tryHead returns errNone if the run changed meanwhile.
 func (s *Store) tryHead(ctx context.Context, runID string) (*head, error) {
 	subject := s.names.run(runID)
-	last, err := s.message(ctx, subject, query{Last: subject})
+	last, err := s.message(ctx, query{Last: subject})
 	switch {
 	case errors.Is(err, errNone):
-		return &head{}, noRun(runID)
+		return &head{}, storekit.NotFound(runID)
 	case err != nil:
 		return nil, fmt.Errorf("snapshot: run %s: %w", runID, err)
 	case last.kind == deleted:
-		return &head{message: message{seq: last.seq}}, noRun(runID)
+		return &head{message: message{seq: last.seq}}, storekit.NotFound(runID)
 	}
 	h := &head{message: *last}
 	if last.kind == appended {
-		opening, err := s.message(ctx, subject, query{Seq: last.opening})
+		opening, err := s.message(ctx, query{Seq: last.opening})
 		if err != nil {
 			return nil, err
 		}
@@ -160,16 +153,12 @@ func (s *Store) hasLeft(h *head) bool {
 }
 
 // message reads one message of a run.
-func (s *Store) message(ctx context.Context, subject string, q query) (*message, error) {
+func (s *Store) message(ctx context.Context, q query) (*message, error) {
 	m, err := s.get(ctx, s.names.records(), q)
 	if err != nil {
 		return nil, err
 	}
-	h, err := m.header()
-	if err != nil {
-		return nil, err
-	}
-	return decode(subject, m.Seq, h, m.Data)
+	return decode(m)
 }
 
 // readFree reads the fields of a run that may change at any time, even while another process has
@@ -181,12 +170,8 @@ func (s *Store) readFree(ctx context.Context, h *head) error {
 	} else if err != nil {
 		return err
 	}
-	header, err := m.header()
-	if err != nil {
-		return err
-	}
-	h.free = stamp{m.Seq, header.Get(headerID)}
-	if header.Get(headerBorn) != h.born {
+	h.free = stamp{m.Seq, m.Header.Get(headerID)}
+	if m.Header.Get(headerBorn) != h.born {
 		return nil // the fields belong to a deleted run
 	}
 	free, err := snapshot.DecodeInfo(m.Data)
@@ -207,9 +192,6 @@ func setFree(info, free *snapshot.Info) {
 
 // Info implements [snapshot.Reader].
 func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
-	if err := check(ctx, runID); err != nil {
-		return snapshot.Info{}, err
-	}
 	h, err := s.head(ctx, runID)
 	if err != nil {
 		return snapshot.Info{}, err
@@ -219,7 +201,7 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 
 // Create implements [snapshot.Store].
 func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
-	if err := check(ctx, run.RunID); err != nil {
+	if err := storekit.Check(ctx, run.RunID); err != nil {
 		return snapshot.Info{}, err
 	}
 	info, err := storekit.Created(run.Info)
@@ -277,9 +259,6 @@ func (s *Store) room() int { return int(s.conn.MaxPayload()) - headerRoom }
 
 // Update implements [snapshot.Store].
 func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.Info) error) (snapshot.Info, error) {
-	if err := check(ctx, runID); err != nil {
-		return snapshot.Info{}, err
-	}
 	for {
 		h, err := s.head(ctx, runID)
 		if err != nil {
@@ -370,9 +349,6 @@ func (s *Store) putFree(ctx context.Context, h *head, before snapshot.Info, chan
 
 // Delete implements [snapshot.Store].
 func (s *Store) Delete(ctx context.Context, runID string) error {
-	if err := check(ctx, runID); err != nil {
-		return err
-	}
 	for {
 		h, err := s.head(ctx, runID)
 		if err != nil {

@@ -89,12 +89,7 @@ func (s *Store) streamInfo(ctx context.Context) (info *jetstream.StreamInfo, err
 		info, err = s.records.Info(ctx)
 		return err
 	})
-	if err != nil && context.Cause(ctx) != nil {
-		return nil, context.Cause(ctx)
-	} else if err != nil {
-		return nil, unavailable(err)
-	}
-	return info, nil
+	return info, err
 }
 
 // after returns the sequence that follows a position.
@@ -145,10 +140,8 @@ func (w *watcher) list(ctx context.Context, last uint64, yield func(snapshot.Cha
 // not show: the index is written after the records. Later messages are read anyway.
 func (w *watcher) correct(ctx context.Context, last uint64, shown map[string]stamp, yield func(snapshot.Change, error) bool) error {
 	stored, err := w.store.storedStamps(ctx)
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	} else if err != nil {
-		return unavailable(err)
+	if err != nil {
+		return err
 	}
 	for id, is := range stored {
 		was, ok := shown[id]
@@ -181,7 +174,7 @@ func (w *watcher) correct(ctx context.Context, last uint64, shown map[string]sta
 // earlier one.
 func (w *watcher) deletion(ctx context.Context, id string, last uint64) (e snapshot.Change, isEvent bool, err error) {
 	subject := w.store.names.run(id)
-	m, err := w.store.message(ctx, subject, query{Last: subject})
+	m, err := w.store.message(ctx, query{Last: subject})
 	switch {
 	case errors.Is(err, errNone): // the message about the deletion is kept only for a while
 		return snapshot.Change{Info: snapshot.Info{RunID: id}, Deleted: true}, true, nil
@@ -194,12 +187,8 @@ func (w *watcher) deletion(ctx context.Context, id string, last uint64) (e snaps
 }
 
 // event returns the event of a message, if it has one.
-func (w *watcher) event(ctx context.Context, msg jetstream.Msg) (e snapshot.Change, isEvent bool, err error) {
-	meta, err := msg.Metadata()
-	if err != nil {
-		return e, false, err
-	}
-	class, id := parse(msg.Subject())
+func (w *watcher) event(ctx context.Context, msg *stored) (e snapshot.Change, isEvent bool, err error) {
+	class, id := parse(msg.Subject)
 	if class == "r" {
 		e, isEvent, err = w.ofRun(ctx, id, msg)
 	} else if e.Info, err = w.store.Info(ctx, id); err == nil { // something other than the records has changed
@@ -207,13 +196,13 @@ func (w *watcher) event(ctx context.Context, msg jetstream.Msg) (e snapshot.Chan
 	} else if errors.Is(err, snapshot.ErrNotFound) {
 		err = nil
 	}
-	e.Position = epoch(w.created) + "-" + strconv.FormatUint(meta.Sequence.Stream, 10)
+	e.Position = epoch(w.created) + "-" + strconv.FormatUint(msg.Seq, 10)
 	return e, isEvent, err
 }
 
 // ofRun returns the event for a message of a run.
-func (w *watcher) ofRun(ctx context.Context, id string, msg jetstream.Msg) (e snapshot.Change, isEvent bool, err error) {
-	m, err := messageOf(msg)
+func (w *watcher) ofRun(ctx context.Context, id string, msg *stored) (e snapshot.Change, isEvent bool, err error) {
+	m, err := decode(msg)
 	if err != nil {
 		return e, false, err
 	}
@@ -262,15 +251,10 @@ func (w *watcher) addRecords(ctx context.Context, e *snapshot.Change, m *message
 	if !w.options.Records || m.kind == deleted {
 		return nil
 	}
-	data, err := w.store.recordsOf(ctx, m)
-	if err != nil {
-		return fmt.Errorf("snapshot: run %s: %w", e.Info.RunID, err)
-	}
-	for rec, err := range snapshot.DecodeRecords(data) {
+	for rec, err := range w.store.decoded(ctx, e.Info.RunID, m) {
 		if err != nil {
-			return fmt.Errorf("snapshot: run %s: %w", e.Info.RunID, err)
+			return err
 		}
-		rec.RunID = e.Info.RunID
 		e.Records = append(e.Records, rec)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -22,9 +23,10 @@ var (
 	errConflict = errors.New("jetstream: another message came first")
 )
 
-// unavailable marks the error of a request that the server did not fulfil as ErrUnavailable.
+// unavailable marks the error of a request that the server did not fulfil as ErrUnavailable, unless
+// it has answered with damaged data.
 func unavailable(err error) error {
-	if errors.Is(err, snapshot.ErrUnavailable) {
+	if errors.Is(err, snapshot.ErrUnavailable) || errors.Is(err, snapshot.ErrCorrupt) {
 		return err
 	}
 	return fmt.Errorf("%w: %w%s", snapshot.ErrUnavailable, err, advice(err))
@@ -37,7 +39,7 @@ func isPassing(err error) bool {
 		return api.ErrorCode == codeInFlight || api.Code == 503 && !slices.Contains(lasting, api.ErrorCode)
 	}
 	return !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrMaxPayload) && !errors.Is(err, nats.ErrBadSubject) &&
-		!errors.Is(err, nats.ErrPermissionViolation)
+		!errors.Is(err, nats.ErrPermissionViolation) && !errors.Is(err, snapshot.ErrCorrupt)
 }
 
 const (
@@ -55,8 +57,21 @@ var lasting = []jetstream.ErrorCode{10076, 10039, 10023, 10047, 10077}
 //
 // subject is the subject that f publishes to, or a prefix of it: if the permission for it is
 // missing, retry returns an error at once.
+//
+// The error is the cause of the end of ctx, or snapshot.ErrUnavailable.
 func (s *Store) retry(ctx context.Context, subject string, f func(context.Context) error) error {
-	return retryFor(ctx, s.conn, subject, s.options.Lease, s.options.patience(), f)
+	return s.retryWithin(ctx, subject, s.options.Lease, s.options.patience(), f)
+}
+
+// retryWithin is like retry, but with another limit, and another limit for each call of f.
+func (s *Store) retryWithin(ctx context.Context, subject string, limit, patience time.Duration, f func(context.Context) error) error {
+	err := retryFor(ctx, s.conn, subject, limit, patience, f)
+	if err != nil && context.Cause(ctx) != nil {
+		return context.Cause(ctx)
+	} else if err != nil {
+		return unavailable(err)
+	}
+	return nil
 }
 
 // setUp is like retry, for the calls that set up the store: while a cluster elects a
@@ -74,8 +89,6 @@ func retryFor(ctx context.Context, conn *nats.Conn, subject string, limit, patie
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, errNoAnswer)
 		defer cancel()
 	}
-	pause := time.NewTimer(0)
-	defer pause.Stop()
 	for {
 		denied := deniedSince(conn)
 		once, cancel := context.WithTimeout(ctx, patience)
@@ -87,37 +100,57 @@ func retryFor(ctx context.Context, conn *nats.Conn, subject string, limit, patie
 		if err := denied(subject); err != nil {
 			return err
 		}
-		pause.Reset(retryPause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+		if ended := pause(ctx, retryPause); ended != nil {
+			return fmt.Errorf("%w (%w)", ended, err)
 		}
 	}
 }
 
 const retryPause = 20 * time.Millisecond
 
-var errNoAnswer = errors.New("jetstream: the server does not answer")
-
-// stored is a message as the leader of its stream returns it.
-type stored struct {
-	Subject string    `json:"subject"`
-	Seq     uint64    `json:"seq"`
-	Header  []byte    `json:"hdrs"`
-	Data    []byte    `json:"data"`
-	Time    time.Time `json:"time"`
+// pause waits. If ctx ends meanwhile, it returns the cause.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
-func (m *stored) header() (nats.Header, error) {
-	if len(m.Header) == 0 {
-		return nats.Header{}, nil
-	}
-	h, err := nats.DecodeHeadersMsg(m.Header)
+var errNoAnswer = errors.New("jetstream: the server does not answer")
+
+// stored is a message of a stream.
+type stored struct {
+	Subject string      `json:"subject"`
+	Seq     uint64      `json:"seq"`
+	Header  nats.Header `json:"-"`
+	Data    []byte      `json:"data"`
+	Time    time.Time   `json:"time"`
+
+	RawHeader []byte `json:"hdrs"` // as the leader of the stream returns it
+}
+
+// readDirectly returns a message that was read with the message of a replica.
+func readDirectly(msg *nats.Msg) (*stored, error) {
+	h := msg.Header
+	seq, err := strconv.ParseUint(h.Get(jetstream.SequenceHeader), 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("%w: the header of message %d on %s: %w", snapshot.ErrCorrupt, m.Seq, m.Subject, err)
+		return nil, fmt.Errorf("jetstream: the answer of the server has no sequence: %w", err)
 	}
-	return h, nil
+	at, _ := time.Parse(time.RFC3339Nano, h.Get(jetstream.TimeStampHeaer))
+	return &stored{Subject: h.Get(jetstream.SubjectHeader), Seq: seq, Header: h, Data: msg.Data, Time: at}, nil
+}
+
+// delivered returns a message that a consumer has delivered.
+func delivered(msg jetstream.Msg) (*stored, *jetstream.MsgMetadata, error) {
+	meta, err := msg.Metadata()
+	if err != nil {
+		return nil, nil, err
+	}
+	return &stored{Subject: msg.Subject(), Seq: meta.Sequence.Stream, Header: msg.Headers(), Data: msg.Data(), Time: meta.Timestamp}, meta, nil
 }
 
 // query selects a message.
@@ -155,15 +188,19 @@ func (s *Store) get(ctx context.Context, stream string, q query) (*stored, error
 		}
 		return nil
 	})
-	switch {
+	switch m := response.Message; {
 	case response.Error != nil && response.Error.ErrorCode == codeNotFound:
 		return nil, errNone
-	case err != nil && context.Cause(ctx) != nil:
-		return nil, context.Cause(ctx)
 	case err != nil:
-		return nil, unavailable(err)
+		return nil, err
+	case len(m.RawHeader) == 0:
+		return m, nil
+	default:
+		if m.Header, err = nats.DecodeHeadersMsg(m.RawHeader); err != nil {
+			return nil, fmt.Errorf("%w: the header of message %d on %s: %w", snapshot.ErrCorrupt, m.Seq, m.Subject, err)
+		}
+		return m, nil
 	}
-	return response.Message, nil
 }
 
 // readBatch and readBytes bound what one request for many messages returns.
@@ -173,49 +210,56 @@ const (
 )
 
 // read yields the messages on a subject, which may have wildcards, from one sequence up to
-// another, which was that of a message.
-func (s *Store) read(ctx context.Context, stream, subject string, from, to uint64) iter.Seq2[*nats.Msg, error] {
-	return func(yield func(*nats.Msg, error) bool) {
-		pause := time.NewTimer(0)
-		defer pause.Stop()
-		for at := from; at <= to; {
-			before := at
-			batch, err := s.readBatch(ctx, stream, subject, at)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, msg := range batch {
-				seq, _ := sequenceOf(msg)
-				if seq > to {
+// another, which was that of a message on the subject.
+func (s *Store) read(ctx context.Context, stream, subject string, from, to uint64) iter.Seq2[*stored, error] {
+	return func(yield func(*stored, error) bool) {
+		for from <= to {
+			before := from
+			for m, err := range s.readThere(ctx, stream, subject, from, to) {
+				if !yield(m, err) || err != nil {
 					return
 				}
-				if !yield(msg, nil) {
-					return
-				}
-				at = seq + 1
+				from = m.Seq + 1
 			}
-			if at > before {
+			if from > before {
 				continue
 			}
 			if _, err := s.get(ctx, stream, query{Seq: to}); errors.Is(err, errNone) {
 				return // the last message was removed meanwhile, with all earlier ones
 			}
-			pause.Reset(retryPause) // a replica that lags behind has answered
-			select {
-			case <-pause.C:
-			case <-ctx.Done():
-				yield(nil, context.Cause(ctx))
+			if err := pause(ctx, retryPause); err != nil { // a replica that lags behind has answered
+				yield(nil, err)
 				return
 			}
 		}
 	}
 }
 
-// readBatch asks any replica for the next messages.
-func (s *Store) readBatch(ctx context.Context, stream, subject string, from uint64) ([]*nats.Msg, error) {
-	return s.readNext(ctx, stream, subject, from, readBatch)
+// readThere yields the messages on a subject, which may have wildcards, from one sequence up to
+// another. It reads from any replica, which may lag behind.
+func (s *Store) readThere(ctx context.Context, stream, subject string, from, to uint64) iter.Seq2[*stored, error] {
+	return func(yield func(*stored, error) bool) {
+		for from <= to {
+			batch, err := s.readNext(ctx, stream, subject, from, readBatch)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, m := range batch {
+				if m.Seq > to || !yield(m, nil) {
+					return
+				}
+				from = m.Seq + 1
+			}
+			if len(batch) == 0 {
+				return
+			}
+		}
+	}
 }
+
+// everything is after the last message of any stream.
+const everything = math.MaxUint64
 
 // countOn returns the number of messages on a subject, which may have wildcards.
 func (s *Store) countOn(ctx context.Context, stream, subject string) (int, error) {
@@ -234,7 +278,7 @@ func (s *Store) countOn(ctx context.Context, stream, subject string) (int, error
 const headerPending = "Nats-Num-Pending"
 
 // readNext asks any replica for the next n messages.
-func (s *Store) readNext(ctx context.Context, stream, subject string, from uint64, n int) (batch []*nats.Msg, err error) {
+func (s *Store) readNext(ctx context.Context, stream, subject string, from uint64, n int) (batch []*stored, err error) {
 	request, err := json.Marshal(query{Seq: from, Next: subject, Batch: n, MaxBytes: readBytes})
 	if err != nil {
 		return nil, err
@@ -260,7 +304,11 @@ func (s *Store) readNext(ctx context.Context, stream, subject string, from uint6
 			}
 			switch status := msg.Header.Get("Status"); status {
 			case "":
-				batch = append(batch, msg)
+				m, err := readDirectly(msg)
+				if err != nil {
+					return err
+				}
+				batch = append(batch, m)
 			case "204", "404": // there are no more messages, or none at all
 				return nil
 			default:
@@ -268,17 +316,7 @@ func (s *Store) readNext(ctx context.Context, stream, subject string, from uint6
 			}
 		}
 	})
-	if err != nil && context.Cause(ctx) != nil {
-		return nil, context.Cause(ctx)
-	} else if err != nil {
-		return nil, unavailable(err)
-	}
-	return batch, nil
-}
-
-// sequenceOf returns the sequence of a message that was read directly.
-func sequenceOf(msg *nats.Msg) (uint64, error) {
-	return strconv.ParseUint(msg.Header.Get(jetstream.SequenceHeader), 10, 64)
+	return batch, err
 }
 
 // publish appends a message to a stream if the last message on its subject still has the
@@ -296,15 +334,10 @@ func (s *Store) publishAfter(ctx context.Context, stream string, msg *nats.Msg, 
 		return err
 	})
 	var api *jetstream.APIError
-	switch {
-	case err == nil:
-		return seq, nil
-	case errors.As(err, &api) && api.ErrorCode == codeWrongLast:
+	if errors.As(err, &api) && api.ErrorCode == codeWrongLast {
 		return s.published(ctx, stream, msg, expected)
-	case context.Cause(ctx) != nil:
-		return 0, context.Cause(ctx)
 	}
-	return 0, unavailable(err)
+	return seq, err
 }
 
 // publishAny publishes a message to a stream, whatever the last message is, and returns its
@@ -314,12 +347,7 @@ func (s *Store) publishAny(ctx context.Context, stream string, msg *nats.Msg) (s
 		seq, err = s.publishOnce(ctx, stream, msg)
 		return err
 	})
-	if err != nil && context.Cause(ctx) != nil {
-		return 0, context.Cause(ctx)
-	} else if err != nil {
-		return 0, unavailable(err)
-	}
-	return seq, nil
+	return seq, err
 }
 
 // publishOnce publishes a message to a stream, and returns its sequence.
@@ -361,11 +389,7 @@ func (s *Store) published(ctx context.Context, stream string, msg *nats.Msg, exp
 	} else if err != nil {
 		return 0, err
 	}
-	h, err := first.header()
-	if err != nil {
-		return 0, err
-	}
-	if id := msg.Header.Get(headerID); id == "" || h.Get(headerID) != id {
+	if id := msg.Header.Get(headerID); id == "" || first.Header.Get(headerID) != id {
 		return 0, errConflict
 	}
 	return first.Seq, nil
@@ -373,13 +397,7 @@ func (s *Store) published(ctx context.Context, stream string, msg *nats.Msg, exp
 
 // purge removes the messages on a subject below a sequence; 0 means all of them.
 func (s *Store) purge(ctx context.Context, stream jetstream.Stream, subject string, below uint64) error {
-	err := s.retry(ctx, s.api+"STREAM.PURGE.", func(ctx context.Context) error {
+	return s.retry(ctx, s.api+"STREAM.PURGE.", func(ctx context.Context) error {
 		return stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(below))
 	})
-	if err != nil && context.Cause(ctx) != nil {
-		return context.Cause(ctx)
-	} else if err != nil {
-		return unavailable(err)
-	}
-	return nil
 }

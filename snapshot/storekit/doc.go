@@ -7,8 +7,10 @@
 // answer was lost. Artifacts are left to the store. Package memstore and the nested module
 // sqlitestore, which is an example, are made this way.
 //
-// A store may also do all of that itself, as package filestore does, and use only the functions for
-// changes of an Info, pages of a list, and references of artifacts. Such a store implements
+// A store that cannot compare and replace a [Head] may use the parts: a [Journal] stores what is
+// appended to it by a [Writer] of three methods, as in package jetstream, and functions change an
+// Info, pick the page of a list, and name artifacts. Package filestore uses only these functions.
+// Such a store implements
 // [snapshot.Store], stores the encoded forms of [snapshot.AppendInfo] and [snapshot.AppendRecord],
 // and passes the tests of package storetest. These fields are set as follows:
 //
