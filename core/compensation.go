@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/internal/segment"
@@ -52,16 +53,16 @@ type doubted[In any] struct {
 // earlier process did. Compensate panics for an actor whose output is not
 // stored (Spec.NoStore).
 func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error) *Definition[In, Out] {
-	d.mustCondition("Compensate", f == nil)
-	if d.spec.NoStore {
-		panic(fmt.Sprintf("core: %q is NoStore, and its compensation needs the output; use one or the other", d.spec.Name))
+	a := d.with("Compensate", f == nil)
+	if a.spec.NoStore {
+		panic(fmt.Sprintf("core: %q is NoStore, and its compensation needs the output; use one or the other", a.spec.Name))
 	}
-	own := d.undoneBy(func(ctx context.Context, done any) error {
+	own := a.undoneBy(func(ctx context.Context, done any) error {
 		call := done.(compensated[In, Out]) //nolint:forcetypeassert // made by c.compensate below
 		return f(ctx, call.In, call.Out)
 	})
 	c := *d
-	c.compensate = func(at *engine.Scope, nth int, found *record.Progress, in In, out Out) error {
+	c.actor, c.compensate = a, func(at *engine.Scope, nth int, found *record.Progress, in In, out Out) error {
 		return own.undoes(at, nth, found, compensated[In, Out]{in, out}, false)
 	}
 	undo := func(at *engine.Scope, nth int, found *record.Progress, encodedIn, encodedOut []byte) error {
@@ -75,10 +76,10 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 		}
 		return c.compensate(at, nth, found, in, out)
 	}
-	if d.compensation == nil {
-		c.compensation = engine.NewCompensation(d.spec.Kind, d.spec.Name, undo)
+	if a.compensation == nil {
+		a.compensation = engine.NewCompensation(a.spec.Kind, a.spec.Name, undo)
 	} else {
-		c.compensation = d.compensation.With(undo)
+		a.compensation = a.compensation.With(undo)
 	}
 	return &c
 }
@@ -118,21 +119,20 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 // CompensateInDoubt panics for an agent, which is never in doubt itself, and for an
 // actor without Compensate.
 func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) error) *Definition[In, Out] {
-	d.mustCondition("CompensateInDoubt", f == nil)
-	switch {
-	case d.spec.Kind.IsEntered():
-		panic(fmt.Sprintf("core: %q is never in doubt itself, and CompensateInDoubt does not apply to it; the calls inside it may have one", d.spec.Name))
-	case d.compensation == nil:
-		panic(fmt.Sprintf("core: %q has CompensateInDoubt, but nothing undoes its completed calls; call Compensate first", d.spec.Name))
+	a := d.with("CompensateInDoubt", f == nil)
+	a.mustBeInDoubt("CompensateInDoubt")
+	if a.compensation == nil {
+		panic(fmt.Sprintf("core: %q has CompensateInDoubt, but nothing undoes its completed calls; call Compensate first", a.spec.Name))
 	}
-	own := d.undoneBy(func(ctx context.Context, begun any) error {
+	own := a.undoneBy(func(ctx context.Context, begun any) error {
 		return f(ctx, begun.(doubted[In]).In) //nolint:forcetypeassert // made by c.compensateInDoubt below
 	})
 	c := *d
-	c.compensateInDoubt = func(at *engine.Scope, nth int, found *record.Progress, in In) error {
+	c.actor, c.compensateInDoubt = a, func(at *engine.Scope, nth int, found *record.Progress, in In) error {
 		return own.undoes(at, nth, found, doubted[In]{in, true}, true)
 	}
-	c.compensation = d.compensation.InDoubt(func(at *engine.Scope, nth int, found *record.Progress, encoded, _ []byte) error {
+	a.doubtful = true
+	a.compensation = a.compensation.InDoubt(func(at *engine.Scope, nth int, found *record.Progress, encoded, _ []byte) error {
 		var in In
 		if err := record.Decode(encoded, &in); err != nil {
 			return at.InterruptionBy(fmt.Errorf("core: compensate %s: its recorded input: %w", at.Address(), err))
@@ -142,42 +142,37 @@ func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) erro
 	return &c
 }
 
-// undoneBy returns the actor whose calls undo calls of d.
-func (d *Definition[In, Out]) undoneBy(f func(context.Context, any) error) *Definition[any, struct{}] {
-	own := &Definition[any, struct{}]{ // with any, all instantiations of Compensate share one type
+// undoneBy returns the actor whose calls undo calls of a.
+func (a *actor) undoneBy(f func(context.Context, any) error) *Definition[any, struct{}] {
+	own := &actor{
 		spec: Spec{
-			Kind: record.KindCompensation, Name: d.spec.Name, Description: d.spec.Description,
-			Retry: d.spec.Retry, AttemptTimeout: d.spec.AttemptTimeout, InDoubt: min(d.spec.InDoubt, InDoubtFail),
+			Kind: record.KindCompensation, Name: a.spec.Name, Description: a.spec.Description,
+			Retry: a.spec.Retry, AttemptTimeout: a.spec.AttemptTimeout, InDoubt: min(a.spec.InDoubt, InDoubtFail),
 		},
-		segment: segment.Of(d.spec.Name), policy: d.policy, compensates: d.spec.Kind,
-		handler: func(ctx context.Context, done any) (struct{}, error) { return struct{}{}, f(ctx, done) },
+		in: reflect.TypeFor[any](), out: reflect.TypeFor[struct{}](),
+		segment: segment.Of(a.spec.Name), policy: a.policy, compensates: a.spec.Kind,
 	}
 	own.erased = own.spec.erased()
-	return own
+	return &Definition[any, struct{}]{ // with any, all instantiations of Compensate share one type
+		actor:   own,
+		handler: func(ctx context.Context, done any) (struct{}, error) { return struct{}{}, f(ctx, done) },
+	}
 }
 
 // Compensation returns the compensation of the actor, or nil.
 func (d *Definition[In, Out]) Compensation() *Compensation {
-	if d == nil {
-		return nil
+	if a := d.untyped(); a != nil {
+		return a.compensation
 	}
-	return d.compensation
+	return nil
 }
 
 // undoes makes compensation nth, counted from 1, of the call with the scope at. The program does
 // not claim this call, so it has no ordinal.
 func (d *Definition[In, Out]) undoes(at *engine.Scope, nth int, found *record.Progress, in In, ofDoubt bool) error {
-	t := &typedCall[In, Out]{definition: d, in: in}
-	e := d.Event()
-	plan := e.plan(at.Settings())
-	t.PrepareCompensation(at, t, &plan, nth, found, ofDoubt)
-	return t.Execute()
-}
-
-func (t *typedCall[In, Out]) Compensate(at *engine.Scope, nth int, found *record.Progress) error {
-	return t.definition.compensate(at, nth, found, t.in, t.out)
-}
-
-func (t *typedCall[In, Out]) CompensateInDoubt(at *engine.Scope, nth int, found *record.Progress) error {
-	return t.definition.compensateInDoubt(at, nth, found, t.in)
+	t := &typedCall[In, Out]{typed: typed[In, Out]{definition: d, in: in}}
+	t.call.actor, t.call.values = d.actor, &t.typed
+	plan := new(event).plan(d.actor, at.Settings())
+	t.call.PrepareCompensation(at, &t.call, &plan, nth, found, ofDoubt)
+	return t.call.Execute()
 }

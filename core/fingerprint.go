@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
-	"reflect"
 
 	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/record"
@@ -17,8 +16,8 @@ const fingerprintKey = 8
 // describes it. It uses the key of an earlier fingerprint of the call, so that equal outputs have
 // equal fingerprints. It returns nil for an output that encoding and decoding would change: two
 // such outputs cannot be compared.
-func (t *typedCall[In, Out]) Fingerprint(before []byte) (fingerprint []byte) {
-	if codec.CheckType(reflect.TypeFor[Out]()) != nil {
+func (c *call) Fingerprint(before []byte) (fingerprint []byte) {
+	if codec.CheckType(c.actor.out) != nil {
 		return nil
 	}
 	defer func() {
@@ -26,7 +25,7 @@ func (t *typedCall[In, Out]) Fingerprint(before []byte) (fingerprint []byte) {
 			fingerprint = nil
 		}
 	}()
-	encoded, err := record.Encode(t.out)
+	encoded, err := record.Encode(c.values.output())
 	if err != nil {
 		return nil
 	}

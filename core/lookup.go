@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
@@ -23,28 +22,26 @@ import (
 //
 // LookUp panics for an agent, which is never in doubt itself.
 func (d *Definition[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found bool, err error)) *Definition[In, Out] {
-	d.mustCondition("LookUp", f == nil)
-	if d.spec.Kind.IsEntered() {
-		panic(fmt.Sprintf("core: %q is never in doubt itself, and LookUp does not apply to it; the calls inside it may have one", d.spec.Name))
-	}
+	a := d.with("LookUp", f == nil)
+	a.mustBeInDoubt("LookUp")
+	a.lookedUp = true
 	c := *d
-	c.lookUp = f
+	c.actor, c.lookUp = a, f
 	return &c
 }
 
 // LookUp completes the call with the output that it has left elsewhere.
-func (t *typedCall[In, Out]) LookUp(ctx context.Context) (found bool, r engine.Result) {
-	f := t.definition.lookUp
-	if f == nil {
+func (c *call) LookUp(ctx context.Context) (found bool, r engine.Result) {
+	if !c.actor.lookedUp {
 		return false, engine.Result{}
 	}
 	r.Stage = record.StageHandler
 	defer r.RecoverPanic()
-	if t.out, found, r.Err = f(ctx, t.in); r.Err != nil || !found {
-		t.Clear()
+	if found, r.Err = c.values.lookUp(ctx); r.Err != nil || !found {
+		c.Clear()
 		return false, r
 	}
-	return true, t.ensure(ctx, &t.out)
+	return true, ensure(ctx, c.values)
 }
 
 // RunID returns the ID of the run that ctx belongs to; empty outside a run.
