@@ -79,8 +79,8 @@ func (p *parts) wrapped() error {
 }
 
 // standard returns the standardType of E.
-func standard[E error](name string, keep func(E) (parts, bool), give func(parts) E) standardType {
-	return standardType{
+func standard[E error](name string, keep func(E) (parts, bool), give func(parts) E) *standardType {
+	return &standardType{
 		name: name,
 		keep: func(err error) (parts, bool) { return keep(err.(E)) }, //nolint:errorlint // of this type itself
 		give: func(p parts) error { return give(p) },
@@ -104,10 +104,13 @@ func addStandard[E error](name string, keep func(E) parts, give func(parts) E) {
 }
 
 func addStandardIf[E error](name string, keep func(E) (parts, bool), give func(parts) E) {
-	t := standard(name, keep, give)
-	t.of = reflect.TypeFor[E]()
-	standardTypes = append(standardTypes, &t)
-	standardByType[t.of], standardByName[name] = &t, &t
+	standard(name, keep, give).add(reflect.TypeFor[E]())
+}
+
+func (t *standardType) add(of reflect.Type) {
+	t.of = of
+	standardTypes = append(standardTypes, t)
+	standardByType[of], standardByName[t.name] = t, t
 }
 
 // network holds the results of the methods of net.Error.

@@ -54,7 +54,7 @@ func (c *config) hasOther(known *core.Compensation) bool {
 }
 
 // completed is [engine.Settings].Completed.
-func (r *run) completed() []engine.Completed {
+func (r *run) completed() []*engine.Completed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.restored.completed()
@@ -185,8 +185,8 @@ func (t *track) isSameDoubt(c completion) bool { return c.inDoubt && t.entered <
 // came into doubt: the last completion or doubt of each, and earlier ones that were not
 // compensated when the call was made again. A failed call that is tried again does not count as
 // failed.
-func (r *restored) completed() []engine.Completed {
-	var all []engine.Completed
+func (r *restored) completed() []*engine.Completed {
+	var all []*engine.Completed
 	for a, completions := range r.compensable {
 		for i, c := range completions {
 			nth, found := i+1, r.compensation(a, c.name, i+1)
@@ -195,11 +195,11 @@ func (r *restored) completed() []engine.Completed {
 			if !isLast && r.undone[undoAddress(a, c.name, nth)] {
 				continue
 			}
-			done := engine.Completed{Address: a, Kind: c.kind, Name: c.name, InDoubt: c.inDoubt, Nth: nth, Found: found, By: r.failedAround(a)}
+			done := &engine.Completed{Address: a, Kind: c.kind, Name: c.name, InDoubt: c.inDoubt, Nth: nth, Found: found, By: r.failedAround(a)}
 			all = append(all, done)
 		}
 	}
-	slices.SortFunc(all, func(x, y engine.Completed) int {
+	slices.SortFunc(all, func(x, y *engine.Completed) int {
 		return cmp.Compare(r.compensable[x.Address][x.Nth-1].ended, r.compensable[y.Address][y.Nth-1].ended)
 	})
 	return all

@@ -1,8 +1,8 @@
 package state
 
 import (
-	"fmt"
 	"iter"
+	"strconv"
 	"strings"
 )
 
@@ -71,9 +71,8 @@ func each(all []*effect, yield func(*effect) bool) bool {
 // attemptNumber returns the number, from 0, of the attempt whose scope has the path. It is 0 for a
 // scope that is not that of an attempt.
 func attemptNumber(scope string) int {
-	var n int
 	if at := strings.LastIndexByte(scope, '@'); at > strings.LastIndexByte(scope, '/') {
-		if _, err := fmt.Sscanf(scope[at:], "@%d", &n); err == nil {
+		if n, err := strconv.Atoi(scope[at+1:]); err == nil {
 			return n - 1
 		}
 	}

@@ -43,10 +43,10 @@ func cloneValue(v reflect.Value, depth int) reflect.Value {
 		return c
 	}
 	c := reflect.MakeMapWithSize(v.Type(), v.Len())
-	for key, value := range v.Seq2() {
+	for pair := v.MapRange(); pair.Next(); {
 		element := reflect.New(v.Type().Elem()).Elem()
-		setValue(element, cloneValue(value, depth+1))
-		c.SetMapIndex(key, element)
+		setValue(element, cloneValue(pair.Value(), depth+1))
+		c.SetMapIndex(pair.Key(), element)
 	}
 	return c
 }

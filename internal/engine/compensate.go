@@ -214,12 +214,12 @@ func (all *completed) load(root *Root) {
 	all.loaded = true
 	var before []*completedCall
 	all.before = make(map[record.Address]*completedCall)
-	var recorded []Completed
+	var recorded []*Completed
 	if root.settings.Completed != nil {
 		recorded = root.settings.Completed()
 	}
 	for _, recorded := range recorded {
-		c := &completedCall{Completed: recorded}
+		c := &completedCall{Completed: *recorded}
 		before, all.before[c.Address] = append(before, c), c
 	}
 	all.calls = append(before, all.calls...)

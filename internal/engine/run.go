@@ -143,7 +143,7 @@ type Settings struct {
 	// Completed returns the calls that were recorded before this opening as compensable and have
 	// completed or are in doubt, in the order of these records. It is called at most once. It is
 	// nil if there are none.
-	Completed func() []Completed
+	Completed func() []*Completed
 
 	// PutArtifact stores an encoded output of more than MaxInline bytes and returns its reference.
 	// If nothing can be stored at present, it interrupts the run. If it is nil, large outputs stay

@@ -37,8 +37,8 @@ type embedded struct {
 // embedded structs promoted as in encoding/json: a shallow name hides a deep one,
 // a tagged name hides an untagged one at the same depth, and names still in
 // conflict hide each other.
-func fieldsOf(t reflect.Type) []field {
-	var found []field
+func fieldsOf(t reflect.Type) []*field {
+	var found []*field
 	visited := map[reflect.Type]bool{}
 	for level := []embedded{{typ: t}}; len(level) > 0; {
 		times := map[reflect.Type]int{}
@@ -65,7 +65,7 @@ func fieldsOf(t reflect.Type) []field {
 }
 
 // scan returns the fields of e and the structs that e embeds.
-func scan(e embedded) (own []field, promoted []embedded) {
+func scan(e embedded) (own []*field, promoted []embedded) {
 	for i := range e.typ.NumField() {
 		sf := e.typ.Field(i)
 		elem := sf.Type
@@ -102,7 +102,7 @@ func scan(e embedded) (own []field, promoted []embedded) {
 		}
 
 		has := func(option string) bool { return slices.Contains(strings.Split(options, ","), option) }
-		own = append(own, field{
+		own = append(own, &field{
 			name:        cmp.Or(name, sf.Name),
 			goName:      sf.Name,
 			typ:         sf.Type,
@@ -118,26 +118,26 @@ func scan(e embedded) (own []field, promoted []embedded) {
 }
 
 // dominant drops the fields that are hidden by others.
-func dominant(found []field) []field {
-	byName := map[string][]field{}
+func dominant(found []*field) []*field {
+	byName := map[string][]*field{}
 	for _, f := range found {
 		byName[f.name] = append(byName[f.name], f)
 	}
-	var fields []field
+	var fields []*field
 	for _, same := range byName {
-		slices.SortFunc(same, func(a, b field) int {
+		slices.SortFunc(same, func(a, b *field) int {
 			return cmp.Or(rank(a, b), slices.Compare(a.index, b.index))
 		})
 		if len(same) == 1 || rank(same[0], same[1]) != 0 {
 			fields = append(fields, same[0])
 		}
 	}
-	slices.SortFunc(fields, func(a, b field) int { return slices.Compare(a.index, b.index) })
+	slices.SortFunc(fields, func(a, b *field) int { return slices.Compare(a.index, b.index) })
 	return fields
 }
 
 // rank orders fields with the same name: those that hide others come first.
-func rank(a, b field) int {
+func rank(a, b *field) int {
 	if c := cmp.Compare(len(a.index), len(b.index)); c != 0 {
 		return c
 	}

@@ -295,7 +295,7 @@ func (b *builder) object(t reflect.Type, path string) (*jsonschema.Schema, error
 	return n, nil
 }
 
-func (b *builder) property(f field, path string) (*jsonschema.Schema, error) {
+func (b *builder) property(f *field, path string) (*jsonschema.Schema, error) {
 	n, err := b.fieldValue(f, path)
 	if err != nil {
 		return nil, err
@@ -322,7 +322,7 @@ func (b *builder) property(f field, path string) (*jsonschema.Schema, error) {
 	return n, nil
 }
 
-func (b *builder) fieldValue(f field, path string) (*jsonschema.Schema, error) {
+func (b *builder) fieldValue(f *field, path string) (*jsonschema.Schema, error) {
 	elem := f.typ
 	if elem.Kind() == reflect.Pointer {
 		elem = elem.Elem()
