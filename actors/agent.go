@@ -35,7 +35,7 @@ func DefineAgent[In, Out any](name, description string, schema Schema, handler c
 		panic(err)
 	}
 	spec := core.Spec{Kind: record.KindAgent, Name: name, Description: description}
-	return Agent[In, Out]{definition: define(spec, handler, opts), schema: schema}
+	return Agent[In, Out]{definition: define(applyTyped(spec, opts), handler), schema: schema}
 }
 
 // Call executes the agent, see [core.ExecutionEvent.Execute].
@@ -123,11 +123,15 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 // earlier attempts is void, since its own calls have other addresses.
 func voiding[In, Out any](handler core.Handler[In, Out]) core.Handler[In, Out] {
 	return func(ctx context.Context, in In) (Out, error) {
-		if core.ScopeOf(ctx).Attempt() > 0 {
-			live.Emit(ctx, live.Delta{Part: live.PartBegin})
-			live.Emit(ctx, live.Delta{Part: live.PartEnd})
-		}
+		void(ctx)
 		return handler(ctx, in)
+	}
+}
+
+func void(ctx context.Context) {
+	if core.ScopeOf(ctx).Attempt() > 0 {
+		live.Emit(ctx, live.Delta{Part: live.PartBegin})
+		live.Emit(ctx, live.Delta{Part: live.PartEnd})
 	}
 }
 
@@ -141,7 +145,7 @@ func calledBy(llm LLM, functions []Function) []any {
 }
 
 // newLoop returns the loop of an agent, and its options.
-func newLoop(name string, llm LLM, opts []Option) (*loop, options) {
+func newLoop(name string, llm LLM, opts []Option) (*loop, *options) {
 	if err := CheckFunctionName(name); err != nil {
 		panic(err)
 	}

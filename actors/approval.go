@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -106,20 +107,22 @@ type approvalOf[In any] struct {
 // newApproval gives the functions of an approval their type. It panics if one does not take In.
 func newApproval[In any](tool string, a *approval) *approvalOf[In] {
 	of := new(approvalOf[In])
-	check := func(option string, got any, ok bool) {
-		if got != nil && !ok {
-			panic(fmt.Sprintf("actors: %q: %s got a %T, want a function of a %T, which the tool takes", tool, option, got, *new(In)))
-		}
-	}
 	var ok bool
 	of.needed, ok = a.needed.(func(In) bool)
-	check("ApprovalIf", a.needed, ok)
+	checkTaken(tool, "ApprovalIf", a.needed, ok, *new(In))
 	of.question, ok = a.question.(func(In) string)
-	check("ApprovalQuestion", a.question, ok)
+	checkTaken(tool, "ApprovalQuestion", a.question, ok, *new(In))
 	if a.after > 0 {
 		of.defaults = []core.AwaitOption[Approval]{core.Default(a.after, a.answer)}
 	}
 	return of
+}
+
+// checkTaken panics if the function that the option got is of another type than the tool's.
+func checkTaken(tool, option string, got any, ok bool, in any) {
+	if got != nil && !ok {
+		panic(fmt.Sprintf("actors: %q: %s got a %T, want a function of a %T, which the tool takes", tool, option, got, in))
+	}
 }
 
 // text returns the question about a call.
@@ -129,6 +132,10 @@ func (a *approvalOf[In]) text(tool string, in In) (string, error) {
 			return text, nil
 		}
 	}
+	return defaultQuestion(tool, in)
+}
+
+func defaultQuestion(tool string, in any) (string, error) {
 	arguments, err := json.Marshal(in)
 	if err != nil {
 		return "", core.Permanent(fmt.Errorf("actors: the arguments of %q as JSON: %w", tool, err))
@@ -160,12 +167,11 @@ func Disapprove(reason string) Approval { return Approval{Reason: reason} }
 
 // approved returns the definition around that of a tool that needs approval.
 func (t Tool[In, Out]) approved() *core.Definition[In, Out] {
-	spec := t.definition.Spec()
-	around := core.Spec{Kind: record.KindAgent, Name: "approve_" + spec.Name, Description: spec.Description, NoStore: spec.NoStore}
-	d := must(core.NewDefinition(around, func(ctx context.Context, in In) (Out, error) {
+	name := t.Name()
+	d := must(core.NewDefinition(approvalSpec(t.definition.Spec()), func(ctx context.Context, in In) (Out, error) {
 		if t.asks.needed == nil || t.asks.needed(in) {
 			var err error
-			if in, err = t.ask(ctx, spec.Name, in); err != nil {
+			if in, err = t.ask(ctx, name, in); err != nil {
 				var zero Out
 				return zero, err
 			}
@@ -178,33 +184,49 @@ func (t Tool[In, Out]) approved() *core.Definition[In, Out] {
 	return identified(d, t.identity)
 }
 
-// ask returns the arguments that were approved. An approval with arguments that
-// do not fit is discarded: the question is asked again, with the problem.
+// approvalSpec returns the spec of the call around that of a tool.
+func approvalSpec(tool core.Spec) core.Spec {
+	return core.Spec{Kind: record.KindAgent, Name: "approve_" + tool.Name, Description: tool.Description, NoStore: tool.NoStore}
+}
+
+// ask returns the arguments that were approved.
 func (t Tool[In, Out]) ask(ctx context.Context, name string, in In) (In, error) {
 	text, err := t.asks.text(name, in)
 	if err != nil {
 		return in, err
 	}
+	var changed In
+	approval, err := askApproval(ctx, text, t.asks.defaults, t.schema, &changed)
+	if err != nil || len(approval.Arguments) == 0 {
+		return in, err
+	}
+	return changed, nil
+}
+
+// askApproval asks whether a tool may be called, and decodes arguments that replace those of the
+// call into the pointer changed. An approval with arguments that do not fit is discarded: the
+// question is asked again, with the problem.
+func askApproval(ctx context.Context, text string, defaults []core.AwaitOption[Approval], schema Schema, changed any) (Approval, error) {
 	question := text
 	for {
-		approval, err := core.Await(ctx, question, t.asks.defaults...)
+		approval, err := core.Await(ctx, question, defaults...)
 		switch {
 		case err != nil:
-			return in, err
+			return approval, err
 		case !approval.Approved && approval.Reason == "":
-			return in, core.Permanent(ErrNotApproved)
+			return approval, core.Permanent(ErrNotApproved)
 		case !approval.Approved:
-			return in, core.Permanent(fmt.Errorf("%w: %s", ErrNotApproved, approval.Reason))
+			return approval, core.Permanent(fmt.Errorf("%w: %s", ErrNotApproved, approval.Reason))
 		case len(approval.Arguments) == 0:
-			return in, nil
+			return approval, nil
 		}
-		var changed In
-		err = t.schema.Validate(approval.Arguments)
+		reflect.ValueOf(changed).Elem().SetZero() // of what did not fit before
+		err = schema.Validate(approval.Arguments)
 		if err == nil {
-			err = json.Unmarshal(approval.Arguments, &changed)
+			err = json.Unmarshal(approval.Arguments, changed)
 		}
 		if err == nil {
-			return changed, nil
+			return approval, nil
 		}
 		question = fmt.Sprintf("%s (the changed arguments do not fit: %v)", text, err)
 	}

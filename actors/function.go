@@ -59,15 +59,8 @@ func (e *ArgumentsError) Unwrap() error { return e.Err }
 
 // prepare implements Function.Prepare for a definition with a schema.
 func prepare[In, Out any](ctx context.Context, name string, d *core.Definition[In, Out], schema Schema, arguments string) (PreparedFunction, error) {
-	if schema == nil {
-		return nil, fmt.Errorf("actors: %q has no schema for its arguments", name)
-	}
-	raw := json.RawMessage(arguments)
-	if len(bytes.TrimSpace(raw)) == 0 {
-		raw = json.RawMessage("{}") // models send an empty text for a function without parameters
-	}
-	in, err := decodeInput[In](name, schema, raw)
-	if err != nil {
+	var in In
+	if err := decodeArguments(&in, name, schema, arguments); err != nil {
 		return nil, err
 	}
 	call := d.Event().Prepare(ctx, in)
@@ -78,6 +71,18 @@ func prepare[In, Out any](ctx context.Context, name string, d *core.Definition[I
 		}
 		return toolOutput(name, out)
 	}, nil
+}
+
+// decodeArguments decodes arguments from a model into the pointer in.
+func decodeArguments(in any, name string, schema Schema, arguments string) error {
+	if schema == nil {
+		return fmt.Errorf("actors: %q has no schema for its arguments", name)
+	}
+	raw := json.RawMessage(arguments)
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage("{}") // models send an empty text for a function without parameters
+	}
+	return decodeInto(in, name, schema, raw)
 }
 
 // decodeError returns an error of encoding/json in the form of the errors of a

@@ -37,13 +37,21 @@ func (t Tool[In, Out]) InputSchema() json.RawMessage {
 
 func decodeInput[In any](name string, schema Schema, input json.RawMessage) (In, error) {
 	var in, zero In
-	if schema != nil {
-		if err := schema.Validate(input); err != nil {
-			return zero, &ArgumentsError{name, err}
-		}
-	}
-	if err := json.Unmarshal(plain(schema, input), &in); err != nil {
-		return zero, &ArgumentsError{name, decodeError(err)}
+	if err := decodeInto(&in, name, schema, input); err != nil {
+		return zero, err
 	}
 	return in, nil
+}
+
+// decodeInto decodes an input into the pointer in. If there is an error, *in is undefined.
+func decodeInto(in any, name string, schema Schema, input json.RawMessage) error {
+	if schema != nil {
+		if err := schema.Validate(input); err != nil {
+			return &ArgumentsError{name, err}
+		}
+	}
+	if err := json.Unmarshal(plain(schema, input), in); err != nil {
+		return &ArgumentsError{name, decodeError(err)}
+	}
+	return nil
 }

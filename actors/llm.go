@@ -42,7 +42,7 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 			return resp, err
 		}
 	}
-	return LLM{define(core.Spec{Kind: record.KindLLM, Name: name, Description: description}, observed, opts)}
+	return LLM{define(applyTyped(core.Spec{Kind: record.KindLLM, Name: name, Description: description}, opts), observed)}
 }
 
 // shown calls the handler of an LLM and emits deltas of its attempt: the beginning, the end, and

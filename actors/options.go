@@ -209,13 +209,13 @@ type options struct {
 	identity any // a func(In) any; nil for the default
 }
 
-func apply(spec core.Spec, opts []Option) options {
-	o := options{spec: spec}
+func apply(spec core.Spec, opts []Option) *options {
+	o := &options{spec: spec}
 	for _, option := range opts {
 		if option == nil {
 			panic(fmt.Sprintf("actors: %q: an option is nil", spec.Name))
 		}
-		option(&o)
+		option(o)
 	}
 	if o.settingName != "" {
 		panic(fmt.Sprintf("actors: %q: %s is not an option of this constructor", spec.Name, o.settingName))
@@ -228,7 +228,15 @@ func apply(spec core.Spec, opts []Option) options {
 
 // define returns the definition of every actor except those of NewAgent. It
 // panics if the definition is invalid, since that is an error in the program.
-func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []Option) *core.Definition[In, Out] {
+func define[In, Out any](o *options, handler core.Handler[In, Out]) *core.Definition[In, Out] {
+	if o.spec.Kind == record.KindAgent && handler != nil {
+		handler = voiding(handler)
+	}
+	return identified(must(core.NewDefinition(o.spec, handler)), o.identity)
+}
+
+// applyTyped is apply for every actor except those of NewAgent.
+func applyTyped(spec core.Spec, opts []Option) *options {
 	o := apply(spec, opts)
 	if o.agentOnly != "" {
 		panic(fmt.Sprintf("actors: %q: %s is an option only of NewAgent", spec.Name, o.agentOnly))
@@ -239,10 +247,7 @@ func define[In, Out any](spec core.Spec, handler core.Handler[In, Out], opts []O
 	if o.strict && spec.Kind != record.KindTool {
 		panic(fmt.Sprintf("actors: %q: WithStrict is an option of tools and of NewTypedAgent", spec.Name))
 	}
-	if spec.Kind == record.KindAgent && handler != nil {
-		handler = voiding(handler)
-	}
-	return identified(must(core.NewDefinition(o.spec, handler)), o.identity)
+	return o
 }
 
 // identified returns the definition with the identity of its inputs, which is a
@@ -254,9 +259,13 @@ func identified[In, Out any](d *core.Definition[In, Out], identity any) *core.De
 	}
 	f, ok := identity.(func(In) any)
 	if !ok {
-		panic(fmt.Sprintf("actors: %q: WithIdentity got a %T, want a %T for the input of the actor", d.Spec().Name, identity, f))
+		panicIdentity(d.Spec().Name, identity, f)
 	}
 	return d.Identify(f)
+}
+
+func panicIdentity(name string, got, want any) {
+	panic(fmt.Sprintf("actors: %q: WithIdentity got a %T, want a %T for the input of the actor", name, got, want))
 }
 
 func must[T any](v T, err error) T {

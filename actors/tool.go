@@ -29,23 +29,28 @@ type Tool[In, Out any] struct {
 // In. NewTool panics if the name is not one that LLM services accept, if the
 // schema or the handler is nil, or an option is invalid.
 func NewTool[In, Out any](name, description string, schema Schema, handler core.Handler[In, Out], opts ...Option) Tool[In, Out] {
+	o, schema := applyTool(name, description, schema, opts)
+	t := Tool[In, Out]{definition: define(o, handler), schema: schema}
+	if o.approval != nil {
+		t.identity, t.asks = o.identity, newApproval[In](name, o.approval)
+		t.approval = t.approved()
+	}
+	return t
+}
+
+// applyTool returns the options of a tool and its schema. It panics if something is wrong.
+func applyTool(name, description string, schema Schema, opts []Option) (*options, Schema) {
 	if err := CheckFunctionName(name); err != nil {
 		panic(err)
 	}
 	if schema == nil {
 		panic(fmt.Sprintf("actors: tool %q has no schema; decorators.Tool infers one, ParseSchema makes one from a document", name))
 	}
-	spec := core.Spec{Kind: record.KindTool, Name: name, Description: description}
-	t := Tool[In, Out]{definition: define(spec, handler, opts), schema: schema}
-	o := apply(spec, opts)
+	o := applyTyped(core.Spec{Kind: record.KindTool, Name: name, Description: description}, opts)
 	if o.strict {
-		t.schema = mustStrict(name, schema)
+		schema = mustStrict(name, schema)
 	}
-	if o.approval != nil {
-		t.identity, t.asks = o.identity, newApproval[In](name, o.approval)
-		t.approval = t.approved()
-	}
-	return t
+	return o, schema
 }
 
 // outermost returns the definition that a call of the tool executes.

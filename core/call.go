@@ -19,6 +19,7 @@ import (
 // call is the part of a call that does not depend on its types: an [engine.Typed]. It is not
 // generic: a program has as many copies of a generic function as it has types of tools.
 type call struct {
+	_ [0]func() // not comparable: nothing compares calls, and no code for it is made
 	engine.Call
 	actor  *actor
 	values values

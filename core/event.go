@@ -134,8 +134,9 @@ type PreparedCall[In, Out any] struct {
 
 // once is the part of a PreparedCall that does not depend on its types.
 type once struct {
-	call  *call // nil if the call cannot be made
-	wrong error // why it cannot be made
+	_     [0]func() // not comparable, as a call
+	call  *call     // nil if the call cannot be made
+	wrong error     // why it cannot be made
 	begun atomic.Bool
 }
 

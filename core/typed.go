@@ -25,6 +25,7 @@ func (t *typedCall[In, Out]) result(err error) (Out, error) {
 
 // typed are the [values] of a call.
 type typed[In, Out any] struct {
+	_          [0]func() // not comparable, as a call
 	definition *Definition[In, Out]
 	in         In
 	out        Out
