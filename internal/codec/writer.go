@@ -18,20 +18,17 @@ func NewWriter(dst []byte) *Writer { return &Writer{dst} }
 func (w *Writer) Finish() []byte { return w.out }
 
 // Array begins an array of n values.
-func (w *Writer) Array(n int) { w.length(n, 0x90, 15, false, 0xdc) }
+func (w *Writer) Array(n int) { w.length(n, 0x90, 15, 0xdc) }
 
 // Map begins a map of n pairs.
-func (w *Writer) Map(n int) { w.length(n, 0x80, 15, false, 0xde) }
+func (w *Writer) Map(n int) { w.length(n, 0x80, 15, 0xde) }
 
-// length appends a length: in the byte fixed if it is at most most, and
-// otherwise in 16 or 32 bits after code or the code that follows it. With has8,
-// it is in 8 bits after the code before it, if it is short enough.
-func (w *Writer) length(n int, fixed byte, most int, has8 bool, code byte) {
+// length appends a length: in the byte fixed if it does not exceed most, and
+// otherwise in 16 bits after code, or in 32 bits after the next code.
+func (w *Writer) length(n int, fixed byte, most int, code byte) {
 	switch {
 	case n <= most:
 		w.out = append(w.out, fixed|byte(n))
-	case has8 && n <= math.MaxUint8:
-		w.out = append(w.out, code-1, byte(n))
 	case n <= math.MaxUint16:
 		w.out = binary.BigEndian.AppendUint16(append(w.out, code), uint16(n))
 	default:
@@ -97,10 +94,13 @@ func (w *Writer) Float32(f float32) {
 
 // Ext begins an extension of the type, with a body of n bytes.
 func (w *Writer) Ext(extType int8, n int) {
-	if n == 1 || n == 2 || n == 4 || n == 8 || n == 16 {
+	switch {
+	case n == 1 || n == 2 || n == 4 || n == 8 || n == 16:
 		w.out = append(w.out, 0xd4+byte(bits.TrailingZeros(uint(n))))
-	} else {
-		w.length(n, 0, -1, true, 0xc8)
+	case n <= math.MaxUint8:
+		w.out = append(w.out, 0xc7, byte(n))
+	default:
+		w.length(n, 0, -1, 0xc8)
 	}
 	w.out = append(w.out, byte(extType))
 }
@@ -113,11 +113,13 @@ func (w *Writer) insertMap(begin, n int) {
 	w.out = slices.Replace(w.out, begin, begin+1, head.out...)
 }
 
-// Text appends s as a str. Inlined, it would be most of the code of the packages that write records.
-//
-//go:noinline
+// Text appends s as a str.
 func (w *Writer) Text(s string) {
-	w.length(len(s), 0xa0, 31, true, 0xda)
+	if n := len(s); n > 31 && n <= math.MaxUint8 {
+		w.out = append(w.out, 0xd9, byte(n))
+	} else {
+		w.length(n, 0xa0, 31, 0xda)
+	}
 	w.out = append(w.out, s...)
 }
 
@@ -133,7 +135,11 @@ func (w *Writer) Bytes(b []byte) {
 		w.Nil()
 		return
 	}
-	w.length(len(b), 0, -1, true, 0xc5)
+	if n := len(b); n <= math.MaxUint8 {
+		w.out = append(w.out, 0xc4, byte(n))
+	} else {
+		w.length(n, 0, -1, 0xc5)
+	}
 	w.out = append(w.out, b...)
 }
 
