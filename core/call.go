@@ -219,9 +219,10 @@ func (c *call) recoverDigest(what string, err *error) {
 
 // Identity returns the hash of the identity of the input; see [Identifier].
 func (c *call) Identity() (h record.Hash, err error) {
-	d, ok := c.values.input().(Digester)
+	in := c.values.input()
+	d, ok := in.(Digester)
 	if !ok || c.actor.identified {
-		return c.identityBy(c.identityEncoder())
+		return c.identityBy(in, c.identityEncoder())
 	}
 	defer c.recoverDigest("input", &err)
 	if h, err = d.IdentityHash(); err != nil {
@@ -231,12 +232,13 @@ func (c *call) Identity() (h record.Hash, err error) {
 }
 
 func (c *call) IdentityBefore() (record.Hash, error) {
-	return c.identityBy(codec.EncodeIdentityBefore)
+	return c.identityBy(c.values.input(), codec.EncodeIdentityBefore)
 }
 
-func (c *call) identityBy(encode func(v any) ([]byte, error)) (h record.Hash, err error) {
+// identityBy returns the hash of the identity of in, which is the input of the call.
+func (c *call) identityBy(in any, encode func(v any) ([]byte, error)) (h record.Hash, err error) {
 	defer c.recoverDigest("identity of the input", &err)
-	what, v := c.identity()
+	what, v := c.identity(in)
 	encoded, err := encode(v)
 	if err != nil {
 		return record.Hash{}, c.encodeError(what, err)
@@ -244,16 +246,15 @@ func (c *call) identityBy(encode func(v any) ([]byte, error)) (h record.Hash, er
 	return record.HashOfEncoded(encoded)
 }
 
-// identity returns the identity of the input, and what errors call it.
-func (c *call) identity() (what string, v any) {
+// identity returns the identity of in, which is the input of the call, and what errors call it.
+func (c *call) identity(in any) (what string, v any) {
 	if c.actor.identified {
 		return "identity of the input", c.values.identity()
 	}
-	v = c.values.input()
-	if i, ok := v.(Identifier); ok {
+	if i, ok := in.(Identifier); ok {
 		return "identity of the input", i.Identity()
 	}
-	return "input", v
+	return "input", in
 }
 
 func (c *call) DeclaresIdentity() bool {

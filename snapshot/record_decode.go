@@ -16,17 +16,25 @@ import (
 // several records.
 type decoding struct {
 	record    record.Record
-	addresses map[string]record.Address
+	in        *codec.Reader
+	addresses map[string]*parsed
+	latest    *parsed // the latest one of addresses; not nil
 
 	shares bool           // data never changes, so values can refer to it
 	detail *record.Detail // reused for the detail of each record; nil to allocate one
+}
+
+// parsed is a parsed address.
+type parsed struct {
+	path    string
+	address record.Address
 }
 
 // maxAddresses limits the addresses that a pooled decoding keeps.
 const maxAddresses = 256
 
 var decodings = sync.Pool{New: func() any {
-	return &decoding{addresses: make(map[string]record.Address)}
+	return &decoding{in: codec.NewReader(nil), addresses: make(map[string]*parsed), latest: new(parsed)}
 }}
 
 // newDecoding takes a decoding from the pool. release returns it.
@@ -34,20 +42,28 @@ func newDecoding() *decoding { return decodings.Get().(*decoding) }
 
 func (d *decoding) release() {
 	d.record, d.shares, d.detail = record.Record{}, false, nil
+	d.in.Reset(nil)
 	decodings.Put(d)
 }
 
 // decode decodes data, which must be one whole record.
 func (d *decoding) decode(data []byte) (record.Record, error) {
-	in := codec.NewReader(data)
-	defer in.Release()
-	if err := d.read(in); err != nil {
-		return record.Record{}, recordError(err)
-	}
-	if in.Len() > 0 {
-		return record.Record{}, fmt.Errorf("%w: byte %d: %d bytes after the record", ErrCorrupt, in.Offset(), in.Len())
+	if err := d.decodeOne(data); err != nil {
+		return record.Record{}, err
 	}
 	return d.record, nil
+}
+
+// decodeOne decodes data, which must be one whole record, into d.record.
+func (d *decoding) decodeOne(data []byte) error {
+	d.in.Reset(data)
+	if err := d.read(d.in); err != nil {
+		return recordError(err)
+	}
+	if n := d.in.Len(); n > 0 {
+		return fmt.Errorf("%w: byte %d: %d bytes after the record", ErrCorrupt, d.in.Offset(), n)
+	}
+	return nil
 }
 
 // read reads one record into d.record.
@@ -105,18 +121,11 @@ func (d *decoding) head(f *fields) {
 func (d *decoding) address(f *fields) record.Address {
 	view := f.in.View()
 	first, nth := cutNumber(view)
-	a, ok := d.addresses[string(first)]
-	if !ok {
-		var err error
-		if a, err = record.ParseAddress(string(first)); err != nil {
-			f.failAddress(view)
-			return a
-		}
-		if len(d.addresses) >= maxAddresses {
-			clear(d.addresses)
-		}
-		d.addresses[string(first)] = a
+	if string(first) != d.latest.path && !d.find(first) {
+		f.failAddress(view)
+		return record.Address{}
 	}
+	a := d.latest.address
 	if nth == 0 {
 		return a
 	}
@@ -125,6 +134,25 @@ func (d *decoding) address(f *fields) record.Address {
 		f.failAddress(view)
 	}
 	return site.Address(nth)
+}
+
+// find makes the address with the path the latest one. It reports false if the path is not
+// valid.
+func (d *decoding) find(path []byte) bool {
+	found := d.addresses[string(path)]
+	if found == nil {
+		a, err := record.ParseAddress(string(path))
+		if err != nil {
+			return false
+		}
+		if len(d.addresses) >= maxAddresses {
+			clear(d.addresses)
+		}
+		found = &parsed{string(path), a}
+		d.addresses[found.path] = found
+	}
+	d.latest = found
+	return true
 }
 
 func (f *fields) failAddress(path []byte) {

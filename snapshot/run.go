@@ -116,7 +116,7 @@ func (r *Run) Scan() iter.Seq2[*record.Record, error] {
 		defer d.release()
 		d.shares, d.detail = true, new(record.Detail)
 		for n, encoded := range r.encoded {
-			if _, err := d.decode(encoded); err != nil {
+			if err := d.decodeOne(encoded); err != nil {
 				yield(nil, fmt.Errorf("snapshot: run %s: record %d: %w", r.RunID, n+1, err))
 				return
 			}
@@ -186,12 +186,11 @@ func cutRecord(in *codec.Reader) (encoded []byte, seq uint64, err error) {
 	case version < FormatVersion || n < recordFields:
 		return nil, 0, fmt.Errorf("%w: byte %d: not a record: an array of %d fields with version %d", ErrCorrupt, begin, n, version)
 	}
-	in.Rewind(begin)
-	encoded = in.Skip()
+	f.skip(f.left)
 	if in.Err() != nil {
 		return nil, 0, recordError(in.Err())
 	}
-	return encoded, seq, nil
+	return in.Since(begin), seq, nil
 }
 
 // Snapshot decodes all records.

@@ -110,6 +110,7 @@ type completion struct {
 // completed, or if they are in doubt now.
 func (r *restored) followCompensable(t *track, rec *record.Record) {
 	if rec.Kind == record.KindCompensation {
+		r.compensates = true
 		r.followUndo(rec)
 		return
 	}
@@ -233,32 +234,33 @@ func (r *restored) failedAround(a record.Address) record.Address {
 	return record.Address{}
 }
 
-// undone changes p so that a call is made again if it completed and was compensated since, or if it
-// contains such a call. That only happens if the calls around it are tried again. r.mu must be
-// held.
-func (r *run) undone(a record.Address, p *record.Progress) {
+// undone returns p, or how a call continues if it completed and was compensated since, or if it
+// contains such a call: it is made again. That only happens if the calls around it are tried again.
+// r.mu must be held.
+func (r *run) undone(a record.Address, p *record.Progress) *record.Progress {
 	if p == nil || len(r.restored.compensable) == 0 || r.settings.Replays {
-		return
+		return p
 	}
-	t := r.restored.calls[a]
+	t, again := r.restored.calls[a], *p
 	switch {
 	case p.Phase == record.PhaseFailed:
-		return
+		return p
 	case p.Phase != record.PhaseSucceeded:
 		all := r.restored.compensable[a]
 		if len(all) == 0 || !t.isSameDoubt(all[len(all)-1]) || !r.restored.isCompensated(a) {
-			return
+			return p
 		}
-		p.Attempt, p.CutOff = 0, false // and the call is no longer in doubt
+		again.Attempt, again.CutOff = 0, false // and the call is no longer in doubt
 	case r.restored.isCompensated(a):
-		p.Attempt = 0
+		again.Attempt = 0
 		if t.kind.IsEntered() {
-			p.Attempt = t.Attempt + 1 // the calls inside get a new scope
+			again.Attempt = t.Attempt + 1 // the calls inside get a new scope
 		}
 	case !r.restored.containsCompensated(a):
-		return
+		return p
 	}
-	p.Phase, p.Spent, p.Delay, p.Err = record.PhaseWaiting, 0, 0, nil
+	again.Phase, again.Spent, again.Delay, again.Err = record.PhaseWaiting, 0, 0, nil
+	return &again
 }
 
 // isCompensated reports whether the last completion of the call, or its doubt, was

@@ -99,7 +99,7 @@ func (r *run) divergesNow(s *engine.Scope, c record.Claim, t *track, since uint6
 	if r.rerun.within(s) > 0 && (t == nil || anew) {
 		return nil // the surrounding call is made again in any case
 	}
-	return r.restored.differs(r.settings.RunID, s.Path(), c, anew)
+	return r.restored.differs(r.settings.RunID, s.Path(), r.restored.ordinals[s.Path()], t, c, anew)
 }
 
 // diverge records that the call is made again, since it differs, and with it those

@@ -39,6 +39,9 @@ func (r *restored) undoneByParents() map[string]int {
 // compensation counts as soon as it has begun.
 func (r *restored) timesUndone() map[string]int {
 	times := r.undoneByParents()
+	if !r.compensates {
+		return times
+	}
 	for a, t := range r.calls {
 		if t.kind != record.KindCompensation {
 			continue

@@ -16,9 +16,8 @@ import (
 // still make each call that has a recorded outcome before the scope ends.
 
 // madeAgain loosens the comparison after a call that has completed without keeping its output, if
-// the output has changed. It is called before the record is added.
-func (r *restored) madeAgain(rec *record.Record) {
-	t := r.calls[rec.Address]
+// the output has changed. It is called before the record is added to the track of the call.
+func (r *restored) madeAgain(rec *record.Record, t *track) {
 	if t == nil || !t.NoStore || !rec.IsOutcome() || t.isSameOutput(rec) {
 		return
 	}
@@ -56,10 +55,10 @@ func (s *scopeClaims) loosen(ordinal int) {
 	}
 }
 
-// checks reports whether the claim with the ordinal must be the recorded one. The run itself has no
+// checks reports whether the claim with the ordinal must be the recorded one; s holds the recorded
+// claims of the scope, and may be nil. The run itself has no
 // end at which missing calls would be noticed, so claims with an outcome stay checked there.
-func (r *restored) checks(scope string, ordinal int) bool {
-	s := r.ordinals[scope]
+func (r *restored) checks(s *scopeClaims, scope string, ordinal int) bool {
 	switch {
 	case s == nil, s.unchecked > 0 && ordinal >= s.unchecked:
 		return false
@@ -92,11 +91,17 @@ func (r *restored) passedOver(scope string, claimed int) (ordinal int, missing r
 		if claimed >= len(s.claims) {
 			return 0, missing, false
 		}
-		return claimed + 1, s.claims[claimed], true
+		if was := s.claims[claimed]; was != nil {
+			missing = *was
+		}
+		return claimed + 1, missing, true
 	}
-	for i := range s.claims {
-		if t := r.calls[s.claims[i].address]; t != nil && t.isPassedOver() {
-			return i + 1, s.claims[i], true
+	for i, was := range s.claims {
+		if was == nil {
+			continue
+		}
+		if t := r.calls[was.address]; t != nil && t.isPassedOver() {
+			return i + 1, *was, true
 		}
 	}
 	return 0, missing, false

@@ -17,7 +17,8 @@ type ordinals map[string]*scopeClaims
 
 // scopeClaims holds the recorded claims of one scope.
 type scopeClaims struct {
-	claims []recordedClaim // by ordinal, from 1
+	claims []*recordedClaim // by ordinal, from 1; nil if it is not known
+	spare  []recordedClaim  // preallocated claims
 
 	// unchecked is the first ordinal at which the program may differ, because a call
 	// with an outcome was made again, or because the records were trusted. 0 means
@@ -85,14 +86,14 @@ func (r *restored) voidRefused(generation uint64) {
 	r.unclaimed = true
 	for _, s := range r.ordinals {
 		for i, c := range s.claims {
-			if c.generation == generation && !c.address.IsZero() {
-				s.claims[i] = recordedClaim{}
+			if c != nil && c.generation == generation {
+				s.claims[i] = nil
 				if t := r.calls[c.address]; t != nil {
 					t.claimed = false
 				}
 			}
 		}
-		for len(s.claims) > 0 && s.claims[len(s.claims)-1].address.IsZero() {
+		for len(s.claims) > 0 && s.claims[len(s.claims)-1] == nil {
 			s.claims = s.claims[:len(s.claims)-1]
 		}
 	}
@@ -109,19 +110,24 @@ func (r *restored) voidRefused(generation uint64) {
 
 func (s *scopeClaims) set(ordinal int, c recordedClaim) {
 	for len(s.claims) < ordinal {
-		s.claims = append(s.claims, recordedClaim{})
+		s.claims = append(s.claims, nil)
 	}
-	if s.claims[ordinal-1].address.IsZero() {
-		s.claims[ordinal-1] = c
+	if s.claims[ordinal-1] != nil {
+		return
 	}
+	if len(s.spare) == 0 {
+		s.spare = make([]recordedClaim, min(max(len(s.claims), 4), chunkSize))
+	}
+	s.spare[0] = c
+	s.claims[ordinal-1], s.spare = &s.spare[0], s.spare[1:]
 }
 
 // recorded returns the claim with the ordinal, nil if there is none.
 func (s *scopeClaims) recorded(ordinal int) *recordedClaim {
-	if s == nil || ordinal > len(s.claims) || s.claims[ordinal-1].address.IsZero() {
+	if s == nil || ordinal > len(s.claims) {
 		return nil
 	}
-	return &s.claims[ordinal-1]
+	return s.claims[ordinal-1]
 }
 
 // after marks what follows the call at a as unchecked, in its scope and in the scopes
@@ -152,15 +158,15 @@ func (s *scopeClaims) uncheck(ordinal int) {
 	}
 }
 
-// differs returns how a claim differs from the recorded one in its place, or nil. If anew is set,
-// the call begins again, and its recorded input is not compared.
-func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core.DivergenceError {
-	s := r.ordinals[scope]
+// differs returns how a claim differs from the recorded one in its place, or nil. s holds the claims
+// of its scope, and t is the state of the recorded call at its address; both may be nil. If anew is
+// set, the call begins again, and its recorded input is not compared.
+func (r *restored) differs(runID, scope string, s *scopeClaims, t *track, c record.Claim, anew bool) *core.DivergenceError {
 	asked := func() *core.DivergenceError {
 		return &core.DivergenceError{RunID: runID, Address: c.Address, Scope: scope, Ordinal: c.Ordinal, Asked: describe(c.Kind, c.Address, c.Name)}
 	}
-	checked := r.checks(scope, c.Ordinal)
-	if was := s.recorded(c.Ordinal); checked && was != nil && !was.is(c) {
+	checked, was := r.checks(s, scope, c.Ordinal), s.recorded(c.Ordinal)
+	if checked && was != nil && !was.is(c) {
 		d := asked()
 		d.How, d.Was, d.Recorded = "order", was.call(scope), describe(was.kind, was.address, was.name)
 		if was.address == c.Address {
@@ -177,25 +183,25 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 		with.How, with.Recorded, with.Asked = d.How, d.Recorded, d.Asked
 		return with
 	}
-	if t := r.calls[c.Address]; !anew && s.isOtherKind(c, t) {
+	if !anew && s.isOtherKind(c, t) {
 		d := asked()
 		d.How, d.Recorded = "kind", describe(t.kind, c.Address, "")
 		return d
 	}
-	if t := r.calls[c.Address]; t != nil && !anew && t.differs(c.Input) {
+	if t != nil && !anew && t.differs(c.Input) {
 		d := asked()
 		d.How, d.Recorded, d.Asked = "input", t.Input.String(), c.Input.String()
 		return d
 	}
-	if was := s.recorded(c.Ordinal); checked && was != nil && was.differs(c.Input) && r.calls[c.Address] == nil {
+	if checked && was != nil && was.differs(c.Input) && t == nil {
 		d := asked() // the recorded call was prepared, and has no record of its own
 		d.How, d.Recorded, d.Asked = "input", was.input.String(), c.Input.String()
 		return d
 	}
-	if !checked || s.recorded(c.Ordinal) != nil {
+	if !checked || was != nil {
 		return nil
 	}
-	if c.Ordinal <= len(s.claims) && !c.Address.IsBranch() || r.calls[c.Address].isClaimed() {
+	if c.Ordinal <= len(s.claims) && !c.Address.IsBranch() || t.isClaimed() {
 		d := asked()
 		d.How, d.Recorded = "order", "another call"
 		d.Hint = r.likelyEdit(s, nil, c)
@@ -205,18 +211,18 @@ func (r *restored) differs(runID, scope string, c record.Claim, anew bool) *core
 }
 
 // hashAsRecorded returns the hash of a claimed input, computed as the recorded one was: before some
-// values were kept as JSON, equal inputs had other hashes. It encodes the input, which calls
-// the methods of its type: r.mu must not be held.
-func (r *run) hashAsRecorded(c record.Claim, input engine.ClaimedInput) record.Hash {
-	r.mu.Lock()
-	t := r.restored.calls[c.Address]
+// values were kept as JSON, equal inputs had other hashes. t is the state of the recorded call; nil if
+// there is none. r.mu must be held. It is released while the input is encoded, which calls the
+// methods of its type.
+func (r *run) hashAsRecorded(t *track, c record.Claim, input engine.ClaimedInput) record.Hash {
 	if t == nil || !t.differs(c.Input) {
-		r.mu.Unlock()
 		return c.Input
 	}
 	recorded := t.Input
 	r.mu.Unlock()
-	if before, err := input.HashBefore(); err == nil && before == recorded {
+	before, err := input.HashBefore()
+	r.mu.Lock()
+	if err == nil && before == recorded {
 		return recorded
 	}
 	return c.Input
@@ -266,8 +272,8 @@ func (r *recordedClaim) isAskedFor(c record.Claim) bool {
 // what follows. It returns the zero Address if there is none.
 func (s *scopeClaims) askedBefore(ordinal int) record.Address {
 	for i := ordinal - 2; i >= 0; i-- {
-		if s.claims[i].kind == record.KindLLM {
-			return s.claims[i].address
+		if c := s.claims[i]; c != nil && c.kind == record.KindLLM {
+			return c.address
 		}
 	}
 	return record.Address{}
@@ -292,8 +298,8 @@ func (r *restored) likelyEdit(s *scopeClaims, was *recordedClaim, c record.Claim
 	if was.isAskedFor(c) {
 		return "if a model called " + was.name + ": it was renamed, was removed from the agent, or refuses the recorded arguments now"
 	}
-	for i := range s.claims {
-		if s.claims[i].is(c) {
+	for _, recorded := range s.claims {
+		if recorded != nil && recorded.is(c) {
 			return "the call is recorded later: an earlier call was removed, they were swapped, or " +
 				"goroutines made them: see actors.Parallel and Prepare"
 		}

@@ -26,6 +26,7 @@ type restored struct {
 	all      byPath // every record; nil until the records inside a call are needed
 
 	compensable map[record.Address][]completion // of calls that can be compensated, in order; the last may be in doubt
+	compensates bool                            // a compensation is on record
 	undone      map[record.Address]bool         // compensations that have had an outcome, even if it no longer counts
 	hollow      map[record.Address]bool         // completed calls with calls inside that were compensated; nil until needed
 	fork        record.Fork                     // what the parents of a fork did
@@ -34,6 +35,8 @@ type restored struct {
 	preconditions map[record.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                    // questions and answers
 	tracks        []track                     // preallocated tracks
+	latest        *track                      // the track that was added or found last, and
+	latestAt      record.Address              // its address: a call has several records in a row
 
 	opening map[string]any // attributes of the latest opening that had some
 	began   uint64         // the record with which the latest opening began
@@ -60,7 +63,7 @@ func (r *restored) inClosed(seq uint64) bool {
 }
 
 // track is the state of one call. Records are given by their numbers; 0 means
-// none.
+// none. Its Progress does not change once all records were read.
 type track struct {
 	record.Progress
 	first    uint64 // the first started record
@@ -143,7 +146,7 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 	r.versions.drop(r.refused, r.ordinals)
 	r.dropReplaced()
 	r.values.sort()
-	r.tracks = nil
+	r.tracks, r.latest = nil, nil
 	return r, nil
 }
 
@@ -185,7 +188,7 @@ func (r *restored) follow(rec *record.Record) {
 			t.whole = rec.Seq
 		}
 	}
-	r.madeAgain(rec)
+	r.madeAgain(rec, t)
 	t.kind = rec.Kind
 	t.Add(rec)
 	t.followOutcome(rec)
@@ -245,6 +248,9 @@ func (r *restored) atRest(t *track, a record.Address) record.Progress {
 
 // track returns the track of the call, and makes one if there is none.
 func (r *restored) track(a record.Address) *track {
+	if r.latest != nil && r.latestAt == a {
+		return r.latest
+	}
 	t := r.calls[a]
 	if t == nil {
 		if len(r.tracks) == 0 {
@@ -253,15 +259,22 @@ func (r *restored) track(a record.Address) *track {
 		t, r.tracks = &r.tracks[0], r.tracks[1:]
 		r.calls[a] = t
 	}
+	r.latest, r.latestAt = t, a
 	return t
 }
 
-// progress returns a copy of the progress of the call at the address, nil for
-// none.
+// progress returns the progress of the call at the address, nil for none. It must not be changed.
 func (r *restored) progress(a record.Address) *record.Progress {
-	t := r.calls[a]
+	return r.progressOf(r.calls[a], a)
+}
+
+// progressOf is progress for a call whose track is known; nil if it has none.
+func (r *restored) progressOf(t *track, a record.Address) *record.Progress {
 	if t == nil || t.Last == 0 {
 		return nil
+	}
+	if t.Phase == record.PhaseSucceeded && r.usage.own == nil {
+		return &t.Progress
 	}
 	p := r.atRest(t, a)
 	if r.isRetried(t) {

@@ -11,14 +11,14 @@ func (r *restored) dropInside() {
 		return // any of them may be needed
 	}
 	whole := wholes{r.calls, make(map[string]bool)}
+	if !whole.hasAny(r.inside) {
+		return
+	}
 	kept := 0
 	for a := range r.calls {
 		if !whole.has(a.Scope()) {
 			kept++
 		}
-	}
-	if kept == len(r.calls) {
-		return
 	}
 	calls, tracks := make(map[record.Address]*track, kept), make([]track, kept)
 	for a, t := range r.calls {
@@ -53,6 +53,16 @@ func keepOutside[M ~map[string]V, V any](whole *wholes, m M) M {
 type wholes struct {
 	calls map[record.Address]*track
 	known map[string]bool // by the path of the scope
+}
+
+// hasAny reports whether the map has a scope inside a call that is recalled as a whole.
+func (w *wholes) hasAny(scopes map[string]uint64) bool {
+	for scope := range scopes {
+		if w.has(scope) {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *wholes) has(scope string) bool {

@@ -121,7 +121,7 @@ func (r *run) Append(s *engine.Scope, appended record.Record) error {
 			r.mu.Unlock()
 			return r.stop(err)
 		}
-		r.restored.madeAgain(rec)
+		r.restored.madeAgain(rec, r.restored.calls[rec.Address])
 		r.restored.replace(rec)
 	}
 	if r.values.pending != nil {
@@ -225,8 +225,9 @@ func accepts(s *engine.Scope, rec *record.Record) bool {
 // Claim implements engine.History. It publishes nothing: a publisher that makes a
 // call would wait for the lock under which the call is claimed.
 func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) (found *record.Progress, onRecord bool, err error) {
-	c.Input = r.hashAsRecorded(c, input)
 	r.mu.Lock()
+	scope, t := s.Path(), r.restored.calls[c.Address]
+	c.Input = r.hashAsRecorded(t, c, input)
 	if s.Closed() || r.life.closed {
 		r.mu.Unlock()
 		return nil, false, nil
@@ -234,14 +235,14 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 	if c.Kind != record.KindQuestion && r.rerun.since != nil {
 		r.claimed(s, c)
 	}
-	if !r.rerun.isAnew(c.Address) {
-		found = r.restored.progress(c.Address)
-		r.undone(c.Address, found)
+	isAnew := r.rerun.isAnew(c.Address)
+	if !isAnew {
+		found = r.undone(c.Address, r.restored.progressOf(t, c.Address))
 	}
-	scope := s.Path()
+	recorded := r.restored.ordinals[scope]
 	if r.config.divergence != DivergenceRerun {
-		if d := r.restored.differs(r.settings.RunID, scope, c, r.rerun.isAnew(c.Address)); d != nil {
-			if t := r.restored.calls[c.Address]; d.How == "input" && t != nil {
+		if d := r.restored.differs(r.settings.RunID, scope, recorded, t, c, isAnew); d != nil {
+			if d.How == "input" && t != nil {
 				first := t.first
 				r.mu.Unlock()
 				for _, part := range r.restored.inputDifferences(first, input) {
@@ -256,13 +257,13 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 		r.mu.Unlock()
 		return nil, false, err
 	}
-	if found != nil && r.restored.calls[c.Address].HasOutcome() && !found.HasOutcome() {
+	if found != nil && t.HasOutcome() && !found.HasOutcome() {
 		r.restored.ordinals.after(c.Address, r.restored.calls) // it is made again
 	}
-	if t := r.restored.calls[c.Address]; t != nil {
+	if t != nil {
 		t.asked = true
 	}
-	was := r.restored.ordinals[scope].recorded(c.Ordinal)
+	was := recorded.recorded(c.Ordinal)
 	onRecord = was != nil && was.is(c)
 	r.mu.Unlock()
 	if found != nil && found.HasOutcome() && r.rewords(c, input) {

@@ -95,8 +95,8 @@ func (v *validation) Append(s *engine.Scope, rec record.Record) error {
 
 // Claim implements engine.History. No claim is refused.
 func (v *validation) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) (found *record.Progress, onRecord bool, err error) {
-	c.Input = v.hashAsRecorded(c, input)
 	v.mu.Lock()
+	c.Input = v.hashAsRecorded(v.restored.calls[c.Address], c, input)
 	if s.Closed() || v.life.closed {
 		v.mu.Unlock()
 		return nil, false, nil
@@ -212,7 +212,9 @@ func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progr
 	case found.NoStore && !c.Kind.IsEntered():
 		v.differ(c.Address, "output", "none (NoStore)", "none: it is not executed")
 	case found.HasOutcome() && found.Starts > 0 && c.Kind.IsEntered():
-		found.Retrace = true
+		again := *found
+		again.Retrace = true
+		return &again
 	}
 	return found
 }
@@ -235,11 +237,11 @@ func (v *validation) compareClaim(scope string, c record.Claim) {
 	if recorded == nil {
 		return
 	}
-	i := slices.IndexFunc(recorded.claims, func(was recordedClaim) bool { return was.address == c.Address })
+	i := slices.IndexFunc(recorded.claims, func(was *recordedClaim) bool { return was != nil && was.address == c.Address })
 	if i < 0 || i >= recorded.checked() {
 		return
 	}
-	if was := &recorded.claims[i]; !was.is(c) {
+	if was := recorded.claims[i]; !was.is(c) {
 		v.differ(c.Address, "call", strings.TrimSpace(was.kind.String()+" "+was.name), strings.TrimSpace(c.Kind.String()+" "+c.Name))
 	}
 	if before := v.furthest[scope]; i+1 < before {
@@ -382,7 +384,7 @@ func (v *validation) end() {
 	}
 	for _, scope := range slices.Sorted(maps.Keys(v.restored.ordinals)) {
 		for _, c := range v.restored.ordinals[scope].claims {
-			if c.kind == record.KindQuestion && !v.seen[c.address] && v.expected(c.address) {
+			if c != nil && c.kind == record.KindQuestion && !v.seen[c.address] && v.expected(c.address) {
 				v.differ(c.call(scope), "question", strconv.Quote(c.name), "none")
 			}
 		}

@@ -55,7 +55,7 @@ func (v versions) drop(refused map[uint64]bool, claims ordinals) {
 			continue
 		}
 		for i := was.claimed; i < len(s.claims); i++ {
-			if s.claims[i].generation > was.generation {
+			if c := s.claims[i]; c != nil && c.generation > was.generation {
 				delete(v, key)
 				break
 			}

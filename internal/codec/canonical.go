@@ -11,6 +11,9 @@ import (
 // the same instant are in UTC, and the members of JSON are sorted by name. This
 // includes nested values. Canonical works in place if it can.
 func Canonical(data []byte) ([]byte, error) {
+	if rest, n := skipFlat(data, 0, 1); n == 1 && len(rest) == 0 {
+		return data, nil // it contains nothing to sort
+	}
 	rest, found, err := scan(data)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,9 @@ var ErrTooDeep = errors.New("the value points to itself, or is nested deeper tha
 // isOpen reports whether values of the type can contain values of the same type or
 // of any type.
 func isOpen(t reflect.Type) bool {
+	if k := t.Kind(); k < reflect.Array || k == reflect.String {
+		return false // without a look-up
+	}
 	return open.of(t, func(t reflect.Type) bool { return canRecurse(t, make(map[reflect.Type]bool)) })
 }
 

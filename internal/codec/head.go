@@ -217,10 +217,9 @@ func skip(data []byte, values int, inMap bool, depth int, found *extensions) ([]
 		return nil, malformed("nested deeper than %d levels, where a key of a map counts as %d", maxNesting, keyNesting)
 	}
 	var h head
-	for i := range values {
-		if size := flatSize(data); size > 0 {
-			data = data[size:]
-			continue
+	for i := 0; i < values; i++ {
+		if data, i = skipFlat(data, i, values); i == values {
+			break
 		}
 		size, err := h.read(data)
 		if err != nil {
@@ -244,33 +243,45 @@ func skip(data []byte, values int, inMap bool, depth int, found *extensions) ([]
 	return data, nil
 }
 
-// flatSize returns the size of the first value of data if the value is complete and of one
-// of the most common kinds: a number, a boolean, nil, or a string or bytes of less than
-// 256 bytes. It returns 0 otherwise.
-func flatSize(data []byte) int {
-	if len(data) == 0 {
-		return 0
-	}
-	f := codes[data[0]]
-	size := 1 + int(f.width)
-	switch f.kind {
-	case kindNil, kindBool, kindInt, kindUint, kindFloat:
-	case kindString, kindBytes:
-		switch {
-		case f.width == 0:
-			size += int(f.n)
-		case f.width == 1 && len(data) > 1:
-			size += int(data[1])
-		default:
-			return 0
+// flatSizes holds the size of a value by its first byte, if that determines the size: of a
+// number, a boolean, nil, an empty array or map, or a string of less than 32 bytes.
+var flatSizes = func() (sizes [256]uint8) {
+	for c, f := range codes {
+		switch f.kind {
+		case kindNil, kindBool, kindInt, kindUint, kindFloat:
+			sizes[c] = 1 + uint8(f.width)
+		case kindString:
+			if f.width == 0 {
+				sizes[c] = 1 + f.n
+			}
 		}
-	default:
-		return 0
 	}
-	if len(data) < size {
-		return 0
+	sizes[0x80], sizes[0x90] = 1, 1
+	return sizes
+}()
+
+// skipFlat skips complete values of the most common kinds, from value i to before value
+// end: those of flatSizes, and strings and bytes of less than 256 bytes.
+func skipFlat(data []byte, i, end int) (rest []byte, next int) {
+	at := 0
+	for ; i < end && at < len(data); i++ {
+		size := int(flatSizes[data[at]])
+		if size == 1 { // most values; the processor need not wait for the size
+			at++
+			continue
+		}
+		if size == 0 {
+			if c := data[at]; c != 0xc4 && c != 0xd9 || at+1 == len(data) {
+				break
+			}
+			size = 2 + int(data[at+1])
+		}
+		if size > len(data)-at {
+			break
+		}
+		at += size
 	}
-	return size
+	return data[at:], i
 }
 
 // skipAll is like Skip for data that must consist of one value.

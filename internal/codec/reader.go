@@ -1,8 +1,10 @@
 package codec
 
 import (
+	"encoding/binary"
 	"fmt"
 	"iter"
+	"math"
 	"sync"
 )
 
@@ -17,6 +19,7 @@ type Reader struct {
 	err   error
 	h     head              // the last head read
 	names map[string]string // recent names
+	name  string            // the latest name
 }
 
 // maxNames is the number of names that a pooled Reader remembers, maxName their
@@ -32,9 +35,12 @@ var readers = sync.Pool{New: func() any { return &Reader{names: make(map[string]
 // pool.
 func NewReader(data []byte) *Reader {
 	r := readers.Get().(*Reader)
-	r.data, r.off, r.err = data, 0, nil
+	r.Reset(data)
 	return r
 }
+
+// Reset makes r read data from its beginning.
+func (r *Reader) Reset(data []byte) { r.data, r.off, r.err = data, 0, nil }
 
 // Release returns r to the pool. r must not be used afterwards.
 func (r *Reader) Release() {
@@ -51,6 +57,9 @@ func (r *Reader) Offset() int { return r.off }
 
 // Len returns the number of bytes left.
 func (r *Reader) Len() int { return len(r.data) - r.off }
+
+// Since returns what was read since an Offset, a part of the slice.
+func (r *Reader) Since(offset int) []byte { return r.data[offset:r.off:r.off] }
 
 // Rewind returns to an Offset.
 func (r *Reader) Rewind(offset int) { r.off = offset }
@@ -111,9 +120,9 @@ func (r *Reader) Bool() bool {
 // Int reads an integer.
 func (r *Reader) Int() int64 {
 	begin := r.off
-	if begin < len(r.data) && r.data[begin] < 0x80 { // the most common case
-		r.off++
-		return int64(r.data[begin])
+	if n, size := commonUint(r.data[begin:]); size > 0 && n <= math.MaxInt64 {
+		r.off += size
+		return int64(n)
 	}
 	h := r.head()
 	switch h.kind {
@@ -130,9 +139,9 @@ func (r *Reader) Int() int64 {
 // Uint reads an integer that is not negative.
 func (r *Reader) Uint() uint64 {
 	begin := r.off
-	if begin < len(r.data) && r.data[begin] < 0x80 { // the most common case
-		r.off++
-		return uint64(r.data[begin])
+	if n, size := commonUint(r.data[begin:]); size > 0 {
+		r.off += size
+		return n
 	}
 	h := r.head()
 	switch {
@@ -144,6 +153,21 @@ func (r *Reader) Uint() uint64 {
 		r.mismatch(begin, h, "an integer")
 	}
 	return 0
+}
+
+// commonUint returns the integer at the beginning of data, and its size, if it has one of the most
+// common forms: 7, 16 or 64 bits without a sign. The size is 0 for everything else.
+func commonUint(data []byte) (n uint64, size int) {
+	switch {
+	case len(data) == 0:
+	case data[0] < 0x80:
+		return uint64(data[0]), 1
+	case data[0] == 0xcd && len(data) >= 3:
+		return uint64(binary.BigEndian.Uint16(data[1:])), 3
+	case data[0] == 0xcf && len(data) >= 9:
+		return binary.BigEndian.Uint64(data[1:]), 9
+	}
+	return 0, 0
 }
 
 // Float reads a number.
@@ -182,9 +206,14 @@ func (r *Reader) Pairs() iter.Seq[string] {
 
 func (r *Reader) length(of kind, want string) int {
 	begin := r.off
-	if of == kindArray && begin < len(r.data) && r.data[begin]&^0x0f == 0x90 {
-		if n := int(r.data[begin] & 0x0f); n < len(r.data)-begin {
+	if rest := r.data[begin:]; of == kindArray && len(rest) > 0 && rest[0]&^0x0f == 0x90 {
+		if n := int(rest[0] & 0x0f); n < len(rest) {
 			r.off++
+			return n
+		}
+	} else if of == kindArray && len(rest) > 3 && rest[0] == 0xdc {
+		if n := int(binary.BigEndian.Uint16(rest[1:])); n <= len(rest)-3 {
+			r.off += 3
 			return n
 		}
 	}
@@ -244,14 +273,18 @@ func (r *Reader) Name() string {
 	if len(view) > maxName {
 		return string(view)
 	}
-	if name, ok := r.names[string(view)]; ok {
-		return name
+	if string(view) == r.name {
+		return r.name
 	}
-	if len(r.names) >= maxNames {
-		clear(r.names)
+	name, ok := r.names[string(view)]
+	if !ok {
+		if len(r.names) >= maxNames {
+			clear(r.names)
+		}
+		name = string(view)
+		r.names[name] = name
 	}
-	name := string(view)
-	r.names[name] = name
+	r.name = name
 	return name
 }
 
