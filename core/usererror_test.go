@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -48,4 +50,21 @@ func TestErrorsThatAreWrappedDeepArePassedOn(t *testing.T) {
 	_, ctx := testkit.Run(t)
 	_, err := testkit.Call(ctx, testkit.Tool(t, "tool", once, testkit.Fail(errors.Join(deep, deep))))
 	assert.ErrorIs(t, err, errBoom)
+}
+
+func TestTimeoutWithAnErrorThatWrapsItselfStaysATimeout(t *testing.T) {
+	for _, r := range []*ring{{alone: true}, {}} {
+		synctest.Test(t, func(t *testing.T) {
+			_, ctx := testkit.Run(t)
+			tool := testkit.Tool(t, "tool", core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
+				<-ctx.Done()
+				return "", r
+			})
+			_, err := testkit.Call(ctx, tool)
+			var timeout *core.TimeoutError
+			require.ErrorAs(t, err, &timeout)
+			assert.ErrorContains(t, err, "attempt timed out after 1s: the error, a *core_test.ring, wraps itself")
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+		})
+	}
 }

@@ -92,8 +92,31 @@ func (t *traits) found() Traits {
 	}
 }
 
+// plainType is the type of errors.New. Its only method is Error.
+var plainType = reflect.TypeOf(errGone)
+
+// plain adds the traits of an error of plainType.
+func (t *traits) plain(err error) {
+	switch err { //nolint:errorlint // err itself, not one that it wraps
+	case ErrInterrupted:
+		t.interrupted = true
+	case ErrInDoubt:
+		t.inDoubt = true
+	case io.ErrUnexpectedEOF:
+		t.eof = true
+	case context.Canceled:
+		t.canceled = true
+	default:
+		t.connection = t.connection || isBrokenHTTP2Text(err.Error())
+	}
+}
+
 // inspect adds the traits of err itself, not of the errors that it wraps.
 func (t *traits) inspect(err error) {
+	if reflect.TypeOf(err) == plainType { // as most errors: it need not be asked for other methods
+		t.plain(err)
+		return
+	}
 	switch err.(type) {
 	case *mark.Permanent: // a mark has no other traits
 		t.permanent = true
@@ -195,13 +218,16 @@ func isBrokenHTTP2(err error) bool {
 	case "http.http2StreamError", "http2.StreamError", "http.http2GoAwayError", "http2.GoAwayError",
 		"http.http2ConnectionError", "http2.ConnectionError":
 		return true
-	case "*errors.errorString":
-		text, ok := strings.CutPrefix(err.Error(), "http2: ")
-		return ok && (strings.HasPrefix(text, "client connection") || strings.HasPrefix(text, "client conn ") ||
-			strings.HasPrefix(text, "server sent GOAWAY") || strings.HasPrefix(text, "Transport received Server's graceful shutdown GOAWAY") ||
-			strings.HasPrefix(text, "Transport: cannot retry err"))
 	}
 	return false
+}
+
+// isBrokenHTTP2Text does the same for the text of an error of errors.New.
+func isBrokenHTTP2Text(text string) bool {
+	text, ok := strings.CutPrefix(text, "http2: ")
+	return ok && (strings.HasPrefix(text, "client connection") || strings.HasPrefix(text, "client conn ") ||
+		strings.HasPrefix(text, "server sent GOAWAY") || strings.HasPrefix(text, "Transport received Server's graceful shutdown GOAWAY") ||
+		strings.HasPrefix(text, "Transport: cannot retry err"))
 }
 
 // node is one error of a tree, which is compared with several targets.

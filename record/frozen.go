@@ -37,6 +37,11 @@ func Keep(err error, stored bool) (found Traits, kept error) {
 		return Inspect(e), e
 	}
 	if !stored {
+		if reflect.TypeOf(err) == plainType {
+			var t traits
+			t.plain(err)
+			return t.found(), err
+		}
 		if found = Inspect(err); found.Endless || found.Interrupted || isConstant(err) && !wrapsOther(err) {
 			return found, err
 		}

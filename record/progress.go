@@ -2,6 +2,7 @@ package record
 
 import (
 	"errors"
+	"reflect"
 	"time"
 )
 
@@ -125,6 +126,9 @@ func (r *Record) isCutOff() bool {
 func isInDoubt(err error) (is bool) {
 	if kept, ok := err.(*frozenError); ok && kept.isFound { //nolint:errorlint // err itself, not one that it wraps
 		return kept.found.InDoubt
+	}
+	if reflect.TypeOf(err) == plainType { // Keep returns such errors
+		return err == ErrInDoubt //nolint:errorlint // it wraps nothing
 	}
 	defer func() { _ = recover() }()
 	return errors.Is(err, ErrInDoubt)

@@ -196,8 +196,12 @@ func (r *run) promise(rec *record.Record) record.Record {
 // store stores what was kept, publishes it and, if necessary,
 // waits until it is durable. r.mu must be held, and is released.
 func (r *run) store(s *engine.Scope, rec *record.Record) error {
+	if !r.keeper.isStored() {
+		r.publishLatest(rec)
+		return nil
+	}
 	err := r.write()
-	seq, must := uint64(r.keeper.len()), r.keeper.isStored() && r.durable(s, rec)
+	seq, must := uint64(r.keeper.len()), r.durable(s, rec)
 	if err != nil {
 		r.mu.Unlock()
 		return r.stop(err)
@@ -353,19 +357,27 @@ func (r *run) republish(outcome *record.Record) error {
 // keep gives rec the next number and adds it to the history, with the retrying
 // record that follows it. r.mu must be held.
 func (r *run) keep(rec *record.Record) {
+	if m, ok := r.keeper.(*memory); ok {
+		rec.RunID, rec.Seq, rec.Generation = r.settings.RunID, uint64(m.len())+1, r.generation
+		m.append(rec) // add would copy the record
+	} else {
+		r.keepStored(rec)
+	}
+	r.effects.follow(rec)
+	r.questions.follow(rec, rec.Seq)
+}
+
+// keepStored is keep for a run in a store.
+func (r *run) keepStored(rec *record.Record) {
 	rec.RunID, rec.Seq, rec.Generation = r.settings.RunID, uint64(r.keeper.len())+1, r.generation
 	if r.keeper.holds() && r.isNews(rec) {
 		r.keeper.release()
 	}
 	r.keeper.add(*rec)
-	if r.keeper.isStored() {
-		r.ledger.Add(rec)
-		if rec.WillRetry {
-			r.ledger.Last++ // the retrying record, which says nothing new
-		}
+	r.ledger.Add(rec)
+	if rec.WillRetry {
+		r.ledger.Last++ // the retrying record, which says nothing new
 	}
-	r.effects.follow(rec)
-	r.questions.follow(rec, rec.Seq)
 }
 
 // tally returns the ledger of all records so far. A run in memory adds its records to the ledger

@@ -52,7 +52,7 @@ func (c *Call) passWithin(s *Scope, t timespan) Result {
 	// After the attempt's own time limit, even a success is too late; after an interrupt, a
 	// success is kept.
 	if l.expired() && !r.Panicked {
-		r = Result{Err: &TimeoutError{Limit: l.length, Err: finite(r.Err)}, Stage: r.Stage}
+		r = Result{Err: &TimeoutError{Limit: l.length, Err: r.Err}, Stage: r.Stage}
 	}
 	return r
 }

@@ -28,7 +28,16 @@ func finite(err error) error {
 	return err
 }
 
+// errEndless returns the replacement of an error that wraps itself. A timeout remains one.
 func errEndless(err error) error {
+	timeout, ok := err.(*TimeoutError) //nolint:errorlint // err itself: errors.As would not return
+	if !ok || timeout == nil {
+		return endless(err)
+	}
+	return &TimeoutError{Limit: timeout.Limit, Err: endless(timeout.Err)}
+}
+
+func endless(err error) error {
 	return fmt.Errorf("the error, a %T, wraps itself, or wraps others more than %d levels deep", err, errtree.MaxDepth)
 }
 
