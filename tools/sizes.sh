@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Refuses files that do not belong into a repository of source code: those
-# above 500 KB, and programs that somebody built. It looks at what git tracks,
-# or at every file where there is no git.
+# Refuses files that do not belong in a repository of source code: those above 500 KB, and programs
+# that somebody built. It looks at what git tracks, or at every file where there is no git.
 set -euo pipefail
 export LC_ALL=C # characters are bytes
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

@@ -51,7 +51,7 @@ func (f *fresh) run(ctx context.Context, folder string, args ...string) error {
 		"GOPROXY="+fileURL(f.proxy)+","+fileURL(filepath.Join(f.cache, "cache", "download")),
 		"GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=", "GOWORK=off", "GOENV=off",
 		// Trimpath: the build cache can be used for packages that were built in another
-		// GOPATH. The others leave out what debuggers need, which takes a third of the time.
+		// GOPATH. The others leave out what debuggers need.
 		"GOFLAGS=-trimpath -modcacherw -ldflags=-w -gcflags="+rootPath+"/...=-dwarf=false",
 	)
 	if out, err := c.CombinedOutput(); err != nil {
