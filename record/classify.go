@@ -97,7 +97,7 @@ var plainType = reflect.TypeOf(errGone)
 
 // plain adds the traits of an error of plainType.
 func (t *traits) plain(err error) {
-	switch err { //nolint:errorlint // err itself, not one that it wraps
+	switch err {
 	case ErrInterrupted:
 		t.interrupted = true
 	case ErrInDoubt:
