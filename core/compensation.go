@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"fmt"
-	"reflect"
 
 	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/internal/segment"
@@ -53,35 +52,51 @@ type doubted[In any] struct {
 // earlier process did. Compensate panics for an actor whose output is not
 // stored (Spec.NoStore).
 func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error) *Definition[In, Out] {
-	a := d.with("Compensate", f == nil)
-	if a.spec.NoStore {
-		panic(fmt.Sprintf("core: %q is NoStore, and its compensation needs the output; use one or the other", a.spec.Name))
-	}
-	own := a.undoneBy(func(ctx context.Context, done any) error {
+	d.mustCondition("Compensate", f == nil)
+	d.spec.mustBeStored()
+	own := undoneBy(&d.spec, d.policy, func(ctx context.Context, done any) error {
 		call := done.(compensated[In, Out]) //nolint:forcetypeassert // made by c.compensate below
 		return f(ctx, call.In, call.Out)
 	})
 	c := *d
-	c.actor, c.compensate = a, func(at *engine.Scope, nth int, found *record.Progress, in In, out Out) error {
+	c.compensate = func(at *engine.Scope, nth int, found *record.Progress, in In, out Out) error {
 		return own.undoes(at, nth, found, compensated[In, Out]{in, out}, false)
 	}
 	undo := func(at *engine.Scope, nth int, found *record.Progress, encodedIn, encodedOut []byte) error {
 		var in In
 		var out Out
-		if err := record.Decode(encodedIn, &in); err != nil {
-			return at.InterruptionBy(fmt.Errorf("core: compensate %s: its recorded input: %w", at.Address(), err))
+		if err := decodeUndone(at, encodedIn, &in, "input"); err != nil {
+			return err
 		}
-		if err := record.Decode(encodedOut, &out); err != nil {
-			return at.InterruptionBy(fmt.Errorf("core: compensate %s: its recorded output: %w", at.Address(), err))
+		if err := decodeUndone(at, encodedOut, &out, "output"); err != nil {
+			return err
 		}
 		return c.compensate(at, nth, found, in, out)
 	}
-	if a.compensation == nil {
-		a.compensation = engine.NewCompensation(a.spec.Kind, a.spec.Name, undo)
-	} else {
-		a.compensation = a.compensation.With(undo)
-	}
+	c.compensation = d.spec.compensation(d.compensation, undo)
 	return &c
+}
+
+func (s *Spec) mustBeStored() {
+	if s.NoStore {
+		panic(fmt.Sprintf("core: %q is NoStore, and its compensation needs the output; use one or the other", s.Name))
+	}
+}
+
+// decodeUndone decodes the input or the output of the call with the scope at, which is undone.
+func decodeUndone(at *engine.Scope, encoded []byte, v any, what string) error {
+	if err := record.Decode(encoded, v); err != nil {
+		return at.InterruptionBy(fmt.Errorf("core: compensate %s: its recorded %s: %w", at.Address(), what, err))
+	}
+	return nil
+}
+
+// compensation returns the compensation that undoes calls by undo, besides what before does.
+func (s *Spec) compensation(before *Compensation, undo engine.Undo) *Compensation {
+	if before == nil {
+		return engine.NewCompensation(s.Kind, s.Name, undo)
+	}
+	return before.With(undo)
 }
 
 // CompensateInDoubt returns a copy whose calls in doubt are undone by f, which gets their input:
@@ -119,60 +134,75 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 // CompensateInDoubt panics for an agent, which is never in doubt itself, and for an
 // actor without Compensate.
 func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) error) *Definition[In, Out] {
-	a := d.with("CompensateInDoubt", f == nil)
-	a.mustBeInDoubt("CompensateInDoubt")
-	if a.compensation == nil {
-		panic(fmt.Sprintf("core: %q has CompensateInDoubt, but nothing undoes its completed calls; call Compensate first", a.spec.Name))
-	}
-	own := a.undoneBy(func(ctx context.Context, begun any) error {
+	d.mustCondition("CompensateInDoubt", f == nil)
+	d.spec.mustBeInDoubt("CompensateInDoubt")
+	d.spec.mustBeUndone(d.compensation)
+	own := undoneBy(&d.spec, d.policy, func(ctx context.Context, begun any) error {
 		return f(ctx, begun.(doubted[In]).In) //nolint:forcetypeassert // made by c.compensateInDoubt below
 	})
 	c := *d
-	c.actor, c.compensateInDoubt = a, func(at *engine.Scope, nth int, found *record.Progress, in In) error {
+	c.compensateInDoubt = func(at *engine.Scope, nth int, found *record.Progress, in In) error {
 		return own.undoes(at, nth, found, doubted[In]{in, true}, true)
 	}
-	a.doubtful = true
-	a.compensation = a.compensation.InDoubt(func(at *engine.Scope, nth int, found *record.Progress, encoded, _ []byte) error {
+	c.compensation = d.compensation.InDoubt(func(at *engine.Scope, nth int, found *record.Progress, encoded, _ []byte) error {
 		var in In
-		if err := record.Decode(encoded, &in); err != nil {
-			return at.InterruptionBy(fmt.Errorf("core: compensate %s: its recorded input: %w", at.Address(), err))
+		if err := decodeUndone(at, encoded, &in, "input"); err != nil {
+			return err
 		}
 		return c.compensateInDoubt(at, nth, found, in)
 	})
 	return &c
 }
 
-// undoneBy returns the actor whose calls undo calls of a.
-func (a *actor) undoneBy(f func(context.Context, any) error) *Definition[any, struct{}] {
-	own := &actor{
-		spec: Spec{
-			Kind: record.KindCompensation, Name: a.spec.Name, Description: a.spec.Description,
-			Retry: a.spec.Retry, AttemptTimeout: a.spec.AttemptTimeout, InDoubt: min(a.spec.InDoubt, InDoubtFail),
-		},
-		in: reflect.TypeFor[any](), out: reflect.TypeFor[struct{}](),
-		segment: segment.Of(a.spec.Name), policy: a.policy, compensates: a.spec.Kind,
+// mustBeInDoubt panics if calls of the actor are never in doubt, to which the method applies.
+func (s *Spec) mustBeInDoubt(method string) {
+	if s.Kind.IsEntered() {
+		panic(fmt.Sprintf("core: %q is never in doubt itself, and %s does not apply to it; the calls inside it may have one", s.Name, method))
 	}
-	own.erased = own.spec.erased()
-	return &Definition[any, struct{}]{ // with any, all instantiations of Compensate share one type
-		actor:   own,
+}
+
+func (s *Spec) mustBeUndone(c *Compensation) {
+	if c == nil {
+		panic(fmt.Sprintf("core: %q has CompensateInDoubt, but nothing undoes its completed calls; call Compensate first", s.Name))
+	}
+}
+
+// undoneBy returns the actor whose calls undo those of the actor with the spec and the policy.
+func undoneBy(spec *Spec, policy *engine.Policy, f func(context.Context, any) error) *Definition[any, struct{}] {
+	own := &Definition[any, struct{}]{ // with any, all instantiations of Compensate share one type
+		spec: Spec{
+			Kind: record.KindCompensation, Name: spec.Name, Description: spec.Description,
+			Retry: spec.Retry, AttemptTimeout: spec.AttemptTimeout, InDoubt: min(spec.InDoubt, InDoubtFail),
+		},
+		segment: segment.Of(spec.Name), policy: policy, compensates: spec.Kind,
 		handler: func(ctx context.Context, done any) (struct{}, error) { return struct{}{}, f(ctx, done) },
 	}
+	own.erased = own.spec.erased()
+	return own
 }
 
 // Compensation returns the compensation of the actor, or nil.
 func (d *Definition[In, Out]) Compensation() *Compensation {
-	if a := d.untyped(); a != nil {
-		return a.compensation
+	if d == nil {
+		return nil
 	}
-	return nil
+	return d.compensation
 }
 
 // undoes makes compensation nth, counted from 1, of the call with the scope at. The program does
 // not claim this call, so it has no ordinal.
 func (d *Definition[In, Out]) undoes(at *engine.Scope, nth int, found *record.Progress, in In, ofDoubt bool) error {
-	t := &typedCall[In, Out]{typed: typed[In, Out]{definition: d, in: in}}
-	t.call.actor, t.call.values = d.actor, &t.typed
-	plan := new(event).plan(d.actor, at.Settings())
-	t.call.PrepareCompensation(at, &t.call, &plan, nth, found, ofDoubt)
-	return t.call.Execute()
+	t := &typedCall[In, Out]{definition: d, in: in}
+	e := d.Event()
+	plan := e.plan(at.Settings())
+	t.untyped.PrepareCompensation(at, t, &plan, nth, found, ofDoubt)
+	return t.untyped.Execute()
+}
+
+func (t *typedCall[In, Out]) Compensate(at *engine.Scope, nth int, found *record.Progress) error {
+	return t.definition.compensate(at, nth, found, t.in, t.out)
+}
+
+func (t *typedCall[In, Out]) CompensateInDoubt(at *engine.Scope, nth int, found *record.Progress) error {
+	return t.definition.compensateInDoubt(at, nth, found, t.in)
 }

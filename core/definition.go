@@ -90,60 +90,41 @@ type Handler[In, Out any] func(context.Context, In) (Out, error)
 // Tools, LLMs and agents are built from it. It never changes; Require and
 // Ensure return changed copies.
 type Definition[In, Out any] struct {
-	actor    *actor
-	handler  Handler[In, Out]
-	identity func(In) any // nil for the default
-	requires []func(context.Context, In) error
-	ensures  []func(context.Context, In, Out) error
-	lookUp   func(context.Context, In) (Out, bool, error) // nil for none
-
-	compensate        func(*engine.Scope, int, *record.Progress, In, Out) error // makes the compensating call
-	compensateInDoubt func(*engine.Scope, int, *record.Progress, In) error      // makes the compensating call of a call in doubt; nil for none
-}
-
-// An actor is the part of a definition that does not depend on its types. It never changes.
-type actor struct {
 	spec      Spec
-	in, out   reflect.Type
 	segment   string      // the escaped name
 	erased    engine.Spec // the part of spec that calls need
 	policy    *engine.Policy
-	unknown   error // why hashes cannot tell inputs apart; nil if they can
-	unchanged bool  // encoding and decoding an output does not change it
+	handler   Handler[In, Out]
+	identity  func(in any) any // of an In; nil for the default
+	unknown   error            // why hashes cannot tell inputs apart; nil if they can
+	unchanged bool             // encoding and decoding an output does not change it
+	requires  []func(context.Context, In) error
+	ensures   []func(context.Context, In, Out) error
 
-	identified bool // there is an identity function
-	guarded    bool // there are preconditions
-	ensured    bool // there are postconditions
-	lookedUp   bool // there is a LookUp
-	doubtful   bool // there is a CompensateInDoubt
+	lookUp func(context.Context, In) (Out, bool, error) // nil for none
 
 	guard *engine.Guard // nil for none
 
-	compensation *Compensation // nil for none
-	compensates  record.Kind   // of a compensation: the kind of the actor that it undoes
+	compensation      *Compensation                                             // nil for none
+	compensate        func(*engine.Scope, int, *record.Progress, In, Out) error // makes the compensating call
+	compensateInDoubt func(*engine.Scope, int, *record.Progress, In) error      // makes the compensating call of a call in doubt; nil for none
+	compensates       record.Kind                                               // of a compensation: the kind of the actor that it undoes
 }
 
 // NewDefinition returns a definition of the spec and the handler. The error
 // lists every problem with them.
 func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definition[In, Out], error) {
-	a, err := newActor(spec, handler == nil, reflect.TypeFor[In](), reflect.TypeFor[Out]())
+	in, out := reflect.TypeFor[In](), reflect.TypeFor[Out]()
+	policy, err := spec.settle(handler == nil, out)
 	if err != nil {
 		return nil, err
 	}
-	return &Definition[In, Out]{actor: a, handler: handler}, nil
-}
-
-func newActor(spec Spec, noHandler bool, in, out reflect.Type) (*actor, error) {
-	policy, err := spec.settle(noHandler, out)
-	if err != nil {
-		return nil, err
-	}
-	a := &actor{
-		spec: spec, in: in, out: out, segment: spec.segment(), erased: spec.erased(), policy: policy,
+	d := &Definition[In, Out]{
+		spec: spec, segment: spec.segment(), erased: spec.erased(), policy: policy, handler: handler,
 		unknown: checkInput(&spec, in), unchanged: codec.Unchanged(out),
 	}
-	a.guard = a.guard.With(spec.Interceptors)
-	return a, nil
+	d.guard = d.guard.With(spec.Interceptors)
+	return d, nil
 }
 
 // segment returns the escaped name.
@@ -155,7 +136,8 @@ func (s *Spec) segment() string {
 }
 
 // settle checks the spec of an actor with outputs of the type, sets its defaults, and returns the
-// policy of its Retry, nil if it has none. The error lists every problem.
+// policy of its Retry, nil if it has none. The error lists every problem. It is not generic: a
+// program has as many copies of a generic function as it has types of tools.
 func (s *Spec) settle(noHandler bool, output reflect.Type) (policy *engine.Policy, err error) {
 	var problems []error
 	if !s.Kind.IsCall() {
@@ -208,55 +190,22 @@ func isActor(k record.Kind) bool { return k >= record.KindTool && k <= record.Ki
 // have 1 to 128 bytes of printable UTF-8 and no space at either end.
 func CheckName(name string) error { return engine.CheckName(name) }
 
-// untyped returns the part of d that does not depend on its types. It is nil for a nil definition.
-func (d *Definition[In, Out]) untyped() *actor {
-	if d == nil {
-		return nil
-	}
-	return d.actor
-}
-
-// with returns a copy of the untyped part, to be changed by the method that was given a function. It
-// panics if d was never defined, or the function is missing.
-func (d *Definition[In, Out]) with(method string, missing bool) *actor {
-	return d.untyped().copyFor(method, missing)
-}
-
-func (a *actor) copyFor(method string, missing bool) *actor {
-	if a == nil {
-		panic("core: " + method + " of an actor that was never defined")
-	}
-	if missing {
-		panic(fmt.Sprintf("core: %q: %s needs a function; it is nil", a.spec.Name, method))
-	}
-	c := *a
-	return &c
-}
-
-// mustBeInDoubt panics if a call of the actor is never in doubt, so that the method does not apply.
-func (a *actor) mustBeInDoubt(method string) {
-	if a.spec.Kind.IsEntered() {
-		panic(fmt.Sprintf("core: %q is never in doubt itself, and %s does not apply to it; the calls inside it may have one", a.spec.Name, method))
-	}
-}
-
 // Spec returns the spec that was given to NewDefinition; it is the zero Spec
 // for a nil definition.
 func (d *Definition[In, Out]) Spec() Spec {
-	if a := d.untyped(); a != nil {
-		return a.spec
+	if d == nil {
+		return Spec{}
 	}
-	return Spec{}
+	return d.spec
 }
 
 // Require returns a copy with one more precondition. Preconditions run in
 // order, once for each call and before its first attempt. The first error fails
 // the call with [ErrPrecondition] and is not retried.
 func (d *Definition[In, Out]) Require(condition func(context.Context, In) error) *Definition[In, Out] {
-	a := d.with("Require", condition == nil)
-	a.guarded = true
+	d.mustCondition("Require", condition == nil)
 	c := *d
-	c.actor, c.requires = a, append(slices.Clip(d.requires), condition)
+	c.requires = append(slices.Clip(d.requires), condition)
 	return &c
 }
 
@@ -264,20 +213,22 @@ func (d *Definition[In, Out]) Require(condition func(context.Context, In) error)
 // order after each successful return of the handler; an error fails the
 // attempt, which is retried.
 func (d *Definition[In, Out]) Ensure(condition func(context.Context, In, Out) error) *Definition[In, Out] {
-	a := d.with("Ensure", condition == nil)
-	a.ensured = true
+	d.mustCondition("Ensure", condition == nil)
 	c := *d
-	c.actor, c.ensures = a, append(slices.Clip(d.ensures), condition)
+	c.ensures = append(slices.Clip(d.ensures), condition)
 	return &c
 }
 
 // Identify returns a copy that takes the identity of its inputs from f, see
 // [Identifier].
 func (d *Definition[In, Out]) Identify(f func(In) any) *Definition[In, Out] {
-	a := d.with("Identify", f == nil)
-	a.identified, a.unknown = true, nil
+	d.mustCondition("Identify", f == nil)
 	c := *d
-	c.actor, c.identity = a, f
+	c.unknown = nil
+	c.identity = func(v any) any {
+		in, _ := v.(In) // nil if In is an interface, and v is nil
+		return f(in)
+	}
 	return &c
 }
 
@@ -285,13 +236,24 @@ func (d *Definition[In, Out]) Identify(f func(In) any) *Definition[In, Out] {
 // type cannot be encoded, so it is not in the hash, and neither Identify nor an [Identifier]
 // defines the identity. Calls return this error, too. The constructors of package actors call
 // Check.
-func (d *Definition[In, Out]) Check() error { return d.untyped().check() }
-
-func (a *actor) check() error {
-	if a == nil {
+func (d *Definition[In, Out]) Check() error {
+	if d == nil {
 		return errUndefined
 	}
-	return a.unknown
+	return d.unknown
+}
+
+func (d *Definition[In, Out]) mustCondition(method string, missing bool) {
+	if d == nil {
+		panic("core: " + method + " of an actor that was never defined")
+	}
+	d.spec.mustBeGiven(method, missing)
+}
+
+func (s *Spec) mustBeGiven(method string, missing bool) {
+	if missing {
+		panic(fmt.Sprintf("core: %q: %s needs a function; it is nil", s.Name, method))
+	}
 }
 
 // Event returns a call of the actor that has not been made yet. Executing the

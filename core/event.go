@@ -16,16 +16,11 @@ import (
 // calls.
 type ExecutionEvent[In, Out any] struct {
 	definition *Definition[In, Out]
-	how        event
-}
-
-// event is the part of an ExecutionEvent that does not depend on its types.
-type event struct {
-	policy   *engine.Policy // the event's own level; nil if the actor decides
-	tag      string
-	branch   int // from 1
-	inBranch bool
-	guard    *engine.Guard
+	policy     *engine.Policy // the event's own level; nil if the actor decides
+	tag        string
+	branch     int // from 1
+	inBranch   bool
+	guard      *engine.Guard
 }
 
 // WithRetry sets the most specific level of retry configuration. The levels, most specific first,
@@ -33,25 +28,30 @@ type event struct {
 // built-in by kind. They do not merge: only the first level that is set applies. If c is invalid,
 // Execute returns the error.
 func (e ExecutionEvent[In, Out]) WithRetry(c RetryConfig) ExecutionEvent[In, Out] {
+	e.policy = policyOrError(c)
+	return e
+}
+
+// policyOrError returns the policy of c, or one with the reason why c is invalid.
+func policyOrError(c RetryConfig) *engine.Policy {
 	policy, err := c.Policy()
 	if err != nil {
-		policy = &engine.Policy{Err: err}
+		return &engine.Policy{Err: err}
 	}
-	e.how.policy = policy
-	return e
+	return policy
 }
 
 // WithInterceptors calls more interceptors around the attempts of the call,
 // inside those of its actor.
 func (e ExecutionEvent[In, Out]) WithInterceptors(i ...Interceptor) ExecutionEvent[In, Out] {
-	e.how.guard = e.how.guards(e.definition.untyped()).With(i)
+	e.guard = e.guards().With(i)
 	return e
 }
 
 // guards returns the guard of the event, which includes that of the actor.
-func (e *event) guards(a *actor) *engine.Guard {
-	if e.guard == nil && a != nil {
-		return a.guard
+func (e *ExecutionEvent[In, Out]) guards() *engine.Guard {
+	if e.guard == nil && e.definition != nil {
+		return e.definition.guard
 	}
 	return e.guard
 }
@@ -59,7 +59,7 @@ func (e *event) guards(a *actor) *engine.Guard {
 // WithTag puts a tag into the address of the call ("step:collect") in place of
 // the name of the actor. An empty tag changes nothing.
 func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
-	e.how.tag = tag
+	e.tag = tag
 	return e
 }
 
@@ -80,12 +80,18 @@ func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
 // another one, and a handler that does not return when its context ends is abandoned: its scope is
 // closed and its late result is dropped.
 func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error) {
-	if err := e.how.begin(ctx, e.definition.untyped()); err != nil {
+	if err := e.definition.Check(); err != nil {
 		var zero Out
 		return zero, err
 	}
+	if e.inBranch {
+		if err := e.takeBranch(ctx); err != nil {
+			var zero Out
+			return zero, err
+		}
+	}
 	t := e.prepare(ctx, in, true)
-	return t.result(t.call.Execute())
+	return t.result(t.untyped.Execute())
 }
 
 // errUndefined is the error of an event whose actor is a zero value.
@@ -96,18 +102,14 @@ var errUndefined = errors.New("core: the actor was never defined: it is a zero v
 // returns an error, and nothing runs, outside a group, for a second call of the same branch, or if
 // i is above the group's Branches.
 func (e ExecutionEvent[In, Out]) InBranch(i int) ExecutionEvent[In, Out] {
-	e.how.branch, e.how.inBranch = i, true
+	e.branch, e.inBranch = i, true
 	return e
 }
 
-// begin returns why the call cannot be made. It marks the branch of the call as taken: each branch
-// can be taken once.
-func (e *event) begin(ctx context.Context, a *actor) error {
-	if err := a.check(); err != nil || !e.inBranch {
-		return err
-	}
+// takeBranch marks the branch of the call as taken. Each branch can be taken once.
+func (e *ExecutionEvent[In, Out]) takeBranch(ctx context.Context) error {
 	if err := engine.ScopeOf(ctx).TakeBranch(e.branch); err != nil {
-		return fmt.Errorf("core: InBranch(%d) of %q: %w", e.branch, a.spec.Name, err)
+		return fmt.Errorf("core: InBranch(%d) of %q: %w", e.branch, e.definition.spec.Name, err)
 	}
 	return nil
 }
@@ -118,71 +120,66 @@ func (e *event) begin(ctx context.Context, a *actor) error {
 // any goroutine.
 func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCall[In, Out] {
 	p := new(PreparedCall[In, Out])
-	if p.once.wrong = e.how.begin(ctx, e.definition.untyped()); p.once.wrong != nil {
+	if p.wrong = e.definition.Check(); p.wrong == nil && e.inBranch {
+		p.wrong = e.takeBranch(ctx)
+	}
+	if p.wrong != nil {
 		return p
 	}
-	p.typed = e.prepare(ctx, in, false)
-	p.once.call = &p.typed.call
+	p.call = e.prepare(ctx, in, false)
 	return p
 }
 
 // A PreparedCall is a call that already has its address and has not been made yet.
 type PreparedCall[In, Out any] struct {
-	typed *typedCall[In, Out] // nil if the call cannot be made
-	once  once
-}
-
-// once is the part of a PreparedCall that does not depend on its types.
-type once struct {
-	_     [0]func() // not comparable, as a call
-	call  *call     // nil if the call cannot be made
-	wrong error     // why it cannot be made
+	call  *typedCall[In, Out] // nil if the call cannot be made
+	wrong error               // why it cannot be made
 	begun atomic.Bool
 }
 
 // Address returns the address of the call; it is zero outside a run.
 func (p *PreparedCall[In, Out]) Address() record.Address {
-	if p.once.call == nil {
+	if p.call == nil {
 		return record.Address{}
 	}
-	return p.once.call.Address()
+	return p.call.untyped.Address()
 }
 
 // Recorded returns how the call ended according to the restored records:
 // StatusCompleted, StatusFailed, or 0 if it has no recorded outcome.
 func (p *PreparedCall[In, Out]) Recorded() record.Status {
-	if p.once.call == nil {
+	if p.call == nil {
 		return 0
 	}
-	return p.once.call.Recorded()
+	return p.call.untyped.Recorded()
 }
 
 // Execute makes the call, as [ExecutionEvent.Execute] does. ctx may be the
 // context that was given to Prepare, or one derived from it.
 func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
-	if err := p.once.check(ctx); err != nil {
+	if err := p.check(ctx); err != nil {
 		var zero Out
 		return zero, err
 	}
-	return p.typed.result(p.typed.call.ExecuteWith(ctx))
+	return p.call.result(p.call.untyped.ExecuteWith(ctx))
 }
 
 // InSlot sets the slot that the call holds when it is executed.
 func (p *PreparedCall[In, Out]) InSlot(slot engine.Slot) {
-	if p.once.call != nil {
-		p.once.call.InSlot(slot)
+	if p.call != nil {
+		p.call.untyped.InSlot(slot)
 	}
 }
 
-func (p *once) check(ctx context.Context) error {
+func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 	if p.call == nil {
 		return p.wrong
 	}
-	name := p.call.actor.spec.Name
+	name := p.call.definition.spec.Name
 	if !p.begun.CompareAndSwap(false, true) {
 		return fmt.Errorf("core: the prepared call of %q was executed before; prepare another one", name)
 	}
-	if !p.call.IsOf(ctx) {
+	if !p.call.untyped.IsOf(ctx) {
 		return fmt.Errorf("core: the prepared call of %q was prepared in another run than that of the context", name)
 	}
 	return nil
@@ -203,23 +200,19 @@ func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct boo
 		t, around = &alone.call, &alone.around
 		around.InitOutside(ctx)
 	}
-	t.typed.definition, t.typed.in = e.definition, in
-	t.call.actor, t.call.values = e.definition.actor, &t.typed
-	t.call.prepare(ctx, around, &e.how, direct)
+	t.definition, t.in = e.definition, in
+	plan := e.plan(around.Settings())
+	plan.Direct = direct
+	t.untyped.Prepare(ctx, around, t, &plan)
 	return t
 }
 
-func (c *call) prepare(ctx context.Context, around *engine.Scope, e *event, direct bool) {
-	plan := e.plan(c.actor, around.Settings())
-	plan.Direct = direct
-	c.Prepare(ctx, around, c, &plan)
-}
-
 // plan returns the untyped part of the call.
-func (e *event) plan(a *actor, settings *engine.Settings) engine.Plan {
+func (e *ExecutionEvent[In, Out]) plan(settings *engine.Settings) engine.Plan {
+	d := e.definition
 	p := engine.Plan{
-		Spec: &a.erased, Policy: e.level(a, settings), OfEvent: e.policy != nil, Guard: e.guards(a), Segment: a.segment, Branch: e.branch,
-		Guarded: a.guarded, Compensable: a.compensation != nil, Doubtful: a.doubtful,
+		Spec: &d.erased, Policy: e.level(settings), OfEvent: e.policy != nil, Guard: e.guards(), Segment: d.segment, Branch: e.branch,
+		Guarded: len(d.requires) > 0, Compensable: d.compensation != nil, Doubtful: d.compensateInDoubt != nil,
 	}
 	if e.tag != "" {
 		p.Segment = segment.OfTag(e.tag)
@@ -228,20 +221,26 @@ func (e *event) plan(a *actor, settings *engine.Settings) engine.Plan {
 }
 
 // level returns the policy of the most specific level that is set.
-func (e *event) level(a *actor, settings *engine.Settings) *engine.Policy {
+func (e *ExecutionEvent[In, Out]) level(settings *engine.Settings) *engine.Policy {
 	if e.policy != nil {
 		return e.policy
 	}
-	kind := a.spec.Kind
+	kind := e.definition.spec.Kind
 	if kind == record.KindCompensation {
-		kind = a.compensates
+		kind = e.definition.compensates
 	}
-	if p := settings.RetryByActor[a.spec.Name]; p != nil && isActor(kind) {
+	return level(settings, e.definition.spec.Name, kind, e.definition.policy)
+}
+
+// level returns the policy of the most specific level below that of the event. own is the policy of
+// the actor; nil if it has none.
+func level(settings *engine.Settings, name string, kind record.Kind, own *engine.Policy) *engine.Policy {
+	if p := settings.RetryByActor[name]; p != nil && isActor(kind) {
 		return p
 	}
 	switch {
-	case a.policy != nil:
-		return a.policy
+	case own != nil:
+		return own
 	case !isActor(kind):
 		return builtInOnce
 	case settings.RetryByKind[kind] != nil:

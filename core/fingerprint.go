@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"reflect"
 
 	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/record"
@@ -16,8 +17,12 @@ const fingerprintKey = 8
 // describes it. It uses the key of an earlier fingerprint of the call, so that equal outputs have
 // equal fingerprints. It returns nil for an output that encoding and decoding would change: two
 // such outputs cannot be compared.
-func (c *call) Fingerprint(before []byte) (fingerprint []byte) {
-	if codec.CheckType(c.actor.out) != nil {
+func (t *typedCall[In, Out]) Fingerprint(before []byte) []byte {
+	return fingerprint(reflect.TypeFor[Out](), t.out, before)
+}
+
+func fingerprint(outputs reflect.Type, out any, before []byte) (fingerprint []byte) {
+	if codec.CheckType(outputs) != nil {
 		return nil
 	}
 	defer func() {
@@ -25,7 +30,7 @@ func (c *call) Fingerprint(before []byte) (fingerprint []byte) {
 			fingerprint = nil
 		}
 	}()
-	encoded, err := record.Encode(c.values.output())
+	encoded, err := record.Encode(out)
 	if err != nil {
 		return nil
 	}

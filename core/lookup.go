@@ -22,26 +22,26 @@ import (
 //
 // LookUp panics for an agent, which is never in doubt itself.
 func (d *Definition[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found bool, err error)) *Definition[In, Out] {
-	a := d.with("LookUp", f == nil)
-	a.mustBeInDoubt("LookUp")
-	a.lookedUp = true
+	d.mustCondition("LookUp", f == nil)
+	d.spec.mustBeInDoubt("LookUp")
 	c := *d
-	c.actor, c.lookUp = a, f
+	c.lookUp = f
 	return &c
 }
 
 // LookUp completes the call with the output that it has left elsewhere.
-func (c *call) LookUp(ctx context.Context) (found bool, r engine.Result) {
-	if !c.actor.lookedUp {
+func (t *typedCall[In, Out]) LookUp(ctx context.Context) (found bool, r engine.Result) {
+	f := t.definition.lookUp
+	if f == nil {
 		return false, engine.Result{}
 	}
 	r.Stage = record.StageHandler
 	defer r.RecoverPanic()
-	if found, r.Err = c.values.lookUp(ctx); r.Err != nil || !found {
-		c.Clear()
+	if t.out, found, r.Err = f(ctx, t.in); r.Err != nil || !found {
+		t.Clear()
 		return false, r
 	}
-	return true, ensure(ctx, c.values)
+	return true, t.ensure(ctx, &t.out)
 }
 
 // RunID returns the ID of the run that ctx belongs to; empty outside a run.

@@ -2,7 +2,10 @@ package core
 
 import (
 	"context"
+	"encoding/json"
+	"reflect"
 
+	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
@@ -10,8 +13,10 @@ import (
 // typedCall is a call with its types. One allocation holds the call, its
 // first attempt, its input and its output.
 type typedCall[In, Out any] struct {
-	call  call
-	typed typed[In, Out]
+	untyped    engine.Call // not embedded: each pair of types would have a copy of each method of Call
+	definition *Definition[In, Out]
+	in         In
+	out        Out
 }
 
 // result returns what a call that ended with err returns.
@@ -20,75 +25,169 @@ func (t *typedCall[In, Out]) result(err error) (Out, error) {
 		var zero Out
 		return zero, err
 	}
-	return t.typed.out, nil
+	return t.out, nil
 }
 
-// typed are the [values] of a call.
-type typed[In, Out any] struct {
-	_          [0]func() // not comparable, as a call
-	definition *Definition[In, Out]
-	in         In
-	out        Out
-}
-
-func (t *typed[In, Out]) input() any  { return t.in }
-func (t *typed[In, Out]) output() any { return t.out }
-func (t *typed[In, Out]) into() any   { return &t.out }
-
-func (t *typed[In, Out]) identity() any { return t.definition.identity(t.in) }
-
-func (t *typed[In, Out]) require(ctx context.Context) error {
+func (t *typedCall[In, Out]) Require(ctx context.Context) (r engine.Result) {
+	r.Stage = record.StagePrecondition
+	defer r.RecoverPanic()
 	for _, condition := range t.definition.requires {
-		if err := condition(ctx, t.in); err != nil {
-			return err
+		if r.Err = condition(ctx, t.in); r.Err != nil {
+			return r
 		}
 	}
-	return nil
+	return r
 }
 
-func (t *typed[In, Out]) handle(ctx context.Context) (err error) {
-	t.out, err = t.definition.handler(ctx, t.in)
-	return err
+func (t *typedCall[In, Out]) Pass(ctx context.Context) engine.Result { return t.passInto(ctx, &t.out) }
+
+// passInto runs the handler, the postconditions and artifact storage once.
+func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out) engine.Result {
+	r := t.make(ctx, out)
+	if r.Err == nil && t.keepsOutput() && !engine.IsUnstored(ctx) {
+		r = t.keep(ctx, out)
+	}
+	if r.Err != nil {
+		var zero Out // a failed attempt has no output
+		*out = zero
+	}
+	return r
 }
 
-func (t *typed[In, Out]) ensure(ctx context.Context) error {
+// make runs the handler and the postconditions.
+func (t *typedCall[In, Out]) make(ctx context.Context, out *Out) (r engine.Result) {
+	r.Stage = record.StageHandler
+	defer r.RecoverPanic()
+	if *out, r.Err = t.definition.handler(ctx, t.in); r.Err != nil {
+		return r
+	}
+	if len(t.definition.ensures) == 0 {
+		return r
+	}
+	return t.ensure(ctx, out)
+}
+
+// ensure checks the postconditions.
+func (t *typedCall[In, Out]) ensure(ctx context.Context, out *Out) (r engine.Result) {
+	r.Stage = record.StagePostcondition
+	defer r.RecoverPanic()
 	for _, condition := range t.definition.ensures {
-		if err := condition(ctx, t.in, t.out); err != nil {
-			return err
+		if r.Err = condition(ctx, t.in, *out); r.Err != nil {
+			return r
 		}
 	}
-	return nil
+	r.Stage = record.StageHandler
+	return r
 }
 
-func (t *typed[In, Out]) lookUp(ctx context.Context) (found bool, err error) {
-	t.out, found, err = t.definition.lookUp(ctx, t.in)
-	return found, err
+// keepsOutput reports whether the run needs the encoded output.
+func (t *typedCall[In, Out]) keepsOutput() bool {
+	return keepsOutput(&t.untyped, &t.definition.spec)
 }
 
-func (t *typed[In, Out]) compensate(at *engine.Scope, nth int, found *record.Progress, inDoubt bool) error {
-	if inDoubt {
-		return t.definition.compensateInDoubt(at, nth, found, t.in)
+func (t *typedCall[In, Out]) KeepOutput(ctx context.Context) engine.Result {
+	if !t.keepsOutput() {
+		return engine.Result{Stage: record.StageHandler}
 	}
-	return t.definition.compensate(at, nth, found, t.in, t.out)
+	return t.keep(ctx, &t.out)
+}
+
+func (t *typedCall[In, Out]) Clear() {
+	var zero Out
+	t.out = zero
+}
+
+func (t *typedCall[In, Out]) EncodeOutput() ([]byte, error) {
+	return encodeBy(record.Encode, t.out, "output", &t.definition.spec)
+}
+
+func (t *typedCall[In, Out]) Answer(ctx context.Context, encoded []byte) engine.Result {
+	t.Clear()
+	if err := decodeWhole(encoded, &t.out, reflect.TypeFor[Out](), &t.definition.spec); err != nil {
+		return engine.Result{Err: err}
+	}
+	return t.ensure(ctx, &t.out)
+}
+
+// keep encodes the output, and stores it separately if it is large. In a run that can be resumed,
+// it then sets the output of the call to what its record decodes to: so a program sees the same
+// output before and after a resume.
+func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) engine.Result {
+	encoded, r := encodeOutput(ctx, &t.untyped, &t.definition.spec, *out)
+	if r.Err != nil {
+		return r
+	}
+	if readsAgain(t.untyped.Settings()) && !t.definition.unchanged {
+		var again Out
+		if decodeAgain(&r, encoded, &again, &t.definition.spec); r.Err != nil {
+			return r
+		}
+		*out = again
+	}
+	r.Stage = record.StageHandler
+	return r
+}
+
+func (t *typedCall[In, Out]) Output() any { return t.out }
+
+// input returns the input without its type.
+func (t *typedCall[In, Out]) input() input {
+	return input{t.in, &t.definition.spec, t.definition.identity}
+}
+
+func (t *typedCall[In, Out]) EncodeInput() ([]byte, error) {
+	return encodeBy(record.Encode, t.in, "input", &t.definition.spec)
+}
+
+func (t *typedCall[In, Out]) EncodeInputBefore() ([]byte, error) {
+	return encodeBy(codec.EncodeBefore, t.in, "input", &t.definition.spec)
+}
+
+func (t *typedCall[In, Out]) WholeInput() (record.Hash, int, error) { return t.input().hash() }
+
+func (t *typedCall[In, Out]) Identity() (record.Hash, error) {
+	return t.input().identityHash(reflect.TypeFor[In]())
+}
+
+func (t *typedCall[In, Out]) IdentityBefore() (record.Hash, error) {
+	return t.input().identityBy(codec.EncodeIdentityBefore)
+}
+
+func (t *typedCall[In, Out]) DeclaresIdentity() bool { return t.input().declaresIdentity() }
+
+func (t *typedCall[In, Out]) WholeIdentity() (record.Hash, error) {
+	return t.input().wholeIdentity(reflect.TypeFor[In]())
+}
+
+// DecodeOutput makes a recorded output the output of the call. lost lists the parts of the recorded
+// output for which the type has no fields.
+func (t *typedCall[In, Out]) DecodeOutput(encoded []byte) (lost []string, err error) {
+	return decodeRecorded(encoded, &t.out)
+}
+
+func (t *typedCall[In, Out]) DecodeAnswer(encoded []byte) error {
+	return decodeAnswerOf(reflect.TypeFor[Out](), encoded, &t.out)
+}
+
+// OutputSchema returns the JSON schema of the output, nil if it has none.
+func (t *typedCall[In, Out]) OutputSchema() json.RawMessage {
+	return schemaOf(reflect.TypeFor[Out]())
 }
 
 // typedApart is an [engine.Apart]. It has its own output: if the attempt is abandoned, the next
 // attempt writes to the output of the call.
 type typedApart[In, Out any] struct {
 	engine.Async
-	call  *call
-	of    *typed[In, Out]
-	typed typed[In, Out]
+	call *typedCall[In, Out]
+	out  Out
 }
 
-func (t *typed[In, Out]) apart(c *call) engine.Apart {
-	return &typedApart[In, Out]{call: c, of: t, typed: typed[In, Out]{definition: t.definition, in: t.in}}
-}
+func (t *typedCall[In, Out]) Apart() engine.Apart { return &typedApart[In, Out]{call: t} }
 
 // Pass implements [engine.Apart].
 func (p *typedApart[In, Out]) Pass(ctx context.Context) engine.Result {
-	return p.call.pass(ctx, &p.typed)
+	return p.call.passInto(ctx, &p.out)
 }
 
 // Take implements [engine.Apart].
-func (p *typedApart[In, Out]) Take() { p.of.out = p.typed.out }
+func (p *typedApart[In, Out]) Take() { p.call.out = p.out }
