@@ -128,6 +128,7 @@ func voiding[In, Out any](handler core.Handler[In, Out]) core.Handler[In, Out] {
 	}
 }
 
+// void makes the deltas of earlier attempts of the agent void, if there were any.
 func void(ctx context.Context) {
 	if core.ScopeOf(ctx).Attempt() > 0 {
 		live.Emit(ctx, live.Delta{Part: live.PartBegin})

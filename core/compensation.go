@@ -83,7 +83,8 @@ func (s *Spec) mustBeStored() {
 	}
 }
 
-// decodeUndone decodes the input or the output of the call with the scope at, which is undone.
+// decodeUndone decodes the input or the output of a call that is being undone. at is the scope of
+// that call.
 func decodeUndone(at *engine.Scope, encoded []byte, v any, what string) error {
 	if err := record.Decode(encoded, v); err != nil {
 		return at.InterruptionBy(fmt.Errorf("core: compensate %s: its recorded %s: %w", at.Address(), what, err))
@@ -91,7 +92,7 @@ func decodeUndone(at *engine.Scope, encoded []byte, v any, what string) error {
 	return nil
 }
 
-// compensation returns the compensation that undoes calls by undo, besides what before does.
+// compensation returns a compensation that calls undo, and does what before does; before may be nil.
 func (s *Spec) compensation(before *Compensation, undo engine.Undo) *Compensation {
 	if before == nil {
 		return engine.NewCompensation(s.Kind, s.Name, undo)
@@ -154,7 +155,7 @@ func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) erro
 	return &c
 }
 
-// mustBeInDoubt panics if calls of the actor are never in doubt, to which the method applies.
+// mustBeInDoubt panics if calls of the actor are never in doubt. The method is for calls in doubt.
 func (s *Spec) mustBeInDoubt(method string) {
 	if s.Kind.IsEntered() {
 		panic(fmt.Sprintf("core: %q is never in doubt itself, and %s does not apply to it; the calls inside it may have one", s.Name, method))
