@@ -211,9 +211,9 @@ func (r *restored) differs(runID, scope string, s *scopeClaims, t *track, c reco
 }
 
 // hashAsRecorded returns the hash of a claimed input, computed as the recorded one was: before some
-// values were kept as JSON, equal inputs had other hashes. t is the state of the recorded call; nil if
-// there is none. r.mu must be held. It is released while the input is encoded, which calls the
-// methods of its type.
+// values were kept as JSON, equal inputs had other hashes. t is the state of the recorded call; nil
+// if it has none. The caller holds r.mu. hashAsRecorded unlocks r.mu while it encodes the input,
+// since that calls methods of the input's type.
 func (r *run) hashAsRecorded(t *track, c record.Claim, input engine.ClaimedInput) record.Hash {
 	if t == nil || !t.differs(c.Input) {
 		return c.Input

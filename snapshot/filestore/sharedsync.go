@@ -46,9 +46,9 @@ func (s *sharedSync) sync(f *os.File, alone func(*os.File) error) error {
 	if s == nil {
 		return alone(f)
 	}
-	s.active.Add(1)
+	active := s.active.Add(1)
 	defer s.active.Add(-1)
-	if s.isShared(f) {
+	if active > syncsAlone && s.fs.has(f) && s.rounds.do(s.syncAll) == nil {
 		return nil
 	}
 	return alone(f)
@@ -57,16 +57,7 @@ func (s *sharedSync) sync(f *os.File, alone func(*os.File) error) error {
 // together makes durable what was written to the whole file system before the call, if there are
 // other callers to share that with. It reports whether it did.
 func (s *sharedSync) together(f *os.File) bool {
-	if s == nil {
-		return false
-	}
-	s.active.Add(1)
-	defer s.active.Add(-1)
-	return s.isShared(f)
-}
-
-func (s *sharedSync) isShared(f *os.File) bool {
-	return s.active.Load() > syncsAlone && s.fs.has(f) && s.rounds.do(s.syncAll) == nil
+	return s.sync(f, func(*os.File) error { return errNotShared }) == nil
 }
 
 func (s *sharedSync) syncAll() error {
