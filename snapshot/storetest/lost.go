@@ -1,7 +1,8 @@
 package storetest
 
 import (
-	"sync/atomic"
+	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/reprise-go/reprise/snapshot"
@@ -29,18 +30,28 @@ func RunLostAnswers(t *testing.T, open func(t *testing.T, next func() Fault) sna
 		name string
 		kind Fault
 	}{{"NotDone", NotDone}, {"AnswerLost", AnswerLost}} {
-		for _, every := range []uint64{3, 7} {
+		for _, every := range []int{3, 7} {
 			t.Run(fault.name, func(t *testing.T) {
-				Run(t, func(t *testing.T) snapshot.Store {
-					var n atomic.Uint64
-					return open(t, func() Fault {
-						if n.Add(1)%every == 0 {
-							return fault.kind
-						}
-						return NoFault
-					})
-				})
+				Run(t, func(t *testing.T) snapshot.Store { return open(t, faults(fault.kind, every)) })
 			})
 		}
+	}
+}
+
+// faults returns a function that reports the fault every few calls. The distance varies by two:
+// otherwise a caller could repeat its statements in the same rhythm as the faults, and would meet
+// one each time.
+func faults(kind Fault, every int) func() Fault {
+	var mu sync.Mutex
+	distance := rand.New(rand.NewPCG(1, 1))
+	left := every
+	return func() Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if left--; left > 0 {
+			return NoFault
+		}
+		left = every + distance.IntN(3)
+		return kind
 	}
 }
