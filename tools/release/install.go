@@ -16,27 +16,21 @@ import (
 )
 
 // A fresh installs modules into an empty GOPATH, as a user would, from a file-system proxy.
-// Other modules come from the module cache of this machine: nothing is downloaded.
+// Other modules come from the module cache of this machine, and those that are not there from its
+// proxies.
 type fresh struct {
-	dir, proxy, cache string
+	dir, proxies string
 }
 
-// newFresh makes a GOPATH in an empty directory. First it makes sure that the requirements
-// of the modules in the source directory are in the module cache.
-func newFresh(ctx context.Context, dir, source, proxy string) (*fresh, error) {
-	for _, folder := range append([]string{"."}, released...) {
-		c := exec.CommandContext(ctx, "go", "list", "-deps", "./...")
-		c.Dir = filepath.Join(source, folder)
-		c.Env = append(os.Environ(), "GOWORK=off")
-		if out, err := c.CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("go list in %s: %w: %s", folder, err, out)
-		}
-	}
-	cache, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE").Output()
+// newFresh makes a GOPATH in an empty directory.
+func newFresh(ctx context.Context, dir, proxy string) (*fresh, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOPROXY").Output()
 	if err != nil {
-		return nil, fmt.Errorf("go env GOMODCACHE: %w%s", err, stderrOf(err))
+		return nil, fmt.Errorf("go env: %w%s", err, stderrOf(err))
 	}
-	return &fresh{dir: dir, proxy: proxy, cache: strings.TrimSpace(string(cache))}, nil
+	cache, others, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	proxies := []string{fileURL(proxy), fileURL(filepath.Join(cache, "cache", "download")), others}
+	return &fresh{dir, strings.Join(proxies, ",")}, nil
 }
 
 // run runs a go command in a folder of the fresh directory.
@@ -48,7 +42,7 @@ func (f *fresh) run(ctx context.Context, folder string, args ...string) error {
 	}
 	c.Env = append(os.Environ(),
 		"GOPATH="+filepath.Join(f.dir, "gopath"), "GOMODCACHE=", "GOBIN="+filepath.Join(f.dir, "bin"),
-		"GOPROXY="+fileURL(f.proxy)+","+fileURL(filepath.Join(f.cache, "cache", "download")),
+		"GOPROXY="+f.proxies,
 		"GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=", "GOWORK=off", "GOENV=off",
 		// Trimpath: the build cache can be used for packages that were built in another
 		// GOPATH. The others leave out what debuggers need.

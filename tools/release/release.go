@@ -63,7 +63,7 @@ func (r *release) make(ctx context.Context) (err error) {
 		return err
 	}
 	r.say("install %s from a file-system proxy", r.version)
-	fresh, err := newFresh(ctx, filepath.Join(temporary, "fresh"), r.dir, filepath.Join(temporary, "proxy"))
+	fresh, err := newFresh(ctx, filepath.Join(temporary, "fresh"), filepath.Join(temporary, "proxy"))
 	if err != nil {
 		return err
 	}
