@@ -34,7 +34,7 @@ lint: $(LINT) ## Formatting, tidy modules and golangci-lint in every module
 	echo "--- file sizes"; tools/sizes.sh || failed=1; \
 	echo "--- gofmt"; unformatted=$$(gofmt -l .) || failed=1; \
 	if [ -n "$$unformatted" ]; then printf 'not formatted, run make fmt:\n%s\n' "$$unformatted"; failed=1; fi; \
-	for m in $(MODULES); do \
+	for m in . $(NESTED); do \
 		echo "--- go mod tidy -diff $$m"; ( cd $$m && go mod tidy -diff ) || failed=1; \
 	done; \
 	for m in . $(NESTED); do \
