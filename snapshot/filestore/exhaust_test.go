@@ -24,12 +24,15 @@ import (
 // A countingDisk counts the files that are opened and the bytes that are read.
 type countingDisk struct {
 	filestore.Disk
-	opened, read atomic.Int64
+	opened, others atomic.Int64 // meta files, and other files
+	read           atomic.Int64
 }
 
 func (d *countingDisk) Open(name string) (filestore.OpenFile, int64, error) {
 	if filepath.Base(name) == "meta" {
 		d.opened.Add(1)
+	} else {
+		d.others.Add(1)
 	}
 	f, size, err := d.Disk.Open(name)
 	if err != nil {

@@ -235,21 +235,21 @@ func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexed) []*in
 
 // lookAt returns the state of a run now. If that is unchanged, it returns before.
 func (s *Store) lookAt(ctx context.Context, runID string, before *indexed) *indexed {
-	now := time.Now()
-	e := &indexed{Place: storekit.Place{RunID: runID}}
-	if meta, err := os.Lstat(s.run(runID, metaName)); err == nil {
-		e.time, e.size = meta.ModTime(), meta.Size()
-		e.settled = now.Sub(e.time) > settledAfter
+	now, d := time.Now(), s.dir(runID)
+	var written time.Time
+	var size int64
+	if meta, err := os.Lstat(d.path(metaName)); err == nil {
+		written, size = meta.ModTime(), meta.Size()
 	}
-	if before != nil && before.settled && before.time.Equal(e.time) && before.size == e.size {
+	if before != nil && before.settled && before.time.Equal(written) && before.size == size {
 		return before
 	}
-	info, isSure, err := s.dir(runID).listed(ctx)
+	e := &indexed{Place: storekit.Place{RunID: runID}, time: written, size: size}
+	info, isSure, err := d.listed(ctx)
 	if err != nil && !isOfFiles(err) {
-		e.settled = false
 		return e
 	}
-	e.isSure, e.settled = isSure, e.settled && isSure
+	e.isSure, e.settled = isSure, isSure && !written.IsZero() && now.Sub(written) > settledAfter
 	e.Updated, e.status, e.facts = info.Updated, info.Status, factsOf(&info)
 	return e
 }

@@ -237,6 +237,32 @@ func TestOnlyTheRunsOfAPageAreRead(t *testing.T) {
 	}
 }
 
+func TestListReadsOnlyTheMetaFileOfARunThatHasNotChanged(t *testing.T) {
+	const runs = 30
+	s, disk, dir := oldRuns(t, runs)
+	all := list(t, s, snapshot.Filter{})
+	before := disk.others.Load()
+	assert.EqualValues(t, runs, disk.openedBy(func() { require.Equal(t, all, list(t, s, snapshot.Filter{})) }))
+	assert.Equal(t, before, disk.others.Load())
+
+	first, err := s.List(t.Context(), snapshot.Filter{Limit: 10})
+	require.NoError(t, err)
+	other := newFileStore(t, dir) // as another process
+	j, err := other.Open(t.Context(), all[10].RunID, snapshot.OpenOptions{})
+	require.NoError(t, err)
+	_, err = other.Update(t.Context(), all[11].RunID, func(i *snapshot.Info) error { i.Pinned = true; return nil })
+	require.NoError(t, err)
+	require.NoError(t, other.Delete(t.Context(), all[12].RunID))
+	second, err := s.List(t.Context(), snapshot.Filter{Limit: 10, Before: first.Next})
+	require.NoError(t, err)
+	require.Len(t, second.Runs, 10)
+	assert.True(t, second.Runs[0].Open)
+	assert.Equal(t, snapshot.StatusRunning, second.Runs[0].Status)
+	assert.True(t, second.Runs[1].Pinned)
+	assert.Equal(t, all[13], second.Runs[2], "the deleted run is left out")
+	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
+}
+
 // A Watch checks all runs at each interval, and there may be 100,000 of them.
 func TestAWatchReadsAgainOnlyWhatHasChanged(t *testing.T) {
 	const runs = 200

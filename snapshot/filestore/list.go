@@ -107,8 +107,10 @@ func (s *Store) pick(ctx context.Context, o *order, f snapshot.Filter) (snapshot
 func (s *Store) latest(ctx context.Context, o *order, f snapshot.Filter) (snapshot.Page, error) {
 	place := func(i int) storekit.Place { return o.runs[i].Place }
 	page, err := storekit.PageOf(f, len(o.runs), place, func(i int) (info snapshot.Info, there, more bool) {
-		if o.runs[i].mayMatch(&f) && ctx.Err() == nil {
-			info, there = s.forPage(ctx, o.runs[i].RunID)
+		if e := o.runs[i]; e.mayMatch(&f) && ctx.Err() == nil {
+			if info, there = s.asScanned(e); !there {
+				info, there = s.forPage(ctx, e.RunID)
+			}
 		}
 		return info, there, ctx.Err() == nil
 	})
@@ -116,6 +118,17 @@ func (s *Store) latest(ctx context.Context, o *order, f snapshot.Filter) (snapsh
 		err = context.Cause(ctx)
 	}
 	return page, err
+}
+
+// asScanned returns the info of a run whose meta file was up to date at the scan, if the meta file
+// still says the same. It reads no other file of the run.
+func (s *Store) asScanned(e *indexed) (snapshot.Info, bool) {
+	if !e.isSure {
+		return snapshot.Info{}, false
+	}
+	m, err := s.dir(e.RunID).readMeta()
+	isSame := err == nil && m.isWhole && m.info.Updated.Equal(e.Updated) && m.info.Status == e.status
+	return m.info, isSame
 }
 
 // forPage returns the info of a run as a list shows it, and whether the run exists.

@@ -173,22 +173,30 @@ func PageOf(f snapshot.Filter, n int, place func(i int) Place, look func(i int) 
 	if err != nil {
 		return snapshot.Page{}, err
 	}
-	page, next := snapshot.Page{Runs: []snapshot.Info{}}, f.Before
 	first := 0
 	if f.Before != "" {
 		first = sort.Search(n, func(i int) bool { return place(i).Compare(before) > 0 })
 	}
+	most := 0
+	if f.CountsAll() { // an Info is large: the page should not be copied while it grows
+		most = n - first
+	}
+	if f.Limit > 0 {
+		most = min(most, f.Limit)
+	}
+	page := snapshot.Page{Runs: make([]snapshot.Info, 0, most)}
 	for i := first; i < n; i++ {
 		info, there, more := look(i)
 		picked := there && more && f.Matches(&info)
 		if !more || picked && f.Limit > 0 && len(page.Runs) == f.Limit {
-			page.Next = next
+			if page.Next = f.Before; i > first {
+				page.Next = place(i - 1).text()
+			}
 			break
 		}
 		if picked {
 			page.Runs = append(page.Runs, info)
 		}
-		next = place(i).text()
 	}
 	return page, nil
 }
