@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Tests every module: tools/test.sh RACE PLAIN MODULE... RACE is the flag for the race
-# detector, which the modules that PLAIN lists are tested without. The root module, ".", is
-# tested beside the others, of which two at a time, and three packages of it at once, since many
-# tests wait for servers, processes, browsers and timers. Nothing is vetted here: golangci-lint
-# does that, with more checks.
+# detector, which the modules that PLAIN lists are tested without. Many tests wait for servers,
+# processes, browsers and timers, so more run at once than there are processors: the root module,
+# ".", beside two of the others, in two parts beside each other. Nothing is vetted here:
+# golangci-lint does that, with more checks.
 set -euo pipefail
 
 race=$1 plain_modules=" $2 "
@@ -24,35 +24,41 @@ export GORACE="atexit_sleep_ms=0 ${GORACE-}"
 export GOGC=400
 
 run() { # arguments of go test
-  go test -exec "env GOGC=${gogc-100}" -vet=off -shuffle=on -timeout 10m -p "$at_once" "$@"
+  go test -exec "env GOGC=${gogc-100}" -vet=off -shuffle=on -timeout 10m "$@"
 }
 processors=$(getconf _NPROCESSORS_ONLN)
 
-nested() { # module
-  local log status=0 detector=$race at_once=$processors
-  [[ $plain_modules == *" $1 "* ]] && detector=
+logged() { # title command...: prints the output at the end, so that it does not mix with others
+  local log status=0
   log=$(mktemp)
-  (cd "$1" && run ${detector:+"$detector"} ./...) >"$log" 2>&1 || status=$?
-  echo "--- go test $1"
-  cat "$log" # whole: it does not mix with what others print
+  "${@:2}" >"$log" 2>&1 || status=$?
+  echo "--- $1"
+  cat "$log"
   rm "$log"
   return "$status"
 }
 
+nested() { # module
+  local detector=$race
+  [[ $plain_modules == *" $1 "* ]] && detector=
+  (cd "$1" && logged "go test $1" run -parallel $((2 * processors)) ${detector:+"$detector"} ./...)
+}
+
 root() {
-  local failed=0 at_once=$((processors + 1)) all without
+  local failed=0 all without
   if [ -z "$race" ]; then
-    run ./...
+    run -p $((processors + 1)) ./...
     return
   fi
   all=$(go list ./...)
   without=$(go list "${plain[@]}")
-  echo "--- go test: what has no concurrency, and all cases of campaigns (testkit.Seeds)"
-  gogc=$GOGC run ./snapshot/filestore ./state "${plain[@]}" || failed=1
+  gogc=$GOGC logged "go test: what has no concurrency, and all cases of campaigns (testkit.Seeds)" \
+    run ./snapshot/filestore ./state "${plain[@]}" &
   echo "--- go test -race: the others, with a sample of those cases"
   # Those that take the longest come first; the others fill the gaps.
   # shellcheck disable=SC2046 # a package each
-  run "$race" ./snapshot/filestore ./state ./streamer ./runner ./snapshot $(grep -vxF "$without" <<<"$all") || failed=1
+  run -p $((processors + 1)) "$race" ./snapshot/filestore ./state ./streamer ./runner ./snapshot $(grep -vxF "$without" <<<"$all") || failed=1
+  wait $! || failed=1
   return "$failed"
 }
 
@@ -68,7 +74,7 @@ fi
 (cd "$1" && go list -export ${race:+"$race"} ./... >/dev/null && go list -export ./... >/dev/null)
 
 export race plain_modules processors
-export -f nested run
+export -f logged nested run
 # Those that take the longest come first.
 longest=(./tests/browser ./adapters/jetstream ./adapters/postgres)
 printf '%s\n' "${longest[@]}" "${@:2}" | awk '!seen[$0]++' | grep -xF "$(printf '%s\n' "${@:2}")" | xargs -r -P 2 -I{} bash -euo pipefail -c 'nested {}' &
