@@ -87,7 +87,7 @@ func (a *Artifacts) Put(ctx context.Context, data []byte) (string, error) {
 
 func (a *Artifacts) put(ref string, data []byte) error {
 	dir, name := a.path(ref)
-	if err := isDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := checkDir(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if there, err := readFile(a.disk, name, int64(len(data))); err == nil && bytes.Equal(there, data) {
@@ -125,7 +125,7 @@ func (a *Artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
 		return nil, noArtifact(ref)
 	}
 	dir, name := a.path(ref)
-	err := isDir(dir)
+	err := checkDir(dir)
 	var data []byte
 	if err == nil {
 		data, err = readFile(a.disk, name, maxArtifact)

@@ -109,10 +109,10 @@ func (osDisk) Mkdir(name string) error {
 		if err := os.Mkdir(name, 0o700); !errors.Is(err, fs.ErrExist) {
 			return err
 		}
-		if err := isDir(name); !errors.Is(err, fs.ErrNotExist) {
+		if err := checkDir(name); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// It existed, and was removed before isDir looked at it: try again.
+		// It existed, and was removed before checkDir looked at it: try again.
 	}
 }
 
@@ -136,8 +136,8 @@ var (
 	errNoDir  = fmt.Errorf("%w; a directory belongs there", syscall.ENOTDIR)
 )
 
-// isDir returns an error if name is not a directory. A link to a directory is also an error.
-func isDir(name string) error {
+// checkDir returns an error if name is not a directory. A link to a directory is also an error.
+func checkDir(name string) error {
 	info, err := os.Lstat(name)
 	switch {
 	case err != nil:

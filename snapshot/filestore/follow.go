@@ -45,14 +45,14 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	if err != nil {
 		return err
 	}
-	if errors.Is(isDir(d.path()), fs.ErrNotExist) {
+	if errors.Is(checkDir(d.path()), fs.ErrNotExist) {
 		return noRun(runID)
 	}
 	w := s.watcher()
 	defer w.close()
 	w.add(d.path()) // before reading, so that no change is missed in between
 	in := d.stream(time.Time{}, after, yield)
-	in.isCursor = true
+	in.needsCursor = true
 	defer in.close()
 	for {
 		if err := in.advance(ctx); err != nil {
@@ -83,7 +83,7 @@ func (s *stream) skip(ctx context.Context, info *snapshot.Info) {
 		s.close()
 		s.last = info.LastSeq
 	}
-	s.cursor, s.isCursor, s.isBound = snapshot.Cursor{Generation: generation, Seq: s.last}, true, true
+	s.cursor, s.needsCursor, s.mayBeOlder = snapshot.Cursor{Generation: generation, Seq: s.last}, true, true
 }
 
 // A stream yields the records of one run after a cursor. Each call of advance yields what
@@ -97,9 +97,9 @@ type stream struct {
 	created time.Time // when the run was created; zero until that is known
 	yield   func(record.Record, error) bool
 
-	cursor   snapshot.Cursor // the last record that was yielded
-	isCursor bool            // the record of the cursor must be in the run
-	isBound  bool            // the record of the cursor may belong to an older generation
+	cursor      snapshot.Cursor // the last record that was yielded
+	needsCursor bool            // the run must have the record of the cursor
+	mayBeOlder  bool            // the record of the cursor may be of an older generation than the cursor
 
 	reader   reader
 	hasBegun bool          // the records that existed at the beginning were read
@@ -301,7 +301,7 @@ func (s *stream) addRecords(body []byte) error {
 // from returns the number of the first record to read. That is the record of the cursor itself, if
 // it has to be checked.
 func (s *stream) from() uint64 {
-	if s.isCursor && s.cursor.Seq > 0 || s.cursor.Seq == math.MaxUint64 {
+	if s.needsCursor && s.cursor.Seq > 0 || s.cursor.Seq == math.MaxUint64 {
 		return s.cursor.Seq
 	}
 	return s.cursor.Seq + 1
@@ -317,7 +317,7 @@ func (s *stream) take(rec record.Record) error {
 	case rec.Seq != c.Seq+1:
 		return errUnclear
 	default:
-		*c, s.isCursor, s.isBound = snapshot.Cursor{Generation: rec.Generation, Seq: rec.Seq}, true, false
+		*c, s.needsCursor, s.mayBeOlder = snapshot.Cursor{Generation: rec.Generation, Seq: rec.Seq}, true, false
 		if !s.yield(rec, nil) {
 			s.stopped = errStopped
 		}
@@ -328,7 +328,7 @@ func (s *stream) take(rec record.Record) error {
 // mustBeCursor returns ErrReset if the run has another record at the cursor. Records after a repair
 // are of a generation above all earlier generations.
 func (s *stream) mustBeCursor(rec *record.Record) error {
-	isOlder := s.isBound && rec.Generation < s.cursor.Generation
+	isOlder := s.mayBeOlder && rec.Generation < s.cursor.Generation
 	if s.cursor.Generation > 0 && rec.Generation != s.cursor.Generation && !isOlder {
 		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d",
 			s.dir.runID, s.cursor.Seq, s.cursor.Generation, rec.Generation)
@@ -338,7 +338,7 @@ func (s *stream) mustBeCursor(rec *record.Record) error {
 
 // mustHaveCursor returns ErrReset if the run has fewer records than the cursor.
 func (s *stream) mustHaveCursor() error {
-	if s.isCursor && s.last < s.cursor.Seq {
+	if s.needsCursor && s.last < s.cursor.Seq {
 		s.stopped = errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", s.dir.runID, s.cursor.Seq, s.last)
 	}
 	return s.stopped

@@ -47,7 +47,7 @@ const (
 	frameInfo    frameKind = 3 // an info: a generation began or ended
 )
 
-// header is the first frame of a file. In a message, the header has only an info.
+// header is the first frame of a file. In the file of a message, it has only an info.
 type header struct {
 	format  uint64
 	covers  uint64 // of a journal: journals up to this number are no longer read

@@ -129,7 +129,7 @@ func (s *Store) checkNoLinks() error {
 	entries, err := s.disk.ReadDir(s.path("runs"))
 	for _, e := range entries {
 		if id, ok := runIDOf(e.Name()); ok && e.Type()&fs.ModeSymlink != 0 {
-			return fmt.Errorf("run %s: %w", id, isDir(s.run(id)))
+			return fmt.Errorf("run %s: %w", id, checkDir(s.run(id)))
 		}
 	}
 	return err

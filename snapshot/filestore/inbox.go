@@ -102,7 +102,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 		return nil, err
 	}
 	inbox := d.path(inboxName)
-	err = isDir(inbox)
+	err = checkDir(inbox)
 	var entries []fs.DirEntry
 	if err == nil {
 		entries, err = s.disk.ReadDir(inbox)
@@ -195,7 +195,7 @@ func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 		return err
 	}
 	dir := d.path(inboxName)
-	if err := isDir(dir); errors.Is(err, fs.ErrNotExist) {
+	if err := checkDir(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)

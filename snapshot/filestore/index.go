@@ -64,9 +64,9 @@ func newIndex() *index {
 	return &index{busy: make(chan struct{}, 1), changed: make(map[string]bool)}
 }
 
-// mostChanged is the number of changed runs that are remembered. If there are more, the next scan
+// maxChanged is the number of changed runs that are remembered. If there are more, the next scan
 // is one of all runs.
-const mostChanged = 10_000
+const maxChanged = 10_000
 
 // change notes that this store may have changed a run.
 func (x *index) change(runID string) {
@@ -75,7 +75,7 @@ func (x *index) change(runID string) {
 	if x.changed == nil {
 		return
 	}
-	if x.changed[runID] = true; len(x.changed) > mostChanged {
+	if x.changed[runID] = true; len(x.changed) > maxChanged {
 		x.changed = nil
 	}
 }
@@ -174,7 +174,7 @@ func (s *Store) rescan(ctx context.Context) error {
 	}
 	runs := slices.DeleteFunc(slices.Clone(x.runs), func(e *indexed) bool { return changed[e.RunID] })
 	for _, e := range fresh {
-		if e.status == "" && isDir(s.run(e.RunID)) != nil {
+		if e.status == "" && checkDir(s.run(e.RunID)) != nil {
 			continue // it was deleted
 		}
 		at, _ := slices.BinarySearchFunc(runs, e.RunID, compareID)

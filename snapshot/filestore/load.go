@@ -27,10 +27,10 @@ func (e *TornTail) Error() string {
 
 // strangerError says that a file belongs to another run. It matches ErrCorrupt, but Repair cannot
 // help.
-type strangerError struct{ runID, file, of string }
+type strangerError struct{ runID, file, owner string }
 
 func (e *strangerError) Error() string {
-	return fmt.Sprintf("snapshot: run %s: %s belongs to run %s: move it to that run, or delete it", e.runID, e.file, e.of)
+	return fmt.Sprintf("snapshot: run %s: %s belongs to run %s: move it to that run, or delete it", e.runID, e.file, e.owner)
 }
 
 func (e *strangerError) Unwrap() error { return snapshot.ErrCorrupt }

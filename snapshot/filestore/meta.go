@@ -165,7 +165,7 @@ func (d *runDir) lockMeta(ctx context.Context, create bool) (*metaLock, error) {
 	case errors.Is(err, errHeld) && ctx.Err() == nil:
 		err = fmt.Errorf("%w: another program has the lock on %s", snapshot.ErrUnavailable, name)
 	case !create && isMissing(err):
-		err = isDir(d.path())
+		err = checkDir(d.path())
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, noRun(d.runID) // it was deleted

@@ -29,15 +29,15 @@ type traced struct {
 
 	appended, promised int // numbers of records of the run
 	status             map[snapshot.Status]bool
-	fork               int  // number of records of a fork; 0 before it is created
-	forked             bool // the fork was confirmed
-	posted, pinned     bool // were confirmed
-	queued             bool // the run is created as queued, and queued again later
-	created            bool // the creation was confirmed
-	last               string
-	cutAgain           int  // in one of this number of worlds, the power is cut a second time
-	again              bool // true after the second power cut
-	seconds            int  // number of worlds after second power cuts
+	fork               int    // number of records of a fork; 0 before it is created
+	forked             bool   // the fork was confirmed
+	posted, pinned     bool   // were confirmed
+	queued             bool   // the run is created as queued, and queued again later
+	created            bool   // the creation was confirmed
+	last               string // the latest change
+	cutAgain           int    // in one of this number of worlds, the power is cut a second time
+	again              bool   // true after the second power cut
+	seconds            int    // number of worlds after second power cuts
 }
 
 // A seenWorld identifies a world and what was confirmed before it.
@@ -147,8 +147,8 @@ func (tr *traced) check(dir string) {
 	requireStored(t, run, j.Restored().Len()+1)
 }
 
-// mayBe sets the statuses that the run may have from now on, and checks all worlds again.
-func (tr *traced) mayBe(what string, statuses ...snapshot.Status) {
+// allow sets the statuses that are allowed for the run from now on, and checks all worlds again.
+func (tr *traced) allow(what string, statuses ...snapshot.Status) {
 	tr.status = make(map[snapshot.Status]bool)
 	for _, s := range statuses {
 		tr.status[s] = true
@@ -164,15 +164,15 @@ func (tr *traced) live() {
 	if tr.queued {
 		run, err := snapshot.NewRun(snapshot.Info{RunID: "run", Status: snapshot.StatusQueued}, nil)
 		require.NoError(t, err)
-		tr.mayBe("before it is created", snapshot.StatusQueued)
+		tr.allow("before it is created", snapshot.StatusQueued)
 		_, err = s.Create(t.Context(), run)
 		require.NoError(t, err)
 		tr.created, before = true, snapshot.StatusQueued
 	}
 	for _, end := range []snapshot.Status{snapshot.StatusPaused, snapshot.StatusCompleted, snapshot.StatusFailed} {
-		tr.mayBe("before it is opened", before, snapshot.StatusInterrupted)
+		tr.allow("before it is opened", before, snapshot.StatusInterrupted)
 		j := begin(t, s)
-		tr.mayBe("opened", snapshot.StatusInterrupted)
+		tr.allow("opened", snapshot.StatusInterrupted)
 		for range 3 + tr.random.IntN(4) {
 			n := 1 + tr.random.IntN(3)
 			if tr.random.IntN(5) == 0 {
@@ -188,18 +188,18 @@ func (tr *traced) live() {
 				tr.cut("synced")
 			}
 		}
-		tr.mayBe("before it is closed", end, snapshot.StatusInterrupted)
+		tr.allow("before it is closed", end, snapshot.StatusInterrupted)
 		require.NoError(t, closeAs(j, end))
 		tr.promised = tr.appended
-		tr.mayBe("closed", end)
+		tr.allow("closed", end)
 		before = end
 		tr.meanwhile(s)
 		if tr.queued && end == snapshot.StatusPaused {
 			before = snapshot.StatusQueued
-			tr.mayBe("before it is queued", end, before)
+			tr.allow("before it is queued", end, before)
 			_, err := s.Update(t.Context(), "run", func(info *snapshot.Info) error { info.Status = before; return nil })
 			require.NoError(t, err)
-			tr.mayBe("queued again", before)
+			tr.allow("queued again", before)
 		}
 	}
 }

@@ -36,8 +36,8 @@ const (
 // errNotShared means that the file has to be synced separately.
 var errNotShared = errors.New("the file system is not synced as a whole")
 
-// sync makes durable what was written to a file or a directory before the call. Alone syncs only
-// that file.
+// sync makes durable what was written to a file or a directory before the call. The function alone
+// syncs only that file.
 //
 // The system reports a failed sync of the file system only once, possibly to another caller and
 // before all writers have called sync. So after a failure, each file is synced separately, which

@@ -149,7 +149,7 @@ func (s *Store) checked(ctx context.Context, runID string) (*runDir, error) {
 		return nil, err
 	}
 	d := s.dir(runID)
-	if err := isDir(d.path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := checkDir(d.path()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("snapshot: run %s: %w", runID, err)
 	}
 	return d, nil
@@ -163,7 +163,7 @@ func (d *runDir) lock(ctx context.Context, wait, create bool) (*fileLock, error)
 		patience = math.MaxInt64
 	}
 	l, err := exclusive(ctx, name, patience, func() (lockable, error) {
-		makeOrCheck := isDir
+		makeOrCheck := checkDir
 		if create {
 			makeOrCheck = d.disk.Mkdir
 		}

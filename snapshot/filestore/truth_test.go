@@ -16,8 +16,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// told returns the info of a run from lists, Info and Load, each from a new store.
-func told(t *testing.T, dir string) map[string]snapshot.Info {
+// infosOf returns the info of a run as each method of a new store reports it: Load, Info, and List
+// with several filters.
+func infosOf(t *testing.T, dir string) map[string]snapshot.Info {
 	t.Helper()
 	all := make(map[string]snapshot.Info)
 	fresh := func() *filestore.Store { return notCompacting(t, dir) }
@@ -144,7 +145,7 @@ func (l *indexedLife) update(f func(i *snapshot.Info)) {
 
 func (l *indexedLife) check() {
 	t := l.t
-	want := told(t, l.r.dir)
+	want := infosOf(t, l.r.dir)
 	for name, info := range want {
 		require.Equal(t, want["Load"], info, name)
 	}
@@ -162,7 +163,7 @@ func (l *indexedLife) check() {
 		default:
 			require.NoError(t, os.WriteFile(l.meta(), l.metas[n], 0o600))
 		}
-		require.Equal(t, want, told(t, l.r.dir), "with meta file %d", n)
+		require.Equal(t, want, infosOf(t, l.r.dir), "with meta file %d", n)
 		if l.r.open != nil {
 			continue
 		}
@@ -171,7 +172,7 @@ func (l *indexedLife) check() {
 		j := begin(t, notCompacting(t, copied))
 		require.Equal(t, want["Load"].Generation+1, j.Restored().Generation)
 		require.NoError(t, closeAs(j, snapshot.StatusFailed))
-		for name, info := range told(t, copied) {
+		for name, info := range infosOf(t, copied) {
 			require.Equal(t, snapshot.StatusFailed, info.Status, name)
 			require.Equal(t, want["Load"].Pinned, info.Pinned, name)
 			require.Equal(t, want["Load"].Metadata, info.Metadata, name)

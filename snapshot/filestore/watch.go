@@ -117,7 +117,7 @@ func (d *runDir) inboxNames() string {
 // touchInbox makes watchers of a run notice that it was closed. If there is no inbox, the run has
 // no watchers.
 func (d *runDir) touchInbox() {
-	if isDir(d.path(inboxName)) == nil {
+	if checkDir(d.path(inboxName)) == nil {
 		now := time.Now()
 		_ = os.Chtimes(d.path(inboxName), now, now)
 	}

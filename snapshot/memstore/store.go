@@ -62,8 +62,8 @@ type deleted struct {
 	at   uint64
 }
 
-// deletedMost is the minimum number of deletions that are remembered for watchers.
-const deletedMost = 1000
+// keptDeletions is the minimum number of deletions that are remembered for watchers.
+const keptDeletions = 1000
 
 // change records that a run has changed. The lock is held.
 func (m *memory) change(r *run) {
@@ -110,9 +110,9 @@ func (m *memory) Swap(_ context.Context, before, after storekit.Head, records st
 		m.withdraw(r)
 		m.change(r)
 		m.deleted = append(m.deleted, deleted{r.current(), r.changed})
-		if len(m.deleted) > 2*deletedMost {
-			m.reset = m.deleted[deletedMost-1].at
-			m.deleted = slices.Clone(m.deleted[deletedMost:])
+		if len(m.deleted) > 2*keptDeletions {
+			m.reset = m.deleted[keptDeletions-1].at
+			m.deleted = slices.Clone(m.deleted[keptDeletions:])
 		}
 		return true, nil
 	}
@@ -208,7 +208,7 @@ func (m *memory) Changes(_ context.Context, _ string, since uint64) (changes []s
 	case since == m.now:
 		return nil, m.now, nil
 	case since > 0 && since < m.reset:
-		return nil, 0, errkind.New(snapshot.ErrReset, "snapshot: more than %d runs were deleted since", deletedMost)
+		return nil, 0, errkind.New(snapshot.ErrReset, "snapshot: more than %d runs were deleted since", keptDeletions)
 	}
 	for _, d := range m.deleted {
 		if since > 0 && d.at > since {

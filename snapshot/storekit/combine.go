@@ -56,8 +56,8 @@ func (g *Gate) enter() bool {
 
 // Limits of one statement.
 const (
-	togetherMost = 256
-	bytesMost    = 8 << 20
+	maxTogether = 256
+	maxBytes    = 8 << 20
 )
 
 // A request is one call of Ask.
@@ -137,11 +137,11 @@ func (c *Combiner[In, Out]) take() []*request[In, Out] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, size := 0, 0
-	for ; n < min(len(c.asked), togetherMost); n++ {
+	for ; n < min(len(c.asked), maxTogether); n++ {
 		if c.Size != nil {
 			size += c.Size(&c.asked[n].in)
 		}
-		if n > 0 && size > bytesMost {
+		if n > 0 && size > maxBytes {
 			break
 		}
 	}

@@ -10,9 +10,9 @@
 // A store that cannot compare and replace a [Head] may use the parts: a [Journal] stores what is
 // appended to it by a [Writer] of three methods, as in package jetstream, and functions change an
 // Info, pick the page of a list, and name artifacts. Package filestore uses only these functions.
-// Such a store implements
-// [snapshot.Store], stores the encoded forms of [snapshot.AppendInfo] and [snapshot.AppendRecord],
-// and passes the tests of package storetest. These fields are set as follows:
+// Such a store implements [snapshot.Store], stores the encoded forms of [snapshot.AppendInfo] and
+// [snapshot.AppendRecord], and passes the tests of package storetest. These fields are set as
+// follows:
 //
 //   - RunID of a record is not encoded: the store sets it in the results of Records,
 //     Follow, Watch and Messages. A [snapshot.Run] sets it in its own records.

@@ -64,12 +64,12 @@ func (p *Picker) Add(info snapshot.Info) {
 		return
 	}
 	if p.filter.Limit == 0 || p.picked.Len() < p.filter.Limit {
-		heap.Push(&p.picked, one{at, info})
+		heap.Push(&p.picked, candidate{at, info})
 		return
 	}
 	p.more = true
 	if last := &p.picked.runs[0]; at.compare(last.at, p.filter.Ascending) < 0 {
-		*last = one{at, info}
+		*last = candidate{at, info}
 		heap.Fix(&p.picked, 0)
 	}
 }
@@ -77,7 +77,7 @@ func (p *Picker) Add(info snapshot.Info) {
 // Page returns the page.
 func (p *Picker) Page() snapshot.Page {
 	page := snapshot.Page{Runs: []snapshot.Info{}, Counts: p.counts}
-	slices.SortFunc(p.picked.runs, func(a, b one) int { return a.at.compare(b.at, p.filter.Ascending) })
+	slices.SortFunc(p.picked.runs, func(a, b candidate) int { return a.at.compare(b.at, p.filter.Ascending) })
 	for i := range p.picked.runs {
 		page.Runs = append(page.Runs, p.picked.runs[i].info)
 	}
@@ -87,26 +87,26 @@ func (p *Picker) Page() snapshot.Page {
 	return page
 }
 
-type one struct {
+type candidate struct {
 	at   position
 	info snapshot.Info
 }
 
 // picked is a heap of runs, with the last in the list at the top.
 type picked struct {
-	runs      []one
+	runs      []candidate
 	ascending bool
 }
 
 func (p *picked) Len() int           { return len(p.runs) }
 func (p *picked) Less(i, j int) bool { return p.runs[i].at.compare(p.runs[j].at, p.ascending) > 0 }
 func (p *picked) Swap(i, j int)      { p.runs[i], p.runs[j] = p.runs[j], p.runs[i] }
-func (p *picked) Push(x any)         { p.runs = append(p.runs, x.(one)) } //nolint:forcetypeassert // Add pushes only values of type one
+func (p *picked) Push(x any)         { p.runs = append(p.runs, x.(candidate)) } //nolint:forcetypeassert // Add pushes only candidates
 
 func (p *picked) Pop() any {
 	last := len(p.runs) - 1
 	x := p.runs[last]
-	p.runs[last] = one{}
+	p.runs[last] = candidate{}
 	p.runs = p.runs[:last]
 	return x
 }
