@@ -155,7 +155,7 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 	born := r.knownBorn()
 	if len(ids) > 0 {
 		body.Cursor = string(ids[len(ids)-1].append(appendCreated(nil, born)))
-	} else if last := r.tape.forgotten(); last.n > 0 { // all records that were published; no source has them
+	} else if last := r.tape.forgotten(); last.n > 0 { // the tape has dropped all records, and no source has them
 		body.Cursor, body.Omitted = string(last.append(appendCreated(nil, born))), last.n
 	}
 	return body, nil

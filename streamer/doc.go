@@ -28,7 +28,7 @@
 //	GET  /api/programs                  the programs that can be started, with the schemas of their inputs; requires a Starter and permission
 //	GET  /api/history                   what all runs did in the last hour, by the minute; requires permission to see all runs
 //	GET  /api/work                      who works: the queue, the workers with runs open, the programs and their schedules; requires permission to see all runs
-//	GET  /api/runs/{run}/records        its records before one of them: before is its number, limit the size of the page
+//	GET  /api/runs/{run}/records        its records before the one whose number is the parameter before, at most limit of them
 //	GET  /api/runs/{run}/usage          what it consumed, by call, model and agent
 //	POST /api/questions/answer          answers up to 1,000 questions of many runs with one value; requires permission
 //	POST /api/runs                      starts a run; requires a Starter and permission

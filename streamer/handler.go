@@ -179,8 +179,8 @@ type Handler struct {
 
 	wakeup   chan struct{}      // some tapes have clients to notify
 	closing  <-chan struct{}    // closed when Close begins
-	open     context.Context    // ends then
-	shut     context.CancelFunc // ends it
+	open     context.Context    // ends when Close begins
+	shut     context.CancelFunc // ends open
 	notified chan struct{}      // closed when the notifying goroutine has ended
 
 	mu      sync.Mutex // guards the fields below, and the beginning of Close
@@ -198,7 +198,7 @@ type counters struct {
 	events   atomic.Uint64
 	accepted atomic.Uint64
 	refused  atomic.Uint64
-	slow     atomic.Uint64
+	slow     atomic.Uint64 // clients that fell behind and were disconnected
 	gaps     atomic.Uint64
 	resets   atomic.Uint64
 }

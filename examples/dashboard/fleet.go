@@ -147,7 +147,7 @@ func (f *fleet) run(ctx context.Context, id string, j job) error {
 func (f *fleet) closed(ctx context.Context, id string, j job, status snapshot.Status) error {
 	ctx = context.WithoutCancel(ctx) // also needed when the program ends
 	if status != snapshot.StatusPaused {
-		return f.ends(ctx, id)
+		return f.noteEnd(ctx, id)
 	}
 	f.mu.Lock()
 	f.open--
@@ -160,8 +160,8 @@ func (f *fleet) closed(ctx context.Context, id string, j job, status snapshot.St
 	return err
 }
 
-// ends records that a run has ended, and deletes the oldest ended runs.
-func (f *fleet) ends(ctx context.Context, id string) error {
+// noteEnd notes that a run has ended, and deletes the oldest ended runs.
+func (f *fleet) noteEnd(ctx context.Context, id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.open--

@@ -155,7 +155,7 @@ func (b *Builder) retryPlanned(out []Event, r *record.Record) []Event {
 	}
 	id := r.Address.String()
 	planned := &Retry{
-		ID: id, Name: r.Name, Kind: r.Kind.String(), Attempt: r.Attempt + 2, Most: max(r.MaxAttempts, 0),
+		ID: id, Name: r.Name, Kind: r.Kind.String(), Attempt: r.Attempt + 2, MaxAttempts: max(r.MaxAttempts, 0),
 		Seconds: r.Delay.Seconds(), At: r.NextAttemptAt(), Error: b.errorText(r),
 	}
 	b.retries[id] = planned

@@ -50,15 +50,15 @@ type Event struct {
 
 // A Retry is a planned attempt of a call.
 type Retry struct {
-	ID      string    `json:"id"`      // ID of the call
-	Name    string    `json:"name"`    // name of the actor
-	Kind    string    `json:"kind"`    // llm_call, tool_call or agent_call
-	Attempt int       `json:"attempt"` // the number of the planned attempt, from 2
-	Most    int       `json:"max_attempts,omitempty"`
-	Seconds float64   `json:"seconds"` // from the failure to that attempt
-	At      time.Time `json:"at"`
-	Error   string    `json:"error"`
-	Over    bool      `json:"over"` // the attempt has begun, or will not be made
+	ID          string    `json:"id"`      // ID of the call
+	Name        string    `json:"name"`    // name of the actor
+	Kind        string    `json:"kind"`    // llm_call, tool_call or agent_call
+	Attempt     int       `json:"attempt"` // the number of the planned attempt, from 2
+	MaxAttempts int       `json:"max_attempts,omitempty"`
+	Seconds     float64   `json:"seconds"` // from the failure to that attempt
+	At          time.Time `json:"at"`
+	Error       string    `json:"error"`
+	Over        bool      `json:"over"` // the attempt has begun, or will not be made
 }
 
 // A Question waits for an answer.

@@ -12,7 +12,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A step is a call of the model by the agent.
+// A step is a call of the model by the agent, as in the protocols of the pages. It has nothing to do
+// with core.Step.
 type step struct {
 	address record.Address
 	number  int
