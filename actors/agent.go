@@ -123,13 +123,13 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 // earlier attempts is void, since its own calls have other addresses.
 func voiding[In, Out any](handler core.Handler[In, Out]) core.Handler[In, Out] {
 	return func(ctx context.Context, in In) (Out, error) {
-		void(ctx)
+		voidDeltas(ctx)
 		return handler(ctx, in)
 	}
 }
 
-// void makes the deltas of earlier attempts of the agent void, if there were any.
-func void(ctx context.Context) {
+// voidDeltas makes the deltas of earlier attempts of the agent void, if there were any.
+func voidDeltas(ctx context.Context) {
 	if core.ScopeOf(ctx).Attempt() > 0 {
 		live.Emit(ctx, live.Delta{Part: live.PartBegin})
 		live.Emit(ctx, live.Delta{Part: live.PartEnd})

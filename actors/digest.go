@@ -36,7 +36,7 @@ func (d *digests) of(messages []Message) (digest, error) {
 		defer d.mu.Unlock()
 	}
 	for i := range messages {
-		if d != nil && i < len(d.known) && d.known[i].message.is(&messages[i]) {
+		if d != nil && i < len(d.known) && d.known[i].message.isCopiedAs(&messages[i]) {
 			last = d.known[i]
 			continue
 		}
@@ -78,8 +78,9 @@ func chained(before, hash record.Hash) record.Hash {
 	return record.Hash(sum[:len(before)])
 }
 
-// is reports whether n equals m and its slices share the memory of those of m: so m may be a copy.
-func (m *Message) is(n *Message) bool {
+// isCopiedAs reports whether n is a copy of m, or m itself: its fields are equal, and its slices and
+// its map share their memory with those of m.
+func (m *Message) isCopiedAs(n *Message) bool {
 	return m.Role == n.Role && m.Text == n.Text && m.Reasoning == n.Reasoning && m.Refusal == n.Refusal &&
 		m.ToolCallID == n.ToolCallID && m.IsError == n.IsError && m.Opaque == n.Opaque && m.Commentary == n.Commentary &&
 		isSameSlice(m.Parts, n.Parts) && isSameSlice(m.ToolCalls, n.ToolCalls) &&

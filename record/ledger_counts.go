@@ -61,7 +61,8 @@ func (s Stock) Plus(t Stock) Stock {
 	}
 }
 
-// at returns the number of calls in the state.
+// at returns the counter of the calls in the state. For an unknown state it returns one that nothing
+// reads.
 func (s *Stock) at(state State) *int {
 	switch state {
 	case StateRunning:

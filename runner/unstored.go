@@ -15,17 +15,17 @@ import (
 // because its outcome is too large, its effect would be repeated forever. So such openings are
 // counted like crashes: the run waits longer each time, and is set aside after MaxRestarts of them.
 
-// unstoredMost is the longest wait of a run that could not be stored.
-const unstoredMost = 10 * time.Minute
+// maxUnstoredWait is the longest wait of a run that could not be stored.
+const maxUnstoredWait = 10 * time.Minute
 
 // unstoredWait returns how long a run waits after its records could not be stored the
 // given number of times in a row.
 func unstoredWait(times int) time.Duration {
 	wait := offeredAgain
-	for ; times > 1 && wait < unstoredMost; times-- {
+	for ; times > 1 && wait < maxUnstoredWait; times-- {
 		wait *= 2
 	}
-	return min(wait, unstoredMost)
+	return min(wait, maxUnstoredWait)
 }
 
 // countUnstored counts an opening whose records could not be stored, and sets when the run

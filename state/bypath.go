@@ -62,7 +62,7 @@ func (b byPath) before(path string, attempt int) iter.Seq[*placed] {
 	}
 }
 
-// each yields all of them, and reports whether the loop continues.
+// each yields all of b, and reports whether the loop continues.
 func (b byPath) each(yield func(*placed) bool) bool {
 	for i := range b {
 		if !yield(&b[i]) {

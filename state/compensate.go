@@ -158,8 +158,8 @@ func (r *restored) followUndo(rec *record.Record) {
 	}
 }
 
-// keepDoubt keeps the doubt of a call that is in doubt: it is compensated, or the call begins again
-// with another input. Anything that the call does after that is a separate effect.
+// keepDoubt is called when a call in doubt is compensated, or begins again with another input. It
+// keeps the possible effect of the call apart from anything that the call does after that.
 func (r *restored) keepDoubt(a record.Address) {
 	if all := r.compensable[a]; len(all) > 0 && all[len(all)-1].inDoubt {
 		all[len(all)-1].separate = true

@@ -148,8 +148,8 @@ func mark(rec *record.Record, key string) {
 	rec.Detail = &detail
 }
 
-// key returns the scope as a key of after. It is nil for every root scope, since the
-// root calls of all contexts are numbered together.
+// key returns the key of the scope in the map after. It is nil for every root scope, since
+// the root calls of all contexts are numbered together.
 func (*rerun) key(s *engine.Scope) *engine.Scope {
 	if s.Parent() == nil {
 		return nil

@@ -29,8 +29,8 @@ type history struct {
 	last      site           // of the latest record, since calls in a loop have the same site
 	lastIndex int32
 
-	rare []*[rareSize]rare // errors and details; few records have one
-	rn   int32
+	rare    []*[rareSize]rare // errors and details; few records have one
+	numRare int32
 }
 
 const (
@@ -154,12 +154,12 @@ func (h *history) internSite() int32 {
 }
 
 func (h *history) keepRare(rec *record.Record) int32 {
-	if h.rn%rareSize == 0 {
+	if h.numRare%rareSize == 0 {
 		h.rare = append(h.rare, new([rareSize]rare))
 	}
-	h.rare[h.rn/rareSize][h.rn%rareSize] = rare{rec.Err, rec.Detail}
-	h.rn++
-	return h.rn
+	h.rare[h.numRare/rareSize][h.numRare%rareSize] = rare{rec.Err, rec.Detail}
+	h.numRare++
+	return h.numRare
 }
 
 // len returns the number of records, including the restored ones.

@@ -56,8 +56,8 @@ func (s *scopeClaims) loosen(ordinal int) {
 }
 
 // checks reports whether the claim with the ordinal must be the recorded one; s holds the recorded
-// claims of the scope, and may be nil. The run itself has no
-// end at which missing calls would be noticed, so claims with an outcome stay checked there.
+// claims of the scope, and may be nil. The run itself has no end at which missing calls would be
+// noticed, so claims with an outcome stay checked there.
 func (r *restored) checks(s *scopeClaims, scope string, ordinal int) bool {
 	switch {
 	case s == nil, s.unchecked > 0 && ordinal >= s.unchecked:

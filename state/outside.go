@@ -111,7 +111,7 @@ func isPosted(ctx context.Context, store snapshot.Store, runID string, m *snapsh
 	return slices.ContainsFunc(waiting, func(w snapshot.Message) bool { return w.ID() == m.ID() }), err
 }
 
-// interruptClosed interrupts a closed run that was found in this state.
+// interruptClosed interrupts a closed run, unless it has changed since it was found.
 func interruptClosed(ctx context.Context, store snapshot.Store, found *snapshot.Info, e *core.InterruptedError) error {
 	_, err := store.Update(ctx, found.RunID, func(i *snapshot.Info) error {
 		switch {

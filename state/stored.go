@@ -117,9 +117,9 @@ func (k *stored) postCancel(e *record.InterruptedError) error {
 }
 
 // settle handles a cancel and an interrupt of the run after it was closed: they may have come too
-// late for its inbox. isStored says whether the end of the run was stored. After an error they stay, and the next opening handles the
-// cancel. An interrupt that caused the end is only removed: the run may have been resumed since it
-// was closed.
+// late for its inbox. isStored says whether the end of the run was stored. After an error they stay,
+// and the next opening handles the cancel. An interrupt that caused the end is only removed: the run
+// may have been resumed since it was closed.
 func (k *stored) settle(end snapshot.End, isStored bool) {
 	isInterrupted := isStored && end.Status == snapshot.StatusInterrupted && end.Stop.Reason == record.InterruptUser
 	ctx := context.Background()

@@ -262,7 +262,7 @@ func decodeMap(t reflect.Type) decodeFunc {
 			v.Set(reflect.MakeMapWithSize(t, min(h.n, maxRoom)))
 		}
 		if m, ok := v.Addr().Interface().(*map[string]any); ok {
-			return anything(rest, *m, h.n)
+			return anyMap(rest, *m, h.n)
 		}
 		k, e := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
 		for range h.n {

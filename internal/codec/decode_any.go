@@ -32,8 +32,8 @@ func untypedLeaf(h head, first byte) (any, error) {
 	return h.scalar(), nil
 }
 
-// anything decodes n pairs into a map with string keys.
-func anything(data []byte, m map[string]any, n int) (rest []byte, err error) {
+// anyMap decodes n pairs into a map with string keys.
+func anyMap(data []byte, m map[string]any, n int) (rest []byte, err error) {
 	for range n {
 		h, value, _ := next(data)
 		if h.kind != kindString && h.kind != kindBytes && h.kind != kindNil {

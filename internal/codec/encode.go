@@ -227,14 +227,14 @@ func encodeArray(t reflect.Type, old bool) encodeFunc {
 
 func encodeMap(t reflect.Type, old bool) encodeFunc {
 	key, elem := encodeFuncOf(t.Key(), old), encodeFuncOf(t.Elem(), old)
-	isAnything := t == reflect.TypeFor[map[string]any]()
+	isAnyMap := t == reflect.TypeFor[map[string]any]()
 	return func(e *encoder, v reflect.Value) error {
 		if v.IsNil() {
 			e.w.Nil()
 			return nil
 		}
-		if isAnything && v.CanInterface() {
-			return e.anything(v.Interface().(map[string]any))
+		if isAnyMap && v.CanInterface() {
+			return e.anyMap(v.Interface().(map[string]any))
 		}
 		e.w.Map(v.Len())
 		for it := v.MapRange(); it.Next(); {
@@ -252,8 +252,8 @@ func encodeMap(t reflect.Type, old bool) encodeFunc {
 	}
 }
 
-// anything appends the most common map without reflection.
-func (e *encoder) anything(m map[string]any) error {
+// anyMap appends the most common map without reflection.
+func (e *encoder) anyMap(m map[string]any) error {
 	typed := e.untyped
 	e.untyped = true
 	e.w.Map(len(m))

@@ -13,7 +13,7 @@ func (w *walk) next() (h head) {
 	return h
 }
 
-// since returns the bytes that were read since w.data was before.
+// since returns the bytes that were read since w.data was equal to before.
 func (w *walk) since(before []byte) []byte { return before[:len(before)-len(w.data)] }
 
 // key reads the key of a pair of a map as the text that it has in JSON.

@@ -202,7 +202,7 @@ func (c *Call) precede(p *record.Progress, s *Scope) error {
 			_ = c.refuse(p, s, Result{Err: errGoexit, Stage: record.StagePrecondition, Panicked: true}, record.ReasonPanic)
 		}
 	}()
-	r := &attempted{Result: c.typed.Require(before.context())}
+	r := &attemptEnd{Result: c.typed.Require(before.context())}
 	returned = true
 	before.close()
 	c.find(r)
@@ -248,7 +248,7 @@ func (c *Call) attempt(p *record.Progress, s *Scope) error {
 			c.settleGoexit(p, s, began)
 		}
 	}()
-	var r attempted
+	var r attemptEnd
 	if ofRun, own := c.interceptors(); len(ofRun)+len(own) == 0 {
 		r.Result = c.pass(s, began, p.Spent)
 	} else {
@@ -263,7 +263,7 @@ func (c *Call) attempt(p *record.Progress, s *Scope) error {
 // settleGoexit settles an attempt whose handler called runtime.Goexit.
 func (c *Call) settleGoexit(p *record.Progress, s *Scope, began time.Time) {
 	s.close()
-	r := attempted{Result: Result{Err: errGoexit, Stage: record.StageHandler, Panicked: true}}
+	r := attemptEnd{Result: Result{Err: errGoexit, Stage: record.StageHandler, Panicked: true}}
 	r.end(began)
 	_ = c.settle(p, s, &r)
 }
@@ -280,7 +280,7 @@ func (c *Call) pass(s *Scope, began time.Time, spent time.Duration) Result {
 }
 
 // settle decides the result of the attempt and appends its record.
-func (c *Call) settle(p *record.Progress, s *Scope, r *attempted) error {
+func (c *Call) settle(p *record.Progress, s *Scope, r *attemptEnd) error {
 	if s.hasMissedDeadline() {
 		c.overdue(s, r)
 	}

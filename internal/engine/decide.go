@@ -10,7 +10,7 @@ import (
 
 // A failure is a failed attempt with everything that determines whether it is retried.
 type failure struct {
-	attempted
+	attemptEnd
 	class  record.Class
 	marked bool          // marked with Retryable
 	after  time.Duration // delay requested by the service; 0 for none
@@ -32,9 +32,9 @@ type verdict struct {
 }
 
 // classify returns the failure of an attempt with its class and marks.
-func (c *Call) classify(r *attempted) failure {
+func (c *Call) classify(r *attemptEnd) failure {
 	c.find(r)
-	f := failure{attempted: *r}
+	f := failure{attemptEnd: *r}
 	f.marked, f.after, f.class = r.traits.Retryable, r.traits.RetryAfter, r.traits.Class
 	switch {
 	case r.Panicked:
@@ -145,7 +145,7 @@ func (c *Call) retryable(s *Scope, f *failure) bool {
 // panic turns a panic of a function that judged the failure into the failure. The judged
 // failure is included.
 func (c *Call) panic(f *failure, r Result) {
-	failed := f.attempted
+	failed := f.attemptEnd
 	failed.Result, failed.findings = Result{Err: after(r.Err, f.Err), Stage: f.Stage, Panicked: true}, findings{}
 	*f = c.classify(&failed)
 }

@@ -116,7 +116,7 @@ func (c *Call) takeOver(p *record.Progress, s *Scope, found *FoundEffect, r Resu
 	if message == "" {
 		message = "took over the effect of " + found.String()
 	}
-	return true, false, c.complete(p, s, &attempted{Result: r}, message)
+	return true, false, c.complete(p, s, &attemptEnd{Result: r}, message)
 }
 
 // decideAbout asks for a decision about an effect, or applies the choice of the actor.

@@ -20,7 +20,7 @@ func (c *Call) describe(rec *record.Record, status record.Status, attempt int32,
 
 // describeEnd fills rec with the end of the attempt of s, including its usage. r is nil
 // if no attempt was made.
-func (c *Call) describeEnd(rec *record.Record, status record.Status, p *record.Progress, s *Scope, r *attempted) {
+func (c *Call) describeEnd(rec *record.Record, status record.Status, p *record.Progress, s *Scope, r *attemptEnd) {
 	at, took := time.Time{}, time.Duration(0)
 	if r != nil {
 		at, took = r.ended, r.took
@@ -161,7 +161,7 @@ func (c *Call) describeInput(rec *record.Record, asks bool) error {
 const smallInput = 256
 
 // complete ends the call with its output.
-func (c *Call) complete(p *record.Progress, s *Scope, r *attempted, message string) error {
+func (c *Call) complete(p *record.Progress, s *Scope, r *attemptEnd, message string) error {
 	var rec record.Record
 	c.describeEnd(&rec, record.StatusCompleted, p, s, r)
 	if r.Kept != nil || message != "" || c.spec.NoStore {
@@ -212,8 +212,8 @@ func (c *Call) hideOutput() {
 // retry records that the attempt failed, and when the next one may begin.
 func (c *Call) retry(p *record.Progress, s *Scope, f *failure, v verdict) error {
 	var rec record.Record
-	c.describeEnd(&rec, record.StatusFailed, p, s, &f.attempted)
-	rec.Stage, rec.Class, rec.Err = f.Stage, f.class, c.kept(&f.attempted)
+	c.describeEnd(&rec, record.StatusFailed, p, s, &f.attemptEnd)
+	rec.Stage, rec.Class, rec.Err = f.Stage, f.class, c.kept(&f.attemptEnd)
 	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
 	err := c.append(p, s, &rec)
 	p.Spent += time.Since(f.ended) // publishing and storing take time
@@ -223,7 +223,7 @@ func (c *Call) retry(p *record.Progress, s *Scope, f *failure, v verdict) error 
 // fail ends the call for good.
 func (c *Call) fail(p *record.Progress, s *Scope, f *failure, reason record.Reason) error {
 	var rec record.Record
-	c.describeEnd(&rec, record.StatusFailed, p, s, &f.attempted)
+	c.describeEnd(&rec, record.StatusFailed, p, s, &f.attemptEnd)
 	rec.Stage, rec.Class, rec.Reason, rec.Err = f.Stage, f.class, reason, f.Err
 	if limit := c.explain(p, s, f, reason); limit != "" {
 		detailOf(&rec).Message = limit
@@ -234,7 +234,7 @@ func (c *Call) fail(p *record.Progress, s *Scope, f *failure, reason record.Reas
 		}
 	}
 	e := recordedFailure(&rec)
-	if rec.Err = c.kept(&f.attempted); c.root.settings.RoundTrip {
+	if rec.Err = c.kept(&f.attemptEnd); c.root.settings.RoundTrip {
 		e.Err = record.ErrorOf(rec.Err)
 	}
 	if err := c.append(p, s, &rec); err != nil {
@@ -244,7 +244,7 @@ func (c *Call) fail(p *record.Progress, s *Scope, f *failure, reason record.Reas
 }
 
 // kept returns the error of an attempt in the form for a record.
-func (c *Call) kept(r *attempted) error {
+func (c *Call) kept(r *attemptEnd) error {
 	c.find(r)
 	return r.kept
 }
@@ -275,10 +275,10 @@ func (c *Call) keptInterrupt(e *InterruptedError) *InterruptedError {
 
 // refuse makes a call fail before its first attempt.
 func (c *Call) refuse(p *record.Progress, s *Scope, r Result, reason record.Reason) error {
-	return c.refuseAttempt(p, s, &attempted{Result: r}, reason)
+	return c.refuseAttempt(p, s, &attemptEnd{Result: r}, reason)
 }
 
-func (c *Call) refuseAttempt(p *record.Progress, s *Scope, r *attempted, reason record.Reason) error {
+func (c *Call) refuseAttempt(p *record.Progress, s *Scope, r *attemptEnd, reason record.Reason) error {
 	f := c.classify(r)
 	return c.fail(p, s, &f, reason)
 }
@@ -329,7 +329,7 @@ func (c *Call) explainDeadline(s *Scope, delay time.Duration) string {
 }
 
 // suspend stops the call without an outcome. r is nil if no attempt was made.
-func (c *Call) suspend(p *record.Progress, s *Scope, r *attempted, e *InterruptedError, stage record.Stage) error {
+func (c *Call) suspend(p *record.Progress, s *Scope, r *attemptEnd, e *InterruptedError, stage record.Stage) error {
 	c.parent.stop(e)
 	status := record.StatusInterrupted
 	if e.Reason == record.InterruptAwait {

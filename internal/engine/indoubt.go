@@ -149,7 +149,7 @@ func (c *Call) failInDoubt(p *record.Progress, s *Scope, err error) error {
 
 // settleDoubt ends an attempt whose handler has reported that it is in doubt, unless the
 // attempt is retried like a failed one. It reports false if the attempt is retried.
-func (c *Call) settleDoubt(p *record.Progress, s *Scope, r *attempted) (settled bool, err error) {
+func (c *Call) settleDoubt(p *record.Progress, s *Scope, r *attemptEnd) (settled bool, err error) {
 	rules := c.rules()
 	if !rules.AsksInDoubt && !rules.FailsInDoubt {
 		return false, nil
@@ -179,7 +179,7 @@ func (c *Call) stopLoop(p *record.Progress, s *Scope) error {
 // question stays the same while it is open, and a later doubt is a different question. r
 // is the attempt if its handler has reported that it is in doubt, and nil if no attempt
 // was made.
-func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attempted) error {
+func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 	q := Question{
 		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts), Asks: record.AsksDoubt,
 		Text: fmt.Sprintf("%s %q has begun (attempt %d), and it is not known whether it took effect: has it? "+
@@ -211,7 +211,7 @@ func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attempted) error {
 	if kept.Err != nil {
 		return c.halt(kept.Err) // the answer stays until it can be recorded
 	}
-	return c.complete(p, s, &attempted{Result: kept}, "as answered to "+q.ID)
+	return c.complete(p, s, &attemptEnd{Result: kept}, "as answered to "+q.ID)
 }
 
 // readDecision returns a function that reads an answer to q into answer. The output of a

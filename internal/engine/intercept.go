@@ -60,7 +60,7 @@ type interception struct {
 	over     bool          // the attempt has a result
 	parked   time.Duration // how long the run is parked before the attempt is made; 0 if it is not
 	panicked bool          // an interceptor panicked
-	r        attempted     // result of the handler, if the state is made
+	r        attemptEnd    // result of the handler, if the state is made
 	failed   *classedError // the failure as seen by interceptors; nil for none
 }
 
@@ -83,7 +83,7 @@ func (c *Call) interception(s *Scope, ofRun, own []Interceptor) *interception {
 }
 
 // passIntercepted makes a pass inside the interceptors.
-func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, ofRun, own []Interceptor) attempted {
+func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, ofRun, own []Interceptor) attemptEnd {
 	in := c.interception(s, ofRun, own)
 	in.beginning, in.spent = began, spent
 	outside := &Scope{outer: s.outer, root: s.root, call: c, attempt: s.attempt}
@@ -94,16 +94,16 @@ func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, o
 	in.over = true
 	switch e := in.suspended(); {
 	case e != nil && in.state != made:
-		return attempted{Result: Result{Err: e, refused: true, parked: in.parked}}
+		return attemptEnd{Result: Result{Err: e, refused: true, parked: in.parked}}
 	case e != nil, err == nil && in.state == made:
 		return in.r
 	case err == nil:
 		r := c.typed.KeepOutput(s.context())
 		r.cached = true
-		return attempted{Result: r}
+		return attemptEnd{Result: r}
 	}
 	c.typed.Clear()
-	r := attempted{Result: Result{Err: err, Stage: record.StageHandler, refused: in.state == begun, Panicked: in.panicked || in.r.Panicked}}
+	r := attemptEnd{Result: Result{Err: err, Stage: record.StageHandler, refused: in.state == begun, Panicked: in.panicked || in.r.Panicked}}
 	switch own, ok := err.(*classedError); { //nolint:errorlint // the error of pass itself
 	case ok && own == in.failed:
 		r.Err, r.findings = in.r.Err, in.r.findings

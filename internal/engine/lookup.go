@@ -9,7 +9,7 @@ import (
 // lookUp completes the call if its outcome can be found in an external system. It reports
 // whether the call has ended. The search continues even if the attempt of s ends. r is that
 // attempt, or nil if none was made.
-func (c *Call) lookUp(p *record.Progress, s *Scope, r *attempted) (ended bool, err error) {
+func (c *Call) lookUp(p *record.Progress, s *Scope, r *attemptEnd) (ended bool, err error) {
 	at := &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt}
 	defer at.close()
 	found, looked := c.typed.LookUp(at.context())
@@ -24,7 +24,7 @@ func (c *Call) lookUp(p *record.Progress, s *Scope, r *attempted) (ended bool, e
 	if looked = c.typed.KeepOutput(at.context()); looked.Err != nil {
 		return true, c.halt(looked.Err) // it will be found again when it can be recorded
 	}
-	completed := attempted{Result: looked}
+	completed := attemptEnd{Result: looked}
 	if r != nil {
 		completed.ended, completed.took = r.ended, r.took
 	}

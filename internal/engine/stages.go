@@ -106,9 +106,8 @@ type KeptOutput struct {
 	Artifact string // the reference, if it was stored as an artifact
 }
 
-// An attempted tells how an attempt ended, or what ended the call instead of an
-// attempt.
-type attempted struct {
+// An attemptEnd tells how an attempt ended, or what ended the call instead of an attempt.
+type attemptEnd struct {
 	Result
 	findings
 	ended   time.Time // zero if there was no attempt
@@ -119,7 +118,7 @@ type attempted struct {
 // end sets the end of an attempt to now. It is computed with the monotonic clock, so
 // that the difference to the beginning is the duration of the attempt, even if the
 // wall clock was set in the meantime.
-func (a *attempted) end(began time.Time) {
+func (a *attemptEnd) end(began time.Time) {
 	a.took = time.Since(began)
 	a.ended = began.Add(a.took)
 }

@@ -68,7 +68,7 @@ func (s *Scope) offPath() *InterruptedError {
 // overdue makes the result of an attempt that missed its deadline a failure: a call inside it has no
 // outcome because the attempt's own deadline had passed or was near, and without
 // that outcome the attempt did not succeed.
-func (c *Call) overdue(s *Scope, r *attempted) {
+func (c *Call) overdue(s *Scope, r *attemptEnd) {
 	if s.overran() {
 		r.replace(after(context.Cause((*attemptContext)(s).around()), r.Err))
 	}

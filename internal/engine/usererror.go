@@ -50,7 +50,7 @@ type findings struct {
 }
 
 // find determines the findings of the error. It replaces an error that wraps itself.
-func (c *Call) find(r *attempted) {
+func (c *Call) find(r *attemptEnd) {
 	if r.Err == nil || r.made {
 		return
 	}
@@ -62,7 +62,7 @@ func (c *Call) find(r *attempted) {
 	r.made = true
 }
 
-func (c *Call) findAll(r *attempted) {
+func (c *Call) findAll(r *attemptEnd) {
 	if c.root.isOutside() {
 		r.traits, r.kept = record.Inspect(r.Err), r.Err
 	} else {
@@ -71,4 +71,4 @@ func (c *Call) findAll(r *attempted) {
 }
 
 // replace replaces the error.
-func (a *attempted) replace(err error) { a.Err, a.findings = err, findings{} }
+func (a *attemptEnd) replace(err error) { a.Err, a.findings = err, findings{} }

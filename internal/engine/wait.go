@@ -46,7 +46,7 @@ func (c *Call) endWait(p *record.Progress, s *Scope) error {
 // attempt made, to which the failure belongs.
 func (c *Call) failWaiting(p *record.Progress, s *Scope, err error, reason record.Reason) error {
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)}
-	f := c.classify(&attempted{Result: Result{Err: err, Stage: record.StageHandler}})
+	f := c.classify(&attemptEnd{Result: Result{Err: err, Stage: record.StageHandler}})
 	return c.fail(p, before, &f, reason)
 }
 

@@ -120,7 +120,7 @@ func (d *Document) Validate(raw json.RawMessage) error {
 }
 
 func (d *Document) validate(v *value) (err error) {
-	if err := d.graph.affordable(v); err != nil {
+	if err := d.graph.checkWork(v); err != nil {
 		return err
 	}
 	defer func() {

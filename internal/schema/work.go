@@ -55,9 +55,9 @@ func newValue(tree any) *value {
 	return v
 }
 
-// affordable returns an error if the library would need too many steps, or too
+// checkWork returns an error if the library would need too many steps, or too
 // much stack, for v.
-func (g *graph) affordable(v *value) error {
+func (g *graph) checkWork(v *value) error {
 	e := estimate{g, map[application]work{}}
 	if w := e.of(application{g.root, v}, 0); w.steps > maxSteps || w.nested > maxNested {
 		return errors.New("the schema would take too much work to check; want fewer alternatives or references, or smaller arguments")
