@@ -26,7 +26,7 @@ func natsProcess(dir string, syncAlways bool) error {
 		return err
 	}
 	s.Start()
-	if !s.ReadyForConnections(waitMost) {
+	if !s.ReadyForConnections(waitTimeout) {
 		return errors.New("the NATS server does not accept connections")
 	}
 	fmt.Println(s.ClientURL())

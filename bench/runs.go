@@ -28,7 +28,7 @@ const (
 	runsOfWorker = 1000 // likewise, in Workers
 	runsAtOnce   = 64   // number of goroutines that start runs, and of slots of all workers
 	runsPeer     = "river"
-	waitMost     = time.Minute // timeout of waits and shutdowns
+	waitTimeout  = time.Minute // timeout of waits and shutdowns
 )
 
 // A service executes the runs that are started.
@@ -95,7 +95,7 @@ func (c *count) ended() {
 }
 
 func (c *count) wait() error {
-	timeout := time.NewTimer(waitMost)
+	timeout := time.NewTimer(waitTimeout)
 	defer timeout.Stop()
 	select {
 	case <-c.done:
@@ -314,7 +314,7 @@ func newDBOS(ctx context.Context, register func(dbos.Context)) (dbos.Context, fu
 		return nil, nil, err
 	}
 	return c, func() error {
-		err := dbos.Shutdown(c, waitMost)
+		err := dbos.Shutdown(c, waitTimeout)
 		pool.Close()
 		return err
 	}, nil

@@ -363,7 +363,7 @@ func (s *Store) hasLost(ctx context.Context) bool {
 	if errors.Is(err, errNone) {
 		return true // or the run was deleted; then a new session does no harm
 	} else if err != nil {
-		return false // the session ends if that persists
+		return false // if the server stays unreachable, the session ends
 	}
 	return m.Header.Get(headerID) != is.id
 }

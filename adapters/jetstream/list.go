@@ -379,12 +379,12 @@ func (s *Store) isFirstLook(runID string, seq uint64) bool {
 	if s.looked[runID] == seq {
 		return false
 	}
-	if len(s.looked) >= mostLooked {
+	if len(s.looked) >= maxLooked {
 		clear(s.looked)
 	}
 	s.looked[runID] = seq
 	return true
 }
 
-// mostLooked limits how many such messages are remembered.
-const mostLooked = 10_000
+// maxLooked limits how many such messages are remembered.
+const maxLooked = 10_000

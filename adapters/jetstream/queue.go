@@ -200,7 +200,7 @@ func (l *lease) Done(ctx context.Context) error {
 	if l.session.isOver() {
 		return errOver
 	}
-	if !l.queue.store.conn.IsConnected() { // otherwise the connection would send it when it is back, when the job may belong to another process
+	if !l.queue.store.conn.IsConnected() { // the client would send the request after it has reconnected, when the job may belong to another process
 		return unavailable(fmt.Errorf("end the job of run %s: %w", l.entry.RunID, nats.ErrDisconnected))
 	}
 	ctx, cancel := l.session.bound(ctx)

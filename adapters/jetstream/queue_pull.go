@@ -28,9 +28,9 @@ type pull struct {
 	failing time.Time // when the server stopped answering; zero if it answers
 }
 
-// asks reports whether a job may be waiting at the server. Until that is known, no job of a lower
-// level is taken.
-func (p *pull) asks() bool { return len(p.held) == 0 && !p.waits && p.err == nil }
+// mayHaveMore reports whether a job may be waiting at the server. Until that is known, no job of a
+// lower level is taken.
+func (p *pull) mayHaveMore() bool { return len(p.held) == 0 && !p.waits && p.err == nil }
 
 // Take implements [runner.Queue]. It returns jobs of the highest levels once it is known that they
 // are the next ones.
@@ -90,7 +90,7 @@ func (q *Queue) pick(programs []runner.ProgramID) (next *lease, err error) {
 			switch {
 			case len(p.held) > 0 && level > highest:
 				from, highest = p, level
-			case p.asks():
+			case p.mayHaveMore():
 				asked = max(asked, level)
 			case p.err != nil:
 				err = p.err
@@ -132,8 +132,8 @@ func (q *Queue) wantNoMore() {
 	}
 }
 
-// isWanted returns a channel that is closed when somebody wants a job.
-func (q *Queue) isWanted() <-chan struct{} {
+// whenWanted returns a channel that is closed when somebody wants a job.
+func (q *Queue) whenWanted() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.wanted
@@ -231,7 +231,7 @@ func (o *Options) pullFor() time.Duration { return o.Lease / 2 }
 func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, now *pull) error {
 	for {
 		select {
-		case <-q.isWanted():
+		case <-q.whenWanted():
 		case <-ctx.Done():
 			return nil
 		}

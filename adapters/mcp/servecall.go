@@ -348,9 +348,9 @@ func (s *server) questions(ctx context.Context, runID string) ([]core.Question, 
 func (s *server) outcome(ctx context.Context, info *snapshot.Info) (*callResult, error) {
 	switch info.Status {
 	case snapshot.StatusCancelled:
-		return failed("the run was cancelled" + and(info.Stop.Message)), nil
+		return failed("the run was cancelled" + afterColon(info.Stop.Message)), nil
 	case snapshot.StatusInterrupted:
-		return failed(fmt.Sprintf("the run %s was interrupted%s; when it is resumed, call %s with {\"run\": %q}", info.RunID, and(info.Stop.Message), toolWait, info.RunID)), nil
+		return failed(fmt.Sprintf("the run %s was interrupted%s; when it is resumed, call %s with {\"run\": %q}", info.RunID, afterColon(info.Stop.Message), toolWait, info.RunID)), nil
 	}
 	out, err := s.runner.Result(ctx, info.RunID)
 	if err != nil {

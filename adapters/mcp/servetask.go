@@ -147,7 +147,7 @@ func (s *server) describeTask(ctx context.Context, info *snapshot.Info) (*descri
 		t.Status, t.StatusMessage = taskCancelled, info.Stop.Message
 		return t, nil
 	case snapshot.StatusInterrupted:
-		t.StatusMessage = fmt.Sprintf("the run was interrupted (%s)%s; it continues when it is resumed", info.Stop.Reason, and(info.Stop.Message))
+		t.StatusMessage = fmt.Sprintf("the run was interrupted (%s)%s; it continues when it is resumed", info.Stop.Reason, afterColon(info.Stop.Message))
 		return t, nil
 	case snapshot.StatusQueued:
 		t.StatusMessage = "the run has not started yet"

@@ -228,7 +228,7 @@ func (c *Client) endTask(ctx context.Context, id string, t *detailedTask) error 
 		}
 		return core.Permanent(failed)
 	case taskCancelled:
-		return core.Permanent(&ServerError{Message: "the task was cancelled" + and(t.StatusMessage)})
+		return core.Permanent(&ServerError{Message: "the task was cancelled" + afterColon(t.StatusMessage)})
 	case taskInputRequired:
 		_, err := c.taskMethod(ctx, methodCancelTask, id) // nobody can provide the input
 		return core.Permanent(errors.Join(errors.New("mcp: the task requires user input, which this client does not support"), err))
@@ -236,8 +236,8 @@ func (c *Client) endTask(ctx context.Context, id string, t *detailedTask) error 
 	return badResult(fmt.Errorf("task status is %q, want working, completed, failed, cancelled or input_required", record.Truncate(t.Status, 80)))
 }
 
-// and returns a colon and the message, or "" if the message is empty.
-func and(message string) string {
+// afterColon returns the message after a colon, or "" if the message is empty.
+func afterColon(message string) string {
 	if message == "" {
 		return ""
 	}

@@ -102,17 +102,17 @@ func spanAttributes(k actorKey) []attribute.KeyValue {
 	return []attribute.KeyValue{kindKey.String(k.kind.String()), nameKey.String(k.name)}
 }
 
-// attempted holds the options of spans of attempts, by the number of the attempt.
-type attempted [10][]trace.SpanStartOption
+// attemptOptions holds the options of spans of attempts, by the number of the attempt.
+type attemptOptions [10][]trace.SpanStartOption
 
-func newAttempted() (a attempted) {
+func newAttemptOptions() (a attemptOptions) {
 	for n := range a {
 		a[n] = []trace.SpanStartOption{trace.WithAttributes(attemptKey.Int(n))}
 	}
 	return a
 }
 
-func (a *attempted) of(number int) []trace.SpanStartOption {
+func (a *attemptOptions) of(number int) []trace.SpanStartOption {
 	if number >= 0 && number < len(a) {
 		return a[number]
 	}

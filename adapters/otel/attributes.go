@@ -16,27 +16,27 @@ import (
 
 // Keys of attributes that the semantic conventions do not define.
 const (
-	runIDKey      = attribute.Key("reprise.run.id")
-	generationKey = attribute.Key("reprise.run.generation")
-	pipelineKey   = attribute.Key("reprise.run.pipeline")
-	programKey    = attribute.Key("reprise.program")
-	versionKey    = attribute.Key("reprise.version")
-	stateKey      = attribute.Key("reprise.state")
-	addressKey    = attribute.Key("reprise.address")
-	kindKey       = attribute.Key("reprise.kind")
-	nameKey       = attribute.Key("reprise.name")
-	statusKey     = attribute.Key("reprise.status")
-	reasonKey     = attribute.Key("reprise.reason")
-	stageKey      = attribute.Key("reprise.stage")
-	attemptKey    = attribute.Key("reprise.attempt")
-	attemptsKey   = attribute.Key("reprise.attempts")
-	delayKey      = attribute.Key("reprise.delay")
-	cachedKey     = attribute.Key("reprise.cached")
-	linkKey       = attribute.Key("reprise.link")
-	inputKey      = attribute.Key("reprise.usage.input_tokens")
-	outputKey     = attribute.Key("reprise.usage.output_tokens")
-	costKey       = attribute.Key("reprise.usage.cost")
-	estimatedKey  = attribute.Key("reprise.usage.estimated")
+	runIDKey        = attribute.Key("reprise.run.id")
+	generationKey   = attribute.Key("reprise.run.generation")
+	pipelineKey     = attribute.Key("reprise.run.pipeline")
+	programKey      = attribute.Key("reprise.program")
+	versionKey      = attribute.Key("reprise.version")
+	stateKey        = attribute.Key("reprise.state")
+	addressKey      = attribute.Key("reprise.address")
+	kindKey         = attribute.Key("reprise.kind")
+	nameKey         = attribute.Key("reprise.name")
+	statusKey       = attribute.Key("reprise.status")
+	reasonKey       = attribute.Key("reprise.reason")
+	stageKey        = attribute.Key("reprise.stage")
+	attemptKey      = attribute.Key("reprise.attempt")
+	attemptsKey     = attribute.Key("reprise.attempts")
+	delayKey        = attribute.Key("reprise.delay")
+	cachedKey       = attribute.Key("reprise.cached")
+	linkKey         = attribute.Key("reprise.link")
+	inputTokensKey  = attribute.Key("reprise.usage.input_tokens")
+	outputTokensKey = attribute.Key("reprise.usage.output_tokens")
+	costKey         = attribute.Key("reprise.usage.cost")
+	estimatedKey    = attribute.Key("reprise.usage.estimated")
 
 	attributePrefix = "reprise.attribute." // prefix of the attributes of attempts
 )
@@ -189,7 +189,7 @@ func usageOfAttempt(u record.Usage) []attribute.KeyValue {
 	if u.IsZero() {
 		return nil
 	}
-	return append([]attribute.KeyValue{inputKey.Int(u.InputTokens), outputKey.Int(u.OutputTokens)}, costOf(u)...)
+	return append([]attribute.KeyValue{inputTokensKey.Int(u.InputTokens), outputTokensKey.Int(u.OutputTokens)}, costOf(u)...)
 }
 
 func costOf(u record.Usage) (attributes []attribute.KeyValue) {

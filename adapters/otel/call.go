@@ -42,7 +42,7 @@ func (t *Telemetry) begin(outside context.Context, info *core.CallInfo) (ctx con
 	} else {
 		around = trace.ContextWithSpan(outside, c.span)
 	}
-	inside, s := t.tracer.Start(around, "attempt", t.attempted.of(info.Number)...)
+	inside, s := t.tracer.Start(around, "attempt", t.attemptOptions.of(info.Number)...)
 	c.attempts = append(c.attempts, attempt{info.Number, s})
 	return inside, c.span
 }

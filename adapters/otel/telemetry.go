@@ -43,7 +43,7 @@ type Telemetry struct {
 	metrics *metrics
 	actors  actorCache
 
-	attempted attempted
+	attemptOptions attemptOptions
 
 	mu   sync.RWMutex // guards the field below
 	runs map[string]*run
@@ -68,7 +68,7 @@ func New(o Options) (*Telemetry, error) {
 	}
 	return &Telemetry{
 		options: o, metrics: m, runs: make(map[string]*run),
-		actors: actorCache{seen: make(map[actorKey]*actor)}, attempted: newAttempted(),
+		actors: actorCache{seen: make(map[actorKey]*actor)}, attemptOptions: newAttemptOptions(),
 		tracer: o.Tracer.Tracer(scopeName, trace.WithSchemaURL(semconv.SchemaURL)),
 	}, nil
 }

@@ -86,9 +86,9 @@ func (d *database) channel() string { return "reprise:" + string(d.in) }
 // A payload contains the ID of the process that sends it, someJobs if the queue has changed, and
 // the IDs of the runs that have changed, or allRuns if they do not fit.
 const (
-	payloadMost = 7000
-	allRuns     = "*"
-	someJobs    = "+"
+	maxPayload = 7000
+	allRuns    = "*"
+	someJobs   = "+"
 )
 
 func (n *news) payload() string {
@@ -105,7 +105,7 @@ func (n *news) payload() string {
 	}
 	n.jobs = false
 	clear(n.runs)
-	if b.Len() > payloadMost {
+	if b.Len() > maxPayload {
 		return b.String()[:head] + " " + allRuns
 	}
 	return b.String()

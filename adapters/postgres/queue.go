@@ -185,20 +185,20 @@ const levels = `with recursive levels (program, version, priority) as (
 		from levels l where l.priority is not null
 	)`
 
-// of returns a clause that joins levels with their first jobs, which a condition may
+// fromFirstJobs returns a clause that joins levels with their first jobs, which a condition may
 // restrict.
-func of(order, condition string) string {
+func fromFirstJobs(order, condition string) string {
 	return ` from (select * from levels where priority is not null ` + order + `) l cross join lateral (
 		select j.run, j.due from reprise.jobs j where j.process is null and j.program = l.program and j.version = l.version and j.priority = l.priority ` + condition + `) c`
 }
 
 var (
-	takeJobs = levels + `, next as (select c.run` + of(`order by priority desc`, `and j.due <= now() order by j.due limit $5 for update skip locked`) + ` limit $5
+	takeJobs = levels + `, next as (select c.run` + fromFirstJobs(`order by priority desc`, `and j.due <= now() order by j.due limit $5 for update skip locked`) + ` limit $5
 	), done as (
 		update reprise.jobs j set process = $3, stamp = $4 + next.n from (select run, row_number() over () as n from next) next where j.run = next.run returning ` + jobColumns + `
 	) select done.*, set_config('synchronous_commit', 'off', true) from done order by stamp`
 
-	nextDue = levels + ` select least(extract(epoch from min(c.due) - now()), 1e6)::float8` + of(``, `order by j.due limit 1`)
+	nextDue = levels + ` select least(extract(epoch from min(c.due) - now()), 1e6)::float8` + fromFirstJobs(``, `order by j.due limit 1`)
 )
 
 // jobColumns lists the columns of a job. For a run that is due at once, due is
@@ -211,8 +211,8 @@ func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {
 	return l, row.Scan(&l.entry.RunID, &l.entry.Program.Name, &l.entry.Program.Version, &l.entry.Priority, &l.entry.Due, &l.stamp, &setting)
 }
 
-// takenMost is how many jobs one statement takes at most.
-const takenMost = 256
+// maxTaken is how many jobs one statement takes at most.
+const maxTaken = 256
 
 // take takes up to n jobs that are due, and none while the process has no lease. Jobs that were
 // taken by a statement whose answer was lost are found by their stamps.
@@ -221,7 +221,7 @@ func (q *Queue) take(ctx context.Context, names, versions []string, n int) ([]ru
 	if isClosed(lost) {
 		return nil, nil
 	}
-	n = min(n, takenMost)
+	n = min(n, maxTaken)
 	base, process := rand.Int64N(1<<62), q.db.process.Load()
 	q.hold(base, n)
 	unsure := false
@@ -237,7 +237,7 @@ func (q *Queue) take(ctx context.Context, names, versions []string, n int) ([]ru
 		return taken, err
 	})
 	var refused *pgconn.PgError
-	isOver := errors.As(err, &refused) && refused.Code == codeNoForeignKey // the server has reported it
+	isOver := errors.As(err, &refused) && refused.Code == codeNoForeignKey // the row of the lease of this process is gone
 	if isOver || isClosed(lost) {                                          // the jobs belong to others, or are given back
 		taken, err = nil, nil
 	}

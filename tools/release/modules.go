@@ -22,8 +22,8 @@ var (
 	// released lists the folders of the nested modules that users import.
 	released = []string{"adapters/eino", "adapters/jetstream", "adapters/mcp", "adapters/otel", "adapters/postgres"}
 
-	// kept lists the folders of the nested modules that are only for this repository.
-	kept = []string{"bench", "snapshot/storekit/sqlitestore", "tests/browser", "tests/clients", "tests/recordings", "tests/types", "tools"}
+	// unreleased lists the folders of the nested modules that are only for this repository.
+	unreleased = []string{"bench", "snapshot/storekit/sqlitestore", "tests/browser", "tests/clients", "tests/recordings", "tests/types", "tools"}
 )
 
 // checkModules refuses a nested module that is in neither list.
@@ -35,8 +35,8 @@ func checkModules(ctx context.Context, dir string) error {
 	for _, file := range files {
 		folder, name := path.Split(file)
 		folder = strings.TrimSuffix(folder, "/")
-		if name == "go.mod" && folder != "" && !strings.Contains(folder, "testdata") && !slices.Contains(released, folder) && !slices.Contains(kept, folder) {
-			return fmt.Errorf("the module %s is new: add it to the released or the kept modules in tools/release/modules.go", folder)
+		if name == "go.mod" && folder != "" && !strings.Contains(folder, "testdata") && !slices.Contains(released, folder) && !slices.Contains(unreleased, folder) {
+			return fmt.Errorf("the module %s is new: add it to released or to unreleased in tools/release/modules.go", folder)
 		}
 	}
 	return nil
