@@ -17,15 +17,15 @@ import (
 type decoding struct {
 	record    record.Record
 	in        *codec.Reader
-	addresses map[string]*parsed
-	latest    *parsed // the latest one of addresses; not nil
+	addresses map[string]*parsedAddress
+	latest    *parsedAddress // the latest one of addresses; not nil
 
 	shares bool           // data never changes, so values can refer to it
 	detail *record.Detail // reused for the detail of each record; nil to allocate one
 }
 
-// parsed is a parsed address.
-type parsed struct {
+// parsedAddress is a parsed address.
+type parsedAddress struct {
 	path    string
 	address record.Address
 }
@@ -34,7 +34,7 @@ type parsed struct {
 const maxAddresses = 256
 
 var decodings = sync.Pool{New: func() any {
-	return &decoding{in: codec.NewReader(nil), addresses: make(map[string]*parsed), latest: new(parsed)}
+	return &decoding{in: codec.NewReader(nil), addresses: make(map[string]*parsedAddress), latest: new(parsedAddress)}
 }}
 
 // newDecoding takes a decoding from the pool. release returns it.
@@ -148,7 +148,7 @@ func (d *decoding) find(path []byte) bool {
 		if len(d.addresses) >= maxAddresses {
 			clear(d.addresses)
 		}
-		found = &parsed{string(path), a}
+		found = &parsedAddress{string(path), a}
 		d.addresses[found.path] = found
 	}
 	d.latest = found

@@ -117,7 +117,7 @@ func (j *Journal) nextJournal() (*frameWriter, error) {
 
 // compact makes the journals up to a number part of the snapshot. Those journals must be sealed.
 func (j *Journal) compact(number uint64, info snapshot.Info) error {
-	size, err := j.compacted(number, info)
+	size, err := j.snapshotUpTo(number, info)
 	if err != nil {
 		return fmt.Errorf("snapshot: compact run %s: %w", info.RunID, err)
 	}
@@ -128,8 +128,8 @@ func (j *Journal) compact(number uint64, info snapshot.Info) error {
 	return nil
 }
 
-// compacted writes the snapshot with that number.
-func (j *Journal) compacted(number uint64, info snapshot.Info) (int64, error) {
+// snapshotUpTo writes the snapshot that replaces the journals up to number.
+func (j *Journal) snapshotUpTo(number uint64, info snapshot.Info) (int64, error) {
 	d := j.dir
 	l, err := d.listing()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // Create implements [snapshot.Store]. The run exists as soon as all of its records are in one file
 // with its final name, a journal or a snapshot.
 func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
-	d, err := s.checked(ctx, run.RunID)
+	d, err := s.checkedDir(ctx, run.RunID)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -52,7 +52,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 // create writes a run. A crash may have left a journal with the number newest that does not make a
 // run, see reading.cut. That journal is replaced, or covered by the snapshot.
 func (d *runDir) create(run *snapshot.Run, newest uint64) error {
-	var end closed
+	var end closedEnd
 	var err error
 	if d.store.isShort(run) {
 		end, err = d.createAsJournal(run)
@@ -87,25 +87,25 @@ func (s *Store) isShort(run *snapshot.Run) bool {
 // journal. The name and the content of the file become durable together: if a crash leaves only a
 // part of the file, that part does not count as a run, see reading.cut. A temporary name would cost
 // one more commit of the file system. So no order of the syncs matters, and one sync can do it all.
-func (d *runDir) createAsJournal(run *snapshot.Run) (closed, error) {
+func (d *runDir) createAsJournal(run *snapshot.Run) (closedEnd, error) {
 	w, err := createFrames(d.disk, d.path(journalName(firstJournal)), true, &header{carried: run.LastSeq, info: run.Info})
 	if err != nil {
-		return closed{}, err
+		return closedEnd{}, err
 	}
 	for seq := range run.LastSeq {
 		w.record(run.Encoded(seq + 1))
 	}
 	if err := w.fill(); err != nil {
-		return closed{}, w.abandon(err)
+		return closedEnd{}, w.abandon(err)
 	}
 	if !d.disk.SyncTogether(w.file) {
 		if err := w.sync(); err != nil {
-			return closed{}, w.abandon(err)
+			return closedEnd{}, w.abandon(err)
 		}
 		err = d.syncDirs()
 	}
 	_ = w.file.Close() // it was synced
-	return closed{firstJournal, w.size}, err
+	return closedEnd{firstJournal, w.size}, err
 }
 
 func exists(runID string) error {

@@ -14,7 +14,7 @@ import (
 // gone at once, and then removes the files. If the process ends before that, a Delete of any run
 // more than an hour later removes them.
 func (s *Store) Delete(ctx context.Context, runID string) error {
-	d, err := s.checked(ctx, runID)
+	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 // cursor.
 func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
-		d, err := s.checked(ctx, runID)
+		d, err := s.checkedDir(ctx, runID)
 		if err == nil {
 			in := d.stream(time.Time{}, snapshot.Cursor{Seq: after}, yield)
 			defer in.close()
@@ -41,7 +41,7 @@ func (s *Store) Follow(ctx context.Context, runID string, after snapshot.Cursor)
 }
 
 func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor, yield func(record.Record, error) bool) error {
-	d, err := s.checked(ctx, runID)
+	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (s *stream) read(ctx context.Context) error {
 	}
 	s.hasBegun = true
 	if isFirst {
-		return s.mustHaveCursor()
+		return s.checkHasCursor()
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func (s *stream) load(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.mustHaveCursor()
+	return s.checkHasCursor()
 }
 
 // add takes the records of a piece.
@@ -313,7 +313,7 @@ func (s *stream) take(rec record.Record) error {
 	c := &s.cursor
 	switch {
 	case rec.Seq == c.Seq:
-		s.stopped = s.mustBeCursor(&rec)
+		s.stopped = s.checkCursor(&rec)
 	case rec.Seq != c.Seq+1:
 		return errUnclear
 	default:
@@ -325,9 +325,9 @@ func (s *stream) take(rec record.Record) error {
 	return s.stopped
 }
 
-// mustBeCursor returns ErrReset if the run has another record at the cursor. Records after a repair
+// checkCursor returns ErrReset if the run has another record at the cursor. Records after a repair
 // are of a generation above all earlier generations.
-func (s *stream) mustBeCursor(rec *record.Record) error {
+func (s *stream) checkCursor(rec *record.Record) error {
 	isOlder := s.mayBeOlder && rec.Generation < s.cursor.Generation
 	if s.cursor.Generation > 0 && rec.Generation != s.cursor.Generation && !isOlder {
 		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d",
@@ -336,8 +336,8 @@ func (s *stream) mustBeCursor(rec *record.Record) error {
 	return nil
 }
 
-// mustHaveCursor returns ErrReset if the run has fewer records than the cursor.
-func (s *stream) mustHaveCursor() error {
+// checkHasCursor returns ErrReset if the run has fewer records than the cursor.
+func (s *stream) checkHasCursor() error {
 	if s.needsCursor && s.last < s.cursor.Seq {
 		s.stopped = errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", s.dir.runID, s.cursor.Seq, s.last)
 	}

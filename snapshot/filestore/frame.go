@@ -50,17 +50,17 @@ const (
 // header is the first frame of a file. In the file of a message, it has only an info.
 type header struct {
 	format  uint64
-	covers  uint64 // of a journal: journals up to this number are no longer read
-	carried uint64 // of a journal: it was created with the records up to this number
-	closed  closed // of a meta file
-	pid     int    // of a meta file: the process that has the run open; 0 for none
+	covers  uint64    // of a journal: journals up to this number are no longer read
+	carried uint64    // of a journal: it was created with the records up to this number
+	closed  closedEnd // of a meta file
+	pid     int       // of a meta file: the process that has the run open; 0 for none
 	info    snapshot.Info
 }
 
-// closed is where the journal of a closed run ends: everything before that is on the disk. If the
+// closedEnd is where the journal of a closed run ends: everything before that is on the disk. If the
 // end is 0, the snapshot with that number contains the whole run. While the run is open, both are 0
 // and mean nothing.
-type closed struct {
+type closedEnd struct {
 	journal uint64 // number of that journal
 	end     int64
 }

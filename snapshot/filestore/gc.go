@@ -23,7 +23,7 @@ import (
 // opened. The artifacts that it removes were last put before that time, and more than grace before
 // GC began: Put renews the time of an existing artifact, under a lock that excludes GC. So a record
 // that names such an artifact was appended before GC began, and GC reads everything that was
-// appended before it began. Grace is for callers of Put that have no run open; an hour is plenty. A
+// appended before it began. grace is for callers of Put that have no run open; an hour is plenty. A
 // fork names artifacts without putting them, so it must not begin while its original is being
 // deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
@@ -50,7 +50,7 @@ func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []
 }
 
 // garbage calls f for every file of an artifact that no run refers to and that is older
-// than grace, including temporary files. Before is the latest time that such a file can have.
+// than grace, including temporary files. before is the latest time that such a file can have.
 func (s *Store) garbage(ctx context.Context, grace time.Duration, f func(ref, name string, before time.Time) error) error {
 	before := time.Now().Add(-grace)
 	named, opened, err := s.references(ctx)

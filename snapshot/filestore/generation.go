@@ -99,16 +99,16 @@ func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) 
 // settle rewrites a run whose process has ended, so that its info and all of its records are
 // durable, and returns where its journal ends. The run is locked. The caller writes the meta file,
 // and then removes the old journals.
-func (d *runDir) settle(r *reading, info *snapshot.Info) (closed, error) {
+func (d *runDir) settle(r *reading, info *snapshot.Info) (closedEnd, error) {
 	if r.torn != nil {
 		d.store.warn(d.runID, r.torn)
 	}
 	w, err := d.rewrite(r, info)
 	if err != nil {
-		return closed{}, err
+		return closedEnd{}, err
 	}
 	_ = w.file.Close() // it was synced
-	return closed{r.listing.newest() + 1, w.size}, nil
+	return closedEnd{r.listing.newest() + 1, w.size}, nil
 }
 
 // continueLast begins the generation in the journal of the previous generation. All of that journal

@@ -32,7 +32,7 @@ const (
 
 // Post implements [snapshot.Inbox].
 func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) error {
-	d, err := s.checked(ctx, runID)
+	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	if len(data) > maxMessage {
 		return fmt.Errorf("snapshot: a message of %d bytes for run %s, want at most %d", len(data), runID, maxMessage)
 	}
-	if err := d.mustExist(ctx); err != nil {
+	if err := d.checkExists(ctx); err != nil {
 		return err
 	}
 	switch err := d.post(m.ID(), data); {
@@ -82,8 +82,8 @@ func (d *runDir) post(id string, data []byte) error {
 	return d.disk.SyncDir(dir)
 }
 
-// mustExist returns ErrNotFound for a run that does not exist.
-func (d *runDir) mustExist(ctx context.Context) error {
+// checkExists returns ErrNotFound for a run that does not exist.
+func (d *runDir) checkExists(ctx context.Context) error {
 	if meta, err := os.Lstat(d.path(metaName)); err == nil && meta.Mode().IsRegular() && meta.Size() > 0 { // a meta file gets its content after the run was created
 		return nil
 	}
@@ -97,7 +97,7 @@ func (d *runDir) mustExist(ctx context.Context) error {
 // Messages implements [snapshot.Inbox]. A file in the inbox that is not a message is renamed to
 // *.refused, with a warning.
 func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message, error) {
-	d, err := s.checked(ctx, runID)
+	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 		entries, err = s.disk.ReadDir(inbox)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, d.mustExist(ctx)
+		return nil, d.checkExists(ctx)
 	} else if err != nil {
 		return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 	}
@@ -190,7 +190,7 @@ func (d *runDir) refuse(name string, err error) {
 
 // Remove implements [snapshot.Inbox].
 func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
-	d, err := s.checked(ctx, runID)
+	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
 		return err
 	}

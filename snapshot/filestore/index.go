@@ -23,7 +23,7 @@ import (
 // quarter of a second; reading them would take more than one second.
 type index struct {
 	busy chan struct{} // full during a scan; only the scan may use the next two fields
-	runs []*indexed    // in the order of their IDs
+	runs []*indexedRun // in the order of their IDs
 	took time.Duration // by the last scan of all runs
 
 	mu      sync.Mutex      // guards the fields below
@@ -34,13 +34,13 @@ type index struct {
 
 // An order has all runs in the order of lists. It never changes.
 type order struct {
-	runs   []*indexed
+	runs   []*indexedRun
 	counts map[snapshot.Status]int // of the runs that could be read
 }
 
-// indexed is the state of a run at a scan. It never changes; if the run has changed, a new one
+// indexedRun is the state of a run at a scan. It never changes; if the run has changed, a new one
 // replaces it.
-type indexed struct {
+type indexedRun struct {
 	storekit.Place
 	status  snapshot.Status // empty if the run cannot be read
 	facts                   // what filters look for
@@ -56,7 +56,7 @@ const settledAfter = 2500 * time.Millisecond
 
 // isUnchangedSince reports whether the run had the same state at both scans. Every change of the
 // info changes Updated.
-func (e *indexed) isUnchangedSince(before *indexed) bool {
+func (e *indexedRun) isUnchangedSince(before *indexedRun) bool {
 	return e == before || e != nil && before != nil && e.RunID == before.RunID && e.Updated.Equal(before.Updated) && e.status == before.status
 }
 
@@ -112,7 +112,7 @@ func (x *index) claim(ctx context.Context) (release func(), err error) {
 }
 
 // look scans all runs and returns them in the order of their IDs.
-func (s *Store) look(ctx context.Context) ([]*indexed, error) {
+func (s *Store) look(ctx context.Context) ([]*indexedRun, error) {
 	release, err := s.index.claim(ctx)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (s *Store) look(ctx context.Context) ([]*indexed, error) {
 }
 
 // scan implements look for a caller that has claimed the index.
-func (s *Store) scan(ctx context.Context) ([]*indexed, error) {
+func (s *Store) scan(ctx context.Context) ([]*indexedRun, error) {
 	x, began := s.index, time.Now()
 	changed := x.take() // before the scan: what is changed meanwhile is scanned again
 	ids, err := s.runIDs()
@@ -145,8 +145,8 @@ func (s *Store) scan(ctx context.Context) ([]*indexed, error) {
 }
 
 // set replaces the runs, which are in the order of their IDs. The caller has claimed the index.
-func (x *index) set(runs []*indexed) {
-	same := x.order != nil && slices.EqualFunc(runs, x.runs, (*indexed).isUnchangedSince)
+func (x *index) set(runs []*indexedRun) {
+	same := x.order != nil && slices.EqualFunc(runs, x.runs, (*indexedRun).isUnchangedSince)
 	x.runs = runs
 	if !same {
 		o := inOrder(runs)
@@ -172,7 +172,7 @@ func (s *Store) rescan(ctx context.Context) error {
 		x.giveBack(changed)
 		return err
 	}
-	runs := slices.DeleteFunc(slices.Clone(x.runs), func(e *indexed) bool { return changed[e.RunID] })
+	runs := slices.DeleteFunc(slices.Clone(x.runs), func(e *indexedRun) bool { return changed[e.RunID] })
 	for _, e := range fresh {
 		if e.status == "" && checkDir(s.run(e.RunID)) != nil {
 			continue // it was deleted
@@ -184,11 +184,11 @@ func (s *Store) rescan(ctx context.Context) error {
 	return nil
 }
 
-func compareID(e *indexed, runID string) int { return cmp.Compare(e.RunID, runID) }
+func compareID(e *indexedRun, runID string) int { return cmp.Compare(e.RunID, runID) }
 
 // inOrder returns the runs in the order of lists.
-func inOrder(runs []*indexed) *order {
-	o := &order{slices.SortedFunc(slices.Values(runs), func(a, b *indexed) int { return a.Compare(b.Place) }), make(map[snapshot.Status]int)}
+func inOrder(runs []*indexedRun) *order {
+	o := &order{slices.SortedFunc(slices.Values(runs), func(a, b *indexedRun) int { return a.Compare(b.Place) }), make(map[snapshot.Status]int)}
 	for _, e := range runs {
 		if e.status != "" {
 			o.counts[e.status]++
@@ -205,8 +205,8 @@ const (
 )
 
 // lookAll scans the runs with these IDs. Both ids and old are sorted by ID.
-func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexed) []*indexed {
-	runs := make([]*indexed, len(ids))
+func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexedRun) []*indexedRun {
+	runs := make([]*indexedRun, len(ids))
 	var next atomic.Int64
 	look := func() {
 		for ctx.Err() == nil {
@@ -216,7 +216,7 @@ func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexed) []*in
 				return
 			}
 			for i := begin; i < min(end, len(ids)) && ctx.Err() == nil; i++ {
-				var before *indexed
+				var before *indexedRun
 				if at, ok := slices.BinarySearchFunc(old, ids[i], compareID); ok {
 					before = old[at]
 				}
@@ -234,7 +234,7 @@ func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexed) []*in
 }
 
 // lookAt returns the state of a run now. If that is unchanged, it returns before.
-func (s *Store) lookAt(ctx context.Context, runID string, before *indexed) *indexed {
+func (s *Store) lookAt(ctx context.Context, runID string, before *indexedRun) *indexedRun {
 	now, d := time.Now(), s.dir(runID)
 	var written time.Time
 	var size int64
@@ -244,7 +244,7 @@ func (s *Store) lookAt(ctx context.Context, runID string, before *indexed) *inde
 	if before != nil && before.settled && before.time.Equal(written) && before.size == size {
 		return before
 	}
-	e := &indexed{Place: storekit.Place{RunID: runID}, time: written, size: size}
+	e := &indexedRun{Place: storekit.Place{RunID: runID}, time: written, size: size}
 	info, isSure, err := d.listed(ctx)
 	if err != nil && !isOfFiles(err) {
 		return e
@@ -289,7 +289,7 @@ func factsOf(i *snapshot.Info) facts {
 
 // listed returns what the index knows of a run that could be read, as far as filters and orders
 // need it.
-func (e *indexed) listed() snapshot.Info {
+func (e *indexedRun) listed() snapshot.Info {
 	i := snapshot.Info{RunID: e.RunID, Status: e.status, Updated: e.Updated, Created: e.created}
 	i.ParentID, i.Program, i.Version = e.parent.Value(), e.program.Value(), e.version.Value()
 	i.Metadata.Pipeline, i.Metadata.Description = e.pipeline.Value(), e.text.Value()
@@ -305,7 +305,7 @@ func (e *indexed) listed() snapshot.Info {
 }
 
 // mayMatch reports whether the filter may pick the run, as far as the index knows.
-func (e *indexed) mayMatch(f *snapshot.Filter) bool {
+func (e *indexedRun) mayMatch(f *snapshot.Filter) bool {
 	if e.status == "" {
 		return true
 	}

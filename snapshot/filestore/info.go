@@ -16,7 +16,7 @@ import (
 
 // Info implements [snapshot.Reader]. If the run was not closed, Info reads through its journals.
 func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
-	d, err := s.checked(ctx, runID)
+	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
 		return snapshot.Info{}, err
 	}

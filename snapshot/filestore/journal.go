@@ -217,7 +217,7 @@ func (j *Journal) syncFile(file diskFile, seq uint64) error {
 		return fmt.Errorf("snapshot: run %s: sync record %d: the journal is in an unknown state; open the run again: %w",
 			j.info.RunID, seq, unavailable(err))
 	}
-	return j.dir.mustHold(j.lock)
+	return j.dir.checkHeld(j.lock)
 }
 
 // Close implements [snapshot.Journal]. It first writes the status to the journal and syncs it. If
@@ -228,7 +228,7 @@ func (j *Journal) Close(ctx context.Context, end snapshot.End) error {
 		j.stop()
 		j.listening.Wait()
 		j.closeErr = j.close(ctx, end)
-		isOurs := j.dir.mustHold(j.lock) == nil
+		isOurs := j.dir.checkHeld(j.lock) == nil
 		j.lock.release()
 		if isOurs {
 			j.dir.touchInbox()
@@ -246,7 +246,7 @@ func (j *Journal) close(ctx context.Context, end snapshot.End) error {
 		return err
 	}
 	// The run is durable now. The rest saves time for readers, and lets them notice lost data.
-	last := closed{j.number, j.size}
+	last := closedEnd{j.number, j.size}
 	if size := j.sealed + j.size; size > j.dir.store.compactAtClose && size > j.snapshotSize/2 && ctx.Err() == nil {
 		if err := j.compact(j.number, info); err != nil {
 			j.dir.store.warn(info.RunID, err)
@@ -270,7 +270,7 @@ func (j *Journal) end(end snapshot.End) (snapshot.Info, error) {
 	info := storekit.Closed(j.info, end)
 	info.LastSeq = j.appended
 	if j.err == nil {
-		if err := j.dir.mustHold(j.lock); err != nil {
+		if err := j.dir.checkHeld(j.lock); err != nil {
 			_ = j.breaks(err)
 		}
 	}

@@ -122,7 +122,7 @@ func (s *Store) latest(ctx context.Context, o *order, f snapshot.Filter) (snapsh
 
 // asScanned returns the info of a run whose meta file was up to date at the scan, if the meta file
 // still says the same. It reads no other file of the run.
-func (s *Store) asScanned(e *indexed) (snapshot.Info, bool) {
+func (s *Store) asScanned(e *indexedRun) (snapshot.Info, bool) {
 	if !e.isSure {
 		return snapshot.Info{}, false
 	}

@@ -50,7 +50,7 @@ func (s *Store) Verify(ctx context.Context, runID string) (*snapshot.Run, *TornT
 }
 
 func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTail, error) {
-	d, err := s.checked(ctx, runID)
+	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
 		return nil, nil, err
 	}

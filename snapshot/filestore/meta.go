@@ -86,7 +86,7 @@ func (d *runDir) isUpToDate(m *metaFile) (bool, error) {
 }
 
 // endsAt reports whether nothing was written to a run after it was closed.
-func (d *runDir) endsAt(c closed) (bool, error) {
+func (d *runDir) endsAt(c closedEnd) (bool, error) {
 	l, err := d.listing()
 	switch {
 	case err != nil:
@@ -188,7 +188,7 @@ func (l *metaLock) write(h *header) error {
 
 // indexClosed writes the meta file of a run that is closed. The caller has locked the run.
 // The info and the journal up to end are durable already.
-func (d *runDir) indexClosed(info snapshot.Info, end closed) error {
+func (d *runDir) indexClosed(info snapshot.Info, end closedEnd) error {
 	l, err := d.lockMeta(context.Background(), true)
 	if err != nil {
 		return err

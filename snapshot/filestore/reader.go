@@ -86,7 +86,7 @@ func (r *reader) read(ctx context.Context, l listing, yield func(*piece) error) 
 	case !r.hasBegun:
 		err = r.begin(l, yield)
 	case r.journal == nil:
-		return r.mustBeIdle(l)
+		return r.checkSnapshot(l)
 	default:
 		err = r.follow(ctx, l, yield)
 	}
@@ -103,7 +103,7 @@ func (r *reader) read(ctx context.Context, l listing, yield func(*piece) error) 
 	case r.keep:
 		return nil
 	}
-	return r.mustBeAll()
+	return r.checkComplete()
 }
 
 // begin yields the snapshot, and determines the journals to read.
@@ -129,21 +129,21 @@ func (r *reader) begin(l listing, yield func(*piece) error) error {
 	}
 	r.left = above(l.journals, covers)
 	if n := uint64(len(r.left)); n > 0 && !r.keep && r.left[n-1] != covers+n {
-		return errChanged // see mustBeAll
+		return errChanged // see checkComplete
 	}
 	r.hasBegun = true
 	return nil
 }
 
-// mustBeAll checks that a run still has the snapshot that was read, and no journals. While a
+// checkComplete checks that a run still has the snapshot that was read, and no journals. While a
 // directory changes, a listing of it may contain neither the new file nor the old one that is then
 // removed. If one of them was a journal, the numbers have a gap.
-func (r *reader) mustBeAll() error {
+func (r *reader) checkComplete() error {
 	l, err := r.dir.listing()
 	if err != nil {
 		return err
 	}
-	return r.mustBeIdle(l)
+	return r.checkSnapshot(l)
 }
 
 // above returns the sorted numbers that are above n.
@@ -226,8 +226,8 @@ func (r *reader) follow(ctx context.Context, l listing, yield func(*piece) error
 	return nil
 }
 
-// mustBeIdle checks that a run without journals has the snapshot that was read.
-func (r *reader) mustBeIdle(l listing) error {
+// checkSnapshot checks that a run without journals has the snapshot that was read.
+func (r *reader) checkSnapshot(l listing) error {
 	n := len(l.snapshots)
 	if r.snapshot == nil || len(l.journals) > 0 || n == 0 || l.snapshots[n-1] != r.number {
 		return errChanged

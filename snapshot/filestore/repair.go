@@ -38,7 +38,7 @@ type RepairReport struct {
 // error is ErrLocked.
 func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) {
 	report := RepairReport{RunID: runID}
-	d, err := s.checked(ctx, runID)
+	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
 		return report, err
 	}
@@ -144,7 +144,7 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	if err := remove(d.disk, d.path(updateName)); err != nil { // the snapshot contains the same, unless the file is damaged
 		return err
 	}
-	if err := l.write(&header{closed: closed{journal: number}, info: info}); err != nil {
+	if err := l.write(&header{closed: closedEnd{journal: number}, info: info}); err != nil {
 		return err
 	}
 	d.removeCovered(number - 1)

@@ -25,16 +25,16 @@ func (s *Store) dir(runID string) *runDir {
 // locked returns the directory for a caller that holds a lock in it. If the directory is
 // removed, moved or replaced, the files under its name belong to another process.
 func (d *runDir) locked(l *fileLock) *runDir {
-	return &runDir{d.store, fencedDisk{d.disk, func() error { return d.mustHold(l) }}, d.runID, d.name}
+	return &runDir{d.store, fencedDisk{d.disk, func() error { return d.checkHeld(l) }}, d.runID, d.name}
 }
 
 // path returns the path of a file in the directory; without elements, that of the
 // directory.
 func (d *runDir) path(elem ...string) string { return join(d.name, elem) }
 
-// mustHold returns ErrFenced if the file that l has locked no longer has its name: others may lock
+// checkHeld returns ErrFenced if the file that l has locked no longer has its name: others may lock
 // the file that now has the name.
-func (d *runDir) mustHold(l *fileLock) error {
+func (d *runDir) checkHeld(l *fileLock) error {
 	switch named, err := l.isNamed(); {
 	case err != nil:
 		return fmt.Errorf("snapshot: run %s: %w", d.runID, unavailable(err))

@@ -138,10 +138,10 @@ func noRun(runID string) error {
 	return errkind.New(snapshot.ErrNotFound, "snapshot: no run %s", runID)
 }
 
-// checked returns the directory of a run, which need not exist. Every method that takes a run ID
+// checkedDir returns the directory of a run, which need not exist. Every method that takes a run ID
 // calls it first. A directory that is a link is an error, so that all files of a run are in the
 // store.
-func (s *Store) checked(ctx context.Context, runID string) (*runDir, error) {
+func (s *Store) checkedDir(ctx context.Context, runID string) (*runDir, error) {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return nil, err
 	}
@@ -206,7 +206,7 @@ func (d *runDir) lockedError() *snapshot.LockedError {
 // damaged is not opened: the error is a *snapshot.CorruptError, and
 // [Store.Repair] keeps what comes before the damage.
 func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
-	d, err := s.checked(ctx, runID)
+	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
 		return nil, err
 	}

@@ -114,7 +114,7 @@ func TestNoDamageIsMistakenForValidData(t *testing.T) {
 					if !testkit.Sampled(at) {
 						continue
 					}
-					changes := [][]byte{whole[:at], with(whole, at, 0x01), with(whole, at, 0xff)}
+					changes := [][]byte{whole[:at], flipBits(whole, at, 0x01), flipBits(whole, at, 0xff)}
 					if !*long {
 						changes = changes[at%3 : at%3+1]
 					}
@@ -134,8 +134,8 @@ func TestNoDamageIsMistakenForValidData(t *testing.T) {
 	}
 }
 
-// with returns data with some bits of a byte changed.
-func with(data []byte, at int, bits byte) []byte {
+// flipBits returns a copy of data in which some bits of a byte are changed.
+func flipBits(data []byte, at int, bits byte) []byte {
 	data = slices.Clone(data)
 	data[at] ^= bits
 	return data

@@ -96,7 +96,7 @@ func (d *runDir) writeUpdate(u *update) error {
 
 // Update implements [snapshot.Store].
 func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.Info) error) (snapshot.Info, error) {
-	d, err := s.checked(ctx, runID)
+	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
 		return snapshot.Info{}, err
 	}

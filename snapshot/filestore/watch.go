@@ -90,7 +90,7 @@ func (j *Journal) listen() {
 			case <-soon.C:
 				w.add(j.dir.path(inboxName))
 			case <-w.ticker.C:
-				if err := j.dir.mustHold(j.lock); err != nil {
+				if err := j.dir.checkHeld(j.lock); err != nil {
 					j.mu.Lock()
 					_ = j.breaks(err)
 					j.mu.Unlock()
@@ -144,8 +144,8 @@ type watching struct {
 	all     *watcher // watches the directory of the runs
 	open    *watcher // watches the open runs, and a run that was named
 	runs    map[string]*watchedRun
-	index   []*indexed // all runs at the last look
-	looked  bool       // all runs were looked at
+	index   []*indexedRun // all runs at the last look
+	looked  bool          // all runs were looked at
 }
 
 type watchedRun struct {
@@ -159,7 +159,7 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 		return errkind.New(snapshot.ErrReset, "snapshot: watch: this store has no positions to continue from")
 	}
 	if o.RunID != "" {
-		if _, err := s.checked(ctx, o.RunID); err != nil {
+		if _, err := s.checkedDir(ctx, o.RunID); err != nil {
 			return err
 		}
 	}
@@ -250,7 +250,7 @@ func (w *watching) changed(ctx context.Context) (ids, gone []string, err error) 
 		for len(old) > 0 && old[0].RunID < e.RunID {
 			gone, old = append(gone, old[0].RunID), old[1:]
 		}
-		var before *indexed
+		var before *indexedRun
 		if len(old) > 0 && old[0].RunID == e.RunID {
 			before, old = old[0], old[1:]
 		}

@@ -35,8 +35,8 @@ type memory struct {
 	now     uint64          // number of changes so far
 	order   []*run          // the last in lists comes first, so that a change moves few runs
 	counts  map[snapshot.Status]int
-	deleted []deleted // the latest deletions
-	reset   uint64    // deletions up to this change are forgotten
+	deleted []deletedRun // the latest deletions
+	reset   uint64       // deletions up to this change are forgotten
 }
 
 func newMemory() *memory {
@@ -57,7 +57,7 @@ type batch struct {
 	data []byte
 }
 
-type deleted struct {
+type deletedRun struct {
 	head storekit.Head
 	at   uint64
 }
@@ -109,7 +109,7 @@ func (m *memory) Swap(_ context.Context, before, after storekit.Head, records st
 		delete(m.runs, before.Info.RunID)
 		m.withdraw(r)
 		m.change(r)
-		m.deleted = append(m.deleted, deleted{r.current(), r.changed})
+		m.deleted = append(m.deleted, deletedRun{r.current(), r.changed})
 		if len(m.deleted) > 2*keptDeletions {
 			m.reset = m.deleted[keptDeletions-1].at
 			m.deleted = slices.Clone(m.deleted[keptDeletions:])

@@ -17,7 +17,7 @@ type attendance struct {
 }
 
 // attend starts to watch the run of a journal, until stopAttending.
-func (s *Store) attend(j *owned) {
+func (s *Store) attend(j *openRun) {
 	s.mu.Lock()
 	s.open[j.runID] = j
 	if s.options.Poll > 0 && s.attended == nil {
@@ -74,7 +74,7 @@ func isOver(lease <-chan struct{}) bool {
 }
 
 // stopAttending undoes attend. The attendance ends with the last journal.
-func (s *Store) stopAttending(j *owned) {
+func (s *Store) stopAttending(j *openRun) {
 	s.mu.Lock()
 	if s.open[j.runID] == j {
 		delete(s.open, j.runID)
@@ -130,17 +130,17 @@ func (s *Store) attendAll(ctx context.Context, a *attendance) {
 }
 
 // journals returns the open journals by run ID: those of the given runs, or all for nil.
-func (s *Store) journals(runs map[string]bool) map[string]*owned {
+func (s *Store) journals(runs map[string]bool) map[string]*openRun {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	some := maps.Clone(s.open)
-	maps.DeleteFunc(some, func(id string, _ *owned) bool { return runs != nil && !runs[id] })
+	maps.DeleteFunc(some, func(id string, _ *openRun) bool { return runs != nil && !runs[id] })
 	return some
 }
 
 // lookAt compares the stored heads of runs with their journals, and fences each journal that has
 // lost its run.
-func (s *Store) lookAt(ctx context.Context, journals map[string]*owned) {
+func (s *Store) lookAt(ctx context.Context, journals map[string]*openRun) {
 	if len(journals) == 0 {
 		return
 	}

@@ -102,10 +102,10 @@ func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error)
 	}
 }
 
-// work executes statements until there are no requests, but at most that many. It leaves the rest
-// to another goroutine.
-func (c *Combiner[In, Out]) work(most int) {
-	for range most {
+// work executes statements until there are no requests. After limit statements it leaves the rest to
+// another goroutine.
+func (c *Combiner[In, Out]) work(limit int) {
+	for range limit {
 		runtime.Gosched() // lets others add their requests
 		all := c.take()
 		if len(all) == 0 {

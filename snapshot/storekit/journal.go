@@ -217,13 +217,13 @@ func (j *Journal) storeLater() {
 // everything means no limit on the number of batches or statements.
 const everything = math.MaxInt
 
-// storeWanted stores batches while the queue contains records that a caller waits for. After that
-// many batches it lets another goroutine continue. Records that no caller waits for are left to
+// storeWanted stores batches while the queue contains records that a caller waits for. After limit
+// batches it lets another goroutine continue. Records that no caller waits for are left to
 // linger. It continues even if something else has broken the journal. The lock is held, but is
 // released while a batch is stored.
-func (j *Journal) storeWanted(most int) {
+func (j *Journal) storeWanted(limit int) {
 	for n := 0; j.stored < min(j.wanted, j.queued) && !j.closing; n++ {
-		if n == most {
+		if n == limit {
 			go j.storeMore()
 			return
 		}

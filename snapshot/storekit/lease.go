@@ -17,7 +17,7 @@ type Lease struct {
 	lost chan struct{}
 }
 
-// NewLease returns a lease of that length, which the caller has just taken. Renew must extend the
+// NewLease returns a lease of that length, which the caller has just taken. renew must extend the
 // lease to that length from the time of the call. It must fail if the lease could not be extended,
 // and must not extend a lease that has expired. It is called three times during the length of the
 // lease. After the lease has expired, take is called until it has taken another one, as a new

@@ -32,7 +32,7 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 }
 
 // tryOpen opens a run. It returns no journal if the run changed while it was read.
-func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptions) (j *owned, err error) {
+func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptions) (j *openRun, err error) {
 	before, err := s.find(ctx, runID)
 	found := before
 	switch {
@@ -49,7 +49,7 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 		return nil, err
 	}
 	opening, lease := rand.Text(), s.lease()
-	defer s.isOpening(opening)()
+	defer s.noteOpening(opening)()
 	isTaken := false // the run belongs to this Store, or may do so
 	defer func() {
 		if isTaken && j == nil {
@@ -84,8 +84,8 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 	return s.begin(run, after, lease), nil
 }
 
-// isOpening notes that a run is being opened, until done is called.
-func (s *Store) isOpening(opening string) (done func()) {
+// noteOpening notes that a run is being opened, until done is called.
+func (s *Store) noteOpening(opening string) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.openings[opening] = true

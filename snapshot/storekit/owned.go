@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// An owned is a run that a Store has open: a Journal that writes to the Backend.
-type owned struct {
+// An openRun is a run that a Store has open: a Journal that writes to the Backend.
+type openRun struct {
 	*Journal
 	store   *Store
 	runID   string
@@ -23,8 +23,8 @@ type owned struct {
 }
 
 // begin returns the journal of a run that has just been opened.
-func (s *Store) begin(restored *snapshot.Run, h Head, lease <-chan struct{}) *owned {
-	o := &owned{store: s, runID: h.Info.RunID, uid: h.UID, opening: h.Opening, lease: lease, head: h}
+func (s *Store) begin(restored *snapshot.Run, h Head, lease <-chan struct{}) *openRun {
+	o := &openRun{store: s, runID: h.Info.RunID, uid: h.UID, opening: h.Opening, lease: lease, head: h}
 	o.Journal = NewJournal(restored, o, JournalOptions{AtOnce: s.options.Poll == 0})
 	s.attend(o)
 	return o
@@ -32,7 +32,7 @@ func (s *Store) begin(restored *snapshot.Run, h Head, lease <-chan struct{}) *ow
 
 // look compares the stored head of the run with the journal, and notifies the journal if something
 // other than its records has changed.
-func (o *owned) look(h *Head) {
+func (o *openRun) look(h *Head) {
 	o.mu.Lock()
 	hasChanged := h.Version > o.head.Version
 	if hasChanged {
@@ -45,7 +45,7 @@ func (o *owned) look(h *Head) {
 }
 
 // Write implements [Writer].
-func (o *owned) Write(ctx context.Context, b Batch) error {
+func (o *openRun) Write(ctx context.Context, b Batch) error {
 	b.RunID, b.UID, b.Opening = o.runID, o.uid, o.opening
 	appended, err := Again(ctx, func() (bool, error) { return o.store.backend.Append(ctx, b) })
 	if err == nil && !appended { // an earlier attempt, whose answer was lost, may have appended it
@@ -64,7 +64,7 @@ func (o *owned) Write(ctx context.Context, b Batch) error {
 }
 
 // Finish implements [Writer].
-func (o *owned) Finish(ctx context.Context, end snapshot.End, rest Batch) error {
+func (o *openRun) Finish(ctx context.Context, end snapshot.End, rest Batch) error {
 	rest.RunID, rest.UID, rest.Opening = o.runID, o.uid, o.opening
 	o.mu.Lock()
 	before := o.head
@@ -91,4 +91,4 @@ func (o *owned) Finish(ctx context.Context, end snapshot.End, rest Batch) error 
 }
 
 // Closed implements [Writer].
-func (o *owned) Closed(error) { o.store.stopAttending(o) }
+func (o *openRun) Closed(error) { o.store.stopAttending(o) }

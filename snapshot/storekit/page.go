@@ -20,7 +20,7 @@ type Picker struct {
 	filter snapshot.Filter
 	before position
 	first  bool // the page is the first one
-	picked picked
+	picked pickedRuns
 	more   bool
 	counts map[snapshot.Status]int
 }
@@ -31,7 +31,7 @@ func NewPicker(f snapshot.Filter) (*Picker, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	p := &Picker{filter: f, first: f.Before == "", picked: picked{ascending: f.Ascending}}
+	p := &Picker{filter: f, first: f.Before == "", picked: pickedRuns{ascending: f.Ascending}}
 	if f.Count {
 		p.counts = make(map[snapshot.Status]int)
 	}
@@ -92,18 +92,18 @@ type candidate struct {
 	info snapshot.Info
 }
 
-// picked is a heap of runs, with the last in the list at the top.
-type picked struct {
+// pickedRuns is a heap of runs, with the last in the list at the top.
+type pickedRuns struct {
 	runs      []candidate
 	ascending bool
 }
 
-func (p *picked) Len() int           { return len(p.runs) }
-func (p *picked) Less(i, j int) bool { return p.runs[i].at.compare(p.runs[j].at, p.ascending) > 0 }
-func (p *picked) Swap(i, j int)      { p.runs[i], p.runs[j] = p.runs[j], p.runs[i] }
-func (p *picked) Push(x any)         { p.runs = append(p.runs, x.(candidate)) } //nolint:forcetypeassert // Add pushes only candidates
+func (p *pickedRuns) Len() int           { return len(p.runs) }
+func (p *pickedRuns) Less(i, j int) bool { return p.runs[i].at.compare(p.runs[j].at, p.ascending) > 0 }
+func (p *pickedRuns) Swap(i, j int)      { p.runs[i], p.runs[j] = p.runs[j], p.runs[i] }
+func (p *pickedRuns) Push(x any)         { p.runs = append(p.runs, x.(candidate)) } //nolint:forcetypeassert // Add pushes only candidates
 
-func (p *picked) Pop() any {
+func (p *pickedRuns) Pop() any {
 	last := len(p.runs) - 1
 	x := p.runs[last]
 	p.runs[last] = candidate{}

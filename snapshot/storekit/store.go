@@ -17,7 +17,7 @@ type Store struct {
 	options Options
 
 	mu       sync.Mutex
-	open     map[string]*owned        // the journals of this Store, by run ID
+	open     map[string]*openRun      // the journals of this Store, by run ID
 	openings map[string]bool          // tokens of runs that are being opened
 	waiting  map[string]chan struct{} // by run ID: closed when that run has changed; for "", when any run has
 	attended *attendance              // watches the runs in open; nil if there are none, and in memory
@@ -25,7 +25,7 @@ type Store struct {
 
 // New returns a store on a backend.
 func New(b Backend, o Options) *Store {
-	return &Store{backend: b, options: o, open: make(map[string]*owned), openings: make(map[string]bool), waiting: make(map[string]chan struct{})}
+	return &Store{backend: b, options: o, open: make(map[string]*openRun), openings: make(map[string]bool), waiting: make(map[string]chan struct{})}
 }
 
 // Check is called first by every method of a store. It returns the error of the run ID, or the

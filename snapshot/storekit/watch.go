@@ -26,12 +26,12 @@ type watching struct {
 	store   *Store
 	options *snapshot.WatchOptions
 	yield   func(snapshot.Change, error) bool
-	runs    map[string]watched
+	runs    map[string]watchedRun
 	looked  bool // the runs that existed at the beginning were yielded or skipped
 }
 
-// A watched is a run as last yielded.
-type watched struct {
+// A watchedRun is a run as last yielded.
+type watchedRun struct {
 	head Head
 	last uint64 // the number of the last record that was yielded, or that existed at the beginning
 }
@@ -49,7 +49,7 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 	if o.After != "" {
 		return errkind.New(snapshot.ErrReset, "snapshot: watch: this store has no positions to continue from")
 	}
-	w := &watching{store: s, options: o, yield: yield, runs: make(map[string]watched)}
+	w := &watching{store: s, options: o, yield: yield, runs: make(map[string]watchedRun)}
 	position, looked := uint64(0), time.Now()
 	for {
 		changed := s.changes(o.RunID)
@@ -141,7 +141,7 @@ func (w *watching) see(ctx context.Context, c *Change) error {
 	if c.Deleted || !isNews {
 		return nil
 	}
-	now := watched{head: h, last: h.Info.LastSeq}
+	now := watchedRun{head: h, last: h.Info.LastSeq}
 	event := snapshot.Change{Info: h.Info}
 	if w.options.Records && (known || w.looked) {
 		if !known {
