@@ -158,7 +158,7 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, *options) {
 		panic(fmt.Sprintf("actors: %q: WithApproval is an option only of tools", name))
 	}
 	l := &loop{
-		llm:            llm.Ensure(isSomething),
+		llm:            llm.Ensure(checkNotEmpty),
 		tools:          must(NewToolSet(o.functions...)),
 		toolsFuncs:     o.toolsFuncs,
 		instructions:   o.instructions,
@@ -180,9 +180,9 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, *options) {
 	return l, o
 }
 
-// isSomething is the postcondition that an answer is not empty. Truncated answers
+// checkNotEmpty is the postcondition that an answer is not empty. Truncated answers
 // are checked later.
-func isSomething(_ context.Context, _ Request, resp Response) error {
+func checkNotEmpty(_ context.Context, _ Request, resp Response) error {
 	switch resp.finish() {
 	case FinishStop, FinishOther:
 		if strings.TrimSpace(resp.Message.Text) == "" && len(resp.Message.Parts) == 0 {

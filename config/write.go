@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// written is the serialized form of a Retry.
-type written struct {
+// serializedRetry is the serialized form of a Retry.
+type serializedRetry struct {
 	Disabled       bool      `json:"disabled,omitempty" yaml:"disabled,omitempty"`
 	MaxAttempts    any       `json:"max_attempts,omitempty" yaml:"max_attempts,omitempty"`
 	Backoff        string    `json:"backoff,omitempty" yaml:"backoff,omitempty"`
@@ -34,8 +34,8 @@ type written struct {
 	StopWhen       string    `json:"stop_when,omitempty" yaml:"stop_when,omitempty"`
 }
 
-func (r Retry) written() written {
-	w := written{
+func (r Retry) written() serializedRetry {
+	w := serializedRetry{
 		Disabled: r.Disabled, InitialDelay: durationText(r.InitialDelay), MaxDelay: durationText(r.MaxDelay), Multiplier: r.Multiplier,
 		AttemptTimeout: durationText(r.AttemptTimeout), RetryTimeout: durationText(r.RetryTimeout), MaxRetryAfter: durationText(r.MaxRetryAfter), CapRetryAfter: r.CapRetryAfter, LossesCount: r.LossesCount,
 		RetryOn: namesOf(r.RetryOn), Exclude: namesOf(r.Exclude), RetryWhen: conditionText(r.RetryWhen), StopWhen: conditionText(r.StopWhen),
@@ -74,7 +74,7 @@ func (d Document) byName() map[string]any {
 		parts[kind.String()] = r.written()
 	}
 	if d.Actors != nil {
-		actors := make(map[string]written)
+		actors := make(map[string]serializedRetry)
 		for name, r := range d.Actors {
 			actors[name] = r.written()
 		}

@@ -91,7 +91,7 @@ type AwaitOption[T any] struct {
 
 // Default sets the answer to a question that nobody answers in time. The time, after, is
 // counted from when the question was first asked. A later answer still counts if the run has
-// not continued yet. For [Receive] it is the value if no signal has come by then. After must
+// not continued yet. For [Receive] it is the value if no signal has come by then. after must
 // be above zero.
 //
 //	ok, err := core.Await(ctx, "Refund it?", core.Default(24*time.Hour, false))

@@ -2,10 +2,10 @@ package printer
 
 import "github.com/reprise-go/reprise/record"
 
-// recalled counts calls whose results were recalled from history and that are not shown
+// recalledCalls counts calls whose results were recalled from history and that are not shown
 // yet. All such calls inside a call share one line: a resumed agent may recall
 // hundreds. The line is written before the next line inside that call.
-type recalled struct {
+type recalledCalls struct {
 	n, failed int
 	first     []byte // lines of the first call
 	depth     int    // depth of these lines

@@ -51,7 +51,7 @@ type callNode struct {
 	// lastFailure is set on branches: the latest call inside that did not succeed.
 	lastFailure failure
 
-	recalled recalled
+	recalled recalledCalls
 }
 
 // A failure describes a call that ended without success.

@@ -128,7 +128,7 @@ func (t *traits) inspect(err error) {
 		t.doubted, t.inDoubt = true, true
 		return
 	}
-	t.marks(err)
+	t.addMethods(err)
 	t.foreign(err)
 	if _, ok := err.(*Error); ok {
 		return // its own methods have returned the traits
@@ -138,8 +138,8 @@ func (t *traits) inspect(err error) {
 	}
 }
 
-// marks sets the traits that methods of an error return.
-func (t *traits) marks(err error) {
+// addMethods sets the traits that methods of an error return.
+func (t *traits) addMethods(err error) {
 	if e, ok := err.(*Error); ok {
 		t.classed = e.Class
 		t.retryable = t.retryable || e.Is(mark.ErrRetryable)
@@ -262,7 +262,7 @@ func (t *traits) ask(err error) {
 	}
 	for _, e := range []any{classed, named, short, after, network} {
 		if e, ok := e.(error); ok && e != nil && e != err {
-			t.marks(e)
+			t.addMethods(e)
 			t.foreign(e)
 		}
 	}

@@ -30,7 +30,7 @@ type frozenError struct {
 
 // Keep does what Inspect does, and also returns the error for a record: with its current text, and
 // with all that records need of it, so that the tree is walked only once. For a record that is
-// stored, ErrorOf(kept) uses the result. Kept is err itself if err cannot change and wraps nothing,
+// stored, ErrorOf(kept) uses the result. kept is err itself if err cannot change and wraps nothing,
 // if it is a suspension, or if it is endless.
 func Keep(err error, stored bool) (found Traits, kept error) {
 	if e, ok := err.(*Error); ok { //nolint:errorlint // err itself, not one that it wraps

@@ -2,7 +2,7 @@ package record
 
 import "github.com/reprise-go/reprise/internal/codec"
 
-// JSON returns an encoded value as JSON for people to read, like [Preview], but in full. Redact is
+// JSON returns an encoded value as JSON for people to read, like [Preview], but in full. redact is
 // applied to every text in it, and then to the whole, for secrets that are recognized by the text
 // before them. If it is nil, nothing is redacted.
 func JSON(encoded []byte, redact func(string) string) (string, error) {

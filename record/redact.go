@@ -15,7 +15,7 @@ import (
 // [Record.Redacted].
 var ErrRedacted = errors.New("record: the value was redacted; the store of the run still has it")
 
-// Redacted returns a copy of r for consoles, wires and logs. Redact is applied to every text in it
+// Redacted returns a copy of r for consoles, wires and logs. redact is applied to every text in it
 // that came from a call: errors, messages, metadata, and the previews of inputs and outputs, whose
 // values can no longer be decoded from the copy. Names, addresses, usage, hashes and references of
 // artifacts stay. A text on which redact panics becomes "(redacted)".

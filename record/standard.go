@@ -39,7 +39,7 @@ const (
 // standardType is an error type of the standard library.
 type standardType struct {
 	name string
-	of   reflect.Type
+	typ  reflect.Type
 	// keep returns the parts of an error of the type, or false if the error cannot be made again
 	// from parts.
 	keep func(error) (parts, bool)
@@ -108,7 +108,7 @@ func addStandardIf[E error](name string, keep func(E) (parts, bool), give func(p
 }
 
 func (t *standardType) add(of reflect.Type) {
-	t.of = of
+	t.typ = of
 	standardTypes = append(standardTypes, t)
 	standardByType[of], standardByName[t.name] = t, t
 }
@@ -187,7 +187,7 @@ func (c *collector) askFor(as func(any) bool) {
 		}
 	}
 	for _, t := range standardTypes {
-		if c.types[t.of] {
+		if c.types[t.typ] {
 			continue
 		}
 		if found, ok := t.ask(as); ok {

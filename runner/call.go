@@ -52,7 +52,7 @@ func Call[Out any](ctx context.Context, program string, input any) (Out, error) 
 	if r == nil || h == nil {
 		return zero, ErrNoRunner
 	}
-	called, err := core.Step(ctx, "start "+program, func(ctx context.Context) (called, error) {
+	called, err := core.Step(ctx, "start "+program, func(ctx context.Context) (calledRun, error) {
 		return r.startCalled(ctx, h.RunID(), program, input)
 	})
 	if err != nil {
@@ -79,8 +79,8 @@ func Call[Out any](ctx context.Context, program string, input any) (Out, error) 
 // runnerKey is the key of the runner in the contexts of its runs.
 type runnerKey struct{}
 
-// called is a run that another one has started.
-type called struct {
+// calledRun is a run that another one has started.
+type calledRun struct {
 	RunID  string `json:"run_id"`
 	Signal string `json:"signal"` // the name of the signal that reports that the run may have ended
 }
@@ -94,21 +94,21 @@ type end struct {
 
 // startCalled starts the run for the step that ctx belongs to, unless the step has
 // started it before.
-func (r *Runner) startCalled(ctx context.Context, from, name string, input any) (called, error) {
+func (r *Runner) startCalled(ctx context.Context, from, name string, input any) (calledRun, error) {
 	p, err := r.find(name, "")
 	if err != nil {
-		return called{}, core.Permanent(err)
+		return calledRun{}, core.Permanent(err)
 	}
 	key, err := core.IdempotencyKey(ctx)
 	if err != nil {
-		return called{}, err
+		return calledRun{}, err
 	}
 	sum := sha256.Sum256([]byte(from + "\x00" + key)) // a fork has the keys of its parent, but calls its own runs
 	id := hex.EncodeToString(sum[:8])
-	c := called{name + "-" + id, "run." + id}
+	c := calledRun{name + "-" + id, "run." + id}
 	encoded, err := p.encode(input)
 	if err != nil {
-		return called{}, core.Permanent(err)
+		return calledRun{}, core.Permanent(err)
 	}
 	var o StartOptions
 	caller.Caller{RunID: from, Signal: c.Signal}.AddTo(&o.Metadata)

@@ -14,8 +14,8 @@ import (
 // them; after a jump back, runs continue later, and schedules start no instant twice.
 var ErrClock = errors.New("runner: the clock of the machine has jumped")
 
-// jumpOf is the smallest jump of the clock that is reported.
-const jumpOf = time.Minute
+// minJump is the smallest jump of the clock that is reported.
+const minJump = time.Minute
 
 // A reading is a pair of times taken at once: that of the machine's clock, and a monotonic time.
 type reading struct {
@@ -48,7 +48,7 @@ func (r *Runner) watchClock(ctx context.Context) {
 			return
 		}
 		now := r.clock()
-		if by := now.jump(before); by.Abs() > jumpOf {
+		if by := now.jump(before); by.Abs() > minJump {
 			r.observe(Notice{Type: NoticeTrouble, Err: jumped(by, now.wall)})
 		}
 		before = now

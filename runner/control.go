@@ -85,7 +85,7 @@ func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) e
 	return nil
 }
 
-// Answer answers a question of a run, by its ID, see state.Answer. By is who answers;
+// Answer answers a question of a run, by its ID, see state.Answer. by is who answers;
 // it may be empty. A run that waits for the answer continues. For a run that is not
 // open and was not started by a runner, the error is state.ErrNoProgram, and the
 // question stays open.
@@ -119,7 +119,7 @@ func (r *Runner) answered(ctx context.Context, runID string) {
 	r.mu.Lock()
 	o := r.open[runID]
 	if o != nil {
-		o.again = true
+		o.newAnswer = true
 	}
 	r.mu.Unlock()
 	if o != nil {

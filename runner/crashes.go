@@ -83,14 +83,14 @@ func isCrashLoop(info *snapshot.Info) bool {
 	return info.Status == snapshot.StatusInterrupted && info.Stop.Reason == record.InterruptCrashLoop
 }
 
-// lost describes an opening whose process ended.
-type lost struct {
+// lostOpening describes an opening whose process ended.
+type lostOpening struct {
 	progressed bool     // it recorded an outcome
 	inProgress []string // the innermost calls that had begun and not ended
 }
 
 // lastOpening returns what the opening with the generation did.
-func lastOpening(run *snapshot.Run, generation uint64) (l lost, err error) {
+func lastOpening(run *snapshot.Run, generation uint64) (l lostOpening, err error) {
 	seen := make(map[record.Address]bool)
 	for seq := uint64(run.Len()); seq > 0; seq-- {
 		rec, err := run.Record(seq)
@@ -113,7 +113,7 @@ func lastOpening(run *snapshot.Run, generation uint64) (l lost, err error) {
 }
 
 // isAround reports whether one of the calls in progress was made by the call at the address.
-func (l *lost) isAround(address string) bool {
+func (l *lostOpening) isAround(address string) bool {
 	return slices.ContainsFunc(l.inProgress, func(inside string) bool {
 		rest, ok := strings.CutPrefix(inside, address)
 		return ok && rest != "" && (rest[0] == '/' || rest[0] == '@')
@@ -121,7 +121,7 @@ func (l *lost) isAround(address string) bool {
 }
 
 // explain says which calls were in progress.
-func (l *lost) explain(restarts int) string {
+func (l *lostOpening) explain(restarts int) string {
 	const most = 3
 	calls := "no call"
 	if n := len(l.inProgress); n > 0 {

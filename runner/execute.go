@@ -24,9 +24,9 @@ type openRun struct {
 	generation uint64
 	opened     chan struct{}         // closed when st is set, or will not be
 	st         *state.ExecutionState // nil until then
-	again      bool                  // an answer arrived that the run may not have seen
+	newAnswer  bool                  // an answer arrived that the run may not have seen
 	stopped    error                 // why the run cannot continue as it is; nil if it can, or has ended
-	later      bool                  // the run could not be opened, for a reason that may go away
+	openLater  bool                  // the run could not be opened, for a reason that may go away
 	isBlocked  bool                  // the run is a suspect, and it is not its turn
 }
 
@@ -163,7 +163,7 @@ func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 	r.mu.Lock()
 	switch {
 	case mayPass(err):
-		o.later = true
+		o.openLater = true
 	case infoErr == nil:
 		r.refused[o.runID] = refusalOf(&info)
 	default:
@@ -208,8 +208,8 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 	if !ran {
 		close(o.opened)
 	}
-	answered = answered || o.again
-	refused, later, isBlocked := r.isRefused(&info), o.later, o.isBlocked
+	answered = answered || o.newAnswer
+	refused, later, isBlocked := r.isRefused(&info), o.openLater, o.isBlocked
 	r.announce(o.runID, info)
 	r.mu.Unlock()
 	r.give(ctx, lease, func() error {
@@ -222,7 +222,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		case isBlocked:
 			return lease.Park(ctx, r.queueTime(ctx, time.Now().Add(suspectsWait)))
 		case info.Open, later, info.Status == snapshot.StatusInterrupted && info.Due.IsZero() && !r.isStopping():
-			return lease.Park(ctx, r.queueTime(ctx, time.Now().Add(offeredAgain)))
+			return lease.Park(ctx, r.queueTime(ctx, time.Now().Add(offerAgainAfter)))
 		default:
 			return lease.Park(ctx, r.queueTime(ctx, due))
 		}

@@ -166,7 +166,7 @@ func (r *Runner) follow(ctx context.Context, s *scheduled) {
 	var p position
 	for {
 		now, err := r.queue.Now(ctx)
-		at, wait := time.Time{}, offeredAgain
+		at, wait := time.Time{}, offerAgainAfter
 		if err == nil {
 			at, wait = p.due(&s.Schedule, now)
 		} else if ctx.Err() == nil {
@@ -177,7 +177,7 @@ func (r *Runner) follow(ctx context.Context, s *scheduled) {
 				p.advance(&s.Schedule, at)
 				continue
 			}
-			wait = offeredAgain
+			wait = offerAgainAfter
 		}
 		timer.Reset(wait)
 		select {

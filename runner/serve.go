@@ -154,7 +154,7 @@ func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 		r.open[e.RunID] = o
 	}
 	if there != nil {
-		there.again = true
+		there.newAnswer = true
 	}
 	r.mu.Unlock()
 	r.runs.Go(func() {
@@ -163,16 +163,16 @@ func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 		case o.program == nil:
 			lease.Abandon() // other runners may take the run
 		case there != nil:
-			r.give(own, lease, func() error { return lease.Park(own, r.queueTime(own, time.Now().Add(offeredAgain))) })
+			r.give(own, lease, func() error { return lease.Park(own, r.queueTime(own, time.Now().Add(offerAgainAfter))) })
 		default:
 			r.execute(own, o, lease)
 		}
 	})
 }
 
-// offeredAgain is how long a run waits if another process has it open, or if it stopped for a
+// offerAgainAfter is how long a run waits if another process has it open, or if it stopped for a
 // reason that may last.
-const offeredAgain = 5 * time.Second
+const offerAgainAfter = 5 * time.Second
 
 // stop waits for the runs, interrupts the runs that take too long, and closes the runs that
 // ignore the interrupt.

@@ -21,7 +21,7 @@ const maxUnstoredWait = 10 * time.Minute
 // unstoredWait returns how long a run waits after its records could not be stored the
 // given number of times in a row.
 func unstoredWait(times int) time.Duration {
-	wait := offeredAgain
+	wait := offerAgainAfter
 	for ; times > 1 && wait < maxUnstoredWait; times-- {
 		wait *= 2
 	}

@@ -11,23 +11,23 @@ import (
 // byPath finds the records inside a call without a scan. It is sorted by path:
 // the records inside the call at a path are those whose path continues that
 // path with a slash or, for attempts after the first, with an @.
-type byPath []placed
+type byPath []placedRecord
 
-// placed is the number of a record, with the path of its address.
-type placed struct {
+// placedRecord is the number of a record, with the path of its address.
+type placedRecord struct {
 	path string
 	seq  uint64 // 0 after take
 }
 
 // sort sorts by path, and keeps the order of records with the same path.
 func (b byPath) sort() {
-	slices.SortStableFunc(b, func(x, y placed) int { return strings.Compare(x.path, y.path) })
+	slices.SortStableFunc(b, func(x, y placedRecord) int { return strings.Compare(x.path, y.path) })
 }
 
 // within yields the records of the call at the path and of the calls inside it; for the
 // empty path, the records that do not belong to a call.
-func (b byPath) within(path string) iter.Seq[*placed] {
-	return func(yield func(*placed) bool) {
+func (b byPath) within(path string) iter.Seq[*placedRecord] {
+	return func(yield func(*placedRecord) bool) {
 		for i := b.search(path); i < len(b) && b[i].path == path; i++ {
 			if !yield(&b[i]) {
 				return
@@ -41,18 +41,18 @@ func (b byPath) within(path string) iter.Seq[*placed] {
 
 // inside yields the records of the calls in the scope of the path, and of those
 // inside them.
-func (b byPath) inside(scope string) iter.Seq[*placed] {
-	return func(yield func(*placed) bool) { b.under(scope + "/").each(yield) }
+func (b byPath) inside(scope string) iter.Seq[*placedRecord] {
+	return func(yield func(*placedRecord) bool) { b.under(scope + "/").each(yield) }
 }
 
 // before yields the records of the calls made by the preconditions of the call at the path, and by
 // its attempts below the given number.
-func (b byPath) before(path string, attempt int) iter.Seq[*placed] {
-	return func(yield func(*placed) bool) {
+func (b byPath) before(path string, attempt int) iter.Seq[*placedRecord] {
+	return func(yield func(*placedRecord) bool) {
 		if attempt > 0 && !b.under(path+"/").each(yield) {
 			return
 		}
-		b.under(path + "@").each(func(p *placed) bool {
+		b.under(path + "@").each(func(p *placedRecord) bool {
 			ordinal, _, _ := strings.Cut(p.path[len(path)+1:], "/")
 			// Attempt 1 has the ordinal 2 in the path. Preconditions have a word instead of a
 			// number.
@@ -63,7 +63,7 @@ func (b byPath) before(path string, attempt int) iter.Seq[*placed] {
 }
 
 // each yields all of b, and reports whether the loop continues.
-func (b byPath) each(yield func(*placed) bool) bool {
+func (b byPath) each(yield func(*placedRecord) bool) bool {
 	for i := range b {
 		if !yield(&b[i]) {
 			return false
@@ -73,7 +73,7 @@ func (b byPath) each(yield func(*placed) bool) bool {
 }
 
 // take returns the numbers of the records that were not taken before.
-func take(records iter.Seq[*placed]) (numbers []uint64) {
+func take(records iter.Seq[*placedRecord]) (numbers []uint64) {
 	for p := range records {
 		if p.seq > 0 {
 			numbers = append(numbers, p.seq)
@@ -91,6 +91,6 @@ func (b byPath) under(prefix string) byPath {
 
 // search returns the index of the path, or where it would be inserted.
 func (b byPath) search(path string) int {
-	i, _ := slices.BinarySearchFunc(b, path, func(p placed, path string) int { return strings.Compare(p.path, path) })
+	i, _ := slices.BinarySearchFunc(b, path, func(p placedRecord, path string) int { return strings.Compare(p.path, path) })
 	return i
 }

@@ -49,7 +49,7 @@ func scopesOf(path string) (around []record.Address, attempts []int) {
 	return around, attempts
 }
 
-func numbersOf(records iter.Seq[*placed]) (numbers []uint64) {
+func numbersOf(records iter.Seq[*placedRecord]) (numbers []uint64) {
 	for p := range records {
 		numbers = append(numbers, p.seq)
 	}
@@ -77,7 +77,7 @@ func TestRecordsInsideACallAreFoundByPath(t *testing.T) {
 			paths = append(paths, randomPath(rng))
 			_, err := record.ParseAddress(paths[i])
 			require.NoError(t, err)
-			b = append(b, placed{paths[i], uint64(i)})
+			b = append(b, placedRecord{paths[i], uint64(i)})
 			around, attempt := scopesOf(paths[i])
 			arounds, attempts = append(arounds, around), append(attempts, attempt)
 		}

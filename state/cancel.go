@@ -93,7 +93,7 @@ func cancel(ctx context.Context, store snapshot.Store, runID string, stop snapsh
 	if found.Status == snapshot.StatusCancelled {
 		return nil
 	}
-	if err := mayCancel(&found); err != nil {
+	if err := checkNotEnded(&found); err != nil {
 		return err
 	}
 	stop.Reason = record.InterruptCancel
@@ -105,8 +105,8 @@ func cancel(ctx context.Context, store snapshot.Store, runID string, stop snapsh
 	return errors.Join(settleCancel(ctx, store, runID), tellCancelled(ctx, store, &found))
 }
 
-// mayCancel returns an error for a run that has an outcome.
-func mayCancel(found *snapshot.Info) error {
+// checkNotEnded returns an error for a run that has an outcome.
+func checkNotEnded(found *snapshot.Info) error {
 	if found.Status == snapshot.StatusCompleted || found.Status == snapshot.StatusFailed {
 		return fmt.Errorf("%w: it is %s", ErrEnded, found.Status)
 	}
@@ -133,7 +133,7 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 	case err != nil:
 		return err
 	}
-	return errors.Join(mayCancel(&found.Info), giveBack(ctx, journal)) // the run was not cancelled before its outcome
+	return errors.Join(checkNotEnded(&found.Info), giveBack(ctx, journal)) // the run was not cancelled before its outcome
 }
 
 // refuseCancelled closes the journal of a run that was cancelled, or for which a cancel is waiting,
@@ -155,7 +155,7 @@ func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot
 		err = errors.Join(cancelledError(found.RunID, found.Stop), giveBack(ctx, journal))
 	case cancel == nil:
 		return nil
-	case mayCancel(&found.Info) == nil:
+	case checkNotEnded(&found.Info) == nil:
 		if undone, err := isCompensated(found); err != nil {
 			return errors.Join(err, giveBack(ctx, journal))
 		} else if !undone {

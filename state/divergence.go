@@ -42,7 +42,7 @@ func WithDivergence(d Divergence) Option {
 			c.must(fmt.Errorf("state: WithDivergence(%d): want DivergenceFail, DivergenceTrust or DivergenceRerun", d))
 		}
 		c.divergence = d
-		c.isFor("WithDivergence", inOpen|inReplay)
+		c.limitTo("WithDivergence", inOpen|inReplay)
 	}
 }
 

@@ -107,7 +107,7 @@ func (r *run) repeatable(s *engine.Scope) iter.Seq[*effect] {
 			return
 		}
 		for in := all.scope(s.Address().Scope()); in != nil; in = in.around {
-			for _, earlier := range in.of.scopes {
+			for _, earlier := range in.attempts.scopes {
 				if earlier.attempt >= in.attempt {
 					continue
 				}

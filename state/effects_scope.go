@@ -10,10 +10,10 @@ import (
 
 // effectScope holds the effects in a scope and in the scopes inside it, in order.
 type effectScope struct {
-	all     []*effect
-	around  *effectScope // nil if the scope around it is the run
-	attempt int
-	of      *attemptScopes // the scopes of all attempts of the same call, this one included
+	all      []*effect
+	around   *effectScope // nil if the scope around it is the run
+	attempt  int
+	attempts *attemptScopes // the scopes of all attempts of the same call, this one included
 }
 
 // attemptScopes are the scopes of the attempts of one call that contain effects.
@@ -37,7 +37,7 @@ func (all *effects) scope(path string) *effectScope {
 		of = new(attemptScopes)
 		all.attempts[call] = of
 	}
-	s = &effectScope{around: all.scope(outer(path)), attempt: attemptNumber(path), of: of}
+	s = &effectScope{around: all.scope(outer(path)), attempt: attemptNumber(path), attempts: of}
 	of.scopes = append(of.scopes, s)
 	all.scopes[path] = s
 	return s

@@ -12,7 +12,7 @@ import (
 // failed. Without it, such a call is refused with [ErrEnded], since in most cases a
 // program should begin a new run.
 func WithFurtherCalls() Option {
-	return func(c *config) { c.further = true; c.isFor("WithFurtherCalls", inOpen) }
+	return func(c *config) { c.further = true; c.limitTo("WithFurtherCalls", inOpen) }
 }
 
 // refuseFurther returns an error for a root call that is not in the records of a run that has

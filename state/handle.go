@@ -58,7 +58,7 @@ func (h *Handle) Context(ctx context.Context) context.Context {
 	return h.scope.Context(ctx)
 }
 
-// Log records a line with the address of the call that logs it. Metadata may be nil; it is copied.
+// Log records a line with the address of the call that logs it. metadata may be nil; it is copied.
 // A line from an attempt that has ended is dropped. See [NewLogHandler] for package slog.
 func (h *Handle) Log(severity slog.Level, message string, metadata map[string]any) {
 	if h == nil {

@@ -19,10 +19,10 @@ type history struct {
 	restored   *snapshot.Run // the restored records, which come first; nil for a new run
 	n          int           // the number of records that are not restored
 
-	chunks []*[chunkSize]packed
+	chunks []*[chunkSize]packedRecords
 	firsts []int // the number of records before each chunk
 	packs  int   // the number of packs in the chunks
-	latest *packed
+	latest *packedRecords
 
 	sites     []site
 	indexOf   map[site]int32 // the index of each site in sites
@@ -38,9 +38,9 @@ const (
 	rareSize  = 64
 )
 
-// packed is one record, or up to three consecutive records, without the fields that all records of
-// their site share.
-type packed struct {
+// packedRecords is one record, or up to three consecutive records, without the fields that all
+// records of their site share.
+type packedRecords struct {
 	time        int64 // Unix, in nanoseconds
 	duration    time.Duration
 	elapsed     time.Duration
@@ -110,16 +110,16 @@ func (h *history) append(rec *record.Record) {
 
 // isStartOf reports whether p is the started record of the attempt that rec
 // ends, and can be derived from rec.
-func (p *packed) isStartOf(rec *record.Record, site, nth int32) bool {
+func (p *packedRecords) isStartOf(rec *record.Record, site, nth int32) bool {
 	return p.status == record.StatusStarted && rec.Status != record.StatusStarted && !rec.Replayed &&
 		*p == start(rec.Time.UnixNano()-int64(rec.Duration), site, nth, rec.Ordinal, int32(rec.Attempt), int32(rec.MaxAttempts))
 }
 
 // next returns room for a record.
-func (h *history) next() *packed {
+func (h *history) next() *packedRecords {
 	i := h.packs % chunkSize
 	if i == 0 {
-		h.chunks = append(h.chunks, new([chunkSize]packed))
+		h.chunks = append(h.chunks, new([chunkSize]packedRecords))
 		h.firsts = append(h.firsts, h.n)
 	}
 	h.packs++
@@ -190,7 +190,7 @@ func (h *history) at(i int) record.Record {
 }
 
 // records returns how many records were packed as one.
-func (p *packed) records() int {
+func (p *packedRecords) records() int {
 	n := 1
 	if p.flags&flagBegun != 0 {
 		n++
@@ -203,7 +203,7 @@ func (p *packed) records() int {
 
 // unpack returns record i, from 0, of the records that are packed there,
 // without its Seq.
-func (h *history) unpack(p *packed, i int) record.Record {
+func (h *history) unpack(p *packedRecords, i int) record.Record {
 	if p.flags&flagBegun == 0 {
 		return h.unpackEnd(p, i)
 	}
@@ -215,15 +215,15 @@ func (h *history) unpack(p *packed, i int) record.Record {
 }
 
 // start returns the started record of an attempt.
-func start(at int64, site, nth int32, ordinal int, attempt, maxAttempts int32) packed {
-	return packed{
+func start(at int64, site, nth int32, ordinal int, attempt, maxAttempts int32) packedRecords {
+	return packedRecords{
 		time: at, site: site, nth: nth, ordinal: int32(ordinal), attempt: attempt, maxAttempts: maxAttempts, status: record.StatusStarted,
 	}
 }
 
 // unpackEnd returns the end of an attempt, or any other record that p holds. With i = 1 it
 // returns the retrying record that follows.
-func (h *history) unpackEnd(p *packed, i int) record.Record {
+func (h *history) unpackEnd(p *packedRecords, i int) record.Record {
 	s := &h.sites[p.site]
 	rec := record.Record{
 		RunID: h.runID, Generation: h.generation, Time: time.Unix(0, p.time).UTC(), Ordinal: int(p.ordinal),

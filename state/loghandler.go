@@ -8,7 +8,7 @@ import (
 
 // NewLogHandler returns a handler for package slog that records each line in
 // the run that its context belongs to, with the address of the call that logs
-// it and its attributes as metadata. Next gets every line too, including those
+// it and its attributes as metadata. next gets every line too, including those
 // outside any run; it may be nil. Lines below the level of next are not
 // recorded; if next is nil, all are.
 //
@@ -19,11 +19,11 @@ func NewLogHandler(next slog.Handler) slog.Handler { return &logHandler{next: ne
 // logHandler keeps the arguments of WithGroup and WithAttrs in their order.
 type logHandler struct {
 	next  slog.Handler // nil for none
-	given []given
+	given []groupOrAttrs
 }
 
-// given is a group that was opened, or attributes.
-type given struct {
+// groupOrAttrs is a group that was opened, or attributes.
+type groupOrAttrs struct {
 	group string // empty for attributes
 	attrs []slog.Attr
 }
@@ -42,7 +42,7 @@ func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	if next != nil {
 		next = next.WithAttrs(attrs)
 	}
-	return &logHandler{next, append(slices.Clip(h.given), given{attrs: attrs})}
+	return &logHandler{next, append(slices.Clip(h.given), groupOrAttrs{attrs: attrs})}
 }
 
 // WithGroup implements slog.Handler.
@@ -54,7 +54,7 @@ func (h *logHandler) WithGroup(name string) slog.Handler {
 	if next != nil {
 		next = next.WithGroup(name)
 	}
-	return &logHandler{next, append(slices.Clip(h.given), given{group: name})}
+	return &logHandler{next, append(slices.Clip(h.given), groupOrAttrs{group: name})}
 }
 
 // Handle implements slog.Handler.

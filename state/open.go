@@ -202,7 +202,7 @@ func WithSync(policy Sync) Option {
 			c.must(fmt.Errorf("state: WithSync(%d): want SyncOutcomes, SyncAlways or SyncNever", policy))
 		}
 		c.sync = policy
-		c.isFor("WithSync", inOpen)
+		c.limitTo("WithSync", inOpen)
 	}
 }
 

@@ -33,7 +33,7 @@ func WithOpening(f func(context.Context, Opening) map[string]any) Option {
 	return func(c *config) {
 		c.mustNotBeNil("WithOpening", f)
 		c.openings = append(c.openings, f)
-		c.isFor("WithOpening", inNew|inOpen)
+		c.limitTo("WithOpening", inNew|inOpen)
 	}
 }
 

@@ -33,7 +33,7 @@ type Host struct {
 
 // WithHost opens the run on behalf of others, see [Host].
 func WithHost(h Host) Option {
-	return func(c *config) { c.host = h; c.isFor("WithHost", inOpen) }
+	return func(c *config) { c.host = h; c.limitTo("WithHost", inOpen) }
 }
 
 // WithRerunFailed makes a resumed run try again what failed for good, after the cause was removed:
@@ -43,12 +43,12 @@ func WithHost(h Host) Option {
 // again, so the next opening after a crash tries them again, too. Use [Retry] for a run that
 // another program opens.
 func WithRerunFailed() Option {
-	return func(c *config) { c.rerunFailed = true; c.isFor("WithRerunFailed", inOpen) }
+	return func(c *config) { c.rerunFailed = true; c.limitTo("WithRerunFailed", inOpen) }
 }
 
 // WithWait makes [Open] wait while another process has the run open, until its
 // context ends. Without it, Open returns snapshot.ErrLocked.
-func WithWait() Option { return func(c *config) { c.wait = true; c.isFor("WithWait", inOpen) } }
+func WithWait() Option { return func(c *config) { c.wait = true; c.limitTo("WithWait", inOpen) } }
 
 // openOptions returns the options for Open of the store.
 func (c *config) openOptions() snapshot.OpenOptions {
@@ -77,7 +77,7 @@ func WithMaxLosses(n int) Option {
 			c.must(fmt.Errorf("state: WithMaxLosses(%d): want 1 or more, or core.Unlimited", n))
 		}
 		c.settings.MaxLosses = n
-		c.isFor("WithMaxLosses", inOpen)
+		c.limitTo("WithMaxLosses", inOpen)
 	}
 }
 
@@ -91,6 +91,6 @@ func WithParking(threshold time.Duration) Option {
 			c.must(fmt.Errorf("state: WithParking(%v): want a time above zero", threshold))
 		}
 		c.settings.Park = threshold
-		c.isFor("WithParking", inOpen)
+		c.limitTo("WithParking", inOpen)
 	}
 }

@@ -48,7 +48,7 @@ type ArtifactReader interface {
 // calls inside them, marked as replayed. Without it, each recalled call
 // publishes one recovered record.
 func WithRepublish() Option {
-	return func(c *config) { c.republish = true; c.isFor("WithRepublish", inOpen|inReplay) }
+	return func(c *config) { c.republish = true; c.limitTo("WithRepublish", inOpen|inReplay) }
 }
 
 // WithRoundTrip returns outputs and errors from calls as a resumed run does: encoded and decoded
@@ -60,7 +60,7 @@ func WithRoundTrip() Option { return func(c *config) { c.settings.RoundTrip = tr
 // WithRedaction applies redact to every text that the run shows: to what
 // publishers get, and so to consoles and wires, and to what
 // [ExecutionState.Records] returns. See [record.Record.Redacted] for the texts.
-// Redact is called by the goroutine that publishes, with the text of one error,
+// redact is called by the goroutine that publishes, with the text of one error,
 // message or preview at a time.
 //
 // The store keeps everything unredacted: replay needs it, and a resumed program
@@ -81,7 +81,7 @@ func WithRedaction(redact func(text string) string) Option {
 // underscores, not beginning with a dot. Defaults to a random ID. It is for
 // [New]; [Open] gets the ID as an argument.
 func WithRunID(id string) Option {
-	return func(c *config) { c.must(snapshot.CheckRunID(id)); c.settings.RunID = id; c.isFor("WithRunID", inNew) }
+	return func(c *config) { c.must(snapshot.CheckRunID(id)); c.settings.RunID = id; c.limitTo("WithRunID", inNew) }
 }
 
 // WithPublisher adds a publisher.
@@ -185,7 +185,7 @@ type config struct {
 	metadata   snapshot.Metadata
 	described  bool // WithMetadata was given
 	redact     func(string) string
-	limited    []limited
+	limited    []limitedOption
 
 	strict, rerunFailed bool
 	further             bool // a run that has ended may have further root calls
@@ -216,14 +216,14 @@ func (p place) String() string {
 	return strings.Join(names, ", ")
 }
 
-// limited is an option that has an effect only in some functions.
-type limited struct {
+// limitedOption is an option that has an effect only in some functions.
+type limitedOption struct {
 	option string
 	places place
 }
 
-func (c *config) isFor(option string, places place) {
-	c.limited = append(c.limited, limited{option, places})
+func (c *config) limitTo(option string, places place) {
+	c.limited = append(c.limited, limitedOption{option, places})
 }
 
 // check returns an error if an option has no effect here.

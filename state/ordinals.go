@@ -292,8 +292,8 @@ func (r *recordedClaim) call(scope string) record.Address {
 	return asked
 }
 
-// likelyEdit guesses how the program was edited. Was is the recorded claim in the
-// place of c, nil if it is not known.
+// likelyEdit guesses how the program was edited. The recorded claim in the place of c is
+// was, or nil if it is not known.
 func (r *restored) likelyEdit(s *scopeClaims, was *recordedClaim, c record.Claim) string {
 	if was.isAskedFor(c) {
 		return "if a model called " + was.name + ": it was renamed, was removed from the agent, or refuses the recorded arguments now"

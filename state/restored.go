@@ -38,10 +38,10 @@ type restored struct {
 	latest        *track                      // the track that was added or found last, and
 	latestAt      record.Address              // its address: a call has several records in a row
 
-	opening map[string]any // attributes of the latest opening that had some
-	began   uint64         // the record with which the latest opening began
-	retryTo uint64         // calls whose failures have at most this number are tried again; 0 for none
-	closed  []closed       // openings that were closed, in order
+	opening map[string]any  // attributes of the latest opening that had some
+	began   uint64          // the record with which the latest opening began
+	retryTo uint64          // calls whose failures have at most this number are tried again; 0 for none
+	closed  []closedOpening // openings that were closed, in order
 
 	unclaimed bool // calls are on record without their claims
 	overlaps  overlaps
@@ -51,14 +51,14 @@ type restored struct {
 	again    begun // completed calls that began again; their earlier values do not count
 }
 
-// closed holds the numbers of the first and the last record of an opening that
+// closedOpening holds the numbers of the first and the last record of an opening that
 // was closed.
-type closed struct{ first, last uint64 }
+type closedOpening struct{ first, last uint64 }
 
 // inClosed reports whether the record belongs to an opening that was closed,
 // and was not ended by a crash.
 func (r *restored) inClosed(seq uint64) bool {
-	i, _ := slices.BinarySearchFunc(r.closed, seq, func(c closed, seq uint64) int { return cmp.Compare(c.last, seq) })
+	i, _ := slices.BinarySearchFunc(r.closed, seq, func(c closedOpening, seq uint64) int { return cmp.Compare(c.last, seq) })
 	return i < len(r.closed) && r.closed[i].first <= seq
 }
 
@@ -124,7 +124,7 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 				r.fork = *rec.Detail.Fork
 				r.effects.inherit(r.fork.Effects)
 			}
-			r.closed = append(r.closed, closed{r.began, rec.Seq})
+			r.closed = append(r.closed, closedOpening{r.began, rec.Seq})
 		case rec.Kind.IsCall():
 			r.follow(rec)
 			r.effects.follow(rec)
@@ -311,7 +311,7 @@ func (r *restored) recordsOf(a record.Address) ([]record.Record, error) {
 			if err != nil {
 				return nil, err
 			}
-			r.all = append(r.all, placed{rec.Address.String(), rec.Seq})
+			r.all = append(r.all, placedRecord{rec.Address.String(), rec.Seq})
 		}
 		r.all.sort()
 	}

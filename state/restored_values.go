@@ -61,7 +61,7 @@ func (r *run) takeValues(s *engine.Scope, numbers []uint64, since uint64, older 
 // completed; a value of a precondition counts only for the call itself.
 func (r *restored) followValue(rec *record.Record) {
 	if rec.Stage != record.StagePrecondition {
-		r.values = append(r.values, placed{rec.Address.String(), rec.Seq})
+		r.values = append(r.values, placedRecord{rec.Address.String(), rec.Seq})
 		return
 	}
 	if r.preconditions == nil {
@@ -117,7 +117,7 @@ func (r *restored) dropReplaced() {
 	if len(r.anew) == 0 && len(r.again) == 0 {
 		return
 	}
-	r.values = slices.DeleteFunc(r.values, func(p placed) bool {
+	r.values = slices.DeleteFunc(r.values, func(p placedRecord) bool {
 		if r.again[p.path] > p.seq {
 			return true
 		}

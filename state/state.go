@@ -87,7 +87,7 @@ type Stats struct {
 	PublisherPanics int64  // panics of publishers, which the run ignores
 }
 
-// Log records a line about the run itself. Metadata may be nil; it is copied.
+// Log records a line about the run itself. metadata may be nil; it is copied.
 // After Close the line is dropped. See [Handle.Log] and [NewLogHandler] for
 // lines of calls.
 func (st *ExecutionState) Log(severity slog.Level, message string, metadata map[string]any) {

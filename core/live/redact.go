@@ -13,7 +13,7 @@ import (
 // redacted. A secret is recognized across deltas: text that may be the beginning of one is held
 // back, as [redact.Stream] describes, until more of the text has come or the attempt has ended.
 //
-// Deltas of different calls do not wait for each other. Next is called for those of one
+// Deltas of different calls do not wait for each other. next is called for those of one
 // call in order.
 func Redact(r redact.Redaction, next func(Delta)) func(Delta) {
 	d := &deltaRedaction{redaction: r, next: next, calls: make(map[callKey]*redactedCall)}

@@ -6,7 +6,7 @@ package codec
 
 // appendUntyped appends the first value of data in the form that it would have if
 // it were decoded into an interface and encoded again. If struct fields that are
-// zero are omitted, it also omits zero values in maps. Data must be well formed.
+// zero are omitted, it also omits zero values in maps. data must be well formed.
 func appendUntyped(dst, data []byte) []byte {
 	u := untyping{walk{data}, Writer{dst}}
 	u.value()

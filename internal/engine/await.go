@@ -61,7 +61,7 @@ func Await(ctx context.Context, q Question, def DefaultAnswer, take func(encoded
 }
 
 // ask passes the answer to take, which returns an error if the answer does not fit.
-// Without an answer that fits, ask returns the suspension with which to stop. Claimed
+// Without an answer that fits, ask returns the suspension with which to stop. claimed
 // is the claim of the question, or nil if the question is not asked by the handler.
 func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed *record.Claim, take func(encoded []byte) error) (*InterruptedError, error) {
 	e := &InterruptedError{Reason: record.InterruptAwait, Message: q.Text, Question: q.ID, Asks: q.Asks, Cause: ErrAwaiting}

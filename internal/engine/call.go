@@ -57,7 +57,7 @@ type recall struct {
 // resumed call continues like one that never stopped.
 func (c *Call) execute(first *Scope) error {
 	defer c.leave(c.enter(first))
-	if err := c.mayBegin(); err != nil {
+	if err := c.checkMayBegin(); err != nil {
 		return err
 	}
 	var p record.Progress
@@ -162,8 +162,8 @@ func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 	return c.attempt(p, s)
 }
 
-// mayBegin returns an error if the call must not begin.
-func (c *Call) mayBegin() error {
+// checkMayBegin returns an error if the call must not begin.
+func (c *Call) checkMayBegin() error {
 	switch {
 	case c.parent.Closed():
 		return ErrAttemptOver

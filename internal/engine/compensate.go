@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// completed holds the calls of a run that can be compensated: completed ones, and those
+// compensableCalls holds the calls of a run that can be compensated: completed ones, and those
 // that are in doubt or would be if they ended now.
-type completed struct {
+type compensableCalls struct {
 	// used is set once there may be such calls, so that most calls need no further check.
 	used atomic.Bool
 
@@ -65,7 +65,7 @@ type completedCall struct {
 func (r *Root) MayCompensate() bool { return r.hasCompleted() && !r.settings.Replays }
 
 // hasCompleted reports whether there may be calls to compensate.
-func (r *Root) hasCompleted() bool { return r.completed.used.Load() || r.settings.Completed != nil }
+func (r *Root) hasCompleted() bool { return r.compensables.used.Load() || r.settings.Completed != nil }
 
 // checkCompensation rejects a call that could not be compensated after a restart. The
 // call is suspended instead of failing: it continues once the run is opened with the
@@ -97,7 +97,7 @@ func (c *Call) appendCompensable(p *record.Progress, s *Scope, rec *record.Recor
 	detailOf(rec).Compensable = true
 	// Add the call before its outcome is recorded, so that every call that completed in
 	// an attempt is included once the attempt is over.
-	done := c.makeCompleted().add(c)
+	done := c.makeCompensables().add(c)
 	err := c.append(p, s, rec)
 	switch {
 	case err == nil:
@@ -120,29 +120,29 @@ func (c *Call) isInCompensation() bool {
 	return false
 }
 
-// completed returns the completed calls of the run, or, outside any run, of the
-// outermost call. It returns nil if there are none.
-func (c *Call) completed() *completed {
+// compensables returns the calls of the run that can be compensated, or, outside any run,
+// those of the outermost call. It returns nil if there are none.
+func (c *Call) compensables() *compensableCalls {
 	if !c.root.isOutside() {
 		if c.root.hasCompleted() {
-			return &c.root.completed
+			return &c.root.compensables
 		}
 		return nil
 	}
 	if in := c.parent.top().inside.Load(); in != nil {
-		return in.completed.Load()
+		return in.compensables.Load()
 	}
 	return nil
 }
 
-// makeCompleted is like completed, but creates the list if it does not exist.
-func (c *Call) makeCompleted() *completed {
+// makeCompensables is like compensables, but creates the list if it does not exist.
+func (c *Call) makeCompensables() *compensableCalls {
 	if !c.root.isOutside() {
-		return &c.root.completed
+		return &c.root.compensables
 	}
 	in := c.parent.top().inner()
-	in.completed.CompareAndSwap(nil, new(completed))
-	return in.completed.Load()
+	in.compensables.CompareAndSwap(nil, new(compensableCalls))
+	return in.compensables.Load()
 }
 
 // top returns the outermost scope around s.
@@ -154,7 +154,7 @@ func (s *Scope) top() *Scope {
 }
 
 // add adds a call that is completing.
-func (all *completed) add(c *Call) *completedCall {
+func (all *compensableCalls) add(c *Call) *completedCall {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	done := &completedCall{
@@ -170,7 +170,7 @@ func (all *completed) add(c *Call) *completedCall {
 // earlier effect of c if that effect must no longer be compensated: c completed, was
 // compensated and was made again, or was in doubt and continues. If c was made again
 // because its input changed, both effects must be compensated. The caller holds all.mu.
-func (all *completed) number(c *Call) int {
+func (all *compensableCalls) number(c *Call) int {
 	if c.begun != nil {
 		if c.begun.taken {
 			return c.begun.Nth + 1
@@ -197,7 +197,7 @@ func (all *completed) number(c *Call) int {
 }
 
 // remove removes a call. The caller holds all.mu.
-func (all *completed) remove(c *completedCall) {
+func (all *compensableCalls) remove(c *completedCall) {
 	for i, other := range slices.Backward(all.calls) {
 		if other == c {
 			all.calls = slices.Delete(all.calls, i, i+1)
@@ -207,7 +207,7 @@ func (all *completed) remove(c *completedCall) {
 }
 
 // load adds the recorded calls. The caller holds all.mu.
-func (all *completed) load(root *Root) {
+func (all *compensableCalls) load(root *Root) {
 	if all.loaded {
 		return
 	}
@@ -228,7 +228,7 @@ func (all *completed) load(root *Root) {
 // pick returns the calls for which choose returns true, latest first. If a picked call
 // has a compensation, the calls inside it are left out, because that compensation undoes
 // them.
-func (all *completed) pick(root *Root, choose func(*completedCall) bool) []*completedCall {
+func (all *compensableCalls) pick(root *Root, choose func(*completedCall) bool) []*completedCall {
 	all.mu.Lock()
 	all.load(root)
 	picked := slices.DeleteFunc(slices.Clone(all.calls), func(c *completedCall) bool { return !choose(c) })
@@ -321,7 +321,7 @@ func (c *Call) undo(p *record.Progress, first *Scope, err error) error {
 	if c.spec.Kind.IsParallel() && !isRoot {
 		return err
 	}
-	all := c.completed()
+	all := c.compensables()
 	if all == nil {
 		return err
 	}
@@ -349,15 +349,15 @@ func (r *Root) Compensate(ctx context.Context) *InterruptedError {
 	if !r.MayCompensate() {
 		return nil
 	}
-	all := r.completed.pick(r, func(*completedCall) bool { return true })
-	_, e := r.completed.undo(ctx, &Scope{outer: ctx, root: r}, all, record.Address{})
+	all := r.compensables.pick(r, func(*completedCall) bool { return true })
+	_, e := r.compensables.undo(ctx, &Scope{outer: ctx, root: r}, all, record.Address{})
 	return e
 }
 
 // undo compensates the calls in order, because the call at by has failed. The context has
 // the values of outer, but ends only with top, the root scope. It returns the calls that
 // could not be compensated, or why it stopped.
-func (all *completed) undo(outer context.Context, top *Scope, calls []*completedCall, by record.Address) ([]FailedCompensation, *InterruptedError) {
+func (all *compensableCalls) undo(outer context.Context, top *Scope, calls []*completedCall, by record.Address) ([]FailedCompensation, *InterruptedError) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(outer))
 	defer cancel(nil)
 	if around := top.context(); around.Err() == nil || !top.root.isOutside() { // outside a run, an expired deadline no longer matters
@@ -396,7 +396,7 @@ func (all *completed) undo(outer context.Context, top *Scope, calls []*completed
 
 // compensate makes the compensation of the call. It returns a failure of the compensation
 // once, and nil after that.
-func (all *completed) compensate(ctx context.Context, top *Scope, c *completedCall) error {
+func (all *compensableCalls) compensate(ctx context.Context, top *Scope, c *completedCall) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.done || c.Found != nil && c.Found.Phase == record.PhaseSucceeded {

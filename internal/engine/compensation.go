@@ -15,7 +15,7 @@ type Compensation struct {
 	inDoubt  Undo // for calls in doubt; nil if they are not compensated
 }
 
-// Undo makes the nth compensation of the call whose scope is at. Found is the recorded
+// Undo makes the nth compensation of the call whose scope is at. found is the recorded
 // progress of the compensation. In and out are the encoded input and output of that call.
 // A call in doubt has no output.
 type Undo func(at *Scope, nth int, found *record.Progress, in, out []byte) error

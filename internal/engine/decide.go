@@ -197,7 +197,7 @@ func (c *Call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	}
 	deadline, ok := s.outer.Deadline()
 	if !ok || v.delay < time.Until(deadline) {
-		switch r := c.mayRetry(s, f); {
+		switch r := c.askMayRetry(s, f); {
 		case r.Panicked:
 			c.panic(f, r)
 			return verdict{reason: record.ReasonPanic}
@@ -237,7 +237,7 @@ func (c *Call) futile(deadline time.Time) *InterruptedError {
 	return e
 }
 
-// backoff returns the delay before the retry according to the configuration. Previous is
+// backoff returns the delay before the retry according to the configuration. previous is
 // the delay before the previous retry.
 func (c *Call) backoff(retry int, previous time.Duration) time.Duration {
 	var u float64

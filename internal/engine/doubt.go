@@ -21,13 +21,13 @@ func (c *Call) followDoubt(p *record.Progress, rec *record.Record) {
 	case !p.InDoubt():
 		c.dropDoubt()
 	case compensable:
-		c.makeCompleted().addDoubt(c)
+		c.makeCompensables().addDoubt(c)
 	}
 }
 
 // addDoubt adds a call that begins an attempt or failed in doubt, as the latest
 // call.
-func (all *completed) addDoubt(c *Call) {
+func (all *compensableCalls) addDoubt(c *Call) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	c.begun = &completedCall{
@@ -43,7 +43,7 @@ func (c *Call) dropDoubt() {
 	if c.begun == nil {
 		return
 	}
-	all := c.makeCompleted()
+	all := c.makeCompensables()
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.remove(c.begun)
@@ -51,7 +51,7 @@ func (c *Call) dropDoubt() {
 
 // take reports whether a call is still in doubt, and reserves the number of its
 // compensation: if the call continues, that is another effect.
-func (all *completed) take(c *completedCall) bool {
+func (all *compensableCalls) take(c *completedCall) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if !slices.Contains(all.calls, c) {

@@ -193,7 +193,7 @@ func (c *Call) complete(p *record.Progress, s *Scope, r *attemptEnd, message str
 }
 
 // describeEffect adds to a record of an irreversible call what later calls must know
-// about its effect. Other is the effect that the call took over or replaces.
+// about its effect. other is the effect that the call took over or replaces.
 func (c *Call) describeEffect(rec *record.Record, other *record.Effect) {
 	d := detailOf(rec)
 	d.Irreversible, d.Effect = true, other

@@ -280,9 +280,9 @@ func (in *interception) limited() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(in.s.context(), timeout)
 }
 
-// mayRetry asks the interceptors whether another attempt may follow. If one of
+// askMayRetry asks the interceptors whether another attempt may follow. If one of
 // them refuses, the result contains its error.
-func (c *Call) mayRetry(s *Scope, f *failure) (r Result) {
+func (c *Call) askMayRetry(s *Scope, f *failure) (r Result) {
 	ofRun, own := c.interceptors()
 	if len(ofRun)+len(own) == 0 {
 		return Result{}

@@ -75,7 +75,7 @@ func (i *CallInfo) Output() ([]byte, error) {
 
 // Answer provides the output of the attempt without running its handler, or
 // after the handler failed. The record of the completed call then has
-// Detail.Cached set. Encoded is an output of the actor as returned by
+// Detail.Cached set. encoded is an output of the actor as returned by
 // [CallInfo.Output]. Postconditions are checked. If they do not hold or the
 // output does not fit the type, Answer returns an error, and next can still be
 // called.
@@ -150,7 +150,7 @@ func (i *CallInfo) Wait(ctx context.Context, d time.Duration, why string) error 
 }
 
 // WaitFor is like Wait, but waits until ready is closed, for a time that is not
-// known exactly. Expected is the likely duration; it is used in the log line,
+// known exactly. expected is the likely duration; it is used in the log line,
 // for time limits, and to decide whether to park the run.
 func (i *CallInfo) WaitFor(ctx context.Context, ready <-chan struct{}, expected time.Duration, why string) error {
 	if isClosed(ready) {

@@ -32,11 +32,11 @@ type Policy struct {
 // Retries computes the decisions of a policy. Judge and Poll call functions of the
 // user, which may panic.
 type Retries interface {
-	// Delay returns the delay before retry n, from 1. Previous is the delay before the
+	// Delay returns the delay before retry n, from 1. previous is the delay before the
 	// previous retry, or 0 if there was none. u is a random number in [0, 1).
 	Delay(n int, previous time.Duration, u float64) time.Duration
 
-	// Judge reports whether a failed attempt is retried. Classed is its error with the
+	// Judge reports whether a failed attempt is retried. classed is its error with the
 	// class that was determined for it.
 	Judge(a Attempt, classed error, byDefault bool) bool
 

@@ -65,7 +65,7 @@ func WithToolCall(ctx context.Context, id string) context.Context {
 }
 
 // PrepareCompensation makes c the nth compensation, from 1, of the call whose scope is
-// at. Found is the recorded progress of the compensation. The program does not claim it,
+// at. found is the recorded progress of the compensation. The program does not claim it,
 // so it has no ordinal.
 func (c *Call) PrepareCompensation(at *Scope, t Typed, plan *Plan, nth int, found *record.Progress, ofDoubt bool) {
 	c.init(at.context(), at, t, plan)

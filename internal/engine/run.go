@@ -39,12 +39,12 @@ type Run interface {
 type History interface {
 	// Claim returns what was recorded of a call or question that is claimed in s, or nil, and
 	// whether the claim itself is recorded. It is called in the order of claims. If err is an
-	// *InterruptedError, the run was interrupted, and the call does not begin. Input is the input
+	// *InterruptedError, the run was interrupted, and the call does not begin. input is the input
 	// of the call, or nil for a question.
 	Claim(s *Scope, c record.Claim, input ClaimedInput) (found *record.Progress, onRecord bool, err error)
 
 	// Ended is called when the handler or the preconditions of s returned normally. Like Claim, it
-	// returns an error if calls were recorded in s that were not claimed again. Claimed is the
+	// returns an error if calls were recorded in s that were not claimed again. claimed is the
 	// number of claims.
 	Ended(s *Scope, claimed int) error
 
@@ -57,7 +57,7 @@ type History interface {
 	Differs(s *Scope, d *DivergenceError) (again bool, err error)
 
 	// Replay restores the values that were stored with the outcome of the call whose scope is s.
-	// Traced is the result of the handler if it ran again, and nil if it did not.
+	// traced is the result of the handler if it ran again, and nil if it did not.
 	Replay(s *Scope, traced *record.Record) error
 }
 
@@ -181,7 +181,7 @@ type Root struct {
 	active atomic.Int64                    // number of root calls in progress
 	idle   atomic.Pointer[chan<- struct{}] // nil until Idle is called
 
-	completed completed // calls that can be compensated
+	compensables compensableCalls // calls that can be compensated
 }
 
 // NewRoot returns the root of run. After that, only counters in the settings may change.

@@ -52,7 +52,7 @@ type inside struct {
 	used  atomic.Pointer[record.Usage] // usage of the attempt itself; nil for none
 	spent atomic.Pointer[record.Usage] // usage of the calls inside; nil for none
 
-	completed atomic.Pointer[completed] // only around the outermost call outside a run; nil otherwise
+	compensables atomic.Pointer[compensableCalls] // only around the outermost call outside a run; nil otherwise
 
 	mu         sync.Mutex
 	closed     bool

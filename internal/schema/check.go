@@ -86,7 +86,7 @@ func isTime(value any) string {
 	return ""
 }
 
-// decodes tries to decode the value with the methods of t.
+// decodes returns a check that decodes the value with the methods of t.
 func decodes(t reflect.Type) check {
 	return func(value any) string {
 		if err := json.Unmarshal(encode(value), reflect.New(t).Interface()); err != nil {
@@ -96,7 +96,7 @@ func decodes(t reflect.Type) check {
 	}
 }
 
-// isText tries to decode the key of a map with the text methods of t.
+// isText returns a check that decodes the key of a map with the text methods of t.
 func isText(t reflect.Type) check {
 	return func(value any) string {
 		text, _ := value.(string)
@@ -138,7 +138,7 @@ func textFormOf(t reflect.Type) textForm {
 	return numberText
 }
 
-// isQuoted checks the JSON in a string that holds a scalar of type t.
+// isQuoted returns a check of the JSON in a string that holds a scalar of type t.
 func isQuoted(t reflect.Type) check {
 	form := textFormOf(t)
 	return func(value any) string {

@@ -63,7 +63,7 @@ var periods = map[string]time.Duration{
 }
 
 // split parses the name of a header such as anthropic-ratelimit-input-tokens-remaining.
-// Kind is "limit", "remaining", "reset", or empty.
+// kind is "limit", "remaining", "reset", or empty.
 func split(field string) (kind, name string, period time.Duration) {
 	var rest []string
 	for word := range strings.SplitSeq(field, "-") {

@@ -27,16 +27,16 @@ type limit struct {
 
 	total float64 // costs of all requests ever sent
 
-	log []*sent // requests that the service has counted, by time
-	sum float64 // sum of their costs
+	log []*sentRequest // requests that the service has counted, by time
+	sum float64        // sum of their costs
 
 	isShared    bool
-	others      []sent    // what others have used, by time; for a shared limit
-	othersUntil time.Time // when others is to be read again
+	others      []sentRequest // what others have used, by time; for a shared limit
+	othersUntil time.Time     // when others is to be read again
 }
 
-// A sent is a request that the service has counted.
-type sent struct {
+// A sentRequest is a request that the service has counted.
+type sentRequest struct {
 	at      time.Time
 	cost    float64
 	expired bool // no longer in the window
@@ -91,7 +91,7 @@ func (l *limit) waitForWindow(cost, inFlight float64, now time.Time) time.Durati
 	}
 	wait := recheckInterval // if requests in flight have to end first
 	for own, n := l.log, 0; len(own) > 0 || n < len(others); {
-		var s sent
+		var s sentRequest
 		if n == len(others) || len(own) > 0 && !own[0].at.After(others[n].at) {
 			s, own = *own[0], own[1:]
 		} else {
@@ -109,7 +109,7 @@ func (l *limit) waitForWindow(cost, inFlight float64, now time.Time) time.Durati
 }
 
 // othersNow returns what others have used in the window, or 0 if it has to be read again.
-func (l *limit) othersNow(now time.Time) []sent {
+func (l *limit) othersNow(now time.Time) []sentRequest {
 	if !now.Before(l.othersUntil) {
 		return nil
 	}
@@ -147,20 +147,20 @@ func (l *limit) dropExpired(now time.Time) {
 }
 
 // add logs a request. It returns nil if the limit is not logged.
-func (l *limit) add(at time.Time, cost float64) *sent {
+func (l *limit) add(at time.Time, cost float64) *sentRequest {
 	if !l.isLogged() {
 		return nil
 	}
 	if n := len(l.log); n > 0 && at.Before(l.log[n-1].at) {
 		at = l.log[n-1].at
 	}
-	s := &sent{at: at, cost: cost}
+	s := &sentRequest{at: at, cost: cost}
 	l.log, l.sum = append(l.log, s), l.sum+cost
 	return s
 }
 
 // correct sets the actual cost of a logged request.
-func (l *limit) correct(s *sent, cost float64) {
+func (l *limit) correct(s *sentRequest, cost float64) {
 	if !s.expired {
 		l.sum += cost - s.cost
 		s.cost = cost
@@ -170,7 +170,7 @@ func (l *limit) correct(s *sent, cost float64) {
 // sameReset is the maximum difference between two reported times of the same reset.
 const sameReset = 500 * time.Millisecond
 
-// learn updates the limit from a response. The request was sent at sentAt. Own is the
+// learn updates the limit from a response. The request was sent at sentAt. own is the
 // maximum that this limiter had used of the window when the service answered.
 func (l *limit) learn(r *reading, own float64, sentAt, now time.Time) {
 	if r.limit > 0 {

@@ -144,8 +144,8 @@ type ticket struct {
 
 // A share is the part of a limit that a ticket uses.
 type share struct {
-	own, total float64 // amount used in the window and in total when the ticket was sent, including it
-	sent       *sent   // set when the request is counted; nil if it is not logged
+	own, total float64      // amount used in the window and in total when the ticket was sent, including it
+	sent       *sentRequest // set when the request is counted; nil if it is not logged
 }
 
 func isClosed(c <-chan struct{}) bool {

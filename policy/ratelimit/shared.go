@@ -222,7 +222,7 @@ func (l *Limiter) learnOthers(ctx context.Context, t *ticket, again time.Duratio
 				cost = float64(u.amount.Tokens)
 			}
 			if cost > 0 {
-				lim.others = append(lim.others, sent{at: u.at, cost: cost})
+				lim.others = append(lim.others, sentRequest{at: u.at, cost: cost})
 			}
 		}
 		lim.dropExpired(now)

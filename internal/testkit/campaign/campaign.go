@@ -121,7 +121,7 @@ func Pause(rng *rand.Rand, lease time.Duration) time.Duration {
 // fault causes one fault, and undoes it after a while.
 func (c *campaign) fault() {
 	w := c.workers[c.o.Rand.IntN(len(c.workers))]
-	all := append(c.ofWorker(w), c.o.Faults...)
+	all := append(c.faultsOf(w), c.o.Faults...)
 	one := all[c.o.Rand.IntN(len(all))]
 	if one.Name != killed {
 		c.stops++
@@ -132,7 +132,7 @@ func (c *campaign) fault() {
 
 const killed = "kill a worker"
 
-func (c *campaign) ofWorker(w *worker) []Fault {
+func (c *campaign) faultsOf(w *worker) []Fault {
 	all := []Fault{
 		{killed, func() {
 			w.process.Kill()
