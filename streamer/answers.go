@@ -23,15 +23,15 @@ type askedOf struct {
 	Question string `json:"question"` // its ID
 }
 
-// answered is the result of one answer.
-type answered struct {
+// answerResult is the result of one answer.
+type answerResult struct {
 	askedOf
 
 	Error string `json:"error,omitempty"` // empty if the answer was accepted
 }
 
 type answersResponse struct {
-	Answers []answered `json:"answers"` // in the order of the request
+	Answers []answerResult `json:"answers"` // in the order of the request
 }
 
 const maxAnswers = 1000 // in one request
@@ -54,12 +54,12 @@ func (h *Handler) serveAnswers(w http.ResponseWriter, req *http.Request, scope *
 	if !ok {
 		return
 	}
-	response := answersResponse{Answers: []answered{}}
+	response := answersResponse{Answers: []answerResult{}}
 	for _, q := range body.Questions {
 		if req.Context().Err() != nil {
 			return // the client has disconnected
 		}
-		response.Answers = append(response.Answers, answered{q, h.answer(req, scope, q, by, body.Value)})
+		response.Answers = append(response.Answers, answerResult{q, h.answer(req, scope, q, by, body.Value)})
 	}
 	h.sendJSON(w, response)
 }

@@ -187,7 +187,7 @@ type follower struct {
 	url     string
 	http    *http.Client
 	silence time.Duration
-	most    time.Duration // between two attempts
+	maxWait time.Duration // between two attempts
 	max     int
 	cursor  string
 	base    time.Duration // the wait after a successful connection
@@ -200,12 +200,12 @@ func (c *Client) follower() (*follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &follower{client: c, url: address, http: c.http(), silence: c.Silence, most: c.MaxDelay, max: c.MaxEvent, cursor: c.After, base: 2 * time.Second}
+	f := &follower{client: c, url: address, http: c.http(), silence: c.Silence, maxWait: c.MaxDelay, max: c.MaxEvent, cursor: c.After, base: 2 * time.Second}
 	if f.silence <= 0 {
 		f.silence = 45 * time.Second
 	}
-	if f.most <= 0 {
-		f.most = 30 * time.Second
+	if f.maxWait <= 0 {
+		f.maxWait = 30 * time.Second
 	}
 	if f.max <= 0 {
 		f.max = 4 << 20
@@ -222,9 +222,9 @@ func (f *follower) delay(err error) time.Duration {
 	if after, ok := core.RetryAfter(err); ok {
 		return min(after, maxRetryAfter)
 	}
-	d := min(f.base, f.most)
+	d := min(f.base, f.maxWait)
 	for range min(f.failed, 30) {
-		d = min(2*d, f.most)
+		d = min(2*d, f.maxWait)
 	}
 	f.failed++
 	return d + time.Duration(rand.Int64N(int64(d)/4+1))
@@ -247,7 +247,7 @@ func (f *follower) connect(ctx context.Context, yield func(Event, error) bool) e
 	if f.client.Connected != nil {
 		f.client.Connected()
 	}
-	d := newDecoder(&heard{resp.Body, silence, f.silence}, f.max, f.cursor)
+	d := newDecoder(&timeoutReader{resp.Body, silence, f.silence}, f.max, f.cursor)
 	for {
 		e, err := d.next()
 		f.cursor = d.lastID
@@ -346,14 +346,14 @@ func messageOf(body io.Reader) string {
 	return strings.TrimSpace(string(valid(data)))
 }
 
-// heard postpones the timeout of a connection for each byte that comes.
-type heard struct {
+// timeoutReader postpones the timeout of a connection for each byte that comes.
+type timeoutReader struct {
 	r       io.Reader
 	timer   *time.Timer
 	silence time.Duration
 }
 
-func (h *heard) Read(p []byte) (int, error) {
+func (h *timeoutReader) Read(p []byte) (int, error) {
 	n, err := h.r.Read(p)
 	if n > 0 {
 		h.timer.Reset(h.silence)

@@ -136,7 +136,7 @@ func (c *Client) State(ctx context.Context, runID string) (state RunState, curso
 	return body.Run, body.Cursor, err
 }
 
-// Answer answers a question of a run. By is as for [Client.Interrupt], and the value is
+// Answer answers a question of a run. by is as for [Client.Interrupt], and the value is
 // encoded as JSON. If the answer is not possible now, the error is ErrConflict, and if
 // the question does not exist, ErrNotFound.
 func (c *Client) Answer(ctx context.Context, runID, questionID, by string, value any) error {
@@ -147,7 +147,7 @@ func (c *Client) Answer(ctx context.Context, runID, questionID, by string, value
 	return c.post(ctx, runID, "answer", answerBody{questionID, data, by})
 }
 
-// Signal puts a signal into a run. By is as for [Client.Interrupt]. If the run has ended,
+// Signal puts a signal into a run. by is as for [Client.Interrupt]. If the run has ended,
 // the error is ErrConflict, and if too many signals wait ErrTooMany.
 func (c *Client) Signal(ctx context.Context, runID string, s Signal) error {
 	return c.post(ctx, runID, "signal", s)

@@ -31,7 +31,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *A
 		h.refuse(w, http.StatusBadRequest, "bad_request", "run is given more than once: want one run, or none for all")
 		return
 	} else if len(ids) == 1 && ids[0] != "" {
-		if err = h.mayAwait(req.Context(), ids[0], scope); err != nil {
+		if err = h.checkAwait(req.Context(), ids[0], scope); err != nil {
 			h.refuseError(w, err, noRun(ids[0]))
 			return
 		}
@@ -85,9 +85,9 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *A
 	}
 }
 
-// mayAwait returns an error for a run that the sender may not see, or that can never exist. The
+// checkAwait returns an error for a run that the sender may not see, or that can never exist. The
 // stream of a run that does not exist yet waits for it.
-func (h *Handler) mayAwait(ctx context.Context, id string, scope *Access) error {
+func (h *Handler) checkAwait(ctx context.Context, id string, scope *Access) error {
 	_, err := h.find(ctx, id, scope)
 	if errors.Is(err, ErrNotFound) && scope.sees(id) && len(id) <= maxRunID {
 		return nil

@@ -300,7 +300,7 @@ func (h *Handler) notifyLater(n notifier) {
 const (
 	shortestRound = 5 * time.Millisecond
 	longestRound  = 100 * time.Millisecond
-	roundForEach  = 10 * time.Microsecond // client
+	roundForEach  = 10 * time.Microsecond // by how much each client makes a round longer
 
 	// together is how long the other events that a run publishes at the same time may take to
 	// arrive after the first.

@@ -25,8 +25,8 @@ type run struct {
 
 	published bool // something was published
 
-	last  cursor // of the newest record that was published
-	tried uint64 // the number up to which the source was last read for the view
+	last     cursor // of the newest record that was published
+	readUpTo uint64 // the number up to which the source was last read for the view
 
 	reading   *view            // the view into which the source is being read; nil if it is not
 	meanwhile []*record.Record // what was published since reading began
@@ -132,7 +132,7 @@ func (r *run) isAnother(rec *record.Record) bool {
 
 // forget forgets the state of the run. r.mu is held.
 func (r *run) forget() {
-	r.view, r.tried = newView(r.id), 0
+	r.view, r.readUpTo = newView(r.id), 0
 	r.reading, r.meanwhile = nil, nil
 }
 
@@ -200,14 +200,14 @@ func (r *run) beginReading(upTo uint64) *view {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	upTo = max(upTo, r.view.LastSeq, 1)
-	if r.reading != nil || r.view.whole() && r.view.LastSeq >= upTo || r.tried >= upTo {
+	if r.reading != nil || r.view.whole() && r.view.LastSeq >= upTo || r.readUpTo >= upTo {
 		return nil
 	}
 	fresh := newView(r.id)
 	if r.view.whole() {
 		fresh = r.view.clone()
 	}
-	r.reading, r.tried = &fresh, upTo
+	r.reading, r.readUpTo = &fresh, upTo
 	return r.reading
 }
 

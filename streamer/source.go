@@ -138,11 +138,11 @@ type Control interface {
 	// "dashboard".
 	Interrupt(ctx context.Context, runID string, stop Stop) error
 
-	// Cancel ends the run for good, whether or not a process has it open. By is as for
+	// Cancel ends the run for good, whether or not a process has it open. by is as for
 	// Interrupt.
 	Cancel(ctx context.Context, runID string, stop Stop) error
 
-	// Answer answers a question of the run. By is as for Interrupt, and the value is
+	// Answer answers a question of the run. by is as for Interrupt, and the value is
 	// JSON.
 	Answer(ctx context.Context, runID, questionID, by string, value json.RawMessage) error
 

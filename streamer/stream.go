@@ -21,11 +21,11 @@ type stream struct {
 	filter     filter
 	w          http.ResponseWriter
 	control    *http.ResponseController
-	timer      *time.Timer // ends the wait for the next event
-	watched    *watched    // the runs whose deltas the client has asked for; nil for none
-	born       int64       // creation time of the run, see cutCreated; 0 if it is not known
-	vocabulary string      // the vocabulary of the events; empty for that of this package
-	proto      int         // the major version of HTTP
+	timer      *time.Timer  // ends the wait for the next event
+	watched    *watchedRuns // the runs whose deltas the client has asked for; nil for none
+	born       int64        // creation time of the run, see cutCreated; 0 if it is not known
+	vocabulary string       // the vocabulary of the events; empty for that of this package
+	proto      int          // the major version of HTTP
 
 	at       cursor        // the newest event that the client has, or that was not selected
 	sent     cursor        // the newest ID that was sent

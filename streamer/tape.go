@@ -289,8 +289,8 @@ func (t *tape) after(c cursor) (pos uint64, id cursor, kept bool) {
 	return t.following(c)
 }
 
-// following is after; t.mu must be held. Numbers rise from event to event. Events of an
-// older generation than that of the cursor are being removed by rewind.
+// following does what after does; t.mu must be held. Numbers rise from event to event. Events of
+// an older generation than that of the cursor are being removed by rewind.
 func (t *tape) following(c cursor) (pos uint64, id cursor, kept bool) {
 	pos = t.next
 	for p := t.next; p > t.first; {

@@ -29,8 +29,8 @@ type Consumption struct {
 	Partial bool         `json:"partial,omitempty"` // not all records of the run could be read
 }
 
-// consumed is the consumption in a record.
-type consumed struct {
+// recordUsage is the consumption in a record.
+type recordUsage struct {
 	Address  record.Address `json:"address"`
 	Name     string         `json:"name"`
 	Kind     record.Kind    `json:"event_type"`
@@ -77,7 +77,7 @@ func (s shares) list() []Share {
 	return list
 }
 
-func (c *consumption) take(r *consumed) {
+func (c *consumption) take(r *recordUsage) {
 	c.holes = c.holes || r.Seq > c.next
 	c.next = max(c.next, r.Seq+1)
 	path := r.Address.String()
@@ -141,7 +141,7 @@ func (h *Handler) consume(ctx context.Context, r *run, c *consumption) error {
 			} else if err != nil {
 				return err
 			}
-			of := consumed{Address: rec.Address, Name: rec.Name, Kind: rec.Kind, Seq: rec.Seq, Usage: rec.Used()}
+			of := recordUsage{Address: rec.Address, Name: rec.Name, Kind: rec.Kind, Seq: rec.Seq, Usage: rec.Used()}
 			if d := rec.Detail; d != nil {
 				of.Metadata.Model, _ = d.Metadata["model"].(string)
 			}
@@ -152,7 +152,7 @@ func (h *Handler) consume(ctx context.Context, r *run, c *consumption) error {
 		}
 	}
 	for _, e := range r.tape.all() {
-		var of consumed
+		var of recordUsage
 		if e.id.n > 0 && json.Unmarshal(e.frame.json(), &of) == nil {
 			c.take(&of)
 		}

@@ -17,8 +17,8 @@ const eventDelta = "delta"
 // eventElsewhere is the name of the event that says that no deltas are available.
 const eventElsewhere = "elsewhere"
 
-// watched are the runs whose deltas a client has asked for.
-type watched struct {
+// watchedRuns are the runs whose deltas a client has asked for.
+type watchedRuns struct {
 	runs  []*shown
 	at    time.Time     // when the last deltas were sent
 	fresh chan struct{} // holds a value when there may be more deltas
@@ -68,7 +68,7 @@ func (h *Handler) watch(s *stream, ids []string) (release func()) {
 	if len(ids) == 0 {
 		return func() {}
 	}
-	w := &watched{fresh: make(chan struct{}, 1)}
+	w := &watchedRuns{fresh: make(chan struct{}, 1)}
 	for _, id := range ids {
 		if !s.filter.scope.sees(id) {
 			continue // ignore runs that the sender may not see

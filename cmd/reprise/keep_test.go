@@ -70,7 +70,7 @@ func TestRepairInJSONWarnsToo(t *testing.T) {
 	damage(t, dir, weather(t, dir, "oslo", false, snapshot.Metadata{}))
 	got := call(t, dir, "repair", "oslo", "--json")
 	assert.Equal(t, exitFailure, got.code)
-	var report repaired
+	var report repairJSON
 	require.NoError(t, json.Unmarshal([]byte(got.stdout), &report))
 	assert.NotZero(t, report.Lost)
 	assert.Regexp(t, `^{"error":"WARNING: run oslo lost .*","code":"lost"}\n$`, got.stderr)

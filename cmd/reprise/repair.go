@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// repaired is the JSON form of a filestore.RepairReport.
-type repaired struct {
+// repairJSON is the JSON form of a filestore.RepairReport.
+type repairJSON struct {
 	RunID   string   `json:"run_id"`
 	Damaged bool     `json:"damaged"`
 	Kept    uint64   `json:"kept"`
@@ -64,7 +64,7 @@ func (a *app) repair(ctx context.Context, runID string) error {
 
 func (a *app) printRepaired(report *filestore.RepairReport) error {
 	if a.json {
-		out := repaired{RunID: report.RunID, Kept: report.Kept, Lost: report.Lost, Files: report.Damaged}
+		out := repairJSON{RunID: report.RunID, Kept: report.Kept, Lost: report.Lost, Files: report.Damaged}
 		if report.Damage != nil {
 			out.Damaged, out.Damage = true, message(report.Damage)
 		}

@@ -36,7 +36,7 @@ type stream struct {
 	generation uint64 // in the IDs of the stream of all runs; 0 in those of a run
 
 	mu      sync.Mutex // guards the fields below
-	queue   []queued
+	queue   []queuedEvent
 	lost    uint64 // events lost after the last one in the queue
 	sending bool
 	ended   bool // the newest record is the end of the run
@@ -46,9 +46,9 @@ type stream struct {
 	lastID []byte
 }
 
-// queued is an event and the number of events that were lost before it. If the event is
+// queuedEvent is an event and the number of events that were lost before it. If the event is
 // nil, it is only a gap.
-type queued struct {
+type queuedEvent struct {
 	event *event
 	lost  uint64
 }
@@ -65,30 +65,30 @@ func (s *stream) push(e *event) (starts, lost bool) {
 		s.lost++
 		return false, true // the goroutine is already sending
 	}
-	s.queue = append(s.queue, queued{event: e, lost: s.lost})
+	s.queue = append(s.queue, queuedEvent{event: e, lost: s.lost})
 	s.lost = 0
 	starts, s.sending = !s.sending, true
 	return starts, false
 }
 
 // pop takes the next event to send. If there is none, sending has ended.
-func (s *stream) pop() (q queued, more bool) {
+func (s *stream) pop() (q queuedEvent, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case len(s.queue) > 0 && s.queue[0].lost > 0:
-		q = queued{lost: s.queue[0].lost}
+		q = queuedEvent{lost: s.queue[0].lost}
 		s.queue[0].lost = 0
 	case len(s.queue) > 0:
 		q = s.queue[0]
-		s.queue[0] = queued{}
+		s.queue[0] = queuedEvent{}
 		s.queue = s.queue[1:]
 	case s.lost > 0:
-		q = queued{lost: s.lost}
+		q = queuedEvent{lost: s.lost}
 		s.lost = 0
 	default:
 		s.queue, s.sending = nil, false
-		return queued{}, false
+		return queuedEvent{}, false
 	}
 	return q, true
 }
@@ -101,7 +101,7 @@ func (s *stream) over() bool {
 }
 
 // encode returns a new event for the server, which changes the events that it is given.
-func (s *stream) encode(q queued) *sse.Event {
+func (s *stream) encode(q queuedEvent) *sse.Event {
 	if q.event == nil {
 		gap := wire.Gap{Missed: q.lost}
 		if s.generation == 0 {
