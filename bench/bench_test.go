@@ -90,7 +90,7 @@ func BenchmarkFanOut(b *testing.B) {
 	for _, f := range fanOuts {
 		for _, c := range broadcasters {
 			b.Run(fmt.Sprintf("clients=%d/lib=%s", f.Clients, c.lib), func(b *testing.B) {
-				var sum fanned
+				var sum serverReport
 				for b.Loop() {
 					r, err := c.inChild(f)
 					if err != nil {

@@ -121,15 +121,15 @@ const (
 
 // inChild measures with a server in a child process, which starts another one
 // for the clients.
-func (b broadcasting) inChild(f fanOut) (fanned, error) {
+func (b broadcasting) inChild(f fanOut) (serverReport, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return fanned{}, err
+		return serverReport{}, err
 	}
 	var stdout, stderr bytes.Buffer
 	cmd := exec.Command(program, "-fanout-server", b.lib, "-fanout", f.String(), "-profiles", *profiles)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	var r fanned
+	var r serverReport
 	if err := cmd.Run(); err != nil {
 		return r, fmt.Errorf("%s/lib=%s: %w: %s", f.name(), b.lib, err, &stderr)
 	}
@@ -163,9 +163,9 @@ func measureFanOut(f fanOut, contestants []broadcasting) (result, error) {
 }
 
 // lost returns the result of a contestant that has not delivered everything.
-func (r fanned) lost() fanned {
+func (r serverReport) lost() serverReport {
 	most := math.MaxFloat64
-	return fanned{
+	return serverReport{
 		Missing: r.Missing, Flood: most, FloodCPU: most, Clients: most, PacedCPU: most,
 		Latency50: most, Latency99: most, BytesEach: most,
 	}

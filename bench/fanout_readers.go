@@ -21,9 +21,9 @@ type part struct {
 	Timed bool   `json:"timed"`
 }
 
-// A heard is the report of the readers after a part, when every client has
+// A readersReport is the report of the readers after a part, when every client has
 // its last record or they have given up.
-type heard struct {
+type readersReport struct {
 	At        int64         `json:"at"`      // Unix time in ns
 	Missing   int           `json:"missing"` // missing or out-of-order deliveries
 	CPU       time.Duration `json:"cpu"`     // CPU time of the process
@@ -86,7 +86,7 @@ func (a *audience) converse(dec *json.Decoder, enc *json.Encoder) error {
 	case <-time.After(hope):
 		return fmt.Errorf("after %v, %d clients have received no event", hope, a.absent.Load())
 	}
-	if err := enc.Encode(heard{}); err != nil {
+	if err := enc.Encode(readersReport{}); err != nil {
 		return err
 	}
 	for {
@@ -100,7 +100,7 @@ func (a *audience) converse(dec *json.Decoder, enc *json.Encoder) error {
 		a.timed.Store(p.Timed)
 		a.last.Store(p.Last)
 		cpu := cpuTime()
-		if err := enc.Encode(heard{}); err != nil {
+		if err := enc.Encode(readersReport{}); err != nil {
 			return err
 		}
 		h := a.hear()
@@ -112,7 +112,7 @@ func (a *audience) converse(dec *json.Decoder, enc *json.Encoder) error {
 }
 
 // hear waits until all clients have received the part.
-func (a *audience) hear() (h heard) {
+func (a *audience) hear() (h readersReport) {
 	select {
 	case at := <-a.done:
 		h.At = at.UnixNano()

@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A fanned is printed by the server's process. Times are in nanoseconds.
-type fanned struct {
+// A serverReport is printed by the server's process. Times are in nanoseconds.
+type serverReport struct {
 	Missing   int     `json:"missing"` // missing deliveries; if there are any, the other fields are meaningless
 	Flood     float64 `json:"flood"`   // per delivery
 	FloodCPU  float64 `json:"flood_cpu"`
@@ -48,14 +48,14 @@ func fanOutServer(lib, size string) error {
 }
 
 // serve measures with the server in this process.
-func (b broadcasting) serve(f fanOut) (r fanned, err error) {
+func (b broadcasting) serve(f fanOut) (r serverReport, err error) {
 	open, err := b.open(f.Clients)
 	if err != nil {
-		return fanned{}, err
+		return serverReport{}, err
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return fanned{}, err
+		return serverReport{}, err
 	}
 	server := &http.Server{Handler: open.handler}
 	served := make(chan error, 1)
@@ -70,28 +70,28 @@ func (b broadcasting) serve(f fanOut) (r fanned, err error) {
 
 	address, err := record.ParseAddress("assistant/get_weather#2")
 	if err != nil {
-		return fanned{}, err
+		return serverReport{}, err
 	}
 	s := &stage{open: open, name: f.name() + "-" + b.lib, address: address}
 	before := memory()
 	readers, err := startReaders("http://"+listener.Addr().String()+open.path, f)
 	if err != nil {
-		return fanned{}, err
+		return serverReport{}, err
 	}
 	defer func() { err = errors.Join(err, readers.close()) }()
 	s.readers = readers
 	if err := s.warmUp(); err != nil {
-		return fanned{}, err
+		return serverReport{}, err
 	}
 	time.Sleep(settle)
 	r.BytesEach = float64(memory()-before) / float64(f.Clients)
 	if err := s.measure(f, &r); err != nil {
-		return fanned{}, err
+		return serverReport{}, err
 	}
 	return r, nil
 }
 
-func (s *stage) measure(f fanOut, r *fanned) error {
+func (s *stage) measure(f fanOut, r *serverReport) error {
 	const atOnce = 0
 	warm, err := s.play(f.Flood/4, atOnce, false)
 	if r.Missing = warm.Missing; err != nil || r.Missing > 0 {
@@ -154,9 +154,9 @@ func (s *stage) warmUp() error {
 	}
 }
 
-// A played is the cost of playing.
-type played struct {
-	heard
+// A playCost is the cost of playing.
+type playCost struct {
+	readersReport
 	elapsed time.Duration // until the last client received the last event
 	cpu     time.Duration // CPU time of this process
 }
@@ -164,7 +164,7 @@ type played struct {
 // play publishes the given number of records, at the given rate per second or
 // as fast as possible. The time of a record is when it was due, so that a
 // server that blocks the publisher cannot hide the delay.
-func (s *stage) play(events, rate int, timed bool) (p played, err error) {
+func (s *stage) play(events, rate int, timed bool) (p playCost, err error) {
 	if err := s.readers.tell(part{Last: s.seq + uint64(events), Timed: timed}); err != nil {
 		return p, err
 	}
@@ -185,7 +185,7 @@ func (s *stage) play(events, rate int, timed bool) (p played, err error) {
 			return p, err
 		}
 	}
-	if err := s.readers.await(&p.heard); err != nil {
+	if err := s.readers.await(&p.readersReport); err != nil {
 		return p, err
 	}
 	p.cpu, p.elapsed = cpuTime()-cpu, time.Unix(0, p.At).Sub(start)
@@ -227,9 +227,9 @@ func (r *readers) tell(p part) error {
 }
 
 // await reads the next report of the readers.
-func (r *readers) await(h *heard) error {
+func (r *readers) await(h *readersReport) error {
 	if h == nil {
-		h = new(heard)
+		h = new(readersReport)
 	}
 	if err := r.dec.Decode(h); err != nil {
 		return fmt.Errorf("the readers: %w", err)

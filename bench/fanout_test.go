@@ -71,9 +71,9 @@ func TestFanOutNoticesWhatIsMissing(t *testing.T) {
 // TestContestantThatLosesEventsHasLost checks that a contestant that lost events misses
 // its targets.
 func TestContestantThatLosesEventsHasLost(t *testing.T) {
-	loser, winner := fanned{Missing: 1, Flood: 100}.lost(), fanned{Flood: 1e6}
+	loser, winner := serverReport{Missing: 1, Flood: 100}.lost(), serverReport{Flood: 1e6}
 	r := make(result)
-	for lib, one := range map[string]fanned{"reprise": loser, "other": winner, "third": loser} {
+	for lib, one := range map[string]serverReport{"reprise": loser, "other": winner, "third": loser} {
 		r.add(lib, perDelivery, one.Flood)
 	}
 	for _, peer := range []string{"other", "third"} {

@@ -125,7 +125,7 @@ func callReprise(url string, client *http.Client) func() error {
 	llm := repriseLLM(url, client)
 	return func() error {
 		resp, err := llm.Call(context.Background(), llmQuestion)
-		return errors.Join(err, isText(resp.Message.Text))
+		return errors.Join(err, checkText(resp.Message.Text))
 	}
 }
 
@@ -135,7 +135,7 @@ func callRepriseRun(url string, client *http.Client) func() error {
 	ctx := st.Context(context.Background())
 	return func() error {
 		resp, err := llm.Call(ctx, llmQuestion)
-		return errors.Join(err, isText(resp.Message.Text))
+		return errors.Join(err, checkText(resp.Message.Text))
 	}
 }
 
@@ -146,11 +146,11 @@ func callGoOpenAI(url string, client *http.Client) func() error {
 		if err != nil {
 			return err
 		}
-		return isText(reply.Choices[0].Message.Content)
+		return checkText(reply.Choices[0].Message.Content)
 	}
 }
 
-func isText(text string) error {
+func checkText(text string) error {
 	if text != "Forty-two." {
 		return errOtherText
 	}
@@ -169,7 +169,7 @@ func streamRepriseWatch(url string, client *http.Client) func() error {
 		if _, err := llm.Call(ctx, llmQuestion); err != nil {
 			return err
 		}
-		return isAll(seen)
+		return checkChunks(seen)
 	}
 }
 
@@ -186,7 +186,7 @@ func streamRepriseIterator(url string, client *http.Client) func() error {
 				seen += strings.Count(d.Text, " ") // adjacent chunks may be joined
 			}
 		}
-		return isAll(seen)
+		return checkChunks(seen)
 	}
 }
 
@@ -203,7 +203,7 @@ func streamGoOpenAI(url string, client *http.Client) func() error {
 		for {
 			chunk, err := stream.Recv()
 			if errors.Is(err, io.EOF) {
-				return isAll(seen)
+				return checkChunks(seen)
 			}
 			if err != nil {
 				return err
@@ -216,7 +216,7 @@ func streamGoOpenAI(url string, client *http.Client) func() error {
 	}
 }
 
-func isAll(seen int) error {
+func checkChunks(seen int) error {
 	if seen != streamChunks {
 		return errOtherText
 	}
@@ -234,6 +234,6 @@ func agentReprise(url string, client *http.Client) func() error {
 		st := state.New()
 		defer st.Close()
 		got, err := agent.Call(st.Context(context.Background()), actors.Ask("What is the answer?"))
-		return errors.Join(err, isText(got.Text))
+		return errors.Join(err, checkText(got.Text))
 	}
 }

@@ -59,7 +59,7 @@ func askADK(run *runner.Runner, sessions session.Service) error {
 	if err := sessions.Delete(ctx, &session.DeleteRequest{AppName: "bench", UserID: "user", SessionID: id}); err != nil {
 		return err
 	}
-	return isText(text)
+	return checkText(text)
 }
 
 // adkModel is a model for ADK based on go-openai. ADK's own models are for

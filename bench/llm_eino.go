@@ -37,6 +37,6 @@ func agentEino(url string, client *http.Client) func() error {
 		if err != nil {
 			return err
 		}
-		return isText(got.Content)
+		return checkText(got.Content)
 	}
 }

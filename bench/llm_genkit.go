@@ -26,7 +26,7 @@ func callGenkit(url string, client *http.Client) func() error {
 	g, model := openGenkit(url, client)
 	return func() error {
 		text, err := genkit.GenerateText(context.Background(), g, ai.WithModel(model), ai.WithSystem("Be brief."), ai.WithPrompt("What is the answer?"))
-		return errors.Join(err, isText(text))
+		return errors.Join(err, checkText(text))
 	}
 }
 
@@ -38,6 +38,6 @@ func agentGenkit(url string, client *http.Client) func() error {
 	return func() error {
 		text, err := genkit.GenerateText(context.Background(), g, ai.WithModel(model), ai.WithTools(add),
 			ai.WithMaxTurns(agentTurns), ai.WithSystem("Be brief."), ai.WithPrompt("What is the answer?"))
-		return errors.Join(err, isText(text))
+		return errors.Join(err, checkText(text))
 	}
 }

@@ -25,7 +25,7 @@ func agentGoOpenAI(url string, client *http.Client) func() error {
 			}
 			message := reply.Choices[0].Message
 			if len(message.ToolCalls) == 0 {
-				return isText(message.Content)
+				return checkText(message.Content)
 			}
 			messages = append(messages, message)
 			for _, call := range message.ToolCalls {

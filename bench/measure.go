@@ -115,8 +115,8 @@ func (s scenario) calibrate(c contestant) (calls int, err error) {
 	return calls, nil
 }
 
-// A taken is the cost of a turn.
-type taken struct {
+// A turnCost is the cost of a turn.
+type turnCost struct {
 	elapsed time.Duration
 	mallocs uint64
 	bytes   uint64
@@ -124,12 +124,12 @@ type taken struct {
 }
 
 // turn makes calls on a new instance.
-func (s scenario) turn(c contestant, calls int) (taken, error) {
+func (s scenario) turn(c contestant, calls int) (turnCost, error) {
 	in, w, cancel := c.begin()
 	defer cancel()
 	warmUp := min(calls/10, 2000)
 	err := in.repeat(warmUp)
-	var t taken
+	var t turnCost
 	if err == nil {
 		t, err = in.take(calls)
 	}
@@ -140,14 +140,14 @@ func (s scenario) turn(c contestant, calls int) (taken, error) {
 		err = fmt.Errorf("the handler was called %d times, want %d", w.calls, want)
 	}
 	if err != nil {
-		return taken{}, fmt.Errorf("%s/lib=%s: %w", s.name, c.lib, err)
+		return turnCost{}, fmt.Errorf("%s/lib=%s: %w", s.name, c.lib, err)
 	}
 	return t, nil
 }
 
 // take measures all calls together, or one by one if something must be done
 // between them.
-func (in instance) take(calls int) (t taken, err error) {
+func (in instance) take(calls int) (t turnCost, err error) {
 	if in.reset == nil {
 		return in.takeAtOnce(calls)
 	}
@@ -159,7 +159,7 @@ func (in instance) take(calls int) (t taken, err error) {
 		if err != nil {
 			return t, err
 		}
-		t = taken{t.elapsed + one.elapsed, t.mallocs + one.mallocs, t.bytes + one.bytes, one.size}
+		t = turnCost{t.elapsed + one.elapsed, t.mallocs + one.mallocs, t.bytes + one.bytes, one.size}
 	}
 	return t, nil
 }
@@ -170,7 +170,7 @@ func (in instance) again() instance {
 	return in
 }
 
-func (in instance) takeAtOnce(calls int) (taken, error) {
+func (in instance) takeAtOnce(calls int) (turnCost, error) {
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -178,7 +178,7 @@ func (in instance) takeAtOnce(calls int) (taken, error) {
 	err := in.repeat(calls)
 	elapsed := time.Since(start)
 	runtime.ReadMemStats(&after)
-	return taken{elapsed, after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc, in.size}, err
+	return turnCost{elapsed, after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc, in.size}, err
 }
 
 // repeat makes calls, distributed over all callers.

@@ -40,8 +40,8 @@ func postgresBin() (string, error) {
 	return filepath.Dir(names[len(names)-1]), nil
 }
 
-// newDatabase creates an empty database, in a server with default settings,
-// which sync each commit, except for the number of connections. The caller
+// newDatabase creates an empty database, in a server that syncs each commit: its
+// settings are the defaults, except for the number of connections. The caller
 // must close the pool.
 func newDatabase(ctx context.Context) (*pgxpool.Pool, error) {
 	postgres.Lock()

@@ -48,13 +48,13 @@ type chatModel struct {
 	tools map[string]*durableTool // the durable tools among infos
 }
 
-// asked is the context key of a function that makes the request of an attempt and returns
+// requestKey is the context key of a function that makes the request of an attempt and returns
 // the answer.
-type asked struct{}
+type requestKey struct{}
 
 // ask is the handler of all models.
 func ask(ctx context.Context, _ actors.Request) (actors.Response, error) {
-	answer, ok := ctx.Value(asked{}).(func(context.Context) (*schema.Message, error))
+	answer, ok := ctx.Value(requestKey{}).(func(context.Context) (*schema.Message, error))
 	if !ok {
 		return actors.Response{}, core.Permanent(errors.New("eino: the model was called outside a graph"))
 	}
@@ -91,7 +91,7 @@ func (m *chatModel) call(ctx context.Context, input []*schema.Message, opts []mo
 	if err != nil {
 		return nil, err
 	}
-	resp, err := m.llm.Call(context.WithValue(ctx, asked{}, answer), req)
+	resp, err := m.llm.Call(context.WithValue(ctx, requestKey{}, answer), req)
 	if err != nil {
 		return nil, err
 	}

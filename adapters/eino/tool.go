@@ -48,7 +48,7 @@ func Tool(ctx context.Context, t tool.BaseTool, opts ...actors.Option) (tool.Bas
 	case tool.InvokableTool:
 		return invokable{d, t}, nil
 	case tool.EnhancedInvokableTool:
-		return enhanced{d, t}, nil
+		return enhancedTool{d, t}, nil
 	case tool.StreamableTool:
 		return streamable{d, t}, nil
 	}
@@ -186,13 +186,13 @@ func (s streamable) StreamableRun(ctx context.Context, arguments string, opts ..
 	return schema.StreamReaderFromArray([]string{out}), nil
 }
 
-type enhanced struct {
+type enhancedTool struct {
 	*durableTool
 	t tool.EnhancedInvokableTool
 }
 
 // InvokableRun implements [tool.EnhancedInvokableTool].
-func (e enhanced) InvokableRun(ctx context.Context, argument *schema.ToolArgument, opts ...tool.Option) (*schema.ToolResult, error) {
+func (e enhancedTool) InvokableRun(ctx context.Context, argument *schema.ToolArgument, opts ...tool.Option) (*schema.ToolResult, error) {
 	if argument == nil {
 		argument = new(schema.ToolArgument)
 	}

@@ -20,8 +20,8 @@ import (
 // existing messages, and then each new one. It continues after the server was unavailable. It
 // ends with the cause of ctx, or with an error if the stream was deleted or replaced by a newer
 // one.
-func (s *Store) consume(ctx context.Context, created time.Time, subjects []string, from uint64) iter.Seq2[*stored, error] {
-	return func(yield func(*stored, error) bool) {
+func (s *Store) consume(ctx context.Context, created time.Time, subjects []string, from uint64) iter.Seq2[*storedMessage, error] {
+	return func(yield func(*storedMessage, error) bool) {
 		for {
 			next, err := s.consumeFrom(ctx, created, subjects, from, yield)
 			if err == nil {
@@ -58,7 +58,7 @@ const (
 
 // consumeFrom yields messages until the consumer cannot continue, and returns the sequence from
 // which another consumer has to continue. The error is nil if another one may be created.
-func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []string, from uint64, yield func(*stored, error) bool) (uint64, error) {
+func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []string, from uint64, yield func(*storedMessage, error) bool) (uint64, error) {
 	denied := deniedSince(s.conn)
 	creating, cancel := context.WithTimeout(ctx, s.options.Lease) // the request is lost if the leader fails
 	defer cancel()
@@ -189,7 +189,7 @@ func (f *follower) begin(ctx context.Context) (created time.Time, from uint64, e
 
 // take yields the records of a message. If some are missing, the run is read again: messages can
 // disappear without notice.
-func (f *follower) take(ctx context.Context, msg *stored) error {
+func (f *follower) take(ctx context.Context, msg *storedMessage) error {
 	m, err := decode(msg)
 	if err != nil {
 		return err

@@ -24,12 +24,12 @@ func FuzzMessage(f *testing.F) {
 		h.Set(headerLast, last)
 		h.Set(headerOpening, opening)
 		h.Set(headerInfo, info)
-		m, err := decode(&stored{Subject: "rp.s.r.run", Seq: 1, Header: h, Data: data})
+		m, err := decode(&storedMessage{Subject: "rp.s.r.run", Seq: 1, Header: h, Data: data})
 		if err != nil {
 			return
 		}
 		msg := m.encode("rp.s.r.run")
-		again, err := decode(&stored{Subject: msg.Subject, Seq: 1, Header: msg.Header, Data: msg.Data})
+		again, err := decode(&storedMessage{Subject: msg.Subject, Seq: 1, Header: msg.Header, Data: msg.Data})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -162,7 +162,7 @@ func (s *Store) objects(ctx context.Context) (map[string]object, error) {
 	}
 }
 
-func objectOf(m *stored) (object, error) {
+func objectOf(m *storedMessage) (object, error) {
 	o := object{seq: m.Seq, put: m.Time}
 	if err := json.Unmarshal(m.Data, &o.ObjectInfo); err != nil {
 		return o, fmt.Errorf("%w: message %d on %s was not written by an object store: %w", snapshot.ErrCorrupt, m.Seq, m.Subject, err)

@@ -130,7 +130,7 @@ func (s *storedStamp) changed() uint64 {
 // storedStamps returns the stamps of all runs that exist.
 func (s *Store) storedStamps(ctx context.Context) (map[string]*storedStamp, error) {
 	all, free := make(map[string]*storedStamp), make(map[string]stamp)
-	err := s.lastMessages(ctx, s.records, []string{s.names.all("r"), s.names.all("f")}, true, func(m *stored) error {
+	err := s.lastMessages(ctx, s.records, []string{s.names.all("r"), s.names.all("f")}, true, func(m *storedMessage) error {
 		h := m.Header
 		class, id := parse(m.Subject)
 		is := stamp{m.Seq, h.Get(headerID)}
@@ -163,7 +163,7 @@ func (s *Store) storedStamps(ctx context.Context) (map[string]*storedStamp, erro
 // indexedStamps returns the stamps in the index.
 func (s *Store) indexedStamps(ctx context.Context) (map[string]stamp, error) {
 	all := make(map[string]stamp)
-	err := s.lastMessages(ctx, s.index, []string{s.names.indexedAs("*")}, true, func(m *stored) error {
+	err := s.lastMessages(ctx, s.index, []string{s.names.indexedAs("*")}, true, func(m *storedMessage) error {
 		id := indexedRun(m.Subject)
 		is, err := stampOf(m.Header)
 		if _, twice := all[id]; twice {
@@ -188,7 +188,7 @@ func stampOf(h nats.Header) (stamp, error) {
 // lastMessages calls f with the last message on each subject that exists now, and perhaps with
 // later ones. It reads only the headers if the data are not wanted. After a temporary error it
 // begins again.
-func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subjects []string, headersOnly bool, f func(*stored) error) error {
+func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subjects []string, headersOnly bool, f func(*storedMessage) error) error {
 	return s.retryWithin(ctx, s.api+"CONSUMER.", scanLimit, scanLimit/4, func(ctx context.Context) error {
 		consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 			FilterSubjects: subjects, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, AckPolicy: jetstream.AckNonePolicy,
@@ -322,16 +322,16 @@ func (s *Store) healOften() {
 	}
 }
 
-// written contains the last message of a run that this process wrote to the server that it is
+// lastWritten contains the last message of a run that this process wrote to the server that it is
 // connected to, and to the one before.
-type written struct {
+type lastWritten struct {
 	mu     sync.Mutex
 	last   stamp
 	server string
 	before stamp // the last message on the previous server that was not compared yet
 }
 
-func (w *written) add(is stamp, server string) {
+func (w *lastWritten) add(is stamp, server string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.server != server && w.before.seq == 0 {
@@ -341,7 +341,7 @@ func (w *written) add(is stamp, server string) {
 }
 
 // take returns the last message that was written to another server than the current one.
-func (w *written) take(server string) stamp {
+func (w *lastWritten) take(server string) stamp {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	is := w.before

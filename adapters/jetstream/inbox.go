@@ -113,7 +113,7 @@ func (s *Store) bornOf(ctx context.Context, runID string) (string, error) {
 	return h.born, nil
 }
 
-func readMessage(runID string, msg *stored) (m snapshot.Message, err error) {
+func readMessage(runID string, msg *storedMessage) (m snapshot.Message, err error) {
 	numbers := reader{h: msg.Header}
 	m.Generation = numbers.uint(headerGeneration)
 	if m.Record, err = snapshot.DecodeRecord(msg.Data); err == nil {

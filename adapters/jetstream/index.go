@@ -74,12 +74,12 @@ func (s *Store) lag(runID string) {
 	s.lagging[runID] = true
 	if !s.mending && !s.closed {
 		s.mending = true
-		s.running.Go(s.mendLater)
+		s.running.Go(s.mendLagging)
 	}
 }
 
-// mendLater corrects the index until it shows all runs in their current state.
-func (s *Store) mendLater() {
+// mendLagging corrects the index at intervals, until it shows all runs in their current state.
+func (s *Store) mendLagging() {
 	tick := time.NewTicker(s.options.renewal())
 	defer tick.Stop()
 	for {

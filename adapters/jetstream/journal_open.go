@@ -225,7 +225,7 @@ func (s *Store) awaitClosed(ctx context.Context, h *head) error {
 			}
 		}
 	})
-	alive := time.NewTimer(s.mayLive(h.session)) // its process may be killed
+	alive := time.NewTimer(s.timeLeft(h.session)) // its process may be killed
 	defer alive.Stop()
 	select {
 	case <-changed:

@@ -163,7 +163,7 @@ func (s *Store) due(ctx context.Context, f snapshot.Filter) (snapshot.Page, erro
 		return snapshot.Page{}, err
 	}
 	waiting := make(map[string]bool)
-	err = s.lastMessages(ctx, s.records, []string{s.names.all("m")}, true, func(m *stored) error {
+	err = s.lastMessages(ctx, s.records, []string{s.names.all("m")}, true, func(m *storedMessage) error {
 		if m.Header.Get(headerBorn) != "" { // otherwise the message was removed
 			_, id := parse(m.Subject)
 			waiting[id] = true
@@ -202,7 +202,7 @@ type foundRun struct {
 func (s *Store) find(ctx context.Context, subjects []string) (map[string]foundRun, error) {
 	found := make(map[string]foundRun)
 	l := newLister(s)
-	err := s.lastMessages(ctx, s.index, subjects, false, func(m *stored) error {
+	err := s.lastMessages(ctx, s.index, subjects, false, func(m *storedMessage) error {
 		is, err := l.look(ctx, m)
 		if err == nil && is != nil && found[is.info.RunID].seq < m.Seq {
 			found[is.info.RunID] = *is
@@ -300,7 +300,7 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 var errMany = errors.New("jetstream: too many messages")
 
 // window reads a window of the index, the last message first.
-func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) (window []*stored, err error) {
+func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) (window []*storedMessage, err error) {
 	for _, subject := range subjects {
 		for m, err := range s.readThere(ctx, s.names.index(), subject, from, to) {
 			if err != nil {
@@ -311,7 +311,7 @@ func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) 
 			}
 		}
 	}
-	slices.SortFunc(window, func(a, b *stored) int { return cmp.Compare(b.Seq, a.Seq) })
+	slices.SortFunc(window, func(a, b *storedMessage) int { return cmp.Compare(b.Seq, a.Seq) })
 	return window, nil
 }
 
@@ -325,7 +325,7 @@ func newLister(s *Store) *lister { return &lister{store: s, alive: make(map[stri
 
 // look returns what a message of the index shows; nil if the run no longer exists. If the
 // message is outdated, the index is corrected.
-func (l *lister) look(ctx context.Context, m *stored) (*foundRun, error) {
+func (l *lister) look(ctx context.Context, m *storedMessage) (*foundRun, error) {
 	info, err := snapshot.DecodeInfo(m.Data)
 	if err != nil {
 		return nil, fmt.Errorf("snapshot: list: %w", err)

@@ -90,7 +90,7 @@ func (m *message) encode(subject string) *nats.Msg {
 }
 
 // decode reads a message of a run. Any other message is snapshot.ErrCorrupt.
-func decode(from *stored) (*message, error) {
+func decode(from *storedMessage) (*message, error) {
 	h, data := from.Header, from.Data
 	m := &message{
 		seq: from.Seq, kind: kind(h.Get(headerKind)), id: h.Get(headerID), session: h.Get(headerSession),

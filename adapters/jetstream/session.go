@@ -295,7 +295,7 @@ func (s *Store) refuse(err error) {
 	s.refused = err
 }
 
-func (s *session) hear(m *stored) {
+func (s *session) hear(m *storedMessage) {
 	switch class, id := parse(m.Subject); class {
 	case "m":
 		if j := s.journal(id); j != nil {
@@ -350,7 +350,7 @@ func (s *Store) firstSeen(session string, seq uint64, age time.Duration, isLast 
 // ageOf returns the age of a life sign by the clock of the server, which has set its time. If
 // this process has seen an earlier sign of the session, the sign was just renewed, and the
 // server is not asked.
-func (s *Store) ageOf(ctx context.Context, session string, sign *stored) time.Duration {
+func (s *Store) ageOf(ctx context.Context, session string, sign *storedMessage) time.Duration {
 	s.mu.Lock()
 	_, isKnown := s.sightings[session]
 	isKnown = isKnown || s.current != nil && s.current.id == session
@@ -383,8 +383,8 @@ func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
 	return time.Since(since) <= lease, nil
 }
 
-// mayLive returns how long it takes until a session is over if it is not renewed.
-func (s *Store) mayLive(id string) time.Duration {
+// timeLeft returns how long it takes until a session is over if it is not renewed.
+func (s *Store) timeLeft(id string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if was, ok := s.sightings[id]; ok {

@@ -44,7 +44,7 @@ type Store struct {
 	looked    map[string]uint64 // the message of the index that was last corrected, for runs whose process has ended
 
 	damaged chan struct{} // has a value if a stream may have lost messages
-	written written
+	written lastWritten
 	newest  atomic.Uint64 // the sequence of the newest message of the records that is known to be stored
 }
 

@@ -187,7 +187,7 @@ func (w *watcher) deletion(ctx context.Context, id string, last uint64) (e snaps
 }
 
 // event returns the event of a message, if it has one.
-func (w *watcher) event(ctx context.Context, msg *stored) (e snapshot.Change, isEvent bool, err error) {
+func (w *watcher) event(ctx context.Context, msg *storedMessage) (e snapshot.Change, isEvent bool, err error) {
 	class, id := parse(msg.Subject)
 	if class == "r" {
 		e, isEvent, err = w.ofRun(ctx, id, msg)
@@ -201,7 +201,7 @@ func (w *watcher) event(ctx context.Context, msg *stored) (e snapshot.Change, is
 }
 
 // ofRun returns the event for a message of a run.
-func (w *watcher) ofRun(ctx context.Context, id string, msg *stored) (e snapshot.Change, isEvent bool, err error) {
+func (w *watcher) ofRun(ctx context.Context, id string, msg *storedMessage) (e snapshot.Change, isEvent bool, err error) {
 	m, err := decode(msg)
 	if err != nil {
 		return e, false, err

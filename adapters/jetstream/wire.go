@@ -122,8 +122,8 @@ func pause(ctx context.Context, d time.Duration) error {
 
 var errNoAnswer = errors.New("jetstream: the server does not answer")
 
-// stored is a message of a stream.
-type stored struct {
+// storedMessage is a message of a stream.
+type storedMessage struct {
 	Subject string      `json:"subject"`
 	Seq     uint64      `json:"seq"`
 	Header  nats.Header `json:"-"`
@@ -134,23 +134,23 @@ type stored struct {
 }
 
 // readDirectly returns a message that was read with the message of a replica.
-func readDirectly(msg *nats.Msg) (*stored, error) {
+func readDirectly(msg *nats.Msg) (*storedMessage, error) {
 	h := msg.Header
 	seq, err := strconv.ParseUint(h.Get(jetstream.SequenceHeader), 10, 64)
 	if err != nil {
 		return nil, fmt.Errorf("jetstream: the answer of the server has no sequence: %w", err)
 	}
 	at, _ := time.Parse(time.RFC3339Nano, h.Get(jetstream.TimeStampHeaer))
-	return &stored{Subject: h.Get(jetstream.SubjectHeader), Seq: seq, Header: h, Data: msg.Data, Time: at}, nil
+	return &storedMessage{Subject: h.Get(jetstream.SubjectHeader), Seq: seq, Header: h, Data: msg.Data, Time: at}, nil
 }
 
 // delivered returns a message that a consumer has delivered.
-func delivered(msg jetstream.Msg) (*stored, *jetstream.MsgMetadata, error) {
+func delivered(msg jetstream.Msg) (*storedMessage, *jetstream.MsgMetadata, error) {
 	meta, err := msg.Metadata()
 	if err != nil {
 		return nil, nil, err
 	}
-	return &stored{Subject: msg.Subject(), Seq: meta.Sequence.Stream, Header: msg.Headers(), Data: msg.Data(), Time: meta.Timestamp}, meta, nil
+	return &storedMessage{Subject: msg.Subject(), Seq: meta.Sequence.Stream, Header: msg.Headers(), Data: msg.Data(), Time: meta.Timestamp}, meta, nil
 }
 
 // query selects a message.
@@ -164,14 +164,14 @@ type query struct {
 
 // get asks the leader of a stream, which never lags, for one message. If there is none, the
 // error is errNone.
-func (s *Store) get(ctx context.Context, stream string, q query) (*stored, error) {
+func (s *Store) get(ctx context.Context, stream string, q query) (*storedMessage, error) {
 	request, err := json.Marshal(q)
 	if err != nil {
 		return nil, err
 	}
 	var response struct {
 		Error   *jetstream.APIError `json:"error"`
-		Message *stored             `json:"message"`
+		Message *storedMessage      `json:"message"`
 	}
 	subject := s.api + "STREAM.MSG.GET." + stream
 	err = s.retry(ctx, subject, func(ctx context.Context) error {
@@ -211,8 +211,8 @@ const (
 
 // read yields the messages on a subject, which may have wildcards, from one sequence up to
 // another, which was that of a message on the subject.
-func (s *Store) read(ctx context.Context, stream, subject string, from, to uint64) iter.Seq2[*stored, error] {
-	return func(yield func(*stored, error) bool) {
+func (s *Store) read(ctx context.Context, stream, subject string, from, to uint64) iter.Seq2[*storedMessage, error] {
+	return func(yield func(*storedMessage, error) bool) {
 		for from <= to {
 			before := from
 			for m, err := range s.readThere(ctx, stream, subject, from, to) {
@@ -237,8 +237,8 @@ func (s *Store) read(ctx context.Context, stream, subject string, from, to uint6
 
 // readThere yields the messages on a subject, which may have wildcards, from one sequence up to
 // another. It reads from any replica, which may lag behind.
-func (s *Store) readThere(ctx context.Context, stream, subject string, from, to uint64) iter.Seq2[*stored, error] {
-	return func(yield func(*stored, error) bool) {
+func (s *Store) readThere(ctx context.Context, stream, subject string, from, to uint64) iter.Seq2[*storedMessage, error] {
+	return func(yield func(*storedMessage, error) bool) {
 		for from <= to {
 			batch, err := s.readNext(ctx, stream, subject, from, readBatch)
 			if err != nil {
@@ -278,7 +278,7 @@ func (s *Store) countOn(ctx context.Context, stream, subject string) (int, error
 const headerPending = "Nats-Num-Pending"
 
 // readNext asks any replica for the next n messages.
-func (s *Store) readNext(ctx context.Context, stream, subject string, from uint64, n int) (batch []*stored, err error) {
+func (s *Store) readNext(ctx context.Context, stream, subject string, from uint64, n int) (batch []*storedMessage, err error) {
 	request, err := json.Marshal(query{Seq: from, Next: subject, Batch: n, MaxBytes: readBytes})
 	if err != nil {
 		return nil, err

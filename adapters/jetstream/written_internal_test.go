@@ -9,7 +9,7 @@ import (
 // TestWhatWasWrittenBeforeAServerStartedAgainIsCompared, even if more was written to
 // the restarted server before the comparison.
 func TestWhatWasWrittenBeforeAServerStartedAgainIsCompared(t *testing.T) {
-	var w written
+	var w lastWritten
 	assert.Zero(t, w.take("one"))
 	w.add(stamp{7, "a"}, "one")
 	assert.Zero(t, w.take("one"), "the server is the same")

@@ -36,7 +36,7 @@ func Main(register func(*runner.Runner) error) {
 func MainWith(o service.Options, so ServerOptions, register func(*runner.Runner) error) {
 	isMCP := func(arg string) bool { return arg == "-mcp" || arg == "--mcp" }
 	if !slices.ContainsFunc(os.Args[1:], isMCP) {
-		mounted := new(mounted)
+		mounted := new(lateHandler)
 		if o.Routes == nil {
 			o.Routes = make(map[string]http.Handler)
 		}
@@ -58,11 +58,11 @@ func MainWith(o service.Options, so ServerOptions, register func(*runner.Runner)
 // because clients kill a server that does not exit soon.
 const clientGrace = time.Second
 
-// mounted is a handler that can be registered before the server that it forwards to exists.
-type mounted struct{ handler http.Handler }
+// lateHandler is a handler that can be registered before the server that it forwards to exists.
+type lateHandler struct{ handler http.Handler }
 
 // ServeHTTP implements http.Handler.
-func (m *mounted) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
+func (m *lateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.handler.ServeHTTP(w, r) }
 
 // serveClient serves a client over standard input and output.
 func serveClient(args []string, o *service.Options, so ServerOptions, register func(*runner.Runner) error) error {

@@ -56,7 +56,7 @@ func (p *process) Connect(ctx context.Context) (sdk.Connection, error) {
 		return nil, fmt.Errorf("start the server: %w", err)
 	}
 	read := make(chan struct{})
-	out := &drained{Reader: stdout, end: sync.OnceFunc(func() { close(read) })}
+	out := &signallingReader{Reader: stdout, end: sync.OnceFunc(func() { close(read) })}
 	go func() { // Wait closes stdout, so read all of it first
 		defer close(p.exited)
 		<-read
@@ -66,14 +66,14 @@ func (p *process) Connect(ctx context.Context) (sdk.Connection, error) {
 	return io.Connect(ctx)
 }
 
-// A drained is a reader that signals when its source has returned an error.
-type drained struct {
+// A signallingReader is a reader that signals when its source has returned an error.
+type signallingReader struct {
 	io.Reader
 	end func()
 }
 
 // Read implements io.Reader.
-func (d *drained) Read(b []byte) (int, error) {
+func (d *signallingReader) Read(b []byte) (int, error) {
 	n, err := d.Reader.Read(b)
 	if err != nil {
 		d.end()
@@ -82,12 +82,12 @@ func (d *drained) Read(b []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (d *drained) Close() error { return nil }
+func (d *signallingReader) Close() error { return nil }
 
 // A stopper writes to a process, and ends the process when it is closed.
 type stopper struct {
 	p   *process
-	out *drained
+	out *signallingReader
 }
 
 // Write implements io.Writer.

@@ -151,7 +151,7 @@ func ServeStdio(ctx context.Context, r *runner.Runner, o ServerOptions) error {
 func ServeIO(ctx context.Context, r *runner.Runner, in io.ReadCloser, out io.WriteCloser, o ServerOptions) error {
 	s := &server{runner: r, options: o.withDefaults()}
 	defer func() { _ = out.Close() }() // everything was written before
-	err := s.current().Run(ctx, &sdk.IOTransport{Reader: in, Writer: unclosed{out}, MaxLineLength: s.options.MaxRequest})
+	err := s.current().Run(ctx, &sdk.IOTransport{Reader: in, Writer: unclosedWriter{out}, MaxLineLength: s.options.MaxRequest})
 	switch {
 	case errors.Is(err, io.EOF) || ctx.Err() != nil || err == nil:
 		return nil
@@ -164,11 +164,11 @@ func ServeIO(ctx context.Context, r *runner.Runner, in io.ReadCloser, out io.Wri
 	return fmt.Errorf("mcp: %w", err)
 }
 
-// unclosed is a writer that the SDK does not close.
-type unclosed struct{ io.Writer }
+// unclosedWriter is a writer that the SDK does not close.
+type unclosedWriter struct{ io.Writer }
 
 // Close implements io.Closer.
-func (unclosed) Close() error { return nil }
+func (unclosedWriter) Close() error { return nil }
 
 // current returns a server for the programs that are registered now.
 func (s *server) current() *sdk.Server {

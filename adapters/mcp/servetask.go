@@ -49,8 +49,8 @@ type describedTask struct {
 	Error         *jsonrpc.Error      `json:"error,omitempty"`
 }
 
-// acknowledged is the result of tasks/update and tasks/cancel.
-type acknowledged struct {
+// acknowledgement is the result of tasks/update and tasks/cancel.
+type acknowledgement struct {
 	sdk.ResultBase
 	ResultType string `json:"resultType"`
 }
@@ -64,7 +64,7 @@ func (s *server) addTaskMethods(served *sdk.Server) {
 			}
 			return s.describeTask(ctx, &info)
 		}),
-		sdk.AddReceivingCustomMethod(served, methodUpdateTask, func(ctx context.Context, session *sdk.ServerSession, p *updateParams) (*acknowledged, error) {
+		sdk.AddReceivingCustomMethod(served, methodUpdateTask, func(ctx context.Context, session *sdk.ServerSession, p *updateParams) (*acknowledgement, error) {
 			if p == nil {
 				p = new(updateParams)
 			}
@@ -72,9 +72,9 @@ func (s *server) addTaskMethods(served *sdk.Server) {
 			if err == nil {
 				_, err = s.answer(ctx, c, info.RunID, p.responseTo)
 			}
-			return &acknowledged{ResultType: "complete"}, err
+			return &acknowledgement{ResultType: "complete"}, err
 		}),
-		sdk.AddReceivingCustomMethod(served, methodCancelTask, func(ctx context.Context, session *sdk.ServerSession, p *taskParams) (*acknowledged, error) {
+		sdk.AddReceivingCustomMethod(served, methodCancelTask, func(ctx context.Context, session *sdk.ServerSession, p *taskParams) (*acknowledgement, error) {
 			info, c, err := s.findTask(ctx, session, p)
 			if err == nil {
 				err = s.runner.Cancel(ctx, info.RunID, snapshot.Stop{By: c.principal, Message: "cancelled by the client"})
@@ -82,7 +82,7 @@ func (s *server) addTaskMethods(served *sdk.Server) {
 			if errors.Is(err, state.ErrNotRunning) || errors.Is(err, state.ErrEnded) {
 				err = nil // the run has ended
 			}
-			return &acknowledged{ResultType: "complete"}, err
+			return &acknowledgement{ResultType: "complete"}, err
 		}),
 	)
 	if err != nil {

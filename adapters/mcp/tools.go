@@ -186,19 +186,19 @@ func keyOf(ctx context.Context) map[string]any {
 func schemaOf(l *Listed) actors.Schema {
 	schema, err := actors.ParseSchema([]byte(l.Schema))
 	if err != nil {
-		return unchecked(l.Schema)
+		return uncheckedSchema(l.Schema)
 	}
 	return schema
 }
 
-// unchecked is a schema whose validation is left to the server.
-type unchecked string
+// uncheckedSchema is a schema whose validation is left to the server.
+type uncheckedSchema string
 
 // JSON implements actors.Schema.
-func (u unchecked) JSON() json.RawMessage { return json.RawMessage(u) }
+func (u uncheckedSchema) JSON() json.RawMessage { return json.RawMessage(u) }
 
 // Validate implements actors.Schema. It accepts any object.
-func (u unchecked) Validate(arguments json.RawMessage) error {
+func (u uncheckedSchema) Validate(arguments json.RawMessage) error {
 	var object map[string]json.RawMessage
 	return json.Unmarshal(arguments, &object)
 }

@@ -40,7 +40,7 @@ func ProcessOf(s *Store) int64 { return s.db.process.Load() }
 // Reap frees the jobs of expired leases.
 func Reap(ctx context.Context, s *Store) (int, error) { return s.reap(ctx) }
 
-// OpenFaulty opens a store. Next returns how each of its statements fails.
+// OpenFaulty opens a store. next returns how each of its statements fails.
 func OpenFaulty(ctx context.Context, pool *pgxpool.Pool, o Options, next func() storetest.Fault) (*Store, error) {
 	return open(ctx, pool, o, func(d *database) storekit.Backend { return storetest.OnBadConnection(d, next) })
 }

@@ -50,8 +50,8 @@ func (q *Queue) changed() {
 	q.news = make(chan struct{})
 }
 
-// hasChanged wakes the callers of Take in all processes.
-func (q *Queue) hasChanged() {
+// wakeTakers wakes the callers of Take in all processes.
+func (q *Queue) wakeTakers() {
 	q.changed()
 	if q.tell != nil {
 		q.tell()
@@ -94,13 +94,13 @@ func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error)
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	} else if e.Fresh { // the run was stored with its job
-		q.hasChanged()
+		q.wakeTakers()
 		return true, nil
 	}
 	added, err = q.change(ctx, `with done as (insert into reprise.jobs (run, program, version, priority, due) values ($1, $2, $3, $4, $5) on conflict do nothing`+notWaiting,
 		e.RunID, text(e.Program.Name), text(e.Program.Version), e.Priority, microseconds(e.Due))
 	if added {
-		q.hasChanged()
+		q.wakeTakers()
 	}
 	return added, err
 }
@@ -117,7 +117,7 @@ func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
 		on conflict (run) do update set program = $2, version = $3, priority = $4, due = '-infinity', process = null, stamp = 0`,
 		e.RunID, text(e.Program.Name), text(e.Program.Version), e.Priority)
 	if err == nil {
-		q.hasChanged()
+		q.wakeTakers()
 	}
 	return err
 }
@@ -302,7 +302,7 @@ func (q *Queue) giveBack(ctx context.Context) error {
 	q.mu.Unlock()
 	n, err := q.db.change(ctx, `update reprise.jobs set process = null, stamp = 0 where process = $1 and stamp <> all($2::bigint[])`, q.db.process.Load(), held)
 	if n > 0 {
-		q.hasChanged()
+		q.wakeTakers()
 	}
 	return err
 }
@@ -353,7 +353,7 @@ func (l *lease) Park(ctx context.Context, due time.Time) error {
 	err := l.end(func() (bool, error) {
 		return l.queue.change(ctx, `update reprise.jobs set process = null, stamp = 0, due = $3 where run = $1 and stamp = $2`, l.entry.RunID, l.stamp, microseconds(due))
 	})
-	l.queue.hasChanged()
+	l.queue.wakeTakers()
 	return err
 }
 

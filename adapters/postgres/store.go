@@ -173,7 +173,7 @@ func (s *Store) reap(ctx context.Context) (reaped int, err error) {
 	reaped, err = s.db.change(ctx, `delete from reprise.processes where expires < clock_timestamp()`)
 	if reaped > 0 {
 		s.Changed()
-		s.queue.hasChanged()
+		s.queue.wakeTakers()
 	}
 	return reaped, err
 }

@@ -15,26 +15,26 @@ import (
 	"strings"
 )
 
-// A fresh installs modules into an empty GOPATH, as a user would, from a file-system proxy.
+// A freshInstall installs modules into an empty GOPATH, as a user would, from a file-system proxy.
 // Other modules come from the module cache of this machine, and those that are not there from its
 // proxies.
-type fresh struct {
+type freshInstall struct {
 	dir, proxies string
 }
 
 // newFresh makes a GOPATH in an empty directory.
-func newFresh(ctx context.Context, dir, proxy string) (*fresh, error) {
+func newFresh(ctx context.Context, dir, proxy string) (*freshInstall, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOPROXY").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go env: %w%s", err, stderrOf(err))
 	}
 	cache, others, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
 	proxies := []string{fileURL(proxy), fileURL(filepath.Join(cache, "cache", "download")), others}
-	return &fresh{dir, strings.Join(proxies, ",")}, nil
+	return &freshInstall{dir, strings.Join(proxies, ",")}, nil
 }
 
 // run runs a go command in a folder of the fresh directory.
-func (f *fresh) run(ctx context.Context, folder string, args ...string) error {
+func (f *freshInstall) run(ctx context.Context, folder string, args ...string) error {
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Dir = filepath.Join(f.dir, folder)
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
@@ -64,7 +64,7 @@ func fileURL(dir string) string {
 
 // install installs a version: each line of the documentation, and the commands of all
 // modules or all their programs. It also builds a package that imports each module.
-func (f *fresh) install(ctx context.Context, lines []string, version string, programs bool) error {
+func (f *freshInstall) install(ctx context.Context, lines []string, version string, programs bool) error {
 	for _, line := range lines {
 		args := strings.Fields(line)[1:]
 		if args[0] == "get" {
@@ -99,7 +99,7 @@ func modulePaths() []string {
 
 // checkPrograms checks the installed programs: the commands must have the right version and
 // print their usage.
-func (f *fresh) checkPrograms(ctx context.Context, version string) error {
+func (f *freshInstall) checkPrograms(ctx context.Context, version string) error {
 	there, err := os.ReadDir(filepath.Join(f.dir, "bin"))
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (f *fresh) checkPrograms(ctx context.Context, version string) error {
 }
 
 // build builds a package for each module that imports it.
-func (f *fresh) build(ctx context.Context, version string) error {
+func (f *freshInstall) build(ctx context.Context, version string) error {
 	for _, m := range modulePaths() {
 		folder, imported := "uses-"+path.Base(m), m
 		if m == rootPath {

@@ -101,9 +101,9 @@ func freePort(ctx context.Context) (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
-// again is how long a killed process stays away. It is long for workers, so that
+// restartDelay is how long a killed process stays away. It is long for workers, so that
 // one can see other workers continue their runs.
-func again(name string) time.Duration {
+func restartDelay(name string) time.Duration {
 	if name == "server" || name == "dashboard" {
 		return 500 * time.Millisecond
 	}
@@ -136,9 +136,9 @@ func (c *cluster) keep(ctx context.Context, name string, out *printer) {
 		if ctx.Err() != nil {
 			return
 		}
-		out.printf("%-9s  ended (%v) and will be restarted in %v\n", name, err, again(name))
+		out.printf("%-9s  ended (%v) and will be restarted in %v\n", name, err, restartDelay(name))
 		select {
-		case <-time.After(again(name)):
+		case <-time.After(restartDelay(name)):
 		case <-ctx.Done():
 		}
 	}

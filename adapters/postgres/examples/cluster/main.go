@@ -156,9 +156,9 @@ func (c *cluster) keepServer(ctx context.Context, server *pgserver.Server, dir s
 	}
 }
 
-// again is how long a killed worker stays away: longer than its lease, so that one can see
+// restartDelay is how long a killed worker stays away: longer than its lease, so that one can see
 // others continue its runs.
-const again = 15 * time.Second
+const restartDelay = 15 * time.Second
 
 func (c *cluster) keepWorker(ctx context.Context, name, addr string) {
 	self, err := os.Executable()
@@ -176,9 +176,9 @@ func (c *cluster) keepWorker(ctx context.Context, name, addr string) {
 		if ctx.Err() != nil {
 			return
 		}
-		c.print("%s  ended (%v) and will be restarted in %v\n", name, ended, again)
+		c.print("%s  ended (%v) and will be restarted in %v\n", name, ended, restartDelay)
 		select {
-		case <-time.After(again):
+		case <-time.After(restartDelay):
 		case <-ctx.Done():
 		}
 	}
