@@ -15,9 +15,9 @@ import (
 // as usual. Otherwise the program may make other calls, which may depend on the output. It must
 // still make each call that has a recorded outcome before the scope ends.
 
-// madeAgain loosens the comparison after a call that has completed without keeping its output, if
+// loosenAfter loosens the comparison after a call that has completed without keeping its output, if
 // the output has changed. It is called before the record is added to the track of the call.
-func (r *restored) madeAgain(rec *record.Record, t *track) {
+func (r *restored) loosenAfter(rec *record.Record, t *track) {
 	if t == nil || !t.NoStore || !rec.IsOutcome() || t.isSameOutput(rec) {
 		return
 	}

@@ -188,7 +188,7 @@ func (r *restored) follow(rec *record.Record) {
 			t.whole = rec.Seq
 		}
 	}
-	r.madeAgain(rec, t)
+	r.loosenAfter(rec, t)
 	t.kind = rec.Kind
 	t.Add(rec)
 	t.followOutcome(rec)

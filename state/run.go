@@ -121,7 +121,7 @@ func (r *run) Append(s *engine.Scope, appended record.Record) error {
 			r.mu.Unlock()
 			return r.stop(err)
 		}
-		r.restored.madeAgain(rec, r.restored.calls[rec.Address])
+		r.restored.loosenAfter(rec, r.restored.calls[rec.Address])
 		r.restored.replace(rec)
 	}
 	if r.values.pending != nil {
