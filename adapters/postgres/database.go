@@ -20,12 +20,12 @@ import (
 // A database is the backend of a Store. Each of its methods that changes something is one
 // statement: it needs no transaction, and works behind a pooler.
 type database struct {
-	pool    *pgxpool.Pool
-	in      names
-	process atomic.Int64 // the lease ID of this process; replaced after the lease has expired
-	lease   time.Duration
-	queue   *Queue
-	few     int
+	pool      *pgxpool.Pool
+	in        names
+	process   atomic.Int64 // the lease ID of this process; replaced after the lease has expired
+	lease     time.Duration
+	queue     *Queue
+	maxSorted int // see the constant
 
 	statements storekit.Gate // for statements that several callers share
 	finds      storekit.Combiner[string, []storekit.Head]
@@ -48,7 +48,7 @@ const (
 )
 
 func newDatabase(pool *pgxpool.Pool, in names, lease time.Duration) *database {
-	d := &database{pool: pool, in: in, lease: lease, few: few}
+	d := &database{pool: pool, in: in, lease: lease, maxSorted: maxSorted}
 	gate := &d.statements
 	d.finds = storekit.Combiner[string, []storekit.Head]{Do: d.findAll, Most: one, Gate: gate}
 	d.readings = storekit.Combiner[reading, []storekit.Batch]{Do: d.readAll, Most: writers, Gate: gate}

@@ -45,8 +45,8 @@ func OpenFaulty(ctx context.Context, pool *pgxpool.Pool, o Options, next func() 
 	return open(ctx, pool, o, func(d *database) storekit.Backend { return storetest.OnBadConnection(d, next) })
 }
 
-// SetFew replaces the constant few for one store.
-func SetFew(s *Store, few int) { s.db.few = few }
+// SetMaxSorted replaces the constant maxSorted for one store.
+func SetMaxSorted(s *Store, n int) { s.db.maxSorted = n }
 
 // Words returns the searched texts of a run, as they are stored.
 func Words(i *snapshot.Info) string { return words(i) }

@@ -160,16 +160,16 @@ func (d *database) sorted(ctx context.Context, f snapshot.Filter) (snapshot.Page
 	}
 }
 
-// few is the number of selected runs up to which all of them are read and sorted. If there are
+// maxSorted is the number of selected runs up to which all of them are read and sorted. If there are
 // more, reading in the order of an index soon finds some of them.
-const few = 5000
+const maxSorted = 5000
 
-// candidates returns all runs that a filter may select, if they are few.
+// candidates returns all runs that a filter may select, if there are at most maxSorted.
 func (d *database) candidates(ctx context.Context, f *snapshot.Filter) (uids []string, areFew bool, err error) {
-	limit := ` limit ` + strconv.Itoa(d.few+1)
+	limit := ` limit ` + strconv.Itoa(d.maxSorted+1)
 	if f.Text != "" {
 		uids, err = query(ctx, d, pgx.RowTo[string], `select w.uid from reprise.words w where w.words like $1`+limit, pattern(f))
-		if err != nil || len(uids) <= d.few {
+		if err != nil || len(uids) <= d.maxSorted {
 			return uids, true, err
 		}
 	}
@@ -180,7 +180,7 @@ func (d *database) candidates(ctx context.Context, f *snapshot.Filter) (uids []s
 		return nil, false, nil
 	}
 	uids, err = query(ctx, d, pgx.RowTo[string], `select r.uid from reprise.runs r where `+q.where()+limit, q.args...)
-	return uids, len(uids) <= d.few, err
+	return uids, len(uids) <= d.maxSorted, err
 }
 
 // An order is the order of a list, and where the next page begins.

@@ -129,7 +129,7 @@ func TestListsAreThoseOfEveryStore(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, page.Runs, 120)
 	for i := range 400 {
-		postgres.SetFew(s, []int{5000, 10, 0}[i%3])
+		postgres.SetMaxSorted(s, []int{5000, 10, 0}[i%3])
 		f := randomFilter(rng, page.Runs)
 		all := f
 		all.Limit = 0
