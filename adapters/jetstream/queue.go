@@ -205,10 +205,27 @@ func (l *lease) Done(ctx context.Context) error {
 	}
 	ctx, cancel := l.session.bound(ctx)
 	defer cancel()
-	if err := l.queue.store.retry(ctx, "$JS.ACK.", l.msg.DoubleAck); err != nil {
+	end := l.msg.DoubleAck
+	err := l.queue.store.retry(ctx, "$JS.ACK.", func(ctx context.Context) error {
+		err := end(ctx)
+		end = l.remove
+		return err
+	})
+	if err != nil {
 		return unavailable(fmt.Errorf("end the job of run %s: %w", l.entry.RunID, err))
 	}
 	return nil
+}
+
+// remove removes the job, but no later job of the run, from the stream. A server that was killed
+// may not know that it delivered the job; then it never answers an acknowledgement, and offers the
+// job again.
+func (l *lease) remove(ctx context.Context) error {
+	meta, err := l.msg.Metadata()
+	if err != nil {
+		return err
+	}
+	return l.queue.store.purge(ctx, l.queue.jobs, l.msg.Subject(), meta.Sequence.Stream+1)
 }
 
 // Park publishes the next job before it ends this one. A next job that is due at once replaces this

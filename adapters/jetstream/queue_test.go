@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	njs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -39,7 +40,12 @@ type worker struct {
 
 func newWorker(t *testing.T, server *jstest.Server, lease time.Duration) worker {
 	t.Helper()
-	s := open(t, server.Connect(), jetstream.Options{Lease: lease})
+	return workerOf(t, server.Connect(), lease)
+}
+
+func workerOf(t *testing.T, conn *nats.Conn, lease time.Duration) worker {
+	t.Helper()
+	s := open(t, conn, jetstream.Options{Lease: lease})
 	q, err := jetstream.OpenQueue(t.Context(), s)
 	require.NoError(t, err)
 	return worker{s, q}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	njs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -46,24 +45,40 @@ func (m *mortal) die() {
 }
 
 // await waits for a message on a subject, and returns how many there are.
-func (m *mortal) await(stream, subject string) uint64 {
+func (m *mortal) await(stream, subject string) (n uint64) {
+	m.t.Helper()
+	m.awaitState(stream, func(now njs.StreamState) bool {
+		n = now.Subjects[subject]
+		return n > 0
+	})
+	return n
+}
+
+// awaitState waits until the state of a stream is as wanted.
+func (m *mortal) awaitState(stream string, wanted func(njs.StreamState) bool) {
 	m.t.Helper()
 	js, err := njs.New(jstest.Connect(m.t, m.url))
 	require.NoError(m.t, err)
-	var n uint64
 	require.Eventually(m.t, func() bool {
 		s, err := js.Stream(m.t.Context(), stream)
 		if err != nil {
 			return false
 		}
-		info, err := s.Info(m.t.Context(), njs.WithSubjectFilter(subject))
-		if err != nil {
-			return false
-		}
-		n = info.State.Subjects[subject]
-		return n > 0
+		info, err := s.Info(m.t.Context(), njs.WithSubjectFilter(">"))
+		return err == nil && wanted(info.State)
 	}, patience, 5*time.Millisecond)
-	return n
+}
+
+// forgetDeliveries makes the server, which was killed, forget which jobs it delivered, as it does
+// if it was killed before it stored that.
+func (m *mortal) forgetDeliveries() {
+	m.t.Helper()
+	consumers, err := filepath.Glob(filepath.Join(m.set.Dir, "jetstream", "$G", "streams", "RQ_reprise", "obs", "*"))
+	require.NoError(m.t, err)
+	require.NotEmpty(m.t, consumers)
+	for _, dir := range consumers {
+		require.NoError(m.t, os.RemoveAll(filepath.Join(dir, "o.dat")))
+	}
 }
 
 // TestServerKilledBeforeItAcknowledgesARecord: the record is stored once, and the
@@ -142,14 +157,7 @@ func TestServerKilledWhileAWorkerHasAJob(t *testing.T) {
 func TestServerKilledBeforeItAcknowledgesASchedule(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
-	o := jetstream.Options{Lease: longLease}
-	newQueue := func(conn *nats.Conn) worker {
-		s := open(t, conn, o)
-		q, err := jetstream.OpenQueue(t.Context(), s)
-		require.NoError(t, err)
-		return worker{s, q}
-	}
-	here, there := newQueue(jstest.Connect(t, m.between.url())), newQueue(jstest.Connect(t, m.url))
+	here, there := workerOf(t, jstest.Connect(t, m.between.url()), longLease), workerOf(t, jstest.Connect(t, m.url), longLease)
 	_, err := here.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID})
 	require.NoError(t, err)
 	l := here.take(t, echoID)
@@ -157,16 +165,49 @@ func TestServerKilledBeforeItAcknowledgesASchedule(t *testing.T) {
 	m.between.Set(false, true)
 	parked := make(chan error, 1)
 	go func() { parked <- l.Park(t.Context(), due) }()
-	m.await("RQ_reprise", "rq.reprise.w.r")
+	m.awaitState("RQ_reprise", func(now njs.StreamState) bool { return now.LastSeq > 1 })
 	m.die()
 	m.between.Set(false, false)
 	require.NoError(t, <-parked)
-	again := there.take(t, echoID)
+	// If parking took too long, the schedule was sent again after its time. So the job is taken
+	// only after the last schedule.
+	m.awaitState("RQ_reprise", func(now njs.StreamState) bool { return now.Subjects["rq.reprise.w.r"] == 0 })
 	assert.False(t, time.Now().Before(due), "the job came too early")
-	require.NoError(t, again.Done(t.Context()))
+	require.NoError(t, there.take(t, echoID).Done(t.Context()))
 	there.takesNothing(t, echoID)
 	here.takesNothing(t, echoID)
 	m.process.Stop()
+}
+
+// TestJobEndsAfterTheServerForgotItsDelivery: the server was killed before it stored that it
+// had delivered a job, and would offer the job again. A later job of the run remains.
+func TestJobEndsAfterTheServerForgotItsDelivery(t *testing.T) {
+	t.Parallel()
+	for _, woken := range []bool{false, true} {
+		t.Run(fmt.Sprintf("woken=%v", woken), func(t *testing.T) {
+			t.Parallel()
+			m := newMortal(t)
+			conn := jstest.Connect(t, m.url)
+			here, there := workerOf(t, conn, longLease), workerOf(t, jstest.Connect(t, m.url), longLease)
+			e := runner.Entry{RunID: "r", Program: echoID}
+			_, err := here.queue.Add(t.Context(), e)
+			require.NoError(t, err)
+			l := here.take(t, echoID)
+			m.process.Kill()
+			m.forgetDeliveries()
+			m.process, _, _ = startServer(t, m.set)
+			require.Eventually(t, func() bool { return conn.Stats().Reconnects > 0 }, patience, 5*time.Millisecond)
+			if woken {
+				require.NoError(t, there.queue.Wake(t.Context(), e))
+			}
+			require.NoError(t, l.Done(t.Context()))
+			if woken {
+				require.NoError(t, there.take(t, echoID).Done(t.Context()))
+			}
+			there.takesNothing(t, echoID)
+			m.process.Stop()
+		})
+	}
 }
 
 // TestKilledServerLosesNothing: the server is killed and restarted while runs are
