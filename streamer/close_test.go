@@ -71,7 +71,7 @@ func blocked(t *testing.T, writing *sync.Map) {
 		if stalled {
 			return
 		}
-		require.Less(t, time.Since(since), 20*time.Second)
+		require.Less(t, time.Since(since), time.Minute)
 		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // a write that does not return tells nobody
 	}
 }
@@ -122,7 +122,7 @@ func TestCloseDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 				unread(t, server)
 			}
 			blocked(t, &writing)
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			require.NoError(t, h.Close(ctx))
 			assert.Zero(t, h.Stats().Clients)

@@ -32,7 +32,7 @@ func serve(t testing.TB, source streamer.Source, options streamer.Options) (*str
 	require.NoError(t, err)
 	server := httptest.NewServer(h)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
 		if err := h.Close(ctx); err != nil {
 			t.Errorf("close: %v", err)

@@ -113,7 +113,7 @@ func TestTokensOfAFileAreAdmitted(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	assert.Equal(t, 200, resp.StatusCode)
-	until := time.After(10 * time.Second)
+	until := time.After(3 * time.Minute)
 	for { // the run is cancelled in the name of the principal
 		resp, body := fetch(t, http.DefaultClient, http.MethodPost, url+"api/runs/a/cancel", control, `{}`)
 		if resp.StatusCode == 200 {
