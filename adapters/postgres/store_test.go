@@ -46,11 +46,11 @@ func TestStoreAfterACrash(t *testing.T) {
 	t.Parallel()
 	storetest.RunCrash(t, func(t *testing.T) (snapshot.Store, func() snapshot.Store) {
 		schema := newSchema(t)
-		killed := open(t, postgres.Options{Schema: schema, Lease: time.Second})
+		killed := open(t, postgres.Options{Schema: schema, Lease: time.Hour})
 		return killed, func() snapshot.Store {
 			postgres.Crash(killed)
 			next := open(t, postgres.Options{Schema: schema})
-			require.NoError(t, postgres.AwaitOver(t.Context(), next, killed))
+			require.NoError(t, postgres.Expire(t.Context(), next, killed))
 			return next
 		}
 	})
