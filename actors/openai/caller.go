@@ -41,6 +41,10 @@ func (c *caller) connect() {
 	m := &c.model
 	own := m.BaseURL != "" // set by the program, not by the environment
 	m.BaseURL = cmp.Or(m.BaseURL, os.Getenv("OPENAI_BASE_URL"), defaultBaseURL)
+	if !isURL(m.BaseURL) {
+		c.configErr = fmt.Errorf("openai: the base URL %q in OPENAI_BASE_URL is not a URL such as %s", m.BaseURL, defaultBaseURL)
+		return
+	}
 	if u, err := url.Parse(m.BaseURL); err == nil {
 		c.host, c.server = u.Hostname(), serverOf(u)
 	}

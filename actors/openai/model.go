@@ -158,12 +158,16 @@ func (m Model) check() error {
 	check(m.AzureAPIVersion != "" && m.BaseURL == "", "Model.AzureAPIVersion is set, but BaseURL is not; set it to https://NAME.openai.azure.com")
 	check(m.FirstToken < 0 || m.Idle < 0, "FirstToken or Idle is negative; want a positive duration, or 0 for no limit")
 	check(m.Options.Model != "", "Model.Options.Model is set; the model is Model.Name")
-	if m.BaseURL != "" {
-		u, err := url.Parse(m.BaseURL)
-		check(err != nil || u.Host == "" && !strings.Contains(m.BaseURL, "://"), fmt.Sprintf("the base URL %q is not a URL such as https://api.openai.com/v1", m.BaseURL))
-	}
+	check(m.Name == "", "the name of the model is empty; want one such as gpt-4o-mini")
+	check(m.BaseURL != "" && !isURL(m.BaseURL), fmt.Sprintf("the base URL %q is not a URL such as %s", m.BaseURL, defaultBaseURL))
 	if err := m.Options.Check(); err != nil {
 		problems = append(problems, fmt.Errorf("openai: Model.Options: %w", err))
 	}
 	return errors.Join(problems...)
+}
+
+// isURL reports whether a base URL has a scheme and a host, unlike localhost:11434/v1.
+func isURL(base string) bool {
+	u, err := url.Parse(base)
+	return err == nil && (u.Host != "" || strings.Contains(base, "://"))
 }

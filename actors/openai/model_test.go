@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -206,7 +207,7 @@ func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 	with := func(o actors.Options) openai.Model { return openai.Model{Name: "m", Options: o} }
 	for want, model := range map[string]openai.Model{
 		"is combined with a key":      {Client: client, APIKey: "k", Name: "m"},
-		"the name is empty":           {Client: client},
+		"name of the model is empty":  {Client: client},
 		"ends with a space":           {Client: client, Name: "m\n"},
 		"Model.API is \"grpc\"":       {Name: "m", API: "grpc"},
 		"AzureAPIVersion is set, but": {Name: "m", AzureAPIVersion: "1"},
@@ -286,6 +287,15 @@ func TestAMissingKeyFailsTheFirstCallAndSaysWhatToDo(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	require.Len(t, records(t, st, record.StatusStarted), 1)
+}
+
+func TestABaseURLInTheEnvironmentThatIsNoURLFailsTheFirstCallAndSaysSo(t *testing.T) {
+	for _, base := range []string{"localhost:11434/v1", "127.0.0.1:11434", "::"} {
+		t.Setenv("OPENAI_BASE_URL", base)
+		_, err := openai.New("m", atOnce).Call(t.Context(), question)
+		require.ErrorIs(t, err, core.ErrPermanent)
+		require.ErrorContains(t, err, strconv.Quote(base)+" in OPENAI_BASE_URL is not a URL such as https://api.openai.com/v1")
+	}
 }
 
 func TestAnHTTPClientOfTheUsersOwnIsUsed(t *testing.T) {
