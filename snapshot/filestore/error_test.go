@@ -59,6 +59,11 @@ func encoded(t *testing.T, seq uint64) []byte {
 	return data
 }
 
+func TestAStoreNeedsTheNameOfADirectory(t *testing.T) {
+	_, err := filestore.New("")
+	require.EqualError(t, err, `snapshot: the name of the directory is empty; want one such as "reprise-data"`)
+}
+
 func TestErrorsSayIfAFileIsWhereADirectoryBelongs(t *testing.T) {
 	const file, directory = "it is not a file; a file belongs there", "; a directory belongs there"
 	for _, name := range []string{"00000001.snapshot", "00000001.journal"} {

@@ -97,6 +97,9 @@ func New(dir string, opts ...Option) (*Store, error) {
 	if s.poll <= 0 {
 		return nil, fmt.Errorf("snapshot: WithPolling(%v): want a duration above 0", s.poll)
 	}
+	if dir == "" {
+		return nil, errors.New(`snapshot: the name of the directory is empty; want one such as "reprise-data"`)
+	}
 	if err := makeDir(s.disk, dir); err != nil {
 		return nil, fmt.Errorf("snapshot: %w", err)
 	}
