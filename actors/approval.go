@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -228,6 +229,6 @@ func askApproval(ctx context.Context, text string, defaults []core.AwaitOption[A
 		if err == nil {
 			return approval, nil
 		}
-		question = fmt.Sprintf("%s (the changed arguments do not fit: %v)", text, err)
+		question = fmt.Sprintf("%s (the changed arguments do not fit: %s)", text, strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 }

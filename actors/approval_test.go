@@ -112,13 +112,14 @@ func TestAnApprovalCanChangeTheArguments(t *testing.T) {
 func TestChangedArgumentsThatDoNotFitAreAskedAgain(t *testing.T) {
 	o := newOffice(t)
 	_, questions, _ := o.run()
-	for _, arguments := range []string{`{"to":7,"text":"x"}`, `{"to":"ada"}`, `[]`} {
+	for _, arguments := range []string{`{"to":7,"text":"x"}`, `{"to":"ada"}`, `{"to":7}`, `[]`} {
 		id := questions[0].ID
 		o.answer(id, actors.Approval{Approved: true, Arguments: []byte(arguments)})
 		_, questions, _ = o.run()
 		require.Len(t, questions, 1)
 		assert.NotEqual(t, id, questions[0].ID)
 		assert.Contains(t, questions[0].Text, "the changed arguments do not fit: ")
+		assert.NotContains(t, questions[0].Text, "\n")
 	}
 	answer, err := state.JSONAnswer([]byte(`{"approved":true}`))
 	require.NoError(t, err)
