@@ -26,10 +26,10 @@ func TestRunsAreListedWithTheLastUpdatedFirst(t *testing.T) {
 	weather(t, dir, "second", false, snapshot.Metadata{Tags: []string{"\x1b[31mred"}})
 	refund(t, dir, "third")
 	call(t, dir, "cancel", "third", "--by", "ops", "--message", "not \x1b[31mnow").text(t)
-	want := `RUN     STATUS     UPDATED               RECORDS  TOKENS  PIPELINE  TAGS         FORK OF  STOPPED
-third   cancelled  2026-01-31T08:00:00Z  6        -       -         -            -        by ops: not \x1b[31mnow
-second  completed  2026-01-31T08:00:00Z  12       -       -         \x1b[31mred  -        -
-first   failed     2026-01-31T08:00:00Z  14       -       weather   a, b         -        -
+	want := `RUN     STATUS     UPDATED               RECORDS  TOKENS  PROGRAM  PIPELINE  TAGS         FORK OF  STOPPED
+third   cancelled  2026-01-31T08:00:00Z  6        -       -        -         -            -        by ops: not \x1b[31mnow
+second  completed  2026-01-31T08:00:00Z  12       -       -        -         \x1b[31mred  -        -
+first   failed     2026-01-31T08:00:00Z  14       -       -        weather   a, b         -        -
 `
 	got := timeless(call(t, dir, "runs").text(t))
 	assert.Equal(t, want, got)

@@ -55,6 +55,19 @@ func TestRetryContinuesAFailedRun(t *testing.T) {
 	call(t, dir, "retry", "order-1").failed(t, exitFailure, "retry run order-1: only a run that has failed can be tried again; it is completed")
 }
 
+// docs/changes.md: a version is removed when no unfinished run of it is listed.
+func TestRunsAreListedWithTheVersionOfTheirProgram(t *testing.T) {
+	dir := t.TempDir()
+	serveUntil(t, newStore(t, dir), "order-1", true)
+	refund(t, dir, "refund-1")
+
+	got := call(t, dir, "runs", "--program", "order").text(t)
+	assert.Contains(t, got, "PROGRAM")
+	assert.Contains(t, got, "order-1  failed")
+	assert.Contains(t, got, "  order 1  ")
+	assert.NotContains(t, got, "refund-1")
+}
+
 func TestManyRunsAreRetriedAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	store := newStore(t, dir)

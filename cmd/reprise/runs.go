@@ -27,6 +27,7 @@ type runFilter struct {
 	status       []string
 	tags         []string
 	pipeline     string
+	program      string
 	since, until string
 	limit        int
 }
@@ -42,11 +43,14 @@ func (a *app) runsCommand() *cobra.Command {
 			"RFC 3339 time (2026-01-31T08:00:00Z) or an age (90s, 24h, 7d). A run that is damaged or\n" +
 			"was written by a newer version has the status unreadable; the command then lists the\n" +
 			"other runs and exits with 1. TOKENS is the number of input and output tokens that the\n" +
-			"run had consumed when it was last closed. STOPPED shows who or what stopped an\n" +
+			"run had consumed when it was last closed. UPDATED is the time at which the run was last\n" +
+			"opened, closed, or changed by a command; its records do not change it. PROGRAM is the\n" +
+			"program that a runner started, and its version. STOPPED shows who or what stopped an\n" +
 			"interrupted or cancelled run: a person, a shutdown, a crash.",
 		Example: "  reprise runs\n" +
 			"  reprise runs --status failed,interrupted --since 24h\n" +
 			"  reprise runs --tag nightly --pipeline weather --limit 10\n" +
+			"  reprise runs --program support --status queued,paused,interrupted\n" +
 			"  reprise runs --status paused --json",
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runs(cmd, f) },
@@ -55,11 +59,12 @@ func (a *app) runsCommand() *cobra.Command {
 	flags.StringSliceVar(&f.status, "status", nil, "runs with any of these `statuses`: "+statusNames())
 	flags.StringArrayVar(&f.tags, "tag", nil, "runs with this `tag`; if repeated, runs with all of the tags")
 	flags.StringVar(&f.pipeline, "pipeline", "", "runs of this `pipeline`")
+	flags.StringVar(&f.program, "program", "", "runs of this `program`")
 	flags.StringVar(&f.since, "since", "", "runs updated at this `time` or later")
 	flags.StringVar(&f.until, "until", "", "runs updated before this `time`")
 	flags.IntVar(&f.limit, "limit", 0, "the maximum `number` of runs, 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(strings.Split(statusNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
-	for _, name := range []string{"tag", "pipeline", "since", "until", "limit"} {
+	for _, name := range []string{"tag", "pipeline", "program", "since", "until", "limit"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
@@ -76,7 +81,7 @@ func statusNames() string {
 
 // filter converts the flags to a filter.
 func (a *app) filter(f runFilter) (snapshot.Filter, error) {
-	out := snapshot.Filter{Tags: f.tags, Pipeline: f.pipeline, Limit: f.limit}
+	out := snapshot.Filter{Tags: f.tags, Pipeline: f.pipeline, Program: f.program, Limit: f.limit}
 	for _, name := range f.status {
 		s := snapshot.Status(name)
 		if !slices.Contains(statuses[:], s) {
@@ -142,12 +147,12 @@ func (a *app) printRuns(infos []snapshot.Info) error {
 }
 
 func runRows(infos []snapshot.Info) [][]string {
-	rows := [][]string{{"RUN", "STATUS", "UPDATED", "RECORDS", "TOKENS", "PIPELINE", "TAGS", "FORK OF", "STOPPED"}}
+	rows := [][]string{{"RUN", "STATUS", "UPDATED", "RECORDS", "TOKENS", "PROGRAM", "PIPELINE", "TAGS", "FORK OF", "STOPPED"}}
 	for i := range infos {
 		in := &infos[i]
 		rows = append(rows, []string{
 			in.RunID, string(in.Status), timeText(in.Updated), strconv.FormatUint(in.LastSeq, 10), tokens(in.Usage),
-			in.Metadata.Pipeline, strings.Join(in.Metadata.Tags, ", "), in.ParentID, in.Stop.String(),
+			strings.TrimSpace(in.Program + " " + in.Version), in.Metadata.Pipeline, strings.Join(in.Metadata.Tags, ", "), in.ParentID, in.Stop.String(),
 		})
 	}
 	return rows
