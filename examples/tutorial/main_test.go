@@ -18,6 +18,8 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/actorstest"
+	"github.com/reprise-go/reprise/actors/openai"
+	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
@@ -63,6 +65,30 @@ func TestStoppedRunReservesOnce(t *testing.T) {
 		reservations, err := os.ReadFile("reservations.txt")
 		require.NoError(t, err)
 		assert.Equal(t, "table for 4 at 19:30\n", string(reservations))
+	})
+}
+
+func TestRateLimitIsWaitedOut(t *testing.T) {
+	t.Chdir(t.TempDir())
+	synctest.Test(t, func(t *testing.T) {
+		service := openaitest.NewLocal(t,
+			openaitest.RateLimited(time.Minute),
+			openaitest.ToolCalls(openaitest.Call("reserve", Table{Guests: 4, At: "19:30"})).
+				Expect(openaitest.HasTool("send")),
+			openaitest.Text("Done.").Expect(openaitest.HasToolResult("reserve", "reserved")),
+		)
+		llm := openai.New("model", openai.WithBaseURL(service.URL()), openai.WithHTTPClient(service.Client()))
+		st := state.New()
+		_, err := host(llm).Call(st.Context(t.Context()), actors.Ask("A table for 4, please."))
+		require.NoError(t, errors.Join(err, st.Close()))
+		records, err := st.Records(t.Context())
+		require.NoError(t, err)
+		actorstest.CheckCalls(t, records,
+			"host completed",
+			"host/model completed after 2 attempts",
+			"host/reserve completed",
+			"host/model#2 completed",
+		)
 	})
 }
 
