@@ -372,8 +372,11 @@ func TestRunsAreChangedOnlyBySameOriginJSONWithPermission(t *testing.T) {
 	}
 	assert.Equal(t, control{}, *c, "nothing was done")
 
+	_, said := post("r/interrupt", `{"mesage":"x"}`)
+	assert.Contains(t, said.Error.Message, `unknown field "mesage"; the fields of the body are by, message`)
+
 	c.err = fmt.Errorf("%w: it was answered before", streamer.ErrConflict)
-	status, said := post("r/answer", `{"question":"a?1","value":1}`)
+	status, said = post("r/answer", `{"question":"a?1","value":1}`)
 	assert.Equal(t, 409, status)
 	assert.Contains(t, said.Error.Message, "answered before")
 	c.err = streamer.ErrNotFound

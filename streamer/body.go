@@ -86,6 +86,8 @@ func decodeBody(data []byte, body any) error {
 		return fmt.Errorf("%s is not a time; want one such as %q", noTime.Value, "2026-01-02T15:04:05Z")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("it is not complete")
+	case err != nil && strings.HasPrefix(err.Error(), "json: unknown field "):
+		return errors.New(strings.TrimPrefix(err.Error(), "json: ") + "; " + fieldsOf(body))
 	case err != nil:
 		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
@@ -93,6 +95,20 @@ func decodeBody(data []byte, body any) error {
 		return errors.New("there is more data after the object")
 	}
 	return checkValue(data)
+}
+
+// fieldsOf names the JSON fields of the struct that body points to.
+func fieldsOf(body any) string {
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(body).Elem()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "the body has no fields"
+	}
+	return "the fields of the body are " + strings.Join(names, ", ")
 }
 
 // wanted describes the JSON that a Go type is decoded from.
