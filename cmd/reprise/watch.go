@@ -166,18 +166,21 @@ func (a *app) printRecords(w watchOptions) eventSink {
 	}
 	return eventSink{
 		event: func(e streamer.Event) error {
-			switch e.Name {
-			case "gap", "reset", "unreadable":
+			isOver := e.Name == "deleted" && w.client.Run != "" // another run may follow
+			switch {
+			case isOver, e.Name == "gap", e.Name == "reset", e.Name == "unreadable":
 				if err := closed(); err != nil {
 					return err
 				}
 				p = printer.New(a.stdout, options...) // a new printer, without the earlier state
-				fmt.Fprintf(a.stderr, "reprise: %s\n", notice(e))
-				return nil
-			case "delta":
+			case e.Name == "delta":
 				d, err := e.Delta()
 				p.Delta(d.Delta)
 				return err
+			}
+			if !e.IsRecord() {
+				fmt.Fprintf(a.stderr, "reprise: %s\n", notice(e))
+				return nil
 			}
 			rec, err := e.Record()
 			if err != nil {
@@ -198,6 +201,7 @@ func notice(e streamer.Event) string {
 	var body struct {
 		Missed          uint64
 		Reason, Message string
+		RunID           string `json:"run_id"`
 	}
 	_ = e.Decode(&body) // missing fields stay empty
 	switch e.Name {
@@ -205,6 +209,8 @@ func notice(e streamer.Event) string {
 		return fmt.Sprintf("%d events are no longer kept by the server", body.Missed)
 	case "reset":
 		return "showing the run from the beginning: " + printable(body.Reason)
+	case "deleted":
+		return "the run " + printable(body.RunID) + " was deleted"
 	}
 	return printable(body.Message)
 }

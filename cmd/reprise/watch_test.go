@@ -88,6 +88,27 @@ func TestWatchSaysWhatWasMissed(t *testing.T) {
 	assert.Contains(t, got.stdout, "COMPLETED")
 }
 
+// Events without a record are messages.
+func TestWatchSaysWhatIsNotARecord(t *testing.T) {
+	end, err := json.Marshal(record.Record{RunID: "r", Seq: 1, Generation: 1, Kind: record.KindRun, Status: record.StatusCompleted})
+	require.NoError(t, err)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, e := range [][2]string{
+			{"elsewhere", `{"run_id":"r","message":"another process executes it"}`},
+			{"deleted", `{"run_id":"r"}`},
+			{"run_completed", string(end)},
+		} {
+			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e[0], e[1])
+		}
+	}))
+	defer server.Close()
+	got := call(t, t.TempDir(), "watch", server.URL, "r")
+	assert.Equal(t, exitOK, got.code)
+	assert.Equal(t, "reprise: another process executes it\nreprise: the run r was deleted\n", got.stderr)
+	assert.Contains(t, got.stdout, "run r [COMPLETED]")
+}
+
 // The output of a model is shown on a terminal. Elsewhere only records are shown.
 func TestWatchShowsDeltasOnlyOnATerminal(t *testing.T) {
 	dash, err := streamer.New(nil, streamer.Options{})
