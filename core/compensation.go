@@ -13,14 +13,14 @@ import (
 // [Definition.CompensateInDoubt].
 type Compensation = engine.Compensation
 
-// compensated is the input of a compensation: a call that completed.
-type compensated[In, Out any] struct {
+// completedCall is the input of a compensation: a call that completed.
+type completedCall[In, Out any] struct {
 	In  In  `json:"input"`
 	Out Out `json:"output"`
 }
 
-// doubted is the input of the compensation of a call in doubt.
-type doubted[In any] struct {
+// callInDoubt is the input of the compensation of a call in doubt.
+type callInDoubt[In any] struct {
 	In      In   `json:"input"`
 	InDoubt bool `json:"in_doubt"` // always true
 }
@@ -52,15 +52,15 @@ type doubted[In any] struct {
 // earlier process did. Compensate panics for an actor whose output is not
 // stored (Spec.NoStore).
 func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error) *Definition[In, Out] {
-	d.mustCondition("Compensate", f == nil)
-	d.spec.mustBeStored()
-	own := undoneBy(&d.spec, d.policy, func(ctx context.Context, done any) error {
-		call := done.(compensated[In, Out]) //nolint:forcetypeassert // made by c.compensate below
+	d.mustHaveFunction("Compensate", f == nil)
+	d.spec.mustStoreOutput()
+	own := compensatingActor(&d.spec, d.policy, func(ctx context.Context, done any) error {
+		call := done.(completedCall[In, Out]) //nolint:forcetypeassert // made by c.compensate below
 		return f(ctx, call.In, call.Out)
 	})
 	c := *d
 	c.compensate = func(at *engine.Scope, nth int, found *record.Progress, in In, out Out) error {
-		return own.undoes(at, nth, found, compensated[In, Out]{in, out}, false)
+		return own.undo(at, nth, found, completedCall[In, Out]{in, out}, false)
 	}
 	undo := func(at *engine.Scope, nth int, found *record.Progress, encodedIn, encodedOut []byte) error {
 		var in In
@@ -77,7 +77,7 @@ func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error)
 	return &c
 }
 
-func (s *Spec) mustBeStored() {
+func (s *Spec) mustStoreOutput() {
 	if s.NoStore {
 		panic(fmt.Sprintf("core: %q is NoStore, and its compensation needs the output; use one or the other", s.Name))
 	}
@@ -135,15 +135,15 @@ func (s *Spec) compensation(before *Compensation, undo engine.Undo) *Compensatio
 // CompensateInDoubt panics for an agent, which is never in doubt itself, and for an
 // actor without Compensate.
 func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) error) *Definition[In, Out] {
-	d.mustCondition("CompensateInDoubt", f == nil)
-	d.spec.mustBeInDoubt("CompensateInDoubt")
-	d.spec.mustBeUndone(d.compensation)
-	own := undoneBy(&d.spec, d.policy, func(ctx context.Context, begun any) error {
-		return f(ctx, begun.(doubted[In]).In) //nolint:forcetypeassert // made by c.compensateInDoubt below
+	d.mustHaveFunction("CompensateInDoubt", f == nil)
+	d.spec.mustSupportDoubt("CompensateInDoubt")
+	d.spec.mustHaveCompensation(d.compensation)
+	own := compensatingActor(&d.spec, d.policy, func(ctx context.Context, begun any) error {
+		return f(ctx, begun.(callInDoubt[In]).In) //nolint:forcetypeassert // made by c.compensateInDoubt below
 	})
 	c := *d
 	c.compensateInDoubt = func(at *engine.Scope, nth int, found *record.Progress, in In) error {
-		return own.undoes(at, nth, found, doubted[In]{in, true}, true)
+		return own.undo(at, nth, found, callInDoubt[In]{in, true}, true)
 	}
 	c.compensation = d.compensation.InDoubt(func(at *engine.Scope, nth int, found *record.Progress, encoded, _ []byte) error {
 		var in In
@@ -155,21 +155,21 @@ func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) erro
 	return &c
 }
 
-// mustBeInDoubt panics if calls of the actor are never in doubt. The method is for calls in doubt.
-func (s *Spec) mustBeInDoubt(method string) {
+// mustSupportDoubt panics if calls of the actor are never in doubt. The method is for calls in doubt.
+func (s *Spec) mustSupportDoubt(method string) {
 	if s.Kind.IsEntered() {
 		panic(fmt.Sprintf("core: %q is never in doubt itself, and %s does not apply to it; the calls inside it may have one", s.Name, method))
 	}
 }
 
-func (s *Spec) mustBeUndone(c *Compensation) {
+func (s *Spec) mustHaveCompensation(c *Compensation) {
 	if c == nil {
 		panic(fmt.Sprintf("core: %q has CompensateInDoubt, but nothing undoes its completed calls; call Compensate first", s.Name))
 	}
 }
 
-// undoneBy returns the actor whose calls undo those of the actor with the spec and the policy.
-func undoneBy(spec *Spec, policy *engine.Policy, f func(context.Context, any) error) *Definition[any, struct{}] {
+// compensatingActor returns the actor whose calls undo those of the actor with the spec and the policy.
+func compensatingActor(spec *Spec, policy *engine.Policy, f func(context.Context, any) error) *Definition[any, struct{}] {
 	own := &Definition[any, struct{}]{ // with any, all instantiations of Compensate share one type
 		spec: Spec{
 			Kind: record.KindCompensation, Name: spec.Name, Description: spec.Description,
@@ -190,9 +190,9 @@ func (d *Definition[In, Out]) Compensation() *Compensation {
 	return d.compensation
 }
 
-// undoes makes compensation nth, counted from 1, of the call with the scope at. The program does
+// undo makes compensation nth, counted from 1, of the call with the scope at. The program does
 // not claim this call, so it has no ordinal.
-func (d *Definition[In, Out]) undoes(at *engine.Scope, nth int, found *record.Progress, in In, ofDoubt bool) error {
+func (d *Definition[In, Out]) undo(at *engine.Scope, nth int, found *record.Progress, in In, ofDoubt bool) error {
 	t := &typedCall[In, Out]{definition: d, in: in}
 	e := d.Event()
 	plan := e.plan(at.Settings())

@@ -225,14 +225,14 @@ func setDefault[T comparable](field *T, value T) {
 // one for agents, which handle failures themselves.
 func builtIn(k record.Kind) *engine.Policy {
 	if k == record.KindAgent {
-		return builtInOnce
+		return builtInNoRetry
 	}
 	return builtInRetry
 }
 
 var (
-	builtInOnce  = mustPolicy(RetryConfig{Disabled: true})
-	builtInRetry = mustPolicy(RetryConfig{MaxDelay: 30 * time.Second})
+	builtInNoRetry = mustPolicy(RetryConfig{Disabled: true})
+	builtInRetry   = mustPolicy(RetryConfig{MaxDelay: 30 * time.Second})
 )
 
 // mustPolicy returns the policy of a built-in configuration.

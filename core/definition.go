@@ -96,7 +96,7 @@ type Definition[In, Out any] struct {
 	policy    *engine.Policy
 	handler   Handler[In, Out]
 	identity  func(in any) any // of an In; nil for the default
-	unknown   error            // why hashes cannot tell inputs apart; nil if they can
+	inputErr  error            // why hashes cannot tell inputs apart; nil if they can
 	unchanged bool             // encoding and decoding an output does not change it
 	requires  []func(context.Context, In) error
 	ensures   []func(context.Context, In, Out) error
@@ -121,7 +121,7 @@ func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definitio
 	}
 	d := &Definition[In, Out]{
 		spec: spec, segment: spec.segment(), erased: spec.erased(), policy: policy, handler: handler,
-		unknown: checkInput(&spec, in), unchanged: codec.Unchanged(out),
+		inputErr: checkInput(&spec, in), unchanged: codec.Unchanged(out),
 	}
 	d.guard = d.guard.With(spec.Interceptors)
 	return d, nil
@@ -203,7 +203,7 @@ func (d *Definition[In, Out]) Spec() Spec {
 // order, once for each call and before its first attempt. The first error fails
 // the call with [ErrPrecondition] and is not retried.
 func (d *Definition[In, Out]) Require(condition func(context.Context, In) error) *Definition[In, Out] {
-	d.mustCondition("Require", condition == nil)
+	d.mustHaveFunction("Require", condition == nil)
 	c := *d
 	c.requires = append(slices.Clip(d.requires), condition)
 	return &c
@@ -213,7 +213,7 @@ func (d *Definition[In, Out]) Require(condition func(context.Context, In) error)
 // order after each successful return of the handler; an error fails the
 // attempt, which is retried.
 func (d *Definition[In, Out]) Ensure(condition func(context.Context, In, Out) error) *Definition[In, Out] {
-	d.mustCondition("Ensure", condition == nil)
+	d.mustHaveFunction("Ensure", condition == nil)
 	c := *d
 	c.ensures = append(slices.Clip(d.ensures), condition)
 	return &c
@@ -222,9 +222,9 @@ func (d *Definition[In, Out]) Ensure(condition func(context.Context, In, Out) er
 // Identify returns a copy that takes the identity of its inputs from f, see
 // [Identifier].
 func (d *Definition[In, Out]) Identify(f func(In) any) *Definition[In, Out] {
-	d.mustCondition("Identify", f == nil)
+	d.mustHaveFunction("Identify", f == nil)
 	c := *d
-	c.unknown = nil
+	c.inputErr = nil
 	c.identity = func(v any) any {
 		in, _ := v.(In) // nil if In is an interface, and v is nil
 		return f(in)
@@ -240,17 +240,17 @@ func (d *Definition[In, Out]) Check() error {
 	if d == nil {
 		return errUndefined
 	}
-	return d.unknown
+	return d.inputErr
 }
 
-func (d *Definition[In, Out]) mustCondition(method string, missing bool) {
+func (d *Definition[In, Out]) mustHaveFunction(method string, missing bool) {
 	if d == nil {
 		panic("core: " + method + " of an actor that was never defined")
 	}
-	d.spec.mustBeGiven(method, missing)
+	d.spec.mustHaveFunction(method, missing)
 }
 
-func (s *Spec) mustBeGiven(method string, missing bool) {
+func (s *Spec) mustHaveFunction(method string, missing bool) {
 	if missing {
 		panic(fmt.Sprintf("core: %q: %s needs a function; it is nil", s.Name, method))
 	}

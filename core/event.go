@@ -120,10 +120,10 @@ func (e *ExecutionEvent[In, Out]) takeBranch(ctx context.Context) error {
 // any goroutine.
 func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCall[In, Out] {
 	p := new(PreparedCall[In, Out])
-	if p.wrong = e.definition.Check(); p.wrong == nil && e.inBranch {
-		p.wrong = e.takeBranch(ctx)
+	if p.err = e.definition.Check(); p.err == nil && e.inBranch {
+		p.err = e.takeBranch(ctx)
 	}
-	if p.wrong != nil {
+	if p.err != nil {
 		return p
 	}
 	p.call = e.prepare(ctx, in, false)
@@ -133,7 +133,7 @@ func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCa
 // A PreparedCall is a call that already has its address and has not been made yet.
 type PreparedCall[In, Out any] struct {
 	call  *typedCall[In, Out] // nil if the call cannot be made
-	wrong error               // why it cannot be made
+	err   error               // why it cannot be made
 	begun atomic.Bool
 }
 
@@ -173,7 +173,7 @@ func (p *PreparedCall[In, Out]) InSlot(slot engine.Slot) {
 
 func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 	if p.call == nil {
-		return p.wrong
+		return p.err
 	}
 	name := p.call.definition.spec.Name
 	if !p.begun.CompareAndSwap(false, true) {
@@ -242,7 +242,7 @@ func level(settings *engine.Settings, name string, kind record.Kind, own *engine
 	case own != nil:
 		return own
 	case !isActor(kind):
-		return builtInOnce
+		return builtInNoRetry
 	case settings.RetryByKind[kind] != nil:
 		return settings.RetryByKind[kind]
 	case settings.Retry != nil:

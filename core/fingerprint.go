@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// fingerprintKey is the number of random bytes at the beginning of a fingerprint.
-const fingerprintKey = 8
+// fingerprintKeySize is the number of random bytes at the beginning of a fingerprint.
+const fingerprintKeySize = 8
 
 // Fingerprint returns the fingerprint of an output that must not be kept, as [record.Detail]
 // describes it. It uses the key of an earlier fingerprint of the call, so that equal outputs have
@@ -34,13 +34,13 @@ func fingerprint(outputs reflect.Type, out any, before []byte) (fingerprint []by
 	if err != nil {
 		return nil
 	}
-	key := make([]byte, fingerprintKey, fingerprintKey+sha256.Size)
-	if len(before) == fingerprintKey+1 {
+	key := make([]byte, fingerprintKeySize, fingerprintKeySize+sha256.Size)
+	if len(before) == fingerprintKeySize+1 {
 		copy(key, before)
 	} else {
 		_, _ = rand.Read(key) // never fails
 	}
 	mac := hmac.New(sha256.New, key)
 	_, _ = mac.Write(encoded)
-	return mac.Sum(key)[:fingerprintKey+1]
+	return mac.Sum(key)[:fingerprintKeySize+1]
 }

@@ -38,7 +38,7 @@ func (q Question) Encode(value any) ([]byte, error) {
 	if err = q.Check(encoded); err == nil {
 		return encoded, nil
 	}
-	text, ok := inJSON(value)
+	text, ok := toJSON(value)
 	if !ok {
 		return nil, err
 	}
@@ -55,8 +55,8 @@ func (q Question) Encode(value any) ([]byte, error) {
 	return encoded, nil
 }
 
-// inJSON returns the JSON of value. It reports false if value has none.
-func inJSON(value any) (text []byte, ok bool) {
+// toJSON returns the JSON of value. It reports false if value has none.
+func toJSON(value any) (text []byte, ok bool) {
 	defer func() {
 		if recover() != nil { // a method of the user's type panicked
 			ok = false

@@ -22,8 +22,8 @@ import (
 //
 // LookUp panics for an agent, which is never in doubt itself.
 func (d *Definition[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found bool, err error)) *Definition[In, Out] {
-	d.mustCondition("LookUp", f == nil)
-	d.spec.mustBeInDoubt("LookUp")
+	d.mustHaveFunction("LookUp", f == nil)
+	d.spec.mustSupportDoubt("LookUp")
 	c := *d
 	c.lookUp = f
 	return &c

@@ -117,7 +117,7 @@ func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) engine.Result {
 	if r.Err != nil {
 		return r
 	}
-	if readsAgain(t.untyped.Settings()) && !t.definition.unchanged {
+	if needsRecordedForm(t.untyped.Settings()) && !t.definition.unchanged {
 		var again Out
 		if decodeAgain(&r, encoded, &again, &t.definition.spec); r.Err != nil {
 			return r

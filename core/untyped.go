@@ -134,8 +134,8 @@ func keepsOutput(c *engine.Call, spec *Spec) bool {
 // keepsEffect reports whether another call may take over the effect of this one.
 func keepsEffect(c *engine.Call, spec *Spec) bool { return spec.Irreversible && !c.IsOutside() }
 
-// readsAgain reports whether a program must see its outputs as they are recorded.
-func readsAgain(settings *engine.Settings) bool { return settings.Outputs || settings.RoundTrip }
+// needsRecordedForm reports whether a program must see its outputs as they are recorded.
+func needsRecordedForm(settings *engine.Settings) bool { return settings.Outputs || settings.RoundTrip }
 
 // encodeOutput encodes the output, and stores it separately if it is large.
 func encodeOutput(ctx context.Context, c *engine.Call, spec *Spec, out any) (encoded []byte, r engine.Result) {

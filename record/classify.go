@@ -21,8 +21,8 @@ type traits struct {
 	permanent, retryable, panicked                bool          // marks of package core
 	connection, eof, canceled, timeout, temporary bool          // from errors of the standard library
 	interrupted, inDoubt                          bool          // ErrInterrupted, ErrInDoubt
-	doubted                                       bool          // marked with core.InDoubt
-	classed                                       Class         // of a method Class
+	markedInDoubt                                 bool          // marked with core.InDoubt
+	methodClass                                   Class         // that a method Class returns
 	status                                        int           // HTTP
 	after                                         time.Duration // Retry-After
 }
@@ -33,8 +33,8 @@ func (t *traits) class() Class {
 		return ClassPermanent
 	case t.panicked:
 		return ClassPanic
-	case t.classed != ClassUnknown:
-		return t.classed
+	case t.methodClass != ClassUnknown:
+		return t.methodClass
 	case classOfStatus(t.status) != ClassUnknown: // a status of 200 does not decide: the body may have broken off
 		return classOfStatus(t.status)
 	case t.connection:
@@ -71,7 +71,7 @@ func Inspect(err error) (found Traits) {
 	defer func() {
 		panicked := recover() != nil
 		endless := found.Endless
-		found = t.found()
+		found = t.toTraits()
 		if found.Endless = endless; panicked {
 			found.Endless = isEndless(err)
 		}
@@ -86,17 +86,17 @@ func isEndless(err error) (endless bool) {
 	return !errtree.Walk(err, func(error) {})
 }
 
-func (t *traits) found() Traits {
+func (t *traits) toTraits() Traits {
 	return Traits{
-		Class: t.class(), Retryable: t.retryable, HTTPStatus: t.status, RetryAfter: max(t.after, 0), Interrupted: t.interrupted, InDoubt: t.inDoubt, MarkedInDoubt: t.doubted,
+		Class: t.class(), Retryable: t.retryable, HTTPStatus: t.status, RetryAfter: max(t.after, 0), Interrupted: t.interrupted, InDoubt: t.inDoubt, MarkedInDoubt: t.markedInDoubt,
 	}
 }
 
 // plainType is the type of errors.New. Its only method is Error.
 var plainType = reflect.TypeOf(errGone)
 
-// plain adds the traits of an error of plainType.
-func (t *traits) plain(err error) {
+// addPlain adds the traits of an error of plainType.
+func (t *traits) addPlain(err error) {
 	switch err {
 	case ErrInterrupted:
 		t.interrupted = true
@@ -114,7 +114,7 @@ func (t *traits) plain(err error) {
 // inspect adds the traits of err itself, not of the errors that it wraps.
 func (t *traits) inspect(err error) {
 	if reflect.TypeOf(err) == plainType { // as most errors: it need not be asked for other methods
-		t.plain(err)
+		t.addPlain(err)
 		return
 	}
 	switch err.(type) {
@@ -125,11 +125,11 @@ func (t *traits) inspect(err error) {
 		t.retryable = true
 		return
 	case *mark.InDoubt:
-		t.doubted, t.inDoubt = true, true
+		t.markedInDoubt, t.inDoubt = true, true
 		return
 	}
 	t.addMethods(err)
-	t.foreign(err)
+	t.addForeign(err)
 	if _, ok := err.(*Error); ok {
 		return // its own methods have returned the traits
 	}
@@ -141,14 +141,14 @@ func (t *traits) inspect(err error) {
 // addMethods sets the traits that methods of an error return.
 func (t *traits) addMethods(err error) {
 	if e, ok := err.(*Error); ok {
-		t.classed = e.Class
+		t.methodClass = e.Class
 		t.retryable = t.retryable || e.Is(mark.ErrRetryable)
 	}
 	if e, ok := err.(interface{ Class() Class }); ok {
 		class := e.Class()
 		t.panicked = t.panicked || class == ClassPanic
-		if t.classed == ClassUnknown {
-			t.classed = class
+		if t.methodClass == ClassUnknown {
+			t.methodClass = class
 		}
 	}
 	if e, ok := err.(interface{ RetryAfter() time.Duration }); ok && t.after == 0 {
@@ -156,8 +156,8 @@ func (t *traits) addMethods(err error) {
 	}
 }
 
-// foreign adds the traits of errors of clients and of the standard library.
-func (t *traits) foreign(err error) {
+// addForeign adds the traits of errors of clients and of the standard library.
+func (t *traits) addForeign(err error) {
 	if t.status == 0 {
 		switch e := err.(type) {
 		case interface{ HTTPStatusCode() int }:
@@ -167,10 +167,10 @@ func (t *traits) foreign(err error) {
 		}
 	}
 	n := node{err: err}
-	n.asked, _ = err.(interface{ Is(error) bool })
+	n.matcher, _ = err.(interface{ Is(error) bool })
 	t.connection = t.connection || n.is(syscall.ECONNREFUSED) || n.is(syscall.ECONNRESET) ||
 		n.is(syscall.ECONNABORTED) || n.is(syscall.EPIPE) || isBrokenHTTP2(err)
-	t.network(err)
+	t.addErrno(err)
 	t.interrupted = t.interrupted || n.is(ErrInterrupted)
 	t.inDoubt = t.inDoubt || n.is(ErrInDoubt)
 	t.eof = t.eof || n.is(io.ErrUnexpectedEOF)
@@ -189,9 +189,9 @@ func (t *traits) foreign(err error) {
 	}
 }
 
-// network adds the traits of error numbers of the operating system. The numbers of Windows sockets
+// addErrno adds the traits of error numbers of the operating system. The numbers of Windows sockets
 // have no other meaning elsewhere: the numbers of other systems are far lower.
-func (t *traits) network(err error) {
+func (t *traits) addErrno(err error) {
 	e, ok := err.(syscall.Errno)
 	if !ok {
 		return
@@ -232,13 +232,13 @@ func isBrokenHTTP2Text(text string) bool {
 
 // node is one error of a tree, which is compared with several targets.
 type node struct {
-	err   error
-	asked interface{ Is(error) bool } // nil for an error without that method
+	err     error
+	matcher interface{ Is(error) bool } // nil for an error without that method
 }
 
 // is compares as errors.Is does, without unwrapping.
 func (n node) is(target error) bool {
-	if n.asked != nil && n.asked.Is(target) {
+	if n.matcher != nil && n.matcher.Is(target) {
 		return true
 	}
 	return n.err == target // the targets have comparable types: this cannot panic
@@ -263,7 +263,7 @@ func (t *traits) ask(err error) {
 	for _, e := range []any{classed, named, short, after, network} {
 		if e, ok := e.(error); ok && e != nil && e != err {
 			t.addMethods(e)
-			t.foreign(e)
+			t.addForeign(e)
 		}
 	}
 }

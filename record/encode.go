@@ -37,7 +37,7 @@ func Encode(v any) ([]byte, error) { return codec.Encode(v) }
 func Decode(data []byte, v any) error {
 	err := codec.Decode(data, v)
 	if err != nil {
-		if _, ok := redacted(data); ok {
+		if _, ok := redactedPreview(data); ok {
 			return ErrRedacted
 		}
 	}
@@ -109,7 +109,7 @@ func Preview(encoded []byte) string {
 
 // previewText returns a preview before it is cut.
 func previewText(encoded []byte) string {
-	if preview, ok := redacted(encoded); ok {
+	if preview, ok := redactedPreview(encoded); ok {
 		return preview
 	}
 	// At most four bytes for each character, and the quotes of the deepest string.

@@ -159,7 +159,7 @@ func (e *Error) As(target any) bool {
 		return false
 	}
 	for _, typed := range e.Typed {
-		if err := registry.restored(typed, wanted); err != nil {
+		if err := registry.restoreAs(typed, wanted); err != nil {
 			reflect.ValueOf(target).Elem().Set(reflect.ValueOf(err))
 			return true
 		}
@@ -329,7 +329,7 @@ func (r *errorRegistry) describe(e *Error, tree *errorTree, depth int, whole boo
 		return
 	}
 	for _, t := range types {
-		if !tree.mayBe(t.target.Elem()) {
+		if !tree.mayContain(t.target.Elem()) {
 			continue
 		}
 		switch value, ok := t.find(tree.errs[0], depth); {
@@ -381,7 +381,7 @@ func (r *errorRegistry) appendErrnos(names []string, tree *errorTree) []string {
 // with everything that is registered.
 type errorTree struct {
 	errs      []error
-	asked     []interface{ Is(error) bool } // the errors with a method Is
+	matchers  []interface{ Is(error) bool } // the errors with a method Is
 	answersAs bool                          // an error has a method As
 	isEndless bool                          // an error wraps itself
 }
@@ -398,8 +398,8 @@ func (t *errorTree) add(err error) {
 	if _, ok := err.(interface{ As(any) bool }); ok {
 		t.answersAs = true
 	}
-	if asked, ok := err.(interface{ Is(error) bool }); ok {
-		t.asked = append(t.asked, asked)
+	if matcher, ok := err.(interface{ Is(error) bool }); ok {
+		t.matchers = append(t.matchers, matcher)
 	}
 }
 
@@ -408,7 +408,7 @@ func (t *errorTree) traits() (found Traits) {
 	var of traits
 	defer func() {
 		_ = recover()
-		found = of.found()
+		found = of.toTraits()
 	}()
 	for _, err := range t.errs {
 		of.inspect(err)
@@ -423,7 +423,7 @@ func (t *errorTree) is(target error) bool {
 			return true
 		}
 	}
-	for _, err := range t.asked {
+	for _, err := range t.matchers {
 		if err.Is(target) {
 			return true
 		}
@@ -431,8 +431,8 @@ func (t *errorTree) is(target error) bool {
 	return false
 }
 
-// mayBe reports whether errors.As might find an error of that type.
-func (t *errorTree) mayBe(wanted reflect.Type) bool {
+// mayContain reports whether errors.As might find an error of that type.
+func (t *errorTree) mayContain(wanted reflect.Type) bool {
 	for _, err := range t.errs {
 		if is := reflect.TypeOf(err); is == wanted || wanted.Kind() == reflect.Interface && is.Implements(wanted) {
 			return true
@@ -467,9 +467,9 @@ func (r *errorRegistry) nameOfType(t reflect.Type) string {
 	return r.typeNames[t]
 }
 
-// restored returns the error of a registered type, nil if it does not implement
+// restoreAs returns the error of a registered type, nil if it does not implement
 // the interface.
-func (r *errorRegistry) restored(typed TypedError, wanted reflect.Type) error {
+func (r *errorRegistry) restoreAs(typed TypedError, wanted reflect.Type) error {
 	r.mu.RLock()
 	t, ok := r.types[typed.Name]
 	r.mu.RUnlock()

@@ -13,9 +13,9 @@ import (
 // errorValue describes how the values of one type are kept: as values of another type that can be
 // encoded.
 type errorValue struct {
-	kept reflect.Type
-	keep func(into, v reflect.Value, depth int) // nil if kept is the type itself
-	give func(into, kept reflect.Value)
+	kept    reflect.Type
+	keep    func(into, v reflect.Value, depth int) // nil if kept is the type itself
+	restore func(into, kept reflect.Value)
 }
 
 // maxErrorDepth is the depth to which errors inside errors keep what errors.As
@@ -30,7 +30,7 @@ var (
 func errorValueOf(t reflect.Type, depth int) errorValue {
 	switch {
 	case t == typeOfError:
-		return errorValue{reflect.TypeFor[*Error](), keepError, giveError}
+		return errorValue{reflect.TypeFor[*Error](), keepError, restoreError}
 	case t == typeOfAny:
 		return errorValue{t, keepAny, reflect.Value.Set}
 	case depth == maxErrorDepth: // a type that contains itself
@@ -49,7 +49,7 @@ func keepError(into, v reflect.Value, depth int) {
 	}
 }
 
-func giveError(into, kept reflect.Value) {
+func restoreError(into, kept reflect.Value) {
 	if !kept.IsNil() {
 		into.Set(kept)
 	}
@@ -95,7 +95,7 @@ func structValueOf(t reflect.Type, depth int) errorValue {
 				values[i].put(into.Field(i), v.Field(at), depth)
 			}
 		},
-		give: func(into, kept reflect.Value) {
+		restore: func(into, kept reflect.Value) {
 			for i, at := range from {
 				values[i].get(into.Field(at), kept.Field(i))
 			}
@@ -117,7 +117,7 @@ func elemValueOf(t reflect.Type, depth int) errorValue {
 					elem.put(into.Elem(), v.Elem(), depth)
 				}
 			},
-			give: func(into, kept reflect.Value) {
+			restore: func(into, kept reflect.Value) {
 				if !kept.IsNil() {
 					into.Set(reflect.New(t.Elem()))
 					elem.get(into.Elem(), kept.Elem())
@@ -134,7 +134,7 @@ func elemValueOf(t reflect.Type, depth int) errorValue {
 				elem.put(into.Index(i), v.Index(i), depth)
 			}
 		},
-		give: func(into, kept reflect.Value) {
+		restore: func(into, kept reflect.Value) {
 			into.Set(reflect.MakeSlice(t, kept.Len(), kept.Len()))
 			for i := range kept.Len() {
 				elem.get(into.Index(i), kept.Index(i))
@@ -152,11 +152,11 @@ func (e *errorValue) put(into, v reflect.Value, depth int) {
 }
 
 func (e *errorValue) get(into, kept reflect.Value) {
-	if e.give == nil {
+	if e.restore == nil {
 		into.Set(kept)
 		return
 	}
-	e.give(into, kept)
+	e.restore(into, kept)
 }
 
 func errorTypeOf[E error]() errorType {

@@ -21,11 +21,11 @@ func Freeze(err error) error {
 }
 
 type frozenError struct {
-	text     string
-	err      error
-	recorded *Error // the recorded form; nil if that is not known
-	found    Traits
-	isFound  bool // found is already determined
+	text      string
+	err       error
+	recorded  *Error // the recorded form; nil if that is not known
+	traits    Traits
+	hasTraits bool // traits is already determined
 }
 
 // Keep does what Inspect does, and also returns the error for a record: with its current text, and
@@ -39,13 +39,13 @@ func Keep(err error, stored bool) (found Traits, kept error) {
 	if !stored {
 		if reflect.TypeOf(err) == plainType {
 			var t traits
-			t.plain(err)
-			return t.found(), err
+			t.addPlain(err)
+			return t.toTraits(), err
 		}
 		if found = Inspect(err); found.Endless || found.Interrupted || isConstant(err) && !wrapsOther(err) {
 			return found, err
 		}
-		return found, &frozenError{text: fmt.Sprint(err), err: err, found: found, isFound: true}
+		return found, &frozenError{text: fmt.Sprint(err), err: err, traits: found, hasTraits: true}
 	}
 	tree := treeOf(err)
 	found = tree.traits()
@@ -81,7 +81,7 @@ func wrapsOther(err error) bool {
 	case *mark.Retryable:
 		return wrapsOther(e.Err)
 	case *frozenError:
-		return !e.isFound
+		return !e.hasTraits
 	case interface{ Unwrap() error }, interface{ Unwrap() []error }:
 		return true
 	}

@@ -45,17 +45,17 @@ func (in *recordJSON) record() (r Record, err error) {
 	}
 	suspended := in.Status == StatusInterrupted || in.Status == StatusAwaiting || in.Status == StatusCancelled
 	if !suspended {
-		if r.Reason, err = named[Reason]("reason", in.Reason); err != nil {
+		if r.Reason, err = readName[Reason]("reason", in.Reason); err != nil {
 			return Record{}, err
 		}
 	}
-	if r.Stage, err = named[Stage]("stage", in.Stage); err != nil {
+	if r.Stage, err = readName[Stage]("stage", in.Stage); err != nil {
 		return Record{}, err
 	}
-	if r.Class, err = named[Class]("error_class", in.ErrorClass); err != nil {
+	if r.Class, err = readName[Class]("error_class", in.ErrorClass); err != nil {
 		return Record{}, err
 	}
-	if r.DelaySource, err = named[Source]("delay_source", in.DelaySource); err != nil {
+	if r.DelaySource, err = readName[Source]("delay_source", in.DelaySource); err != nil {
 		return Record{}, err
 	}
 	switch {
@@ -117,8 +117,8 @@ func readHash(field, text string) (h Hash, err error) {
 	return Hash(sum), nil
 }
 
-// named returns the value of a name; the zero value for an empty name.
-func named[T interface {
+// readName returns the value of a name; the zero value for an empty name.
+func readName[T interface {
 	~uint8
 	String() string
 }](field, text string) (T, error) {

@@ -43,9 +43,9 @@ type Ledger struct {
 	// Stop says why the run stopped; it is nil while the run is open and if it has an outcome.
 	Stop *InterruptedError
 
-	counts  Counts
-	opening Counts // the counts when the run was last opened
-	because map[InterruptReason]int
+	counts        Counts
+	opening       Counts                  // the counts when the run was last opened
+	stopsByReason map[InterruptReason]int // how many calls are stopped for each reason
 
 	failed    bool
 	lastError Failure // if failed is set
@@ -55,10 +55,10 @@ type Ledger struct {
 	ended  map[Address]*Call
 	spare  []*Call // calls that have ended, to be reused for others
 
-	questions questions
-	begun     bool      // a record was added
-	joined    uint64    // the generation of First
-	clock     time.Time // the latest time that counts for Took
+	questions       questions
+	begun           bool      // a record was added
+	firstGeneration uint64    // the generation of First
+	clock           time.Time // the latest time that counts for Took
 }
 
 // A Transition is what a record has changed in a ledger.
@@ -115,7 +115,7 @@ func (l *Ledger) Add(r *Record) (c Transition) {
 
 func (l *Ledger) number(r *Record) {
 	if !l.begun {
-		l.begun, l.RunID, l.Created, l.joined = true, r.RunID, r.Time, r.Generation
+		l.begun, l.RunID, l.Created, l.firstGeneration = true, r.RunID, r.Time, r.Generation
 	}
 	if r.Seq > 0 {
 		if l.First == 0 {
@@ -154,7 +154,7 @@ func (l *Ledger) addRun(r *Record, c *Transition) {
 	}
 	l.settle()
 	for _, call := range l.open {
-		l.rest(call, r, at)
+		l.pauseCall(call, r, at)
 	}
 	l.Status, l.Stop = r.Status, nil
 	switch {
@@ -174,19 +174,19 @@ func (l *Ledger) addRun(r *Record, c *Transition) {
 	}
 }
 
-// rest stops a call between two openings.
-func (l *Ledger) rest(call *Call, r *Record, at time.Time) {
+// pauseCall stops a call between two openings.
+func (l *Ledger) pauseCall(call *Call, r *Record, at time.Time) {
 	l.count(call, -1)
-	if !call.presumed {
+	if !call.maybeWaiting {
 		l.endWait(call, at)
 	}
 	if call.State == StateRunning || call.State == StateWaiting && !call.suspended {
-		call.State, call.because = StateStopped, ""
+		call.State, call.stopReason = StateStopped, ""
 	}
 	if r.Status == StatusStarted {
 		if call.Phase == PhaseWaiting { // for the rest of the delay
 			call.wait(r.Time)
-			call.until, call.presumed = call.Since.Add(call.Delay), true
+			call.until, call.maybeWaiting = call.Since.Add(call.Delay), true
 		}
 	} else {
 		call.Closed = true
@@ -204,7 +204,7 @@ func (l *Ledger) recall(r *Record, c *Transition) {
 	if !r.Kind.IsParallel() {
 		l.counts.Recalled++
 	}
-	if l.joined > 0 && r.Generation >= l.joined || l.find(r.Address) != nil {
+	if l.firstGeneration > 0 && r.Generation >= l.firstGeneration || l.find(r.Address) != nil {
 		return
 	}
 	call := l.follow(r)
@@ -265,7 +265,7 @@ func (l *Ledger) Clone() Ledger {
 	l.settle()
 	c := *l
 	c.open, c.ended, c.spare = cloneCalls(l.open), cloneCalls(l.ended), nil
-	c.because, c.questions = maps.Clone(l.because), l.questions.clone()
+	c.stopsByReason, c.questions = maps.Clone(l.stopsByReason), l.questions.clone()
 	return c
 }
 

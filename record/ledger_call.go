@@ -26,12 +26,12 @@ type Call struct {
 	DelaySource Source
 	Cause       error // the error of a failure or a suspension; where a retry starts, that of the previous attempt
 
-	because   InterruptReason // why the call stopped; empty if no record says so
-	suspended bool            // the call waits for something that does not need the process
-	waiting   bool            // the call is waiting, from since to at most until
-	presumed  bool            // the call may be waiting since the run was opened, if the program has reached it
-	since     time.Time
-	until     time.Time // zero for no limit
+	stopReason   InterruptReason // why the call stopped; empty if no record says so
+	suspended    bool            // the call waits for something that does not need the process
+	waiting      bool            // the call is waiting, from since to at most until
+	maybeWaiting bool            // the call may be waiting since the run was opened, if the program has reached it
+	since        time.Time
+	until        time.Time // zero for no limit
 }
 
 // State says what a call is doing.
@@ -107,7 +107,7 @@ func (l *Ledger) addCall(r *Record, c *Transition) {
 		if call = l.follow(r); call == nil {
 			return
 		}
-		l.again(call, r)
+		l.restoreReplaced(call, r)
 	} else if call.Kind.IsParallel() != r.Kind.IsParallel() {
 		c.Ignored = true // the address of a group or branch is never that of another call
 		return
@@ -120,10 +120,10 @@ func (l *Ledger) addCall(r *Record, c *Transition) {
 	l.count(call, -1)
 	call.Kind, call.Name = r.Kind, r.Name
 	c.Waited = l.endWait(call, r.Time)
-	l.flow(call, r)
+	l.countFlow(call, r)
 	call.Add(r)
 	call.Opening, call.Closed, call.suspended = r.Generation, false, false
-	call.latest(r)
+	call.setLatest(r)
 	l.move(call, r, c)
 	l.count(call, 1)
 	if !call.isOpen() {
@@ -131,8 +131,8 @@ func (l *Ledger) addCall(r *Record, c *Transition) {
 	}
 }
 
-// again restores the state that a call had when the ledger counted and forgot it.
-func (l *Ledger) again(call *Call, r *Record) {
+// restoreReplaced restores the state that a call had when the ledger counted and forgot it.
+func (l *Ledger) restoreReplaced(call *Call, r *Record) {
 	if l.KeepEnded || r.Detail == nil || r.Detail.Replaces == nil || l.First == 0 {
 		return
 	}
@@ -173,9 +173,9 @@ func (l *Ledger) move(call *Call, r *Record, c *Transition) {
 			l.questions.closeInsideAttempt(r, c)
 		}
 	case StatusInterrupted:
-		call.State, call.because = StateStopped, ""
+		call.State, call.stopReason = StateStopped, ""
 		if e := r.Interrupt(); e != nil {
-			call.because = e.Reason
+			call.stopReason = e.Reason
 		}
 	case StatusAwaiting:
 		call.State, call.suspended = StateAsking, true
@@ -189,8 +189,8 @@ func (l *Ledger) move(call *Call, r *Record, c *Transition) {
 	}
 }
 
-// latest keeps what is needed of the latest record.
-func (c *Call) latest(r *Record) {
+// setLatest keeps what is needed of the latest record.
+func (c *Call) setLatest(r *Record) {
 	c.Status, c.LastAttempt, c.MaxAttempts = r.Status, clamp(r.Attempt), clamp(r.MaxAttempts)
 	c.At, c.DelaySource, c.Class, c.Cause = r.Time, r.DelaySource, r.Class, r.Err
 }
@@ -209,7 +209,7 @@ func (c *Call) NextAttemptAt() time.Time {
 func (c *Call) isOpen() bool { return c.State != StateCompleted && c.State != StateFailed }
 
 func (c *Call) wait(since time.Time) {
-	c.waiting, c.presumed, c.since, c.until = true, false, since, time.Time{}
+	c.waiting, c.maybeWaiting, c.since, c.until = true, false, since, time.Time{}
 }
 
 // endWait counts the wait of the call, which ends now.

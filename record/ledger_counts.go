@@ -145,8 +145,8 @@ func (l *Ledger) count(call *Call, n int) {
 		return
 	}
 	*l.counts.stock(call.Kind).at(call.State) += n
-	if call.State == StateStopped && call.because != "" {
-		l.countBecause(call.because, n)
+	if call.State == StateStopped && call.stopReason != "" {
+		l.countStopReason(call.stopReason, n)
 	}
 	if call.Highest < 2 {
 		return
@@ -160,8 +160,8 @@ func (l *Ledger) count(call *Call, n int) {
 	}
 }
 
-// flow counts the event of the call that r reports.
-func (l *Ledger) flow(call *Call, r *Record) {
+// countFlow counts the event of the call that r reports.
+func (l *Ledger) countFlow(call *Call, r *Record) {
 	if r.Kind.IsParallel() {
 		return
 	}
@@ -171,20 +171,20 @@ func (l *Ledger) flow(call *Call, r *Record) {
 		n.Attempts++
 		n.Repeats++
 	case r.Status == StatusStarted:
-		l.begin(call, r.Attempt+1)
+		l.countAttempts(call, r.Attempt+1)
 	case r.Status == StatusCompleted || r.Status == StatusFailed || r.IsSuspension() && r.Stage == StageHandler:
-		l.begin(call, r.TotalAttempts()) // if its start was not seen
+		l.countAttempts(call, r.TotalAttempts()) // if its start was not seen
 	}
 	switch {
 	case r.WillRetry && r.Status == StatusFailed:
 		n.WillRetry++
 	case r.IsOutcome():
-		l.flowOfOutcome(r)
+		l.countOutcome(r)
 	}
 }
 
-// begin counts the attempts of the call up to the given number.
-func (l *Ledger) begin(call *Call, number int) {
+// countAttempts counts the attempts of the call up to the given number.
+func (l *Ledger) countAttempts(call *Call, number int) {
 	number = min(number, maxAttempts)
 	more := number - int(call.Highest)
 	if more <= 0 {
@@ -200,7 +200,7 @@ func (l *Ledger) begin(call *Call, number int) {
 	call.Highest = int32(number)
 }
 
-func (l *Ledger) flowOfOutcome(r *Record) {
+func (l *Ledger) countOutcome(r *Record) {
 	n := &l.counts
 	n.Outcomes++
 	if r.Detail != nil && r.Detail.Cached {
@@ -221,15 +221,16 @@ func (l *Ledger) flowOfOutcome(r *Record) {
 // maxReasons is how many reasons are counted separately.
 const maxReasons = 32
 
-func (l *Ledger) countBecause(because InterruptReason, n int) {
-	if l.because[because] == 0 && len(l.because) >= maxReasons {
+// countStopReason counts n more calls that stopped for the reason; n may be negative.
+func (l *Ledger) countStopReason(reason InterruptReason, n int) {
+	if l.stopsByReason[reason] == 0 && len(l.stopsByReason) >= maxReasons {
 		return
 	}
-	if l.because == nil {
-		l.because = make(map[InterruptReason]int)
+	if l.stopsByReason == nil {
+		l.stopsByReason = make(map[InterruptReason]int)
 	}
-	if l.because[because] += n; l.because[because] <= 0 {
-		delete(l.because, because)
+	if l.stopsByReason[reason] += n; l.stopsByReason[reason] <= 0 {
+		delete(l.stopsByReason, reason)
 	}
 }
 
@@ -237,8 +238,8 @@ func (l *Ledger) countBecause(because InterruptReason, n int) {
 // if there are none. Calls that stopped because the run was closed or crashed have no reason of
 // their own.
 func (l *Ledger) Interrupts() map[InterruptReason]int {
-	if len(l.because) == 0 {
+	if len(l.stopsByReason) == 0 {
 		return nil
 	}
-	return maps.Clone(l.because)
+	return maps.Clone(l.stopsByReason)
 }

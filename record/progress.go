@@ -124,8 +124,8 @@ func (r *Record) isCutOff() bool {
 // isInDoubt does what errors.Is does for [ErrInDoubt]. It is false for an error whose methods
 // panic.
 func isInDoubt(err error) (is bool) {
-	if kept, ok := err.(*frozenError); ok && kept.isFound { //nolint:errorlint // err itself, not one that it wraps
-		return kept.found.InDoubt
+	if kept, ok := err.(*frozenError); ok && kept.hasTraits { //nolint:errorlint // err itself, not one that it wraps
+		return kept.traits.InDoubt
 	}
 	if reflect.TypeOf(err) == plainType { // Keep returns such errors
 		return err == ErrInDoubt //nolint:errorlint // it wraps nothing
@@ -134,6 +134,7 @@ func isInDoubt(err error) (is bool) {
 	return errors.Is(err, ErrInDoubt)
 }
 
+// promise notes that the attempt with the number follows after the delay in r.
 func (p *Progress) promise(r *Record, attempt int) {
 	p.Phase, p.Attempt = PhaseWaiting, int32(attempt)
 	p.Spent, p.Delay, p.Since, p.Err, p.Parked = r.Elapsed, r.Delay, r.Time, r.Err, false

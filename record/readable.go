@@ -6,7 +6,7 @@ import "github.com/reprise-go/reprise/internal/codec"
 // applied to every text in it, and then to the whole, for secrets that are recognized by the text
 // before them. If it is nil, nothing is redacted.
 func JSON(encoded []byte, redact func(string) string) (string, error) {
-	if _, ok := redacted(encoded); ok {
+	if _, ok := redactedPreview(encoded); ok {
 		return "", ErrRedacted
 	}
 	if redact == nil {

@@ -164,7 +164,7 @@ func (x redaction) preview(encoded []byte) []byte {
 	if len(encoded) == 0 {
 		return encoded
 	}
-	text, ok := redacted(encoded)
+	text, ok := redactedPreview(encoded)
 	if ok {
 		text = x.text(text)
 	} else {
@@ -189,8 +189,8 @@ func (x redaction) previewText(encoded []byte) string {
 	}
 }
 
-// redacted returns the preview that replaces a value.
-func redacted(encoded []byte) (preview string, ok bool) {
+// redactedPreview returns the preview that replaces a value.
+func redactedPreview(encoded []byte) (preview string, ok bool) {
 	body, ok := codec.Ext(encoded, redactedType)
 	if !ok {
 		return "", false

@@ -42,9 +42,9 @@ type standardType struct {
 	typ  reflect.Type
 	// keep returns the parts of an error of the type, or false if the error cannot be made again
 	// from parts.
-	keep func(error) (parts, bool)
-	give func(parts) error
-	ask  func(as func(any) bool) (error, bool) // calls a method As for an error of the type
+	keep    func(error) (parts, bool)
+	restore func(parts) error
+	ask     func(as func(any) bool) (error, bool) // calls a method As for an error of the type
 }
 
 // parts contains the parts of an error of the standard library.
@@ -79,11 +79,11 @@ func (p *parts) wrapped() error {
 }
 
 // standard returns the standardType of E.
-func standard[E error](name string, keep func(E) (parts, bool), give func(parts) E) *standardType {
+func standard[E error](name string, keep func(E) (parts, bool), restore func(parts) E) *standardType {
 	return &standardType{
-		name: name,
-		keep: func(err error) (parts, bool) { return keep(err.(E)) }, //nolint:errorlint // of this type itself
-		give: func(p parts) error { return give(p) },
+		name:    name,
+		keep:    func(err error) (parts, bool) { return keep(err.(E)) }, //nolint:errorlint // of this type itself
+		restore: func(p parts) error { return restore(p) },
 		ask: func(asAsked func(any) bool) (error, bool) {
 			var e E
 			ok := asAsked(&e)
@@ -99,12 +99,12 @@ var (
 )
 
 // addStandard adds the type E, whose errors can all be restored.
-func addStandard[E error](name string, keep func(E) parts, give func(parts) E) {
-	addStandardIf(name, func(e E) (parts, bool) { return keep(e), true }, give)
+func addStandard[E error](name string, keep func(E) parts, restore func(parts) E) {
+	addStandardIf(name, func(e E) (parts, bool) { return keep(e), true }, restore)
 }
 
-func addStandardIf[E error](name string, keep func(E) (parts, bool), give func(parts) E) {
-	standard(name, keep, give).add(reflect.TypeFor[E]())
+func addStandardIf[E error](name string, keep func(E) (parts, bool), restore func(parts) E) {
+	standard(name, keep, restore).add(reflect.TypeFor[E]())
 }
 
 func (t *standardType) add(of reflect.Type) {
@@ -135,8 +135,8 @@ type collector struct {
 	depth    int
 	kept     []keptError
 
-	types                        map[reflect.Type]bool // types that were kept
-	hasNet, hasTimed, hasPassing bool                  // an error was kept that is a net.Error, has a method Timeout, has a method Temporary
+	types                                 map[reflect.Type]bool // types that were kept
+	hasNetError, hasTimeout, hasTemporary bool                  // an error was kept that is a net.Error, has a method Timeout, has a method Temporary
 }
 
 // keepStandard returns the encoded errors of the standard library in the tree, nil if there are
@@ -174,14 +174,14 @@ func (c *collector) add(tree *errorTree, whole bool) {
 // askFor keeps the errors that only a method As finds.
 func (c *collector) askFor(as func(any) bool) {
 	var (
-		net     net.Error
-		timed   interface{ Timeout() bool }
-		passing interface{ Temporary() bool }
+		net       net.Error
+		timeout   interface{ Timeout() bool }
+		temporary interface{ Temporary() bool }
 	)
-	for _, target := range []any{&net, &timed, &passing} {
+	for _, target := range []any{&net, &timeout, &temporary} {
 		_ = as(target)
 	}
-	for _, found := range []any{timed, passing, net} { // the net.Error comes last: it must not precede the first error with either method
+	for _, found := range []any{timeout, temporary, net} { // the net.Error comes last: it must not precede the first error with either method
 		if err, ok := found.(error); ok {
 			c.keep(err)
 		}
@@ -216,8 +216,8 @@ func (c *collector) keep(err error) {
 			c.types[t] = true
 		}
 		n := networkOf(e)
-		c.hasNet = c.hasNet || n.hasTimeout && n.hasTemporary
-		c.hasTimed, c.hasPassing = c.hasTimed || n.hasTimeout, c.hasPassing || n.hasTemporary
+		c.hasNetError = c.hasNetError || n.hasTimeout && n.hasTemporary
+		c.hasTimeout, c.hasTemporary = c.hasTimeout || n.hasTimeout, c.hasTemporary || n.hasTemporary
 	}
 }
 
@@ -228,7 +228,7 @@ func (c *collector) isNew(err error) bool {
 		return !c.types[t]
 	}
 	n := networkOf(err)
-	return n.hasTimeout && n.hasTemporary && !c.hasNet || n.hasTimeout && !c.hasTimed || n.hasTemporary && !c.hasPassing
+	return n.hasTimeout && n.hasTemporary && !c.hasNetError || n.hasTimeout && !c.hasTimeout || n.hasTemporary && !c.hasTemporary
 }
 
 // maxStandardDepth is how many errors of the standard library may wrap one another.
@@ -287,7 +287,7 @@ func (e *Error) standard() (errs []error) {
 			return nil
 		}
 		for i := range kept {
-			err := kept[i].give(maxStandardDepth)
+			err := kept[i].restore(maxStandardDepth)
 			if kept[i].Kind == keptTyped {
 				err = e.typed(kept[i].Texts)
 			}
@@ -303,14 +303,14 @@ func (e *Error) standard() (errs []error) {
 func (e *Error) typed(names []string) error {
 	for _, typed := range e.Typed {
 		if slices.Contains(names, typed.Name) {
-			return registry.restored(typed, typeOfError)
+			return registry.restoreAs(typed, typeOfError)
 		}
 	}
 	return nil
 }
 
-// give returns the error that was kept; nil for nil.
-func (k *keptError) give(levels int) error {
+// restore returns the error that was kept; nil for nil.
+func (k *keptError) restore(levels int) error {
 	if k == nil {
 		return nil
 	}
@@ -326,8 +326,8 @@ func (k *keptError) give(levels int) error {
 	case standardByName[k.Kind] == nil || levels == 0:
 		return nil
 	}
-	p.inner = k.Inner.give(levels - 1)
-	return standardByName[k.Kind].give(p)
+	p.inner = k.Inner.restore(levels - 1)
+	return standardByName[k.Kind].restore(p)
 }
 
 // other returns an error of no known type.

@@ -77,7 +77,7 @@ func addNetwork() {
 	addStandard("url.InvalidHostError",
 		func(e url.InvalidHostError) parts { return parts{texts: []string{string(e)}} },
 		func(p parts) url.InvalidHostError { return url.InvalidHostError(p.text(0)) })
-	addStandard("net.OpError", keepOpError, giveOpError)
+	addStandard("net.OpError", keepOpError, restoreOpError)
 	addStandard("net.DNSError",
 		func(e *net.DNSError) parts {
 			flags := []int64{numberOf(e.IsTimeout), numberOf(e.IsTemporary), numberOf(e.IsNotFound)}
@@ -133,7 +133,7 @@ func keepOpError(e *net.OpError) parts {
 	return p
 }
 
-func giveOpError(p parts) *net.OpError {
+func restoreOpError(p parts) *net.OpError {
 	e := &net.OpError{Op: p.text(0), Net: p.text(1), Err: p.wrapped()}
 	there := p.number(0)
 	if there&1 != 0 {
@@ -196,17 +196,17 @@ func addJSON() {
 		func(e *json.MarshalerError) (parts, bool) {
 			p := parts{texts: []string{nameOfType(e.Type)}, numbers: []int64{kindOfType(e.Type), 0}, inner: e.Err}
 			for ; p.numbers[1] <= 1; p.numbers[1]++ {
-				if giveMarshalerError(p).Error() == e.Error() {
+				if restoreMarshalerError(p).Error() == e.Error() {
 					return p, true
 				}
 			}
 			return parts{}, false
-		}, giveMarshalerError)
+		}, restoreMarshalerError)
 }
 
-// giveMarshalerError makes the error of a method MarshalJSON, or of MarshalText if the second
+// restoreMarshalerError makes the error of a method MarshalJSON, or of MarshalText if the second
 // number is 1: only package json can make the latter.
-func giveMarshalerError(p parts) *json.MarshalerError {
+func restoreMarshalerError(p parts) *json.MarshalerError {
 	e := new(json.MarshalerError)
 	if p.number(1) == 1 {
 		_, err := json.Marshal(failingText{p.wrapped()})

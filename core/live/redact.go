@@ -43,9 +43,9 @@ type redactedCall struct {
 
 // A redactedText is a text that comes in pieces.
 type redactedText struct {
-	last   Delta // the last delta of the text, with the whole Name and no Text
-	stream redact.Stream
-	named  string // the Name before it was redacted
+	last         Delta // the last delta of the text, with the whole Name and no Text
+	stream       redact.Stream
+	originalName string // the Name before it was redacted
 }
 
 // call returns the call of a delta, nil if its attempt was abandoned. At the end of the
@@ -105,14 +105,14 @@ func (r *deltaRedaction) add(c *redactedCall, d *Delta) {
 func (r *deltaRedaction) reveal(t *redactedText, piece string) {
 	d := t.last
 	d.Name, d.Text = r.redaction.Text(d.Name), piece
-	t.named = t.last.Name
+	t.originalName = t.last.Name
 	r.next(d)
 }
 
 // finish shows what is left of the texts.
 func (r *deltaRedaction) finish(c *redactedCall) {
 	for _, t := range c.texts {
-		if rest := t.stream.End(); rest != "" || t.named != t.last.Name {
+		if rest := t.stream.End(); rest != "" || t.originalName != t.last.Name {
 			r.reveal(t, rest)
 		}
 	}

@@ -36,8 +36,8 @@ func newFinder(r *rule) finder {
 	return finder{rule: r, prev: -1, reached: make([]int, len(r.program.Inst))}
 }
 
-// incomplete returns the number of bytes of an incomplete rune at the end of text.
-func incomplete(text []byte) int {
+// incompleteLen returns the number of bytes of an incomplete rune at the end of text.
+func incompleteLen(text []byte) int {
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if last := text[len(text)-n:]; utf8.RuneStart(last[0]) {
 			if !utf8.FullRune(last) {
@@ -109,7 +109,7 @@ func (f *finder) skip(text []byte, base int) {
 		for n > 0 && n < len(rest) && !utf8.RuneStart(rest[n]) {
 			n--
 		}
-		n -= incomplete(rest[:n])
+		n -= incompleteLen(rest[:n])
 	}
 	if n > 0 {
 		f.at += n

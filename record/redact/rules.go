@@ -122,7 +122,7 @@ func (s *ruleStream) End() string { return s.advance(true) }
 func (s *ruleStream) advance(ends bool) string {
 	settled := s.base + len(s.text)
 	if !ends {
-		settled -= incomplete(s.text)
+		settled -= incompleteLen(s.text)
 	}
 	found := len(s.secrets)
 	for i := range s.finders {

@@ -16,7 +16,7 @@ const lineReach = 8 << 10
 //
 // If the function panics, the text becomes "(redacted)".
 func Func(redact func(text string) string) Redaction {
-	return &function{redact: redact, reach: lineReach, lines: true}
+	return &funcRedaction{redact: redact, reach: lineReach, byLine: true}
 }
 
 // Within is like Func for a function that recognizes secrets of at most reach bytes,
@@ -26,17 +26,17 @@ func Within(reach int, redact func(text string) string) Redaction {
 	if reach < 1 {
 		panic("redact: Within: reach is less than 1")
 	}
-	return &function{redact: redact, reach: reach}
+	return &funcRedaction{redact: redact, reach: reach}
 }
 
-type function struct {
+type funcRedaction struct {
 	redact func(string) string
 	reach  int
-	lines  bool // secrets do not span lines
+	byLine bool // secrets do not span lines
 }
 
 // Text implements [Redaction].
-func (f *function) Text(text string) (shown string) {
+func (f *funcRedaction) Text(text string) (shown string) {
 	if text == "" {
 		return ""
 	}
@@ -49,10 +49,10 @@ func (f *function) Text(text string) (shown string) {
 }
 
 // Stream implements [Redaction].
-func (f *function) Stream() Stream { return &window{function: f, limit: 2 * f.reach} }
+func (f *funcRedaction) Stream() Stream { return &window{funcRedaction: f, limit: 2 * f.reach} }
 
 type window struct {
-	*function
+	*funcRedaction
 	text  []byte // text held back
 	limit int    // length at which it is cut
 }
@@ -62,7 +62,7 @@ func (w *window) Add(piece string) string {
 	begin := len(w.text)
 	w.text = append(w.text, piece...)
 	shown := ""
-	if end := strings.LastIndexByte(piece, '\n') + 1; w.lines && end > 0 {
+	if end := strings.LastIndexByte(piece, '\n') + 1; w.byLine && end > 0 {
 		shown = w.settle(begin + end)
 	}
 	if len(w.text) >= w.limit {
@@ -92,7 +92,7 @@ func (w *window) discard(end int) {
 // twice as long.
 func (w *window) cut() string {
 	text := string(w.text)
-	shown, end := w.Text(text), wholeRunes(text[:len(text)-w.reach])
+	shown, end := w.Text(text), wholeRunesLen(text[:len(text)-w.reach])
 	if shown == text && end > 0 {
 		w.discard(end)
 		return text[:end]
@@ -103,22 +103,22 @@ func (w *window) cut() string {
 			w.discard(end)
 			return begin
 		}
-		end = wholeRunes(text[:end-min(end, len(begin)-commonPrefix(begin, shown))])
+		end = wholeRunesLen(text[:end-min(end, len(begin)-commonPrefixLen(begin, shown))])
 	}
 	w.limit = 2 * len(w.text)
 	return ""
 }
 
-// wholeRunes returns the length of text without an incomplete rune at its end.
-func wholeRunes(text string) int {
+// wholeRunesLen returns the length of text without an incomplete rune at its end.
+func wholeRunesLen(text string) int {
 	if r, size := utf8.DecodeLastRuneInString(text); r != utf8.RuneError || size != 1 {
 		return len(text)
 	}
-	return len(text) - incomplete([]byte(text[max(0, len(text)-utf8.UTFMax):]))
+	return len(text) - incompleteLen([]byte(text[max(0, len(text)-utf8.UTFMax):]))
 }
 
-// commonPrefix returns the length of the common prefix of a and b.
-func commonPrefix(a, b string) int {
+// commonPrefixLen returns the length of the common prefix of a and b.
+func commonPrefixLen(a, b string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
