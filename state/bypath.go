@@ -72,8 +72,8 @@ func (b byPath) each(yield func(*placedRecord) bool) bool {
 	return true
 }
 
-// take returns the numbers of the records that were not taken before.
-func take(records iter.Seq[*placedRecord]) (numbers []uint64) {
+// takeNumbers returns the numbers of the records that were not taken before.
+func takeNumbers(records iter.Seq[*placedRecord]) (numbers []uint64) {
 	for p := range records {
 		if p.seq > 0 {
 			numbers = append(numbers, p.seq)

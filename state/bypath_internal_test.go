@@ -32,7 +32,7 @@ func randomPath(rng *rand.Rand) string {
 
 // scopesOf returns the calls around the one at the path, each with the number of its attempt.
 func scopesOf(path string) (around []record.Address, attempts []int) {
-	for scope := outer(path); scope != ""; scope = outer(scope) {
+	for scope := outerScope(path); scope != ""; scope = outerScope(scope) {
 		a, err := record.ParseAddress(callOf(scope))
 		if err != nil {
 			continue
@@ -58,12 +58,12 @@ func numbersOf(records iter.Seq[*placedRecord]) (numbers []uint64) {
 
 func TestRecordsAreTakenOnce(t *testing.T) {
 	b := byPath{{"", 1}, {"a", 2}, {"a/b", 3}, {"a@2/b", 4}, {"a@pre/b", 5}, {"b", 6}}
-	assert.Equal(t, []uint64{3}, take(b.inside("a")))
-	assert.Equal(t, []uint64{5}, take(b.before("a", 1)))
-	assert.Equal(t, []uint64{2, 4}, take(b.within("a")))
-	assert.Empty(t, take(b.within("a")))
-	assert.Equal(t, []uint64{1}, take(b.within("")))
-	assert.Equal(t, []uint64{6}, take(b.within("b")))
+	assert.Equal(t, []uint64{3}, takeNumbers(b.inside("a")))
+	assert.Equal(t, []uint64{5}, takeNumbers(b.before("a", 1)))
+	assert.Equal(t, []uint64{2, 4}, takeNumbers(b.within("a")))
+	assert.Empty(t, takeNumbers(b.within("a")))
+	assert.Equal(t, []uint64{1}, takeNumbers(b.within("")))
+	assert.Equal(t, []uint64{6}, takeNumbers(b.within("b")))
 }
 
 func TestRecordsInsideACallAreFoundByPath(t *testing.T) {

@@ -45,10 +45,10 @@ func (e *CancelledError) Unwrap() error { return ErrCancelled }
 
 // cancelCause is a CancelledError as the cause of an interrupt. The text of the interrupt already
 // says who cancelled the run, and why.
-type cancelCause struct{ of CancelledError }
+type cancelCause struct{ cancelled CancelledError }
 
 func (e *cancelCause) Error() string { return "the run was cancelled" }
-func (e *cancelCause) Unwrap() error { return &e.of }
+func (e *cancelCause) Unwrap() error { return &e.cancelled }
 
 func cancelledError(runID string, stop snapshot.Stop) *CancelledError {
 	return &CancelledError{RunID: runID, By: stop.By, Message: stop.Message}

@@ -108,7 +108,7 @@ type completion struct {
 
 // followCompensable follows a record that was added to t. Calls can be compensated if they
 // completed, or if they are in doubt now.
-func (r *restored) followCompensable(t *track, rec *record.Record) {
+func (r *restoredRun) followCompensable(t *track, rec *record.Record) {
 	if rec.Kind == record.KindCompensation {
 		r.compensates = true
 		r.followUndo(rec)
@@ -145,7 +145,7 @@ func (r *restored) followCompensable(t *track, rec *record.Record) {
 }
 
 // followUndo follows a record of a compensation.
-func (r *restored) followUndo(rec *record.Record) {
+func (r *restoredRun) followUndo(rec *record.Record) {
 	if r.compensable == nil {
 		return
 	}
@@ -160,7 +160,7 @@ func (r *restored) followUndo(rec *record.Record) {
 
 // keepDoubt is called when a call in doubt is compensated, or begins again with another input. It
 // keeps the possible effect of the call apart from anything that the call does after that.
-func (r *restored) keepDoubt(a record.Address) {
+func (r *restoredRun) keepDoubt(a record.Address) {
 	if all := r.compensable[a]; len(all) > 0 && all[len(all)-1].inDoubt {
 		all[len(all)-1].separate = true
 	}
@@ -168,7 +168,7 @@ func (r *restored) keepDoubt(a record.Address) {
 
 // startOver makes a call in doubt that was compensated begin again: its earlier attempts no longer
 // put it in doubt.
-func (r *restored) startOver(t *track, rec *record.Record) {
+func (r *restoredRun) startOver(t *track, rec *record.Record) {
 	all := r.compensable[rec.Address]
 	if n := len(all); n == 0 || !all[n-1].separate || !t.isSameDoubt(all[n-1]) {
 		return
@@ -186,7 +186,7 @@ func (t *track) isSameDoubt(c completion) bool { return c.inDoubt && t.entered <
 // came into doubt: the last completion or doubt of each, and earlier ones that were not
 // compensated when the call was made again. A failed call that is tried again does not count as
 // failed.
-func (r *restored) completed() []*engine.Completed {
+func (r *restoredRun) completed() []*engine.Completed {
 	var all []*engine.Completed
 	for a, completions := range r.compensable {
 		for i, c := range completions {
@@ -211,14 +211,14 @@ func undoAddress(a record.Address, name string, nth int) record.Address {
 }
 
 // compensation returns the recorded state of the compensation of a completion, or nil.
-func (r *restored) compensation(a record.Address, name string, nth int) *record.Progress {
+func (r *restoredRun) compensation(a record.Address, name string, nth int) *record.Progress {
 	return r.progress(undoAddress(a, name, nth))
 }
 
 // failedAround returns the innermost call around the one at a that failed for good and so causes
 // its compensation, or the zero Address if there is none.
-func (r *restored) failedAround(a record.Address) record.Address {
-	for scope := a.Scope(); scope != ""; scope = outer(scope) {
+func (r *restoredRun) failedAround(a record.Address) record.Address {
+	for scope := a.Scope(); scope != ""; scope = outerScope(scope) {
 		around, err := record.ParseAddress(callOf(scope))
 		if err != nil {
 			continue
@@ -234,10 +234,10 @@ func (r *restored) failedAround(a record.Address) record.Address {
 	return record.Address{}
 }
 
-// undone returns p, or how a call continues if it completed and was compensated since, or if it
+// progressAfterUndo returns p, or how a call continues if it completed and was compensated since, or if it
 // contains such a call: it is made again. That only happens if the calls around it are tried again.
 // r.mu must be held.
-func (r *run) undone(a record.Address, p *record.Progress) *record.Progress {
+func (r *run) progressAfterUndo(a record.Address, p *record.Progress) *record.Progress {
 	if p == nil || len(r.restored.compensable) == 0 || r.settings.Replays {
 		return p
 	}
@@ -265,8 +265,8 @@ func (r *run) undone(a record.Address, p *record.Progress) *record.Progress {
 
 // isCompensated reports whether the last completion of the call, or its doubt, was
 // compensated.
-func (r *restored) isCompensated(a record.Address) bool {
-	if e := r.effects.at[a]; e != nil {
+func (r *restoredRun) isCompensated(a record.Address) bool {
+	if e := r.effects.latest[a]; e != nil {
 		for e.took != nil { // the compensation belongs to the effect that the call took over
 			e = e.took
 		}
@@ -282,7 +282,7 @@ func (r *restored) isCompensated(a record.Address) bool {
 // containsCompensated reports whether a call inside the call at a was compensated because a call
 // around the call at a failed. Compensations that a failed call inside it caused do not count:
 // that call has its outcome.
-func (r *restored) containsCompensated(a record.Address) bool {
+func (r *restoredRun) containsCompensated(a record.Address) bool {
 	if r.hollow == nil {
 		r.hollow = make(map[record.Address]bool)
 		for inner := range r.compensable {
@@ -296,8 +296,8 @@ func (r *restored) containsCompensated(a record.Address) bool {
 
 // markHollow marks the calls around the one at a, up to the call whose failure caused the
 // compensation.
-func (r *restored) markHollow(a record.Address) {
-	for scope := a.Scope(); scope != ""; scope = outer(scope) {
+func (r *restoredRun) markHollow(a record.Address) {
+	for scope := a.Scope(); scope != ""; scope = outerScope(scope) {
 		around, err := record.ParseAddress(callOf(scope))
 		if err != nil {
 			return
@@ -316,7 +316,7 @@ var errUncompensated = errors.New("it is cancelled, but has calls to be compensa
 // isCompensated reports whether all calls of a run that completed or are in doubt
 // were compensated or have no compensation.
 func isCompensated(found *snapshot.Run) (bool, error) {
-	r, err := newRestored(found)
+	r, err := newRestoredRun(found)
 	if err != nil {
 		return false, err
 	}
@@ -339,7 +339,7 @@ func (r *run) compensate() {
 	if !cancelled {
 		return
 	}
-	if k, ok := r.keeper.(*stored); ok {
+	if k, ok := r.keeper.(*storeKeeper); ok {
 		if err := k.postCancel(e); err != nil {
 			r.life.uncompensated = &core.InterruptedError{Reason: record.InterruptStore, Cause: err}
 			return

@@ -53,9 +53,9 @@ func WithDivergence(d Divergence) Option {
 //
 // Divergences are given by the numbers of their records; 0 means none.
 type rerun struct {
-	after map[*engine.Scope]uint64    // the latest divergence before the next claim, by scope
-	since map[record.Address]uint64   // the latest divergence before each call or group that was claimed
-	anew  map[record.Address]struct{} // calls whose records no longer count
+	after     map[*engine.Scope]uint64    // the latest divergence before the next claim, by scope
+	since     map[record.Address]uint64   // the latest divergence before each call or group that was claimed
+	discarded map[record.Address]struct{} // calls whose records no longer count
 }
 
 // watchDivergence begins to follow the claims, if a claim may be another call than the
@@ -67,27 +67,27 @@ func (r *run) watchDivergence() {
 	r.rerun = rerun{make(map[*engine.Scope]uint64), make(map[record.Address]uint64), make(map[record.Address]struct{})}
 }
 
-// claimed follows the claim of a call. r.mu must be held.
-func (r *run) claimed(s *engine.Scope, c record.Claim) {
+// followClaim follows the claim of a call. r.mu must be held.
+func (r *run) followClaim(s *engine.Scope, c record.Claim) {
 	since, t := r.rerun.at(s), r.restored.calls[c.Address]
 	if t != nil && t.diverged > since {
 		since = t.diverged
-		r.rerun.from(s, since)
+		r.rerun.divergeFrom(s, since)
 	}
 	if r.config.divergence == DivergenceRerun {
 		if d := r.divergesNow(s, c, t, since); d != nil {
 			since = r.diverge(c, d)
-			r.rerun.from(s, since)
+			r.rerun.divergeFrom(s, since)
 		}
 	}
-	if t.isOther(c) {
+	if t.isReplacedBy(c) {
 		since = uint64(r.keeper.len())
 	}
 	if since > 0 {
 		r.rerun.since[c.Address] = since
 	}
-	if t != nil && !t.isSince(since) {
-		r.rerun.anew[c.Address] = struct{}{}
+	if t != nil && !t.isMadeAfter(since) {
+		r.rerun.discarded[c.Address] = struct{}{}
 	}
 	_ = r.write() // an error is returned again when the call begins
 }
@@ -95,11 +95,11 @@ func (r *run) claimed(s *engine.Scope, c record.Claim) {
 // divergesNow returns how a claim differs from the records since the latest divergence before it,
 // or nil. r.mu must be held.
 func (r *run) divergesNow(s *engine.Scope, c record.Claim, t *track, since uint64) *core.DivergenceError {
-	anew := t != nil && !t.isSince(since)
+	anew := t != nil && !t.isMadeAfter(since)
 	if r.rerun.within(s) > 0 && (t == nil || anew) {
 		return nil // the surrounding call is made again in any case
 	}
-	return r.restored.differs(r.settings.RunID, s.Path(), r.restored.ordinals[s.Path()], t, c, anew)
+	return r.restored.divergenceOf(r.settings.RunID, s.Path(), r.restored.ordinals[s.Path()], t, c, anew)
 }
 
 // diverge records that the call is made again, since it differs, and with it those
@@ -115,8 +115,8 @@ func (r *run) diverge(c record.Claim, d *core.DivergenceError) uint64 {
 		rec.Ordinal, rec.Name = c.Ordinal, d.Scope
 		r.restored.ordinals.at(d.Scope).uncheck(c.Ordinal)
 	}
-	r.restored.ordinals.afterScope(d.Scope, r.restored.calls)
-	r.restored.ordinals.after(c.Address, r.restored.calls)
+	r.restored.ordinals.uncheckAfterScope(d.Scope, r.restored.calls)
+	r.restored.ordinals.uncheckAfter(c.Address, r.restored.calls)
 	r.report.Diverged = append(r.report.Diverged, c.Address)
 	rec.Detail = &record.Detail{Severity: slog.LevelWarn, InputHash: c.Input, Message: message}
 	r.keep(&rec)
@@ -127,9 +127,9 @@ func (r *run) diverge(c record.Claim, d *core.DivergenceError) uint64 {
 // be held.
 func (r *run) makeAgain(s *engine.Scope, c record.Claim, d *core.DivergenceError) {
 	since := r.diverge(c, d)
-	r.rerun.from(s, since)
+	r.rerun.divergeFrom(s, since)
 	r.rerun.since[c.Address] = since
-	r.rerun.anew[c.Address] = struct{}{}
+	r.rerun.discarded[c.Address] = struct{}{}
 	_ = r.write() // an error is returned again when the call begins
 }
 
@@ -164,17 +164,17 @@ func (r *rerun) at(s *engine.Scope) uint64 { return max(r.after[r.key(s)], r.wit
 // so before everything in s.
 func (r *rerun) within(s *engine.Scope) uint64 { return r.since[s.Address()] }
 
-// from puts the divergence before everything that is claimed from now on, in s and in
+// divergeFrom puts the divergence before everything that is claimed from now on, in s and in
 // the scopes around it.
-func (r *rerun) from(s *engine.Scope, divergence uint64) {
+func (r *rerun) divergeFrom(s *engine.Scope, divergence uint64) {
 	for ; s != nil; s = s.Parent() {
 		r.after[r.key(s)] = max(r.after[r.key(s)], divergence)
 	}
 }
 
-// isAnew reports whether the records of the call no longer count.
-func (r *rerun) isAnew(a record.Address) bool {
-	_, anew := r.anew[a]
+// isDiscarded reports whether the records of the call no longer count.
+func (r *rerun) isDiscarded(a record.Address) bool {
+	_, anew := r.discarded[a]
 	return anew
 }
 
@@ -186,14 +186,14 @@ func beginsAnew(rec *record.Record) bool {
 
 // beginAnew marks the first record of a call that begins again. r.mu must be held.
 func (r *run) beginAnew(rec *record.Record) {
-	if r.rerun.isAnew(rec.Address) {
+	if r.rerun.isDiscarded(rec.Address) {
 		rec.Reason = record.ReasonDivergence
-		delete(r.rerun.anew, rec.Address)
+		delete(r.rerun.discarded, rec.Address)
 	}
 }
 
-// isSince reports whether the call was made after the divergence.
-func (t *track) isSince(divergence uint64) bool {
+// isMadeAfter reports whether the call was made after the divergence.
+func (t *track) isMadeAfter(divergence uint64) bool {
 	switch {
 	case t == nil:
 		return false
@@ -203,9 +203,9 @@ func (t *track) isSince(divergence uint64) bool {
 	return t.Last > divergence
 }
 
-// isOther reports whether the claim differs from the recorded call and only a refused opening made
+// isReplacedBy reports whether the claim differs from the recorded call and only a refused opening made
 // that call. The call then begins again.
-func (t *track) isOther(c record.Claim) bool {
+func (t *track) isReplacedBy(c record.Claim) bool {
 	return t != nil && t.Last > 0 && !t.claimed && (t.kind != c.Kind || t.differs(c.Input))
 }
 
@@ -216,26 +216,26 @@ func (t *track) differs(input record.Hash) bool {
 
 // followDivergence follows the record of a divergence: earlier records of the call, and of the
 // calls inside it, no longer count.
-func (r *restored) followDivergence(rec *record.Record) {
+func (r *restoredRun) followDivergence(rec *record.Record) {
 	t := r.track(rec.Address)
 	r.beginAnew(rec, t)
 	if rec.Ordinal > 0 { // the program makes a different call than the recorded one
 		r.ordinals.at(rec.Name).uncheck(rec.Ordinal)
-		r.ordinals.afterScope(rec.Name, r.calls)
+		r.ordinals.uncheckAfterScope(rec.Name, r.calls)
 	}
-	r.ordinals.after(rec.Address, r.calls)
+	r.ordinals.uncheckAfter(rec.Address, r.calls)
 	t.Input, t.diverged = rec.Detail.InputHash, rec.Seq
 	r.diverged = true
 }
 
 // beginAnew discards what the call did before the record, and the values inside it,
 // except those that its preconditions have just written.
-func (r *restored) beginAnew(rec *record.Record, t *track) {
+func (r *restoredRun) beginAnew(rec *record.Record, t *track) {
 	if written := r.preconditions[rec.Address]; len(written) > 0 {
 		i, _ := slices.BinarySearch(written, t.Last)
 		r.preconditions[rec.Address] = written[i:]
 	}
-	r.anew.at(rec)
+	r.restartsAfterDivergence.add(rec)
 	r.keepDoubt(rec.Address)
 	*t = track{Progress: record.Progress{Starts: t.Starts}, diverged: t.diverged, outcome: t.outcome, failed: t.failed, attempts: t.attempts}
 }

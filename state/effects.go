@@ -10,12 +10,12 @@ import (
 // effects are the effects of a run according to its records: what calls of irreversible actors did,
 // or may have done. An effect remains until another call takes it over or it is compensated.
 type effects struct {
-	at        map[record.Address]*effect   // the latest effect of each call
-	before    map[record.Address][]*effect // earlier effects of calls that were made again, in order
+	latest    map[record.Address]*effect   // the latest effect of each call
+	earlier   map[record.Address][]*effect // earlier effects of calls that were made again, in order
 	scopes    map[string]*effectScope      // by path
 	attempts  map[string]*attemptScopes    // by the path of the call
 	inherited []*effect                    // effects of the parents of a fork
-	over      []*effect                    // effects left over when the surrounding call ended
+	leftOver  []*effect                    // effects left over when the surrounding call ended
 
 	keepsOutputs bool // outputs cannot be read again from a store
 }
@@ -43,8 +43,8 @@ func (e *effect) isInDoubt() bool {
 	return e.progress.InDoubt() || e.progress.Phase == record.PhaseAsking
 }
 
-// known returns the effect in the form of records.
-func (e *effect) known() record.Effect {
+// toRecord returns the effect in the form of records.
+func (e *effect) toRecord() record.Effect {
 	known := e.Effect
 	known.InDoubt = !e.hasCompleted()
 	return known
@@ -70,7 +70,7 @@ func (all *effects) follow(rec *record.Record) {
 		all.followUndo(rec)
 		return
 	}
-	e := all.at[rec.Address]
+	e := all.latest[rec.Address]
 	if marked := rec.Detail != nil && rec.Detail.Irreversible; marked {
 		took := all.takenBy(rec)
 		takesOver := took != nil && rec.Status == record.StatusCompleted
@@ -101,14 +101,14 @@ func (all *effects) follow(rec *record.Record) {
 
 // add adds the effect of a call that begins, and had the effect old before.
 func (all *effects) add(rec *record.Record, old *effect) *effect {
-	if all.at == nil {
-		all.at, all.before = make(map[record.Address]*effect), make(map[record.Address][]*effect)
+	if all.latest == nil {
+		all.latest, all.earlier = make(map[record.Address]*effect), make(map[record.Address][]*effect)
 	}
 	if old != nil {
-		all.before[rec.Address] = append(all.before[rec.Address], old)
+		all.earlier[rec.Address] = append(all.earlier[rec.Address], old)
 	}
 	e := &effect{Effect: record.Effect{Address: rec.Address, Kind: rec.Kind, Name: rec.Name}, first: rec.Seq}
-	all.at[rec.Address] = e
+	all.latest[rec.Address] = e
 	for scope := all.scope(rec.Address.Scope()); scope != nil; scope = scope.around {
 		scope.all = append(scope.all, e)
 	}
@@ -169,11 +169,11 @@ func (all *effects) find(place *record.Effect) *effect {
 		}
 		return nil
 	}
-	if e := all.at[place.Address]; is(e) {
+	if e := all.latest[place.Address]; is(e) {
 		return e
 	}
-	if i := slices.IndexFunc(all.before[place.Address], is); i >= 0 {
-		return all.before[place.Address][i]
+	if i := slices.IndexFunc(all.earlier[place.Address], is); i >= 0 {
+		return all.earlier[place.Address][i]
 	}
 	return nil
 }
@@ -181,12 +181,12 @@ func (all *effects) find(place *record.Effect) *effect {
 // followUndo follows a record of a compensation: once that completed, the effects of the call and
 // of the calls inside it no longer exist.
 func (all *effects) followUndo(rec *record.Record) {
-	if rec.Status != record.StatusCompleted || len(all.at) == 0 {
+	if rec.Status != record.StatusCompleted || len(all.latest) == 0 {
 		return
 	}
 	path := callOf(rec.Address.Scope())
-	if undone, err := record.ParseAddress(path); err == nil && all.at[undone] != nil {
-		for e := all.at[undone]; e != nil; e = e.takenBy { // also of the calls that took the effect over
+	if undone, err := record.ParseAddress(path); err == nil && all.latest[undone] != nil {
+		for e := all.latest[undone]; e != nil; e = e.takenBy { // also of the calls that took the effect over
 			e.gone = true
 		}
 	}

@@ -21,7 +21,7 @@ func (r *run) Effect(s *engine.Scope, q engine.EffectQuery) (*engine.FoundEffect
 			r.mu.Unlock()
 			return nil, nil
 		}
-		found := &engine.FoundEffect{Effect: e.known()}
+		found := &engine.FoundEffect{Effect: e.toRecord()}
 		r.mu.Unlock()
 		return found, nil
 	}
@@ -54,7 +54,7 @@ func (r *run) findEffect(s *engine.Scope, q engine.EffectQuery) *engine.FoundEff
 		return nil
 	}
 	return &engine.FoundEffect{
-		Effect: closest.known(), Here: outer(closest.call()) == outer(call), Same: closest.Input == q.Identity,
+		Effect: closest.toRecord(), Here: outerScope(closest.call()) == outerScope(call), Same: closest.Input == q.Identity,
 		TakeOver: nearest >= equalHere || nearest == equalElsewhere && q.Declared,
 	}
 }
@@ -82,7 +82,7 @@ const (
 // without attempts. Calls in one scope are at the same place.
 func (e *effect) closenessTo(identity record.Hash, call string) closeness {
 	equal, own := e.Input == identity, e.call()
-	switch here := outer(own) == outer(call); {
+	switch here := outerScope(own) == outerScope(call); {
 	case !equal && here:
 		return otherHere
 	case !equal:
@@ -138,12 +138,12 @@ func (r *run) madeAnew(s *engine.Scope) (all []*effect) {
 	if r.rerun.at(s.Parent()) == 0 {
 		return nil
 	}
-	for _, e := range r.effects.at {
+	for _, e := range r.effects.latest {
 		if r.isMadeAnew(e, s) {
 			all = append(all, e)
 		}
 	}
-	for _, older := range r.effects.before {
+	for _, older := range r.effects.earlier {
 		for _, e := range older {
 			if r.isMadeAnew(e, s) {
 				all = append(all, e)

@@ -13,7 +13,7 @@ import (
 
 // leftBy returns the effects that are left in earlier attempts of the call that rec ends.
 func (all *effects) leftBy(rec *record.Record) []*effect {
-	if rec.Attempt == 0 || !rec.IsOutcome() || len(all.at) == 0 {
+	if rec.Attempt == 0 || !rec.IsOutcome() || len(all.latest) == 0 {
 		return nil
 	}
 	path := rec.Address.String()
@@ -24,22 +24,22 @@ func (all *effects) leftBy(rec *record.Record) []*effect {
 			left = append(left, e)
 		}
 	}
-	all.over = append(all.over, left...)
+	all.leftOver = append(all.leftOver, left...)
 	return left
 }
 
 // leftOver returns the effects that no call has taken over: those of earlier attempts of calls that
 // have ended, and, once the run has ended, those of the parents of a fork. r.mu must be held.
 func (r *run) leftOver() (left []record.Effect) {
-	for _, e := range r.effects.over {
+	for _, e := range r.effects.leftOver {
 		if e.isLeft() {
-			left = append(left, e.known())
+			left = append(left, e.toRecord())
 		}
 	}
 	if status := r.status(); status == snapshot.StatusCompleted || status == snapshot.StatusFailed {
 		for _, e := range r.effects.inherited {
 			if e.isLeft() {
-				left = append(left, e.known())
+				left = append(left, e.toRecord())
 			}
 		}
 	}

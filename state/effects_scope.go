@@ -37,7 +37,7 @@ func (all *effects) scope(path string) *effectScope {
 		of = new(attemptScopes)
 		all.attempts[call] = of
 	}
-	s = &effectScope{around: all.scope(outer(path)), attempt: attemptNumber(path), attempts: of}
+	s = &effectScope{around: all.scope(outerScope(path)), attempt: attemptNumber(path), attempts: of}
 	of.scopes = append(of.scopes, s)
 	all.scopes[path] = s
 	return s

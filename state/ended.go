@@ -12,14 +12,14 @@ import (
 // failed. Without it, such a call is refused with [ErrEnded], since in most cases a
 // program should begin a new run.
 func WithFurtherCalls() Option {
-	return func(c *config) { c.further = true; c.limitTo("WithFurtherCalls", inOpen) }
+	return func(c *config) { c.allowsFurther = true; c.limitTo("WithFurtherCalls", inOpen) }
 }
 
 // refuseFurther returns an error for a root call that is not in the records of a run that has
 // ended. Once a recorded call is made again, the run no longer counts as ended. r.mu must be held.
 func (r *run) refuseFurther(s *engine.Scope, c record.Claim) error {
 	ended := r.found.Status == snapshot.StatusCompleted || r.found.Status == snapshot.StatusFailed
-	if !ended || r.config.further || r.config.strict || s.Parent() != nil || r.rootCalls.begun || r.restored.calls[c.Address] != nil {
+	if !ended || r.config.allowsFurther || r.config.strict || s.Parent() != nil || r.rootCalls.begun || r.restored.calls[c.Address] != nil {
 		return nil
 	}
 	again := ""

@@ -68,7 +68,7 @@ func Fork(ctx context.Context, store snapshot.Store, runID string, address recor
 // fork is a run that is forked at an address.
 type fork struct {
 	old     *snapshot.Snapshot
-	parent  *restored
+	parent  *restoredRun
 	address record.Address
 	kept    []record.Record   // the kept records, with new numbers
 	numbers map[uint64]uint64 // of the kept records, by their old ones
@@ -81,14 +81,14 @@ func loadFork(ctx context.Context, store snapshot.Store, runID string, address r
 	if err != nil {
 		return f, err
 	}
-	if f.parent, err = newRestored(run); err != nil {
+	if f.parent, err = newRestoredRun(run); err != nil {
 		return f, err
 	}
 	if f.old, err = run.Snapshot(); err != nil {
 		return f, err
 	}
 	f.address = address
-	f.kept, f.numbers, f.first, err = before(f.old.Records, address)
+	f.kept, f.numbers, f.first, err = recordsBefore(f.old.Records, address)
 	return f, err
 }
 
@@ -143,9 +143,9 @@ func load(ctx context.Context, store snapshot.Reader, runID string) (*snapshot.S
 	return run.Snapshot()
 }
 
-// before returns the records that a fork at the address keeps, with new numbers; the new numbers
+// recordsBefore returns the records that a fork at the address keeps, with new numbers; the new numbers
 // by the old ones; and the old number of the first record of the call at the address.
-func before(records []record.Record, address record.Address) (kept []record.Record, numbers map[uint64]uint64, first uint64, err error) {
+func recordsBefore(records []record.Record, address record.Address) (kept []record.Record, numbers map[uint64]uint64, first uint64, err error) {
 	for i := range records {
 		if r := &records[i]; r.Address == address && r.Kind.IsCall() {
 			first = r.Seq
@@ -153,7 +153,7 @@ func before(records []record.Record, address record.Address) (kept []record.Reco
 		}
 	}
 	if first == 0 {
-		return nil, nil, 0, noCall(records, address)
+		return nil, nil, 0, errNoCallAt(records, address)
 	}
 	ended := make(map[record.Address]bool)
 	refused := make(map[uint64]bool)
@@ -177,10 +177,10 @@ func before(records []record.Record, address record.Address) (kept []record.Reco
 		case r.Seq >= first || r.Kind == record.KindRun && !isInput(&r) || isRefusal(&r):
 			continue
 		case !ended[r.Address] && !isAround(r.Address, address):
-			leave(left, &r)
+			addLeftClaims(left, &r)
 			continue
 		}
-		list(left, &r)
+		listLeftClaims(left, &r)
 		withdrawCompensation(&r)
 		numbers[r.Seq] = uint64(len(kept)) + 1
 		renumber(&r, numbers)
@@ -193,9 +193,9 @@ func before(records []record.Record, address record.Address) (kept []record.Reco
 // maxListed is how many calls an error lists.
 const maxListed = 10
 
-// noCall returns the error of a fork at an address that has no call. It names the calls of the run,
+// errNoCallAt returns the error of a fork at an address that has no call. It names the calls of the run,
 // or only the first ones if there are many.
-func noCall(records []record.Record, address record.Address) error {
+func errNoCallAt(records []record.Record, address record.Address) error {
 	var calls []string
 	seen := make(map[record.Address]bool)
 	for i := range records {
@@ -270,9 +270,9 @@ func renumber(r *record.Record, numbers map[uint64]uint64) {
 	r.Detail = &detail
 }
 
-// leave adds the claims of a record that is not kept: the claim of its call, and the claims
+// addLeftClaims adds the claims of a record that is not kept: the claim of its call, and the claims
 // that it lists, such as that of a question.
-func leave(left map[record.Address]record.Claim, r *record.Record) {
+func addLeftClaims(left map[record.Address]record.Claim, r *record.Record) {
 	add := func(c record.Claim) {
 		if _, known := left[c.Address]; !known {
 			left[c.Address] = c
@@ -292,9 +292,9 @@ func leave(left map[record.Address]record.Claim, r *record.Record) {
 	}
 }
 
-// list adds to r, which is kept, the claims of its scope that came before it
+// listLeftClaims adds to r, which is kept, the claims of its scope that came before it
 // and are not kept, so that the order of claiming stays known.
-func list(left map[record.Address]record.Claim, r *record.Record) {
+func listLeftClaims(left map[record.Address]record.Claim, r *record.Record) {
 	if r.Ordinal == 0 || !r.Kind.IsCall() || len(left) == 0 {
 		return
 	}

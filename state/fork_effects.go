@@ -121,11 +121,11 @@ func (f *fork) effectsAfter() []EffectCall {
 		isOfWhole := f.whole && (a == f.address || isAround(f.address, a))
 		return (inDoubt || ended >= first) && !isAround(a, f.address) && !isOfWhole
 	}
-	for _, e := range r.effects.all() {
+	for _, e := range r.effects.list() {
 		if !e.isLeft() {
 			continue
 		}
-		known := r.read(e)
+		known := r.readEffect(e)
 		switch {
 		case e.RunID != "":
 			inherited = append(inherited, EffectCall{Address: e.Address, Kind: e.Kind, Name: e.Name, Irreversible: true, InDoubt: known.InDoubt, effect: known})
@@ -157,13 +157,13 @@ func (f *fork) effectsAfter() []EffectCall {
 	return all
 }
 
-// all returns the effects, those of the parents first.
-func (all *effects) all() []*effect {
+// list returns the effects, those of the parents first.
+func (all *effects) list() []*effect {
 	list := slices.Clone(all.inherited)
-	for _, e := range all.at {
+	for _, e := range all.latest {
 		list = append(list, e)
 	}
-	for _, older := range all.before {
+	for _, older := range all.earlier {
 		list = append(list, older...)
 	}
 	return list
@@ -181,9 +181,9 @@ func (f *fork) keepsOriginOf(e *effect) bool {
 	return false
 }
 
-// read returns an effect with its output.
-func (r *restored) read(e *effect) *record.Effect {
-	known := e.known()
+// readEffect returns an effect with its output.
+func (r *restoredRun) readEffect(e *effect) *record.Effect {
+	known := e.toRecord()
 	if known.RunID == "" && !known.InDoubt {
 		outcome, err := r.found.Record(known.Seq)
 		if known.Output = outcome.Encoded(); err != nil || len(known.Output) == 0 && known.Artifact == "" {
@@ -194,7 +194,7 @@ func (r *restored) read(e *effect) *record.Effect {
 }
 
 // nameOf returns the name of the actor of a call.
-func (r *restored) nameOf(t *track) string {
+func (r *restoredRun) nameOf(t *track) string {
 	latest, err := r.found.Record(t.Last)
 	if err != nil {
 		return ""

@@ -35,20 +35,20 @@ func (f *fork) setOutput(path string, value any) error {
 		return err
 	}
 	if a == f.address {
-		f.keepAddress()
+		f.keepForkedCall()
 	}
 	outcome := lastOutcome(f.kept, a)
 	switch {
 	case outcome == nil && lastOutcome(f.old.Records, a) != nil:
 		return fmt.Errorf("the fork does not keep that call; set the output of %s itself, or of a call that ended before it", f.address)
 	case outcome == nil:
-		return fmt.Errorf("no call at that address has an outcome; want one of %s", f.settable())
+		return fmt.Errorf("no call at that address has an outcome; want one of %s", f.listSettable())
 	case outcome.Kind.IsParallel():
 		return fmt.Errorf("a %v has no output of its own: set those of the calls inside it", outcome.Kind)
 	case outcome.Detail != nil && outcome.Detail.NoStore:
 		return fmt.Errorf("its actor is NoStore: the call is made again whenever the run is resumed")
 	}
-	if value, err = fitted(outcome.Encoded(), value); err != nil {
+	if value, err = fitOutput(outcome.Encoded(), value); err != nil {
 		return err
 	}
 	encoded, err := record.Encode(value)
@@ -65,9 +65,9 @@ func (f *fork) setOutput(path string, value any) error {
 	return nil
 }
 
-// keepAddress keeps two records of the call at which the fork begins: its first record, which
+// keepForkedCall keeps two records of the call at which the fork begins: its first record, which
 // contains the input, and its outcome.
-func (f *fork) keepAddress() {
+func (f *fork) keepForkedCall() {
 	for i := range f.old.Records {
 		r := f.old.Records[i]
 		if r.Address != f.address || !r.Kind.IsCall() || r.Seq != f.first && !f.isLastOutcome(&r) {
@@ -95,8 +95,8 @@ func lastOutcome(records []record.Record, a record.Address) *record.Record {
 	return nil
 }
 
-// settable lists calls whose outputs can be set.
-func (f *fork) settable() string {
+// listSettable lists calls whose outputs can be set.
+func (f *fork) listSettable() string {
 	var calls []string
 	for i := range f.kept {
 		if r := &f.kept[i]; r.IsOutcome() && !r.Kind.IsParallel() {
@@ -115,7 +115,7 @@ func (f *fork) setAnswer(id string, value any) error {
 	question, _ := lastAsked(f.old.Records, id)
 	switch {
 	case question == nil:
-		return fmt.Errorf("it was never asked; %s", f.questions())
+		return fmt.Errorf("it was never asked; %s", f.listQuestions())
 	case !question.Asks().NeedsAnswer():
 		return fmt.Errorf("it waits for a time, not for an answer")
 	case lastOutcome(f.kept, question.Address) != nil:
@@ -148,8 +148,8 @@ func (f *fork) append(r record.Record) {
 	f.kept = append(f.kept, r)
 }
 
-// questions lists the questions that were asked.
-func (f *fork) questions() string {
+// listQuestions lists the questions that were asked.
+func (f *fork) listQuestions() string {
 	var asked []string
 	for i := range f.old.Records {
 		if r := &f.old.Records[i]; r.Kind == record.KindQuestion && r.Asks().NeedsAnswer() && !slices.Contains(asked, r.Name) {
@@ -162,10 +162,10 @@ func (f *fork) questions() string {
 	return "want one of " + strings.Join(asked, ", ")
 }
 
-// fitted returns the value in a form that can replace an encoded output. The type of the output is
+// fitOutput returns the value in a form that can replace an encoded output. The type of the output is
 // not known, so only parts that both have are compared, by kind. Other differences are found when a
 // call decodes the value: that stops the run.
-func fitted(recorded []byte, value any) (any, error) {
+func fitOutput(recorded []byte, value any) (any, error) {
 	encoded, err := record.Encode(value)
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ type history struct {
 	last      site           // of the latest record, since calls in a loop have the same site
 	lastIndex int32
 
-	rare    []*[rareSize]rare // errors and details; few records have one
+	rare    []*[rareSize]rareFields // errors and details; few records have one
 	numRare int32
 }
 
@@ -72,7 +72,7 @@ type site struct {
 	call record.CallSite
 }
 
-type rare struct {
+type rareFields struct {
 	err    error
 	detail *record.Detail
 }
@@ -112,7 +112,7 @@ func (h *history) append(rec *record.Record) {
 // ends, and can be derived from rec.
 func (p *packedRecords) isStartOf(rec *record.Record, site, nth int32) bool {
 	return p.status == record.StatusStarted && rec.Status != record.StatusStarted && !rec.Replayed &&
-		*p == start(rec.Time.UnixNano()-int64(rec.Duration), site, nth, rec.Ordinal, int32(rec.Attempt), int32(rec.MaxAttempts))
+		*p == packStarted(rec.Time.UnixNano()-int64(rec.Duration), site, nth, rec.Ordinal, int32(rec.Attempt), int32(rec.MaxAttempts))
 }
 
 // next returns room for a record.
@@ -155,18 +155,18 @@ func (h *history) internSite() int32 {
 
 func (h *history) keepRare(rec *record.Record) int32 {
 	if h.numRare%rareSize == 0 {
-		h.rare = append(h.rare, new([rareSize]rare))
+		h.rare = append(h.rare, new([rareSize]rareFields))
 	}
-	h.rare[h.numRare/rareSize][h.numRare%rareSize] = rare{rec.Err, rec.Detail}
+	h.rare[h.numRare/rareSize][h.numRare%rareSize] = rareFields{rec.Err, rec.Detail}
 	h.numRare++
 	return h.numRare
 }
 
 // len returns the number of records, including the restored ones.
-func (h *history) len() int { return h.begin() + h.n }
+func (h *history) len() int { return h.numRestored() + h.n }
 
-// begin returns the number of restored records.
-func (h *history) begin() int {
+// numRestored returns the number of restored records.
+func (h *history) numRestored() int {
 	if h.restored == nil {
 		return 0
 	}
@@ -175,7 +175,7 @@ func (h *history) begin() int {
 
 // at returns the record with Seq i+1, which must not be a restored one.
 func (h *history) at(i int) record.Record {
-	own := i - h.begin()
+	own := i - h.numRestored()
 	chunk := sort.SearchInts(h.firsts, own+1) - 1
 	packs, end, j := h.chunks[chunk], h.n, (h.packs-1)%chunkSize
 	if chunk+1 < len(h.chunks) {
@@ -210,12 +210,12 @@ func (h *history) unpack(p *packedRecords, i int) record.Record {
 	if i > 0 {
 		return h.unpackEnd(p, i-1)
 	}
-	begun := start(p.time-int64(p.duration), p.site, p.nth, int(p.ordinal), p.attempt, p.maxAttempts)
+	begun := packStarted(p.time-int64(p.duration), p.site, p.nth, int(p.ordinal), p.attempt, p.maxAttempts)
 	return h.unpackEnd(&begun, 0)
 }
 
-// start returns the started record of an attempt.
-func start(at int64, site, nth int32, ordinal int, attempt, maxAttempts int32) packedRecords {
+// packStarted returns the started record of an attempt.
+func packStarted(at int64, site, nth int32, ordinal int, attempt, maxAttempts int32) packedRecords {
 	return packedRecords{
 		time: at, site: site, nth: nth, ordinal: int32(ordinal), attempt: attempt, maxAttempts: maxAttempts, status: record.StatusStarted,
 	}
@@ -243,14 +243,14 @@ func (h *history) unpackEnd(p *packedRecords, i int) record.Record {
 	return rec
 }
 
-// own returns the records that were not restored.
-func (h *history) own() []record.Record {
+// ownRecords returns the records that were not restored.
+func (h *history) ownRecords() []record.Record {
 	own := make([]record.Record, 0, h.n)
 	for i := range h.packs {
 		p := &h.chunks[i/chunkSize][i%chunkSize]
 		for j := range p.records() {
 			rec := h.unpack(p, j)
-			rec.Seq = uint64(h.begin()+len(own)) + 1
+			rec.Seq = uint64(h.numRestored()+len(own)) + 1
 			own = append(own, rec)
 		}
 	}

@@ -69,7 +69,7 @@ func randomStart(t *testing.T, rng *rand.Rand, rec record.Record) record.Record 
 func TestHistoryIsWhatWasAppended(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, restored := range []int{0, 7} {
-		h := history{runID: "run", generation: 2, restored: restoredRun(t, restored)}
+		h := history{runID: "run", generation: 2, restored: newStoredRun(t, restored)}
 		var want []record.Record
 		add := func(rec record.Record) {
 			rec.RunID, rec.Generation, rec.Seq = "run", 2, uint64(restored+len(want))+1
@@ -92,14 +92,14 @@ func TestHistoryIsWhatWasAppended(t *testing.T) {
 			appended(rec)
 		}
 		require.Less(t, h.packs, len(want)*3/4)
-		require.Equal(t, want, h.own())
+		require.Equal(t, want, h.ownRecords())
 		for _, i := range rng.Perm(len(want)) {
 			require.Equal(t, want[i], h.at(restored+i))
 		}
 	}
 }
 
-func restoredRun(t *testing.T, n int) *snapshot.Run {
+func newStoredRun(t *testing.T, n int) *snapshot.Run {
 	t.Helper()
 	s := &snapshot.Snapshot{Records: make([]record.Record, n)}
 	for i := range s.Records {

@@ -15,14 +15,14 @@ import (
 // inbox receives messages from other processes for an open run.
 type inbox struct {
 	run     *run
-	keeper  *stored
+	keeper  *storeKeeper
 	stop    context.CancelFunc
 	wait    sync.WaitGroup
 	failing bool
 }
 
 // listen handles the waiting messages of the run, and then new ones until close.
-func (r *run) listen(ctx context.Context, k *stored) {
+func (r *run) listen(ctx context.Context, k *storeKeeper) {
 	b := &inbox{run: r, keeper: k}
 	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx)) // the caller's context only applies to opening the run
 	r.inbox = b

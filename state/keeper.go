@@ -36,22 +36,22 @@ type keeper interface {
 	close(end snapshot.End) error
 }
 
-// memory keeps the records of a run in memory.
-type memory struct{ history }
+// memoryKeeper keeps the records of a run in memory.
+type memoryKeeper struct{ history }
 
-func (*memory) isStored() bool           { return false }
-func (*memory) forget(int)               {}
-func (*memory) write() error             { return nil }
-func (*memory) holds() bool              { return false }
-func (*memory) release()                 {}
-func (*memory) isLost(uint64) bool       { return false }
-func (*memory) sync(uint64) error        { return nil }
-func (*memory) close(snapshot.End) error { return nil }
+func (*memoryKeeper) isStored() bool           { return false }
+func (*memoryKeeper) forget(int)               {}
+func (*memoryKeeper) write() error             { return nil }
+func (*memoryKeeper) holds() bool              { return false }
+func (*memoryKeeper) release()                 {}
+func (*memoryKeeper) isLost(uint64) bool       { return false }
+func (*memoryKeeper) sync(uint64) error        { return nil }
+func (*memoryKeeper) close(snapshot.End) error { return nil }
 
-func (m *memory) add(rec record.Record) { m.append(&rec) }
+func (m *memoryKeeper) add(rec record.Record) { m.append(&rec) }
 
-func (m *memory) read() func(context.Context) ([]record.Record, error) {
-	restored, own := m.restored, m.own()
+func (m *memoryKeeper) read() func(context.Context) ([]record.Record, error) {
+	restored, own := m.restored, m.ownRecords()
 	return func(context.Context) ([]record.Record, error) {
 		if restored == nil {
 			return own, nil

@@ -26,7 +26,7 @@ func (r *run) useKeys() {
 }
 
 // undoneByParents returns how often the parents of a fork compensated calls.
-func (r *restored) undoneByParents() map[string]int {
+func (r *restoredRun) undoneByParents() map[string]int {
 	times := make(map[string]int)
 	for _, u := range r.fork.Undone {
 		times[u.Place] += u.Times
@@ -37,7 +37,7 @@ func (r *restored) undoneByParents() map[string]int {
 // timesUndone returns how often calls were compensated, in this run and in its parents,
 // by their addresses without attempts: the attempts of a call share one key. A
 // compensation counts as soon as it has begun.
-func (r *restored) timesUndone() map[string]int {
+func (r *restoredRun) timesUndone() map[string]int {
 	times := r.undoneByParents()
 	if !r.compensates {
 		return times
@@ -55,8 +55,8 @@ func (r *restored) timesUndone() map[string]int {
 
 // keysOfForks returns what a fork of the run has to know so that its calls have the keys of this
 // run.
-func (r *restored) keysOfForks(runID string) *record.Fork {
-	fork := &record.Fork{Keys: cmp.Or(r.fork.Keys, runID), Made: append(slices.Clip(r.fork.Made), r.made()...)}
+func (r *restoredRun) keysOfForks(runID string) *record.Fork {
+	fork := &record.Fork{Keys: cmp.Or(r.fork.Keys, runID), Made: append(slices.Clip(r.fork.Made), r.madeCalls()...)}
 	times := r.timesUndone()
 	for _, place := range slices.Sorted(maps.Keys(times)) {
 		fork.Undone = append(fork.Undone, record.UndoneCalls{Place: place, Times: times[place]})
@@ -64,8 +64,8 @@ func (r *restored) keysOfForks(runID string) *record.Fork {
 	return fork
 }
 
-// made returns the calls of the run that can be compensated and were not compensated.
-func (r *restored) made() (all []record.MadeCall) {
+// madeCalls returns the calls of the run that can be compensated and were not compensated.
+func (r *restoredRun) madeCalls() (all []record.MadeCall) {
 	for a, completions := range r.compensable {
 		last := len(completions)
 		if r.compensation(a, completions[last-1].name, last) == nil {
@@ -81,7 +81,7 @@ func (r *restored) made() (all []record.MadeCall) {
 // refuseCompensated returns an error if a fork at the address, whose first record has the
 // number first, would keep a call that was compensated, or one that was made inside such
 // a call.
-func (r *restored) refuseCompensated(kept []record.Record, address record.Address, first uint64) error {
+func (r *restoredRun) refuseCompensated(kept []record.Record, address record.Address, first uint64) error {
 	var undone []record.Address
 	for a, completions := range r.compensable {
 		nth := 0 // the completion that the fork keeps, or during which it begins

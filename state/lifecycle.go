@@ -56,7 +56,7 @@ func (c *rootCalls) follow(s *engine.Scope, rec *record.Record) {
 	}
 	c.made = true
 	if rec.IsOutcome() || rec.IsSuspension() {
-		c.judge(s, rec)
+		c.noteOutcome(s, rec)
 	}
 }
 
@@ -71,8 +71,8 @@ func (c *rootCalls) stopUndoing(rec *record.Record) {
 	c.stopped = rec.Interrupt()
 }
 
-// judge notes how the call of s ended, live or recalled.
-func (c *rootCalls) judge(s *engine.Scope, rec *record.Record) {
+// noteOutcome notes how the call of s ended, live or recalled.
+func (c *rootCalls) noteOutcome(s *engine.Scope, rec *record.Record) {
 	if !isRootCall(s) {
 		return
 	}

@@ -18,8 +18,8 @@ func NewLogHandler(next slog.Handler) slog.Handler { return &logHandler{next: ne
 
 // logHandler keeps the arguments of WithGroup and WithAttrs in their order.
 type logHandler struct {
-	next  slog.Handler // nil for none
-	given []groupOrAttrs
+	next      slog.Handler // nil for none
+	arguments []groupOrAttrs
 }
 
 // groupOrAttrs is a group that was opened, or attributes.
@@ -42,7 +42,7 @@ func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	if next != nil {
 		next = next.WithAttrs(attrs)
 	}
-	return &logHandler{next, append(slices.Clip(h.given), groupOrAttrs{attrs: attrs})}
+	return &logHandler{next, append(slices.Clip(h.arguments), groupOrAttrs{attrs: attrs})}
 }
 
 // WithGroup implements slog.Handler.
@@ -54,7 +54,7 @@ func (h *logHandler) WithGroup(name string) slog.Handler {
 	if next != nil {
 		next = next.WithGroup(name)
 	}
-	return &logHandler{next, append(slices.Clip(h.given), groupOrAttrs{group: name})}
+	return &logHandler{next, append(slices.Clip(h.arguments), groupOrAttrs{group: name})}
 }
 
 // Handle implements slog.Handler.
@@ -73,7 +73,7 @@ func (h *logHandler) metadata(line slog.Record) map[string]any {
 		attrs = append(attrs, a)
 		return true
 	})
-	for _, g := range slices.Backward(h.given) {
+	for _, g := range slices.Backward(h.arguments) {
 		if g.group == "" {
 			attrs = append(slices.Clip(g.attrs), attrs...)
 		} else {

@@ -17,7 +17,7 @@ import (
 
 // loosenAfter loosens the comparison after a call that has completed without keeping its output, if
 // the output has changed. It is called before the record is added to the track of the call.
-func (r *restored) loosenAfter(rec *record.Record, t *track) {
+func (r *restoredRun) loosenAfter(rec *record.Record, t *track) {
 	if t == nil || !t.NoStore || !rec.IsOutcome() || t.isSameOutput(rec) {
 		return
 	}
@@ -58,7 +58,7 @@ func (s *scopeClaims) loosen(ordinal int) {
 // checks reports whether the claim with the ordinal must be the recorded one; s holds the recorded
 // claims of the scope, and may be nil. The run itself has no end at which missing calls would be
 // noticed, so claims with an outcome stay checked there.
-func (r *restored) checks(s *scopeClaims, scope string, ordinal int) bool {
+func (r *restoredRun) checks(s *scopeClaims, scope string, ordinal int) bool {
 	switch {
 	case s == nil, s.unchecked > 0 && ordinal >= s.unchecked:
 		return false
@@ -69,7 +69,7 @@ func (r *restored) checks(s *scopeClaims, scope string, ordinal int) bool {
 	return scope == "" && was != nil && r.hasOutcome(was.address)
 }
 
-func (r *restored) hasOutcome(a record.Address) bool {
+func (r *restoredRun) hasOutcome(a record.Address) bool {
 	t := r.calls[a]
 	return t != nil && t.HasOutcome()
 }
@@ -82,7 +82,7 @@ func (s *scopeClaims) isOtherKind(c record.Claim, t *track) bool {
 
 // passedOver returns the number and the claim of a recorded call that is missing in a scope that
 // ends after the given number of claims. It reports false if none is missing.
-func (r *restored) passedOver(scope string, claimed int) (ordinal int, missing recordedClaim, ok bool) {
+func (r *restoredRun) passedOver(scope string, claimed int) (ordinal int, missing recordedClaim, ok bool) {
 	s := r.ordinals[scope]
 	switch {
 	case s == nil || s.unchecked > 0:
@@ -110,10 +110,10 @@ func (r *restored) passedOver(scope string, claimed int) (ordinal int, missing r
 // isPassedOver reports whether the program has not made a recorded call that has an outcome.
 func (t *track) isPassedOver() bool { return t.claimed && !t.asked && t.HasOutcome() }
 
-// unrepeated returns the recorded calls that a scope has not made when it ends, and that need not
+// unrepeatedCalls returns the recorded calls that a scope has not made when it ends, and that need not
 // be made: the output of an earlier call differed when they were recorded. A different program may
 // have made them, so they are only reported.
-func (r *restored) unrepeated(scope string) []record.Address {
+func (r *restoredRun) unrepeatedCalls(scope string) []record.Address {
 	s := r.ordinals[scope]
 	if s == nil || s.loosened == 0 || s.unchecked > 0 {
 		return nil

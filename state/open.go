@@ -53,11 +53,11 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 		return nil, fmt.Errorf("state: open run %s: %w", runID, err)
 	}
 	found := journal.Restored()
-	if !c.described {
+	if !c.hasMetadata {
 		c.metadata = found.Metadata.Clone()
 	}
 	r := newRun(c)
-	k := &stored{runID: runID, generation: found.Generation, store: store, journal: journal, mu: &r.mu}
+	k := &storeKeeper{runID: runID, generation: found.Generation, store: store, journal: journal, mu: &r.mu}
 	r.keeper, r.generation = k, found.Generation
 	cancelled := refuseCancelled(ctx, store, journal)
 	if cancelled != nil && !errors.Is(cancelled, errUncompensated) {
@@ -100,7 +100,7 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 	if c.artifacts == nil {
 		c.artifacts = store
 	}
-	if !c.described {
+	if !c.hasMetadata {
 		c.metadata = found.Metadata.Clone()
 	}
 	c.strict, c.settings.Strict, c.settings.Replays = true, true, true
@@ -122,7 +122,7 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 	if r.found = found.Info; found.Status == snapshot.StatusRunning {
 		r.found.Status, r.found.Stop = snapshot.StatusInterrupted, snapshot.Stop{Reason: record.InterruptCrash}
 	}
-	if r.restored, err = newRestored(found); err != nil {
+	if r.restored, err = newRestoredRun(found); err != nil {
 		return err
 	}
 	r.settings.History = r
@@ -130,12 +130,12 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 		r.config.rerunFailed, r.restored.retryTo = true, uint64(found.Len())
 	}
 	switch k := r.keeper.(type) {
-	case *stored:
+	case *storeKeeper:
 		if r.config.divergence != DivergenceRerun {
 			r.restored.dropInside()
 		}
 		k.tail.n, k.tail.written = found.Len(), found.Len()
-	case *memory:
+	case *memoryKeeper:
 		k.restored = found
 	}
 	r.versions = r.restored.versions
@@ -206,9 +206,9 @@ func WithSync(policy Sync) Option {
 	}
 }
 
-// durable reports whether rec, which comes from s, must be on the disk before
+// mustBeDurable reports whether rec, which comes from s, must be on the disk before
 // its call continues.
-func (r *run) durable(s *engine.Scope, rec *record.Record) bool {
+func (r *run) mustBeDurable(s *engine.Scope, rec *record.Record) bool {
 	switch {
 	case r.config.sync != SyncOutcomes:
 		return r.config.sync == SyncAlways

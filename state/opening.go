@@ -37,8 +37,8 @@ func WithOpening(f func(context.Context, Opening) map[string]any) Option {
 	}
 }
 
-// opening returns the attributes of the opening of the run, nil for none.
-func (r *run) opening(ctx context.Context) (attributes map[string]any) {
+// openingAttributes returns the attributes of the opening of the run, nil for none.
+func (r *run) openingAttributes(ctx context.Context) (attributes map[string]any) {
 	if len(r.config.openings) == 0 || r.config.strict {
 		return nil
 	}

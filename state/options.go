@@ -171,24 +171,24 @@ func WithInterruptChecker(check Checker) Option {
 //
 // A run that is resumed without it keeps the metadata that it began with.
 func WithMetadata(m snapshot.Metadata) Option {
-	return func(c *config) { c.metadata, c.described = m.Clone(), true }
+	return func(c *config) { c.metadata, c.hasMetadata = m.Clone(), true }
 }
 
 // config holds what the options set.
 type config struct {
-	settings   *engine.Settings
-	levels     snapshot.RetryLevels // of retry configuration, as the store keeps them
-	publishers []Publisher
-	artifacts  Artifacts
-	checker    Checker
-	openings   []func(context.Context, Opening) map[string]any
-	metadata   snapshot.Metadata
-	described  bool // WithMetadata was given
-	redact     func(string) string
-	limited    []limitedOption
+	settings    *engine.Settings
+	levels      snapshot.RetryLevels // of retry configuration, as the store keeps them
+	publishers  []Publisher
+	artifacts   Artifacts
+	checker     Checker
+	openings    []func(context.Context, Opening) map[string]any
+	metadata    snapshot.Metadata
+	hasMetadata bool // WithMetadata was given
+	redact      func(string) string
+	limited     []limitedOption
 
 	strict, rerunFailed bool
-	further             bool // a run that has ended may have further root calls
+	allowsFurther       bool // a run that has ended may have further root calls
 	divergence          Divergence
 	sync                Sync
 	republish           bool

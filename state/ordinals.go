@@ -79,7 +79,7 @@ func (o ordinals) addListed(rec *record.Record) {
 // opening can then claim the same ordinals. The calls themselves stay recorded, and may appear
 // anywhere in their scope. The result of a branch, which has no input to compare, may be that of
 // the other program: so the branch runs again.
-func (r *restored) voidRefused(generation uint64) {
+func (r *restoredRun) voidRefused(generation uint64) {
 	if !r.refused[generation] {
 		return
 	}
@@ -130,24 +130,24 @@ func (s *scopeClaims) recorded(ordinal int) *recordedClaim {
 	return s.claims[ordinal-1]
 }
 
-// after marks what follows the call at a as unchecked, in its scope and in the scopes
+// uncheckAfter marks what follows the call at a as unchecked, in its scope and in the scopes
 // around it.
-func (o ordinals) after(a record.Address, calls map[record.Address]*track) {
+func (o ordinals) uncheckAfter(a record.Address, calls map[record.Address]*track) {
 	scope := a.Scope()
 	if t := calls[a]; t != nil && t.Ordinal > 0 {
 		o.at(scope).uncheck(int(t.Ordinal) + 1)
 	}
-	o.afterScope(scope, calls)
+	o.uncheckAfterScope(scope, calls)
 }
 
-// afterScope marks what follows the call that the scope belongs to as unchecked, in the
+// uncheckAfterScope marks what follows the call that the scope belongs to as unchecked, in the
 // scopes around it.
-func (o ordinals) afterScope(scope string, calls map[record.Address]*track) {
+func (o ordinals) uncheckAfterScope(scope string, calls map[record.Address]*track) {
 	if scope == "" {
 		return
 	}
 	if around, err := record.ParseAddress(callOf(scope)); err == nil {
-		o.after(around, calls)
+		o.uncheckAfter(around, calls)
 	}
 }
 
@@ -158,15 +158,15 @@ func (s *scopeClaims) uncheck(ordinal int) {
 	}
 }
 
-// differs returns how a claim differs from the recorded one in its place, or nil. s holds the claims
+// divergenceOf returns how a claim differs from the recorded one in its place, or nil. s holds the claims
 // of its scope, and t is the state of the recorded call at its address; both may be nil. If anew is
 // set, the call begins again, and its recorded input is not compared.
-func (r *restored) differs(runID, scope string, s *scopeClaims, t *track, c record.Claim, anew bool) *core.DivergenceError {
+func (r *restoredRun) divergenceOf(runID, scope string, s *scopeClaims, t *track, c record.Claim, anew bool) *core.DivergenceError {
 	asked := func() *core.DivergenceError {
 		return &core.DivergenceError{RunID: runID, Address: c.Address, Scope: scope, Ordinal: c.Ordinal, Asked: describe(c.Kind, c.Address, c.Name)}
 	}
 	checked, was := r.checks(s, scope, c.Ordinal), s.recorded(c.Ordinal)
-	if checked && was != nil && !was.is(c) {
+	if checked && was != nil && !was.matches(c) {
 		d := asked()
 		d.How, d.Was, d.Recorded = "order", was.call(scope), describe(was.kind, was.address, was.name)
 		if was.address == c.Address {
@@ -178,7 +178,7 @@ func (r *restored) differs(runID, scope string, s *scopeClaims, t *track, c reco
 		}
 		return d
 	}
-	if d := r.swapped(c); d != nil && checked && !anew {
+	if d := r.checkSwap(c); d != nil && checked && !anew {
 		with := asked()
 		with.How, with.Recorded, with.Asked = d.How, d.Recorded, d.Asked
 		return with
@@ -231,7 +231,7 @@ func (r *run) hashAsRecorded(t *track, c record.Claim, input engine.ClaimedInput
 // inputDifferences returns a few parts in which an input differs from the recorded
 // one, and none if the recorded input was not kept. It encodes the input, which calls
 // the methods of its type: r.mu must not be held.
-func (r *restored) inputDifferences(first uint64, input engine.ClaimedInput) []codec.Difference {
+func (r *restoredRun) inputDifferences(first uint64, input engine.ClaimedInput) []codec.Difference {
 	if first == 0 {
 		return nil
 	}
@@ -251,8 +251,8 @@ func (r *restored) inputDifferences(first uint64, input engine.ClaimedInput) []c
 	return differences
 }
 
-// is reports whether the claim is the recorded one. Its input may differ.
-func (r *recordedClaim) is(c record.Claim) bool {
+// matches reports whether the claim is the recorded one. Its input may differ.
+func (r *recordedClaim) matches(c record.Claim) bool {
 	return r.address == c.Address && r.kind == c.Kind && (r.name == c.Name || !c.Address.IsBranch())
 }
 
@@ -294,12 +294,12 @@ func (r *recordedClaim) call(scope string) record.Address {
 
 // likelyEdit guesses how the program was edited. The recorded claim in the place of c is
 // was, or nil if it is not known.
-func (r *restored) likelyEdit(s *scopeClaims, was *recordedClaim, c record.Claim) string {
+func (r *restoredRun) likelyEdit(s *scopeClaims, was *recordedClaim, c record.Claim) string {
 	if was.isAskedFor(c) {
 		return "if a model called " + was.name + ": it was renamed, was removed from the agent, or refuses the recorded arguments now"
 	}
 	for _, recorded := range s.claims {
-		if recorded != nil && recorded.is(c) {
+		if recorded != nil && recorded.matches(c) {
 			return "the call is recorded later: an earlier call was removed, they were swapped, or " +
 				"goroutines made them: see actors.Parallel and Prepare"
 		}
@@ -318,13 +318,13 @@ func describe(kind record.Kind, a record.Address, name string) string {
 // Ended implements engine.History.
 func (r *run) Ended(s *engine.Scope, claimed int) error {
 	r.mu.Lock()
-	if r.life.closed || r.rerun.isAnew(s.Address()) {
+	if r.life.closed || r.rerun.isDiscarded(s.Address()) {
 		r.mu.Unlock()
 		return nil
 	}
 	ordinal, missing, ok := r.restored.passedOver(s.Path(), claimed)
 	if !ok {
-		if calls := r.restored.unrepeated(s.Path()); calls != nil {
+		if calls := r.restored.unrepeatedCalls(s.Path()); calls != nil {
 			r.reportUnrepeated(s, calls)
 		}
 		r.mu.Unlock()
@@ -334,14 +334,14 @@ func (r *run) Ended(s *engine.Scope, claimed int) error {
 		RunID: r.settings.RunID, How: "end", Address: s.Address(), Was: missing.call(s.Path()), Scope: s.Path(), Ordinal: ordinal,
 		Recorded: describe(missing.kind, missing.address, missing.name), Asked: "its end",
 	}
-	return r.diverged(d) // diverged unlocks r.mu
+	return r.handleDivergence(d) // handleDivergence unlocks r.mu
 }
 
 // Differs implements engine.History. Without Fields, nothing of the output can be read.
 func (r *run) Differs(s *engine.Scope, d *core.DivergenceError) (again bool, err error) {
 	r.mu.Lock()
 	if len(d.Fields) > 0 {
-		return false, r.diverged(d) // diverged unlocks r.mu
+		return false, r.handleDivergence(d) // handleDivergence unlocks r.mu
 	}
 	t := r.restored.calls[d.Address]
 	if r.config.divergence == DivergenceRerun && !r.config.strict && !t.Input.IsZero() {
@@ -354,9 +354,9 @@ func (r *run) Differs(s *engine.Scope, d *core.DivergenceError) (again bool, err
 	return false, r.refuse(d)
 }
 
-// diverged applies the policy to a program that differs: it stops the run, or trusts the records
+// handleDivergence applies the policy to a program that differs: it stops the run, or trusts the records
 // from that point on and records a warning. r.mu must be held, and is released.
-func (r *run) diverged(d *core.DivergenceError) error {
+func (r *run) handleDivergence(d *core.DivergenceError) error {
 	if !r.isReported(d.Address) {
 		r.report.Diverged = append(r.report.Diverged, d.Address)
 	}

@@ -222,6 +222,6 @@ func canContinue(ctx context.Context, store snapshot.Store, runID string) (bool,
 	case !found.Due.IsZero() && !time.Now().Before(found.Due):
 		return true, found.Due, nil
 	}
-	ready := awaitsSignalOf(found, waiting) || len(unanswered(found, waiting)) == 0 && found.Due.IsZero() && !awaitsAny(found)
+	ready := awaitsSignalOf(found, waiting) || len(unansweredQuestions(found, waiting)) == 0 && found.Due.IsZero() && !awaitsAny(found)
 	return ready, found.Due, nil
 }

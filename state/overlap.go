@@ -34,9 +34,9 @@ func (o *overlaps) add(rec *record.Record) {
 	(*o)[overlap{site, rec.Detail.InputHash}] = new(swap)
 }
 
-// swapped returns the error for a claim that might get the outcome of another call; nil for every
+// checkSwap returns the error for a claim that might get the outcome of another call; nil for every
 // other claim.
-func (r *restored) swapped(c record.Claim) *core.DivergenceError {
+func (r *restoredRun) checkSwap(c record.Claim) *core.DivergenceError {
 	if len(r.overlaps) == 0 || c.Kind == record.KindQuestion {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (r *restored) swapped(c record.Claim) *core.DivergenceError {
 
 // harmOfSwap returns what distinguishes the calls of the site with the input; it is empty if
 // nothing does.
-func (r *restored) harmOfSwap(site record.CallSite, input record.Hash) string {
+func (r *restoredRun) harmOfSwap(site record.CallSite, input record.Hash) string {
 	var first *record.Record
 	without := 0
 	for nth := 1; ; nth++ {

@@ -75,7 +75,7 @@ func (r *run) publishLatest(rec *record.Record) {
 	r.mu.Unlock()
 	r.show(rec)
 	if rec.WillRetry {
-		next := r.promise(rec)
+		next := r.retryingRecord(rec)
 		r.show(&next)
 	}
 	if !r.out.turn.leave() {
@@ -95,14 +95,14 @@ func (r *run) show(rec *record.Record) {
 }
 
 func (r *run) showRedacted(rec *record.Record) {
-	shown := r.redacted(rec)
+	shown := r.redact(rec)
 	for _, p := range r.config.publishers {
 		r.publishTo(p, &shown)
 	}
 }
 
-// redacted returns rec with redacted texts.
-func (r *run) redacted(rec *record.Record) record.Record {
+// redact returns rec with redacted texts.
+func (r *run) redact(rec *record.Record) record.Record {
 	returned := false
 	defer func() {
 		if !returned { // the user's function called runtime.Goexit

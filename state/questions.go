@@ -26,7 +26,7 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 			Recorded: strconv.Quote(before.text), Asked: strconv.Quote(q.Text),
 			Hint: "an answer to one question is not used for the other",
 		}
-		if err := r.diverged(d); err != nil { // diverged unlocks r.mu
+		if err := r.handleDivergence(d); err != nil { // handleDivergence unlocks r.mu
 			return engine.Asked{}, err
 		}
 	} else {
@@ -210,7 +210,7 @@ func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.
 	if err != nil {
 		return nil, fmt.Errorf("state: questions of run %s: %w", runID, err)
 	}
-	return unanswered(found, waiting), nil
+	return unansweredQuestions(found, waiting), nil
 }
 
 // loadWithMessages returns a run and the messages that waited for it. The messages are read first:
@@ -225,9 +225,9 @@ func loadWithMessages(ctx context.Context, store snapshot.Store, runID string) (
 	return found, waiting, err
 }
 
-// unanswered returns the questions of a run that have no answer, neither
+// unansweredQuestions returns the questions of a run that have no answer, neither
 // recorded nor posted. A run that was cancelled has none.
-func unanswered(found *snapshot.Snapshot, waiting []snapshot.Message) []core.Question {
+func unansweredQuestions(found *snapshot.Snapshot, waiting []snapshot.Message) []core.Question {
 	if found.Status == snapshot.StatusCancelled {
 		return nil
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// restored is what earlier generations of the run recorded: the state of each call, and where its
+// restoredRun is what earlier generations of the run recorded: the state of each call, and where its
 // outcome is.
-type restored struct {
+type restoredRun struct {
 	found    *snapshot.Run
 	ledger   record.Ledger
 	calls    map[record.Address]*track
@@ -46,18 +46,18 @@ type restored struct {
 	unclaimed bool // calls are on record without their claims
 	overlaps  overlaps
 
-	diverged bool  // calls had other inputs, and were made again
-	anew     begun // calls that began again after a divergence; earlier values in them do not count
-	again    begun // completed calls that began again; their earlier values do not count
+	diverged                bool     // calls had other inputs, and were made again
+	restartsAfterDivergence restarts // calls that began again after a divergence; earlier values in them do not count
+	restartsAfterCompletion restarts // completed calls that began again; their earlier values do not count
 }
 
 // closedOpening holds the numbers of the first and the last record of an opening that
 // was closed.
 type closedOpening struct{ first, last uint64 }
 
-// inClosed reports whether the record belongs to an opening that was closed,
+// isInClosedOpening reports whether the record belongs to an opening that was closed,
 // and was not ended by a crash.
-func (r *restored) inClosed(seq uint64) bool {
+func (r *restoredRun) isInClosedOpening(seq uint64) bool {
 	i, _ := slices.BinarySearchFunc(r.closed, seq, func(c closedOpening, seq uint64) int { return cmp.Compare(c.last, seq) })
 	return i < len(r.closed) && r.closed[i].first <= seq
 }
@@ -83,10 +83,10 @@ type track struct {
 // opening that was refused do not count.
 func (t *track) isClaimed() bool { return t != nil && t.claimed }
 
-// newRestored restores the state of a run from its records. It refuses records that no run could
+// newRestoredRun restores the state of a run from its records. It refuses records that no run could
 // have written.
-func newRestored(found *snapshot.Run) (*restored, error) {
-	r := &restored{
+func newRestoredRun(found *snapshot.Run) (*restoredRun, error) {
+	r := &restoredRun{
 		found: found, inside: make(map[string]uint64), ordinals: make(ordinals),
 		calls: make(map[record.Address]*track, found.Len()/2), // most have two records or more
 	}
@@ -150,7 +150,7 @@ func newRestored(found *snapshot.Run) (*restored, error) {
 	return r, nil
 }
 
-func (r *restored) follow(rec *record.Record) {
+func (r *restoredRun) follow(rec *record.Record) {
 	t := r.track(rec.Address)
 	switch {
 	case t.claimed || rec.Kind == record.KindCompensation: // no program claims it
@@ -167,7 +167,7 @@ func (r *restored) follow(rec *record.Record) {
 	}
 	if rec.Status == record.StatusStarted {
 		if t.HasOutcome() && !t.NoStore { // what follows a call that was made again may differ
-			r.ordinals.after(rec.Address, r.calls)
+			r.ordinals.uncheckAfter(rec.Address, r.calls)
 		}
 		if rec.Reason == record.ReasonDivergence {
 			r.beginAnew(rec, t)
@@ -179,9 +179,9 @@ func (r *restored) follow(rec *record.Record) {
 			r.overlaps.add(rec)
 		}
 		if t.Phase == record.PhaseSucceeded {
-			r.again.at(rec)
+			r.restartsAfterCompletion.add(rec)
 		}
-		t.Progress = r.atRest(t, rec.Address)
+		t.Progress = r.progressAtRest(t, rec.Address)
 		r.startOver(t, rec)
 		t.entered = rec.Seq
 		if rec.Detail != nil && !rec.Detail.WholeInput.IsZero() {
@@ -194,7 +194,7 @@ func (r *restored) follow(rec *record.Record) {
 	t.followOutcome(rec)
 	r.followCompensable(t, rec)
 	if rec.IsOutcome() || rec.Status == record.StatusStarted {
-		for scope := rec.Address.Scope(); scope != ""; scope = outer(scope) {
+		for scope := rec.Address.Scope(); scope != ""; scope = outerScope(scope) {
 			r.inside[scope] = rec.Seq
 		}
 	}
@@ -213,7 +213,7 @@ func (t *track) followOutcome(rec *record.Record) {
 
 // replace notes in rec that it replaces the outcome of its call, if it is the first record of the
 // call after that outcome.
-func (r *restored) replace(rec *record.Record) {
+func (r *restoredRun) replace(rec *record.Record) {
 	t := r.calls[rec.Address]
 	if t == nil || t.outcome == 0 {
 		return
@@ -229,16 +229,16 @@ func (r *restored) replace(rec *record.Record) {
 	rec.Detail.Replaces = replaced
 }
 
-// atRest returns the progress of a call between two openings. If the run was closed normally, an
+// progressAtRest returns the progress of a call between two openings. If the run was closed normally, an
 // attempt that was still running was stopped, and not lost. If a call began or ended inside an
 // attempt, the process did not end because of that attempt itself: its losses are counted from zero
 // again.
-func (r *restored) atRest(t *track, a record.Address) record.Progress {
+func (r *restoredRun) progressAtRest(t *track, a record.Address) record.Progress {
 	p := t.Progress
 	if p.Phase != record.PhaseRunning {
 		return p
 	}
-	if r.inClosed(t.Last) {
+	if r.isInClosedOpening(t.Last) {
 		p.Phase, p.Entries = record.PhaseStopped, 0
 	} else if r.inside[scopePath(a, int(p.Attempt))] > t.entered {
 		p.Entries = 0
@@ -247,7 +247,7 @@ func (r *restored) atRest(t *track, a record.Address) record.Progress {
 }
 
 // track returns the track of the call, and makes one if there is none.
-func (r *restored) track(a record.Address) *track {
+func (r *restoredRun) track(a record.Address) *track {
 	if r.latest != nil && r.latestAt == a {
 		return r.latest
 	}
@@ -264,34 +264,34 @@ func (r *restored) track(a record.Address) *track {
 }
 
 // progress returns the progress of the call at the address, nil for none. It must not be changed.
-func (r *restored) progress(a record.Address) *record.Progress {
+func (r *restoredRun) progress(a record.Address) *record.Progress {
 	return r.progressOf(r.calls[a], a)
 }
 
 // progressOf is progress for a call whose track is known; nil if it has none.
-func (r *restored) progressOf(t *track, a record.Address) *record.Progress {
+func (r *restoredRun) progressOf(t *track, a record.Address) *record.Progress {
 	if t == nil || t.Last == 0 {
 		return nil
 	}
 	if t.Phase == record.PhaseSucceeded && r.usage.own == nil {
 		return &t.Progress
 	}
-	p := r.atRest(t, a)
+	p := r.progressAtRest(t, a)
 	if r.isRetried(t) {
-		t.again(&p)
+		t.retry(&p)
 	}
 	p.Used = r.usage.of(a, t, &p)
 	return &p
 }
 
 // isRetried reports whether the call failed for good, and is to be tried again.
-func (r *restored) isRetried(t *track) bool {
+func (r *restoredRun) isRetried(t *track) bool {
 	return t.Phase == record.PhaseFailed && t.Last <= r.retryTo && t.kind != record.KindCompensation
 }
 
-// again causes a call that failed for good to be tried again: a call that makes other calls is
+// retry causes a call that failed for good to be tried again: a call that makes other calls is
 // entered again as its last attempt, any other call begins again.
-func (t *track) again(p *record.Progress) {
+func (t *track) retry(p *record.Progress) {
 	p.Err, p.Spent, p.Delay, p.Again = nil, 0, 0, true
 	switch {
 	case t.first == 0:
@@ -305,7 +305,7 @@ func (t *track) again(p *record.Progress) {
 
 // recordsOf returns the records of the call and of the calls inside it, in
 // order.
-func (r *restored) recordsOf(a record.Address) ([]record.Record, error) {
+func (r *restoredRun) recordsOf(a record.Address) ([]record.Record, error) {
 	if r.all == nil {
 		for rec, err := range r.found.Records() {
 			if err != nil {
@@ -341,9 +341,9 @@ func pathOfAttempt(path string, attempt int) string {
 	return fmt.Sprintf("%s@%d", path, attempt+1)
 }
 
-// outer returns the path of the scope around the call or branch that the scope
+// outerScope returns the path of the scope around the call or branch that the scope
 // belongs to; empty for the run itself.
-func outer(scope string) string { return scope[:max(strings.LastIndexByte(scope, '/'), 0)] }
+func outerScope(scope string) string { return scope[:max(strings.LastIndexByte(scope, '/'), 0)] }
 
 // callOf returns the path of the call or branch that the scope belongs to.
 func callOf(scope string) string {

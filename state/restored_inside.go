@@ -6,11 +6,11 @@ import (
 
 // dropInside forgets the calls inside calls that will be recalled as a whole: they are no longer
 // needed. In a run of nested agents, these are nearly all calls.
-func (r *restored) dropInside() {
+func (r *restoredRun) dropInside() {
 	if r.diverged || r.unclaimed || len(r.compensable) > 0 || r.isFork() {
 		return // any of them may be needed
 	}
-	whole := wholes{r.calls, make(map[string]bool)}
+	whole := wholeCalls{r.calls, make(map[string]bool)}
 	if !whole.hasAny(r.inside) {
 		return
 	}
@@ -33,13 +33,13 @@ func (r *restored) dropInside() {
 	r.usage.dropInside(&whole)
 }
 
-func (r *restored) isFork() bool {
+func (r *restoredRun) isFork() bool {
 	return r.fork.Keys != "" || len(r.fork.Undone) > 0 || len(r.fork.Made) > 0 || len(r.fork.Effects) > 0
 }
 
 // keepOutside returns a copy of the map, which is by the path of a scope, without the
 // scopes inside calls that are recalled as a whole.
-func keepOutside[M ~map[string]V, V any](whole *wholes, m M) M {
+func keepOutside[M ~map[string]V, V any](whole *wholeCalls, m M) M {
 	kept := make(M)
 	for scope, v := range m {
 		if !whole.has(scope) {
@@ -49,14 +49,14 @@ func keepOutside[M ~map[string]V, V any](whole *wholes, m M) M {
 	return kept
 }
 
-// wholes tells which scopes are inside a call that is recalled as a whole.
-type wholes struct {
+// wholeCalls tells which scopes are inside a call that is recalled as a whole.
+type wholeCalls struct {
 	calls map[record.Address]*track
 	known map[string]bool // by the path of the scope
 }
 
 // hasAny reports whether the map has a scope inside a call that is recalled as a whole.
-func (w *wholes) hasAny(scopes map[string]uint64) bool {
+func (w *wholeCalls) hasAny(scopes map[string]uint64) bool {
 	for scope := range scopes {
 		if w.has(scope) {
 			return true
@@ -65,13 +65,13 @@ func (w *wholes) hasAny(scopes map[string]uint64) bool {
 	return false
 }
 
-func (w *wholes) has(scope string) bool {
+func (w *wholeCalls) has(scope string) bool {
 	if scope == "" {
 		return false
 	}
 	has, known := w.known[scope]
 	if !known {
-		has = w.isOfWhole(scope) || w.has(outer(scope))
+		has = w.isOfWhole(scope) || w.has(outerScope(scope))
 		w.known[scope] = has
 	}
 	return has
@@ -79,7 +79,7 @@ func (w *wholes) has(scope string) bool {
 
 // isOfWhole reports whether the call that the scope belongs to has completed, and its
 // output is on record.
-func (w *wholes) isOfWhole(scope string) bool {
+func (w *wholeCalls) isOfWhole(scope string) bool {
 	around, err := record.ParseAddress(callOf(scope))
 	if err != nil {
 		return false

@@ -21,14 +21,14 @@ func (u *usage) add(rec *record.Record) {
 		u.own, u.inside = make(map[record.Address]core.Usage), make(map[string]core.Usage)
 	}
 	u.own[rec.Address] = u.own[rec.Address].Plus(used)
-	for scope := rec.Address.Scope(); scope != ""; scope = outer(scope) {
+	for scope := rec.Address.Scope(); scope != ""; scope = outerScope(scope) {
 		u.inside[scope] = u.inside[scope].Plus(used)
 	}
 }
 
 // dropInside forgets what each call inside a call that is recalled as a whole has
 // consumed. What all of them have consumed together is kept.
-func (u *usage) dropInside(whole *wholes) {
+func (u *usage) dropInside(whole *wholeCalls) {
 	own := make(map[record.Address]core.Usage)
 	for a, used := range u.own {
 		if !whole.has(a.Scope()) {

@@ -13,7 +13,7 @@ import (
 func (r *run) resume(s *engine.Scope, rec *record.Record) error {
 	a := rec.Address
 	t := r.restored.calls[a]
-	if t == nil || t.resumed || t.first == 0 || !t.isSince(r.rerun.since[a]) {
+	if t == nil || t.resumed || t.first == 0 || !t.isMadeAfter(r.rerun.since[a]) {
 		return nil
 	}
 	t.resumed = true
@@ -27,7 +27,7 @@ func (r *run) resume(s *engine.Scope, rec *record.Record) error {
 // of s wrote before. r.mu must be held.
 func (r *run) restorePreconditions(s *engine.Scope) error {
 	a := s.Address()
-	if r.restored == nil || len(r.restored.preconditions[a]) == 0 || r.rerun.isAnew(a) {
+	if r.restored == nil || len(r.restored.preconditions[a]) == 0 || r.rerun.isDiscarded(a) {
 		return nil
 	}
 	written, err := r.restored.decodeValues(r.restored.preconditions[a])
@@ -59,7 +59,7 @@ func (r *run) takeValues(s *engine.Scope, numbers []uint64, since uint64, older 
 
 // followValue adds the record of a value: it counts once its call has
 // completed; a value of a precondition counts only for the call itself.
-func (r *restored) followValue(rec *record.Record) {
+func (r *restoredRun) followValue(rec *record.Record) {
 	if rec.Stage != record.StagePrecondition {
 		r.values = append(r.values, placedRecord{rec.Address.String(), rec.Seq})
 		return
@@ -72,24 +72,24 @@ func (r *restored) followValue(rec *record.Record) {
 
 // valuesOf takes the values that the call and the calls inside it wrote; for
 // the zero address, those written outside every call.
-func (r *restored) valuesOf(a record.Address) []uint64 {
+func (r *restoredRun) valuesOf(a record.Address) []uint64 {
 	if len(r.values) == 0 {
 		return nil
 	}
-	return take(r.values.within(a.String()))
+	return takeNumbers(r.values.within(a.String()))
 }
 
 // valuesBefore takes the values of the calls that the preconditions and the
 // attempts below the given number have made.
-func (r *restored) valuesBefore(a record.Address, attempt int) []uint64 {
+func (r *restoredRun) valuesBefore(a record.Address, attempt int) []uint64 {
 	if len(r.values) == 0 {
 		return nil
 	}
-	return take(r.values.before(a.String(), attempt))
+	return takeNumbers(r.values.before(a.String(), attempt))
 }
 
 // decodeValues reads the records with these numbers.
-func (r *restored) decodeValues(numbers []uint64) ([]value, error) {
+func (r *restoredRun) decodeValues(numbers []uint64) ([]value, error) {
 	values := make([]value, len(numbers))
 	for i, seq := range numbers {
 		rec, err := r.found.Record(seq)
@@ -101,28 +101,28 @@ func (r *restored) decodeValues(numbers []uint64) ([]value, error) {
 	return values, nil
 }
 
-// begun holds the number of the record with which a call began again, by the
+// restarts holds the number of the record with which a call began again, by the
 // path of the call.
-type begun map[string]uint64
+type restarts map[string]uint64
 
-func (b *begun) at(rec *record.Record) {
+func (b *restarts) add(rec *record.Record) {
 	if *b == nil {
-		*b = make(begun)
+		*b = make(restarts)
 	}
 	(*b)[rec.Address.String()] = rec.Seq
 }
 
 // dropReplaced drops the values that a call wrote before it, or a surrounding call, began again.
-func (r *restored) dropReplaced() {
-	if len(r.anew) == 0 && len(r.again) == 0 {
+func (r *restoredRun) dropReplaced() {
+	if len(r.restartsAfterDivergence) == 0 && len(r.restartsAfterCompletion) == 0 {
 		return
 	}
 	r.values = slices.DeleteFunc(r.values, func(p placedRecord) bool {
-		if r.again[p.path] > p.seq {
+		if r.restartsAfterCompletion[p.path] > p.seq {
 			return true
 		}
-		for path := p.path; path != ""; path = callOf(outer(path)) {
-			if r.anew[path] > p.seq {
+		for path := p.path; path != ""; path = callOf(outerScope(path)) {
+			if r.restartsAfterDivergence[path] > p.seq {
 				return true
 			}
 		}

@@ -8,10 +8,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// reworded holds the calls of models that were answered from their records
+// rewordings holds the calls of models that were answered from their records
 // although their request has changed, in parts that are not in its identity.
 // run.mu guards it.
-type reworded struct {
+type rewordings struct {
 	calls  map[record.Address]bool
 	warned map[string]bool // scopes with a recorded warning
 }
@@ -54,12 +54,12 @@ func (r *run) isReworded(number uint64, input engine.ClaimedInput) bool {
 	return true
 }
 
-// reword reports a call that is answered from its records although it is
+// reportReworded reports a call that is answered from its records although it is
 // reworded: in the Report, and with a warning for the first call of each
 // attempt. r.mu must be held.
-func (r *run) reword(s *engine.Scope, a record.Address) {
+func (r *run) reportReworded(s *engine.Scope, a record.Address) {
 	if r.reworded.calls == nil {
-		r.reworded = reworded{make(map[record.Address]bool), make(map[string]bool)}
+		r.reworded = rewordings{make(map[record.Address]bool), make(map[string]bool)}
 	}
 	r.reworded.calls[a] = true
 	r.report.Reworded = append(r.report.Reworded, a)

@@ -26,7 +26,7 @@ type run struct {
 	began      time.Time
 	generation uint64        // this opening of the run, from 1
 	found      snapshot.Info // as the run was left; zero for a new run
-	restored   *restored     // nil for a new run
+	restored   *restoredRun  // nil for a new run
 
 	mu        sync.Mutex    // guards what follows; never held while code of users runs
 	ledger    record.Ledger // up to ledger.Last; see tally
@@ -36,7 +36,7 @@ type run struct {
 	versions  versions
 	effects   effects
 	rerun     rerun
-	reworded  reworded
+	reworded  rewordings
 	rootCalls rootCalls
 	life      lifecycle
 	out       publication
@@ -46,7 +46,7 @@ type run struct {
 func newRun(c *config) *run {
 	r := &run{
 		config: c, settings: c.settings, began: time.Now(), generation: 1,
-		keeper: &memory{history{runID: c.settings.RunID, generation: 1}},
+		keeper: &memoryKeeper{history{runID: c.settings.RunID, generation: 1}},
 		life:   lifecycle{done: make(chan struct{}), contexts: make(map[int]context.CancelCauseFunc)},
 	}
 	r.settings.Tags, r.settings.Counts = c.metadata.Tags, r.counts
@@ -74,7 +74,7 @@ func (r *run) begin(ctx context.Context) {
 	if r.config.metadata.Description != "" {
 		rec.Detail = &record.Detail{Message: r.config.metadata.Description}
 	}
-	if attributes := r.opening(ctx); attributes != nil {
+	if attributes := r.openingAttributes(ctx); attributes != nil {
 		if rec.Detail == nil {
 			rec.Detail = new(record.Detail)
 		}
@@ -127,7 +127,7 @@ func (r *run) Append(s *engine.Scope, appended record.Record) error {
 	if r.values.pending != nil {
 		r.settleValues(s, rec)
 	}
-	if len(r.rerun.anew) > 0 && beginsAnew(rec) {
+	if len(r.rerun.discarded) > 0 && beginsAnew(rec) {
 		r.beginAnew(rec)
 	}
 	if r.keeper.holds() && mustNotRepeat(s, rec) {
@@ -182,11 +182,11 @@ func recordError(rec *record.Record) (tooLarge []string) {
 	return tooLarge
 }
 
-// promise returns the retrying record that follows rec, a failed record with
+// retryingRecord returns the retrying record that follows rec, a failed record with
 // WillRetry.
-func (r *run) promise(rec *record.Record) record.Record {
+func (r *run) retryingRecord(rec *record.Record) record.Record {
 	if r.keeper.isStored() {
-		return promised(rec)
+		return briefRetryingRecord(rec)
 	}
 	next := rec.Retrying()
 	next.Seq++
@@ -201,7 +201,7 @@ func (r *run) store(s *engine.Scope, rec *record.Record) error {
 		return nil
 	}
 	err := r.write()
-	seq, must := uint64(r.keeper.len()), r.durable(s, rec)
+	seq, must := uint64(r.keeper.len()), r.mustBeDurable(s, rec)
 	if err != nil {
 		r.mu.Unlock()
 		return r.stop(err)
@@ -237,15 +237,15 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 		return nil, false, nil
 	}
 	if c.Kind != record.KindQuestion && r.rerun.since != nil {
-		r.claimed(s, c)
+		r.followClaim(s, c)
 	}
-	isAnew := r.rerun.isAnew(c.Address)
+	isAnew := r.rerun.isDiscarded(c.Address)
 	if !isAnew {
-		found = r.undone(c.Address, r.restored.progressOf(t, c.Address))
+		found = r.progressAfterUndo(c.Address, r.restored.progressOf(t, c.Address))
 	}
 	recorded := r.restored.ordinals[scope]
 	if r.config.divergence != DivergenceRerun {
-		if d := r.restored.differs(r.settings.RunID, scope, recorded, t, c, isAnew); d != nil {
+		if d := r.restored.divergenceOf(r.settings.RunID, scope, recorded, t, c, isAnew); d != nil {
 			if d.How == "input" && t != nil {
 				first := t.first
 				r.mu.Unlock()
@@ -254,7 +254,7 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 				}
 				r.mu.Lock()
 			}
-			return found, false, r.diverged(d) // diverged unlocks r.mu
+			return found, false, r.handleDivergence(d) // handleDivergence unlocks r.mu
 		}
 	}
 	if err := r.refuseFurther(s, c); err != nil {
@@ -262,17 +262,17 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 		return nil, false, err
 	}
 	if found != nil && t.HasOutcome() && !found.HasOutcome() {
-		r.restored.ordinals.after(c.Address, r.restored.calls) // it is made again
+		r.restored.ordinals.uncheckAfter(c.Address, r.restored.calls) // it is made again
 	}
 	if t != nil {
 		t.asked = true
 	}
 	was := recorded.recorded(c.Ordinal)
-	onRecord = was != nil && was.is(c)
+	onRecord = was != nil && was.matches(c)
 	r.mu.Unlock()
 	if found != nil && found.HasOutcome() && r.rewords(c, input) {
 		r.mu.Lock()
-		r.reword(s, c.Address)
+		r.reportReworded(s, c.Address)
 		r.mu.Unlock() // it is published with the next record, since nothing is published while a call is claimed
 	}
 	return found, onRecord, nil
@@ -338,7 +338,7 @@ func (r *run) applyOutcome(s *engine.Scope) error {
 		if err := r.republish(&outcome); err != nil {
 			return err
 		}
-		defer r.rootCalls.judge(s, &outcome)
+		defer r.rootCalls.noteOutcome(s, &outcome)
 	}
 	r.values.drop(s) // of a handler that ran again: the values are restored below
 	return r.takeValues(s, r.restored.valuesOf(a), r.rerun.since[a])
@@ -349,7 +349,7 @@ func (r *run) republish(outcome *record.Record) error {
 	if len(r.config.publishers) == 0 {
 		return nil
 	}
-	recovered, err := r.toPublish(outcome, r.isReported(outcome.Address))
+	recovered, err := r.recordsToPublish(outcome, r.isReported(outcome.Address))
 	r.out.recovered = append(r.out.recovered, recovered...)
 	return err
 }
@@ -357,7 +357,7 @@ func (r *run) republish(outcome *record.Record) error {
 // keep gives rec the next number and adds it to the history, with the retrying
 // record that follows it. r.mu must be held.
 func (r *run) keep(rec *record.Record) {
-	if m, ok := r.keeper.(*memory); ok {
+	if m, ok := r.keeper.(*memoryKeeper); ok {
 		rec.RunID, rec.Seq, rec.Generation = r.settings.RunID, uint64(m.len())+1, r.generation
 		m.append(rec) // add would copy the record
 	} else {
@@ -400,9 +400,9 @@ func (r *run) forget() {
 	r.keeper.forget(published)
 }
 
-// toPublish returns what is published of a recalled call: one recovered record,
+// recordsToPublish returns what is published of a recalled call: one recovered record,
 // or the old records of the call and of the calls inside it.
-func (r *run) toPublish(outcome *record.Record, diverges bool) ([]record.Record, error) {
+func (r *run) recordsToPublish(outcome *record.Record, diverges bool) ([]record.Record, error) {
 	if !r.config.republish {
 		rec := *outcome
 		rec.Status, rec.Seq, rec.Replayed = record.StatusRecovered, 0, true

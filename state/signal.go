@@ -204,7 +204,7 @@ func (r *run) isReceived(m *snapshot.Message) bool {
 // waiting takes a signal: a call that has asked may never be made again. A call that is made again
 // after it failed gets the same signal.
 func (r *run) receive(s *engine.Scope, q engine.Question, recorded bool) (engine.Asked, error) {
-	k, ok := r.keeper.(*stored)
+	k, ok := r.keeper.(*storeKeeper)
 	if !ok {
 		return r.waitFor(q.ID, recorded), nil
 	}
@@ -230,7 +230,7 @@ func (r *run) receive(s *engine.Scope, q engine.Question, recorded bool) (engine
 }
 
 // takeSignal records a signal as the answer to a question, and removes its message.
-func (r *run) takeSignal(k *stored, s *engine.Scope, q engine.Question, recorded bool, from *record.Record, message string) (engine.Asked, error) {
+func (r *run) takeSignal(k *storeKeeper, s *engine.Scope, q engine.Question, recorded bool, from *record.Record, message string) (engine.Asked, error) {
 	rec := answerRecord(now(), s.Address(), q.ID, from.AnsweredBy(), from.Encoded())
 	rec.Detail.Signal = from.Detail.Signal
 	if err := r.Append(s, rec); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// stored keeps the records of a run in a store.
-type stored struct {
+// storeKeeper keeps the records of a run in a store.
+type storeKeeper struct {
 	runID      string
 	generation uint64 // of this opening of the run
 	store      snapshot.Store
@@ -24,19 +24,19 @@ type stored struct {
 	broken error // why records can no longer be stored; nil if they can
 }
 
-func (*stored) isStored() bool { return true }
+func (*storeKeeper) isStored() bool { return true }
 
-func (k *stored) add(rec record.Record) {
+func (k *storeKeeper) add(rec record.Record) {
 	k.held = k.held && k.tail.n-k.tail.written < maxHeld
 	k.tail.append(rec)
 	if rec.WillRetry {
-		k.tail.append(promised(&rec))
+		k.tail.append(briefRetryingRecord(&rec))
 	}
 }
 
-// promised returns the retrying record that follows rec, a failed record with WillRetry, with a
+// briefRetryingRecord returns the retrying record that follows rec, a failed record with WillRetry, with a
 // brief form of its error.
-func promised(rec *record.Record) record.Record {
+func briefRetryingRecord(rec *record.Record) record.Record {
 	next := rec.Retrying()
 	next.Seq++
 	if recorded, ok := next.Err.(*record.Error); ok { //nolint:errorlint // made by recordError
@@ -45,15 +45,15 @@ func promised(rec *record.Record) record.Record {
 	return next
 }
 
-func (k *stored) len() int               { return k.tail.n }
-func (k *stored) at(i int) record.Record { return k.tail.after(i)[0] }
-func (k *stored) forget(published int)   { k.tail.forget(published) }
-func (k *stored) holds() bool            { return k.held }
-func (k *stored) release()               { k.held = false }
+func (k *storeKeeper) len() int               { return k.tail.n }
+func (k *storeKeeper) at(i int) record.Record { return k.tail.after(i)[0] }
+func (k *storeKeeper) forget(published int)   { k.tail.forget(published) }
+func (k *storeKeeper) holds() bool            { return k.held }
+func (k *storeKeeper) release()               { k.held = false }
 
-func (k *stored) isLost(seq uint64) bool { return k.broken != nil && seq > uint64(k.tail.written) }
+func (k *storeKeeper) isLost(seq uint64) bool { return k.broken != nil && seq > uint64(k.tail.written) }
 
-func (k *stored) write() error {
+func (k *storeKeeper) write() error {
 	if k.broken != nil || k.held || k.tail.written == k.tail.n {
 		return k.broken
 	}
@@ -65,7 +65,7 @@ func (k *stored) write() error {
 	return nil
 }
 
-func (k *stored) sync(seq uint64) error {
+func (k *storeKeeper) sync(seq uint64) error {
 	err := k.journal.Sync(context.Background(), seq)
 	if err == nil {
 		return nil
@@ -78,7 +78,7 @@ func (k *stored) sync(seq uint64) error {
 }
 
 // lose makes the keeper store nothing more: another process may own the run by now.
-func (k *stored) lose(err error) {
+func (k *storeKeeper) lose(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.broken == nil {
@@ -86,7 +86,7 @@ func (k *stored) lose(err error) {
 	}
 }
 
-func (k *stored) read() func(context.Context) ([]record.Record, error) {
+func (k *storeKeeper) read() func(context.Context) ([]record.Record, error) {
 	written := k.tail.written
 	rest := slices.Clone(k.tail.after(written))
 	return func(ctx context.Context) ([]record.Record, error) {
@@ -101,14 +101,14 @@ func (k *stored) read() func(context.Context) ([]record.Record, error) {
 	}
 }
 
-func (k *stored) close(end snapshot.End) error {
+func (k *storeKeeper) close(end snapshot.End) error {
 	err := k.journal.Close(context.Background(), end)
 	k.settle(end, err == nil)
 	return err
 }
 
 // postCancel makes the cancel of the run durable before its end is.
-func (k *stored) postCancel(e *record.InterruptedError) error {
+func (k *storeKeeper) postCancel(e *record.InterruptedError) error {
 	m := snapshot.Message{Record: record.Record{Time: now(), Kind: record.KindRun, Status: record.StatusCancelled, Err: e}}
 	if err := k.store.Post(context.Background(), k.runID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
 		return err
@@ -120,7 +120,7 @@ func (k *stored) postCancel(e *record.InterruptedError) error {
 // late for its inbox. isStored says whether the end of the run was stored. After an error they stay,
 // and the next opening handles the cancel. An interrupt that caused the end is only removed: the run
 // may have been resumed since it was closed.
-func (k *stored) settle(end snapshot.End, isStored bool) {
+func (k *storeKeeper) settle(end snapshot.End, isStored bool) {
 	isInterrupted := isStored && end.Status == snapshot.StatusInterrupted && end.Stop.Reason == record.InterruptUser
 	ctx := context.Background()
 	waiting, err := k.store.Messages(ctx, k.runID)

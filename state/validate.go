@@ -108,9 +108,9 @@ func (v *validation) Claim(s *engine.Scope, c record.Claim, input engine.Claimed
 		return nil, false, nil
 	}
 	if v.rerun.since != nil {
-		v.claimed(s, c)
+		v.followClaim(s, c)
 	}
-	if !v.rerun.isAnew(c.Address) {
+	if !v.rerun.isDiscarded(c.Address) {
 		found = v.restored.progress(c.Address)
 	}
 	v.compareClaim(s.Path(), c)
@@ -120,7 +120,7 @@ func (v *validation) Claim(s *engine.Scope, c record.Claim, input engine.Claimed
 	if v.rewords(c, input) {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		v.differ(c.Address, "request", "other instructions, descriptions of tools, tools or options", "these")
+		v.addDifference(c.Address, "request", "other instructions, descriptions of tools, tools or options", "these")
 	}
 	return found, false, nil
 }
@@ -147,7 +147,7 @@ func (*validation) Ended(*engine.Scope, int) error { return nil }
 func (v *validation) Differs(_ *engine.Scope, d *core.DivergenceError) (again bool, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return false, v.differsFromType(d)
+	return false, v.addTypeDifference(d)
 }
 
 // Ask implements engine.Run.
@@ -171,27 +171,27 @@ func (v *validation) Version(s *engine.Scope, q engine.VersionQuestion) (int, er
 	was, known := v.version(s, q.Name)
 	if known && was.err == nil && was.version > q.Highest && q.Check() == nil && !s.Closed() && !v.life.closed {
 		defer v.mu.Unlock()
-		v.differ(s.Address(), "version", fmt.Sprintf("%d of %q", was.version, q.Name), fmt.Sprintf("%d at most", q.Highest))
+		v.addDifference(s.Address(), "version", fmt.Sprintf("%d of %q", was.version, q.Name), fmt.Sprintf("%d at most", q.Highest))
 		return was.version, nil
 	}
 	v.mu.Unlock()
 	return v.run.Version(s, q)
 }
 
-func (v *validation) differ(a record.Address, field, recorded, now string) {
+func (v *validation) addDifference(a record.Address, field, recorded, now string) {
 	v.differences = append(v.differences, Difference{a, field, recorded, now})
 }
 
-// differsFromType notes that a recorded output, or a value, does not fit the type that the program
+// addTypeDifference notes that a recorded output, or a value, does not fit the type that the program
 // has for it. If nothing of it can be read, it returns an error: the program is stopped there.
-func (v *validation) differsFromType(d *core.DivergenceError) error {
+func (v *validation) addTypeDifference(d *core.DivergenceError) error {
 	if len(d.Fields) > 0 {
-		v.differ(d.Address, d.How, d.Recorded, d.Asked+": "+strings.Join(d.Fields, "; "))
+		v.addDifference(d.Address, d.How, d.Recorded, d.Asked+": "+strings.Join(d.Fields, "; "))
 		return nil
 	}
 	v.cut = true
 	if !slices.ContainsFunc(v.differences, func(known Difference) bool { return known.Address == d.Address && known.Field == d.How }) {
-		v.differ(d.Address, d.How, d.Recorded, d.Asked)
+		v.addDifference(d.Address, d.How, d.Recorded, d.Asked)
 	}
 	return d
 }
@@ -200,7 +200,7 @@ func (v *validation) differsFromType(d *core.DivergenceError) error {
 func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progress {
 	v.seen[c.Address] = true
 	if found == nil {
-		v.differ(c.Address, "call", "none", c.Kind.String())
+		v.addDifference(c.Address, "call", "none", c.Kind.String())
 		return nil
 	}
 	switch {
@@ -210,7 +210,7 @@ func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progr
 		}
 		return &record.Progress{Phase: found.Phase, Repeat: true}
 	case found.NoStore && !c.Kind.IsEntered():
-		v.differ(c.Address, "output", "none (NoStore)", "none: it is not executed")
+		v.addDifference(c.Address, "output", "none (NoStore)", "none: it is not executed")
 	case found.HasOutcome() && found.Starts > 0 && c.Kind.IsEntered():
 		again := *found
 		again.Retrace = true
@@ -241,12 +241,12 @@ func (v *validation) compareClaim(scope string, c record.Claim) {
 	if i < 0 || i >= recorded.checked() {
 		return
 	}
-	if was := recorded.claims[i]; !was.is(c) {
-		v.differ(c.Address, "call", strings.TrimSpace(was.kind.String()+" "+was.name), strings.TrimSpace(c.Kind.String()+" "+c.Name))
+	if was := recorded.claims[i]; !was.matches(c) {
+		v.addDifference(c.Address, "call", strings.TrimSpace(was.kind.String()+" "+was.name), strings.TrimSpace(c.Kind.String()+" "+c.Name))
 	}
 	if before := v.furthest[scope]; i+1 < before {
 		a := recorded.claims[before-1].address.String()
-		v.differ(c.Address, "order", "before "+a, "after "+a)
+		v.addDifference(c.Address, "order", "before "+a, "after "+a)
 	}
 	v.furthest[scope] = max(v.furthest[scope], i+1)
 }
@@ -256,9 +256,9 @@ func (v *validation) compareClaim(scope string, c record.Claim) {
 func (v *validation) compareQuestion(asker record.Address, asked bool, was, now string) {
 	switch {
 	case !asked:
-		v.differ(asker, "question", "none", strconv.Quote(now))
+		v.addDifference(asker, "question", "none", strconv.Quote(now))
 	case was != now:
-		v.differ(asker, "question", strconv.Quote(was), strconv.Quote(now))
+		v.addDifference(asker, "question", strconv.Quote(was), strconv.Quote(now))
 	}
 }
 
@@ -283,7 +283,7 @@ func (v *validation) compareInput(c record.Claim, found *record.Progress, input 
 		recorded, now = []string{hash.String()}, []string{c.Input.String()}
 	}
 	v.mu.Lock()
-	v.differ(c.Address, "input", strings.Join(recorded, "; "), strings.Join(now, "; "))
+	v.addDifference(c.Address, "input", strings.Join(recorded, "; "), strings.Join(now, "; "))
 	v.mu.Unlock()
 }
 
@@ -310,7 +310,7 @@ func (v *validation) compare(rec *record.Record) {
 	}
 	was, err := v.restored.found.Record(t.Last)
 	if err != nil {
-		v.differ(rec.Address, "call", err.Error(), rec.Status.String())
+		v.addDifference(rec.Address, "call", err.Error(), rec.Status.String())
 		return
 	}
 	v.compareOutcomes(&was, rec)
@@ -319,18 +319,18 @@ func (v *validation) compare(rec *record.Record) {
 func (v *validation) compareOutcomes(was, rec *record.Record) {
 	switch {
 	case was.Status != rec.Status:
-		v.differ(rec.Address, "status", was.Status.String(), rec.Status.String())
+		v.addDifference(rec.Address, "status", was.Status.String(), rec.Status.String())
 	case was.Status == record.StatusFailed:
 		if before, now := fmt.Sprint(was.Err), fmt.Sprint(rec.Err); before != now {
-			v.differ(rec.Address, "error", before, now)
+			v.addDifference(rec.Address, "error", before, now)
 		}
 	case isNoStore(was) || isNoStore(rec):
 	case was.Artifact() != rec.Artifact() || !sameValue(was.Encoded(), rec.Encoded()):
-		before, now := kept(was), kept(rec)
+		before, now := keptOutput(was), keptOutput(rec)
 		if before == now {
 			now += " (they differ after the end of the preview)"
 		}
-		v.differ(rec.Address, "output", before, now)
+		v.addDifference(rec.Address, "output", before, now)
 	}
 }
 
@@ -357,8 +357,8 @@ func sameValue(a, b []byte) bool {
 
 func isNoStore(r *record.Record) bool { return r.Detail != nil && r.Detail.NoStore }
 
-// kept returns the output in a record, for a Difference.
-func kept(r *record.Record) string {
+// keptOutput returns the output in a record, for a Difference.
+func keptOutput(r *record.Record) string {
 	if ref := r.Artifact(); ref != "" {
 		return "artifact " + ref
 	}
@@ -374,27 +374,27 @@ func (v *validation) end() {
 	}
 	var missing []record.Address
 	for a := range v.restored.calls {
-		if !v.seen[a] && v.expected(a) {
+		if !v.seen[a] && v.isExpected(a) {
 			missing = append(missing, a)
 		}
 	}
 	slices.SortFunc(missing, func(a, b record.Address) int { return strings.Compare(a.String(), b.String()) })
 	for _, a := range missing {
-		v.differ(a, "call", v.restored.calls[a].kind.String(), "none")
+		v.addDifference(a, "call", v.restored.calls[a].kind.String(), "none")
 	}
 	for _, scope := range slices.Sorted(maps.Keys(v.restored.ordinals)) {
 		for _, c := range v.restored.ordinals[scope].claims {
-			if c != nil && c.kind == record.KindQuestion && !v.seen[c.address] && v.expected(c.address) {
-				v.differ(c.call(scope), "question", strconv.Quote(c.name), "none")
+			if c != nil && c.kind == record.KindQuestion && !v.seen[c.address] && v.isExpected(c.address) {
+				v.addDifference(c.call(scope), "question", strconv.Quote(c.name), "none")
 			}
 		}
 	}
 }
 
-// expected reports whether the program must make the call at a: the calls around it were entered,
+// isExpected reports whether the program must make the call at a: the calls around it were entered,
 // and it belongs to their last attempts.
-func (v *validation) expected(a record.Address) bool {
-	for scope := a.Scope(); scope != ""; scope = outer(scope) {
+func (v *validation) isExpected(a record.Address) bool {
+	for scope := a.Scope(); scope != ""; scope = outerScope(scope) {
 		around, err := record.ParseAddress(callOf(scope))
 		t := v.restored.calls[around]
 		if err != nil || t == nil {

@@ -14,18 +14,18 @@ type versionKey struct{ scope, name string }
 
 // recordedVersion is a version in the form in which it was last recorded.
 type recordedVersion struct {
-	version    int
-	err        error // why it cannot be read
-	claimed    int   // claims before it in its scope
-	seq        uint64
-	generation uint64
+	version      int
+	err          error // why it cannot be read
+	claimsBefore int   // claims before it in its scope
+	seq          uint64
+	generation   uint64
 }
 
 // versions holds the recorded versions.
 type versions map[versionKey]recordedVersion
 
 func (v *versions) add(rec *record.Record) {
-	was := recordedVersion{claimed: rec.Ordinal, seq: rec.Seq, generation: rec.Generation}
+	was := recordedVersion{claimsBefore: rec.Ordinal, seq: rec.Seq, generation: rec.Generation}
 	if err := record.Decode(rec.Encoded(), &was.version); err != nil {
 		was.err = fmt.Errorf("state: record %d of version %q: %w", rec.Seq, rec.Name, err)
 	}
@@ -54,7 +54,7 @@ func (v versions) drop(refused map[uint64]bool, claims ordinals) {
 		if !refused[was.generation] || s == nil {
 			continue
 		}
-		for i := was.claimed; i < len(s.claims); i++ {
+		for i := was.claimsBefore; i < len(s.claims); i++ {
 			if c := s.claims[i]; c != nil && c.generation > was.generation {
 				delete(v, key)
 				break
@@ -65,7 +65,7 @@ func (v versions) drop(refused map[uint64]bool, claims ordinals) {
 
 // isRefused reports whether that opening of the run was refused because the
 // program differed.
-func (r *restored) isRefused(generation uint64) bool { return r != nil && r.refused[generation] }
+func (r *restoredRun) isRefused(generation uint64) bool { return r != nil && r.refused[generation] }
 
 // Version implements engine.Run.
 func (r *run) Version(s *engine.Scope, q engine.VersionQuestion) (int, error) {
@@ -122,7 +122,7 @@ func (r *run) hasPassed(s *engine.Scope, scope string, claimed int) bool {
 		return true
 	}
 	t := r.restored.calls[s.Address()]
-	return t != nil && t.Phase == record.PhaseSucceeded && int(t.Attempt) == s.Attempt() && !r.rerun.isAnew(s.Address())
+	return t != nil && t.Phase == record.PhaseSucceeded && int(t.Attempt) == s.Attempt() && !r.rerun.isDiscarded(s.Address())
 }
 
 // checked returns the number of claims that the program must repeat.
@@ -150,7 +150,7 @@ func (r *run) recordVersion(s *engine.Scope, key versionKey, claimed, version in
 	if r.versions == nil {
 		r.versions = make(versions)
 	}
-	r.versions[key] = recordedVersion{version: version, claimed: claimed, seq: uint64(r.keeper.len()), generation: r.generation}
+	r.versions[key] = recordedVersion{version: version, claimsBefore: claimed, seq: uint64(r.keeper.len()), generation: r.generation}
 	return r.write()
 }
 

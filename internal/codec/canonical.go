@@ -19,15 +19,15 @@ func Canonical(data []byte) ([]byte, error) {
 		return nil, err
 	}
 	if found.times || found.json {
-		data = plain(data[:len(data)-len(rest)])
+		data = canonicalExtensions(data[:len(data)-len(rest)])
 	}
 	w := walk{data}
 	w.sort()
 	return data, nil
 }
 
-// plain returns a value in which equal values have equal extensions.
-func plain(data []byte) []byte {
+// canonicalExtensions returns a value in which equal values have equal extensions.
+func canonicalExtensions(data []byte) []byte {
 	out := NewWriter(make([]byte, 0, len(data)))
 	for w := (walk{data}); len(w.data) > 0; {
 		before := w.data

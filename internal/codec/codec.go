@@ -33,7 +33,7 @@ func EncodeIdentityBefore(v any) ([]byte, error) { return encodeIdentity(v, enco
 func encodeIdentity(v any, how encoder) ([]byte, error) {
 	how.omitsZero = true
 	data, err := encode(v, how)
-	if err != nil || v == nil || !isOpen(reflect.TypeOf(v)) {
+	if err != nil || v == nil || !isUnbounded(reflect.TypeOf(v)) {
 		return data, err
 	}
 	data = appendUntyped(make([]byte, 0, len(data)), data)
@@ -97,4 +97,4 @@ func decode(data []byte, v any, known bool) (err error) {
 	return err
 }
 
-var lenient, strict = decoder{}, decoder{known: true}
+var lenient, strict = decoder{}, decoder{refusesUnknown: true}

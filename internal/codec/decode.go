@@ -9,7 +9,7 @@ import (
 
 // decoder decodes well-formed bytes. The function for each type is built once.
 type decoder struct {
-	known bool // a field that the struct lacks is an error
+	refusesUnknown bool // a field that the struct lacks is an error
 }
 
 // A decodeFunc decodes one value from data into v, which must be settable, and
@@ -91,7 +91,7 @@ func decodeBool(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 		v.SetBool(h.bool())
 		return rest, nil
 	}
-	return unlikely(data, v)
+	return decodeUnusual(data, v)
 }
 
 func decodeInt(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
@@ -105,7 +105,7 @@ func decodeInt(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	case h.kind == kindInt || h.kind == kindUint:
 		return nil, tooLarge(h, v.Type())
 	}
-	return unlikely(data, v)
+	return decodeUnusual(data, v)
 }
 
 func decodeUint(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
@@ -119,7 +119,7 @@ func decodeUint(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	case h.kind == kindInt || h.kind == kindUint:
 		return nil, tooLarge(h, v.Type())
 	}
-	return unlikely(data, v)
+	return decodeUnusual(data, v)
 }
 
 func decodeFloat(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
@@ -134,7 +134,7 @@ func decodeFloat(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	case kindUint:
 		v.SetFloat(float64(h.bits))
 	default:
-		return unlikely(data, v)
+		return decodeUnusual(data, v)
 	}
 	return rest, nil
 }
@@ -145,7 +145,7 @@ func decodeString(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 		v.SetString(string(h.body))
 		return rest, nil
 	}
-	return unlikely(data, v)
+	return decodeUnusual(data, v)
 }
 
 func decodeBytes(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
@@ -157,7 +157,7 @@ func decodeBytes(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 		v.SetBytes(append([]byte{}, h.body...))
 		return rest, nil
 	}
-	return unlikely(data, v)
+	return decodeUnusual(data, v)
 }
 
 func decodeByteArray(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
@@ -173,7 +173,7 @@ func decodeByteArray(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 		}
 		return rest, nil
 	}
-	return unlikely(data, v)
+	return decodeUnusual(data, v)
 }
 
 func decodePointer(t reflect.Type) decodeFunc {
@@ -204,7 +204,7 @@ func decodeSlice(t reflect.Type) decodeFunc {
 			return rest, nil
 		case kindArray:
 		default:
-			return unlikely(data, v)
+			return decodeUnusual(data, v)
 		}
 		if h.n == 0 {
 			v.Set(reflect.MakeSlice(t, 0, 0))
@@ -213,7 +213,7 @@ func decodeSlice(t reflect.Type) decodeFunc {
 		v.SetZero() // the present elements may be shared
 		v.Grow(h.n)
 		v.SetLen(h.n)
-		return elements(d, rest, v, h.n, elem)
+		return decodeElements(d, rest, v, h.n, elem)
 	}
 }
 
@@ -225,19 +225,19 @@ func decodeArray(t reflect.Type) decodeFunc {
 		case h.kind == kindNil:
 			return rest, nil
 		case h.kind != kindArray:
-			return unlikely(data, v)
+			return decodeUnusual(data, v)
 		case h.n > v.Len():
 			return nil, tooLong(data, t, h.n, "elements")
 		}
-		return elements(d, rest, v, h.n, elem)
+		return decodeElements(d, rest, v, h.n, elem)
 	}
 }
 
-// elements decodes the first n elements of a slice or an array.
-func elements(d *decoder, data []byte, v reflect.Value, n int, elem decodeFunc) (rest []byte, err error) {
+// decodeElements decodes the first n elements of a slice or an array.
+func decodeElements(d *decoder, data []byte, v reflect.Value, n int, elem decodeFunc) (rest []byte, err error) {
 	for i := range n {
 		if data, err = elem(d, data, v.Index(i)); err != nil {
-			return nil, inside(elementPath("", i), err)
+			return nil, prefixMismatch(elementPath("", i), err)
 		}
 	}
 	return data, nil
@@ -256,13 +256,13 @@ func decodeMap(t reflect.Type) decodeFunc {
 			return rest, nil
 		case kindMap:
 		default:
-			return unlikely(data, v)
+			return decodeUnusual(data, v)
 		}
 		if v.IsNil() {
 			v.Set(reflect.MakeMapWithSize(t, min(h.n, maxRoom)))
 		}
 		if m, ok := v.Addr().Interface().(*map[string]any); ok {
-			return anyMap(rest, *m, h.n)
+			return decodeAnyMap(rest, *m, h.n)
 		}
 		k, e := reflect.New(t.Key()).Elem(), reflect.New(t.Elem()).Elem()
 		for range h.n {
@@ -273,7 +273,7 @@ func decodeMap(t reflect.Type) decodeFunc {
 				value, err = elem(d, value, e)
 			}
 			if err != nil {
-				return nil, inside(decodeKey(rest), err)
+				return nil, prefixMismatch(decodeKey(rest), err)
 			}
 			v.SetMapIndex(k, e)
 			rest = value
@@ -288,7 +288,7 @@ func decodeInterface(d *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	if p := v.Elem(); p.Kind() == reflect.Pointer && !p.IsNil() && data[0] != codeNil {
 		return decodeFuncOf(p.Type().Elem())(d, data, p.Elem())
 	}
-	generic, rest, err := untyped(data)
+	generic, rest, err := decodeUntyped(data)
 	switch {
 	case err != nil:
 		return nil, err
@@ -332,12 +332,12 @@ func decodeStruct(t reflect.Type) decodeFunc {
 		case h.kind == kindArray && h.n == len(l.fields):
 			for _, f := range l.fields {
 				if rest, err = f.read(d, rest, v); err != nil {
-					return nil, inside(f.name, err)
+					return nil, prefixMismatch(f.name, err)
 				}
 			}
 			return rest, nil
 		case h.kind != kindMap:
-			return unlikely(data, v)
+			return decodeUnusual(data, v)
 		}
 		for range h.n {
 			name, value, _ := next(rest)
@@ -348,10 +348,10 @@ func decodeStruct(t reflect.Type) decodeFunc {
 			switch {
 			case f != nil:
 				if rest, err = f.read(d, value, v); err != nil {
-					return nil, inside(f.name, err)
+					return nil, prefixMismatch(f.name, err)
 				}
-			case d.known:
-				return nil, inside(string(name.body), ErrUnknownField)
+			case d.refusesUnknown:
+				return nil, prefixMismatch(string(name.body), ErrUnknownField)
 			default:
 				rest, _ = Skip(value)
 			}

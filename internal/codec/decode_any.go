@@ -2,11 +2,11 @@ package codec
 
 import "fmt"
 
-// untyped decodes a value as an interface holds it: nil, bool, int64, uint64 for a
+// decodeUntyped decodes a value as an interface holds it: nil, bool, int64, uint64 for a
 // number encoded as unsigned, float64, string, time.Time, []any, or
 // map[string]any, whose keys are the texts that the keys have in JSON. Bytes
 // become a string. A value encoded as JSON becomes the value of that JSON.
-func untyped(data []byte) (v any, rest []byte, err error) {
+func decodeUntyped(data []byte) (v any, rest []byte, err error) {
 	w := walk{data}
 	v, err = w.tree(untypedLeaf)
 	return v, w.data, err
@@ -32,16 +32,16 @@ func untypedLeaf(h head, first byte) (any, error) {
 	return h.scalar(), nil
 }
 
-// anyMap decodes n pairs into a map with string keys.
-func anyMap(data []byte, m map[string]any, n int) (rest []byte, err error) {
+// decodeAnyMap decodes n pairs into a map with string keys.
+func decodeAnyMap(data []byte, m map[string]any, n int) (rest []byte, err error) {
 	for range n {
 		h, value, _ := next(data)
 		if h.kind != kindString && h.kind != kindBytes && h.kind != kindNil {
-			return nil, inside(decodeKey(data), &mismatch{got: h.describe(), want: stringType})
+			return nil, prefixMismatch(decodeKey(data), &mismatch{got: h.describe(), want: stringType})
 		}
 		key := string(h.body)
-		if m[key], data, err = untyped(value); err != nil {
-			return nil, inside(key, err)
+		if m[key], data, err = decodeUntyped(value); err != nil {
+			return nil, prefixMismatch(key, err)
 		}
 	}
 	return data, nil

@@ -31,7 +31,7 @@ func decodeByMethod(t reflect.Type, f form) decodeFunc {
 			return rest, nil
 		case kindString, kindBytes:
 		default:
-			return unlikely(data, v)
+			return decodeUnusual(data, v)
 		}
 		err := safely(func() error {
 			return read(v.Addr().Interface(), append([]byte{}, h.body...)) // the method may keep it
@@ -79,10 +79,10 @@ func (d *decoder) custom(into msgpack.CustomDecoder, value []byte) error {
 	l.dec.Reset(&l.data)
 	l.dec.SetCustomStructTag("json")
 	l.dec.UseLooseInterfaceDecoding(true)
-	l.dec.SetMapDecoder(libraryMap)
-	l.dec.DisallowUnknownFields(d.known)
+	l.dec.SetMapDecoder(decodeLibraryMap)
+	l.dec.DisallowUnknownFields(d.refusesUnknown)
 	err := into.DecodeMsgpack(l.dec)
-	if err != nil && d.known && strings.Contains(err.Error(), "msgpack: unknown field") {
+	if err != nil && d.refusesUnknown && strings.Contains(err.Error(), "msgpack: unknown field") {
 		return errors.Join(ErrUnknownField, err)
 	}
 	if err == nil && len(value) <= maxPooled { // its buffer grows to the longest string
@@ -92,8 +92,8 @@ func (d *decoder) custom(into msgpack.CustomDecoder, value []byte) error {
 	return err
 }
 
-// libraryMap decodes a map into an interface for the library.
-func libraryMap(l *msgpack.Decoder) (any, error) {
+// decodeLibraryMap decodes a map into an interface for the library.
+func decodeLibraryMap(l *msgpack.Decoder) (any, error) {
 	n, err := l.DecodeMapLen()
 	if err != nil || n < 0 {
 		return nil, err
@@ -124,15 +124,15 @@ func decodeTime(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 		_, offset := t.Zone()
 		t = inZone(t, offset)
 	default:
-		return unlikely(data, v)
+		return decodeUnusual(data, v)
 	}
 	*v.Addr().Interface().(*time.Time) = t
 	return rest, nil
 }
 
-// unlikely decodes a value that is not in the usual form of the type: it accepts
+// decodeUnusual decodes a value that is not in the usual form of the type: it accepts
 // JSON, if the type is or was encoded as JSON, and nothing else.
-func unlikely(data []byte, v reflect.Value) ([]byte, error) {
+func decodeUnusual(data []byte, v reflect.Value) ([]byte, error) {
 	h, rest, _ := next(data)
 	if !h.isJSON() {
 		return nil, misfit(data, v.Type())

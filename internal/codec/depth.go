@@ -10,16 +10,16 @@ import (
 // too deeply to be decoded.
 var ErrTooDeep = errors.New("the value points to itself, or is nested deeper than 1000 levels")
 
-// isOpen reports whether values of the type can contain values of the same type or
+// isUnbounded reports whether values of the type can contain values of the same type or
 // of any type.
-func isOpen(t reflect.Type) bool {
+func isUnbounded(t reflect.Type) bool {
 	if k := t.Kind(); k < reflect.Array || k == reflect.String {
 		return false // without a look-up
 	}
-	return open.of(t, func(t reflect.Type) bool { return canRecurse(t, make(map[reflect.Type]bool)) })
+	return unbounded.of(t, func(t reflect.Type) bool { return canRecurse(t, make(map[reflect.Type]bool)) })
 }
 
-var open perType[bool]
+var unbounded perType[bool]
 
 // canRecurse reports whether a value of the type may reach a value of one of the
 // enclosing types, or an interface, which may hold anything.
@@ -54,9 +54,9 @@ func canRecurse(t reflect.Type, above map[reflect.Type]bool) bool {
 // read.
 var errEndless = fmt.Errorf("%w", ErrTooDeep)
 
-// bounded returns f with a limit on the nesting depth of values. Without it, a
+// limitDepth returns f with a limit on the nesting depth of values. Without it, a
 // value that contains itself would overflow the stack, which ends the process.
-func bounded(f encodeFunc) encodeFunc {
+func limitDepth(f encodeFunc) encodeFunc {
 	return func(e *encoder, v reflect.Value) error {
 		if e.depth++; e.depth > maxNesting {
 			return errEndless

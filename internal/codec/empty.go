@@ -87,7 +87,7 @@ func emptyStruct(t reflect.Type, old bool) emptyFunc {
 			return len(l.fields) == 0
 		}
 		for _, f := range l.fields {
-			part, ok := f.in(v)
+			part, ok := f.valueIn(v)
 			isLeftOut := !ok || (f.omitEmpty || e.omitsZero) && f.isEmpty(e, part)
 			if !isLeftOut {
 				return false

@@ -66,7 +66,7 @@ func newEncodeFunc(t reflect.Type, old bool) encodeFunc {
 		if holdsNothing(t.Kind()) {
 			return encodeByKind(t, old)
 		}
-		return bounded(encodeByKind(t, old))
+		return limitDepth(encodeByKind(t, old))
 	}
 	return encodeByMethod(t, f)
 }
@@ -218,7 +218,7 @@ func encodeArray(t reflect.Type, old bool) encodeFunc {
 		e.w.Array(n)
 		for i := range n {
 			if err := elem(e, v.Index(i)); err != nil {
-				return at("["+strconv.Itoa(i)+"]", err)
+				return prefixPath("["+strconv.Itoa(i)+"]", err)
 			}
 		}
 		return nil
@@ -245,7 +245,7 @@ func encodeMap(t reflect.Type, old bool) encodeFunc {
 				err = elem(e, it.Value())
 			}
 			if err != nil {
-				return at(fmt.Sprintf("[%v]", it.Key()), err)
+				return prefixPath(fmt.Sprintf("[%v]", it.Key()), err)
 			}
 		}
 		return nil
@@ -260,7 +260,7 @@ func (e *encoder) anyMap(m map[string]any) error {
 	for key, value := range m {
 		e.w.Text(key)
 		if err := e.any(value); err != nil {
-			return at("["+key+"]", err)
+			return prefixPath("["+key+"]", err)
 		}
 	}
 	e.untyped = typed
@@ -301,7 +301,7 @@ func (l *layout) encode(e *encoder, v reflect.Value) error {
 		e.w.Map(n)
 	}
 	for _, f := range l.fields {
-		part, ok := f.in(v)
+		part, ok := f.valueIn(v)
 		if omits {
 			if !ok || (f.omitEmpty || e.omitsZero) && f.isEmpty(e, part) {
 				continue
@@ -312,7 +312,7 @@ func (l *layout) encode(e *encoder, v reflect.Value) error {
 		if !ok {
 			e.w.Nil()
 		} else if err := f.encode(e, part); err != nil {
-			return at(f.path, err)
+			return prefixPath(f.path, err)
 		}
 	}
 	if omits {
@@ -324,18 +324,18 @@ func (l *layout) encode(e *encoder, v reflect.Value) error {
 func (l *layout) encodeAsArray(e *encoder, v reflect.Value) error {
 	e.w.Array(len(l.fields))
 	for _, f := range l.fields {
-		if part, ok := f.in(v); !ok {
+		if part, ok := f.valueIn(v); !ok {
 			e.w.Nil()
 		} else if err := f.encode(e, part); err != nil {
-			return at(f.path, err)
+			return prefixPath(f.path, err)
 		}
 	}
 	return nil
 }
 
-// in returns the field of the struct. ok is false if the field is in an embedded
+// valueIn returns the field of the struct. ok is false if the field is in an embedded
 // struct that is nil.
-func (f *field) in(v reflect.Value) (part reflect.Value, ok bool) {
+func (f *field) valueIn(v reflect.Value) (part reflect.Value, ok bool) {
 	if len(f.index) == 1 {
 		return v.Field(f.index[0]), true
 	}
@@ -360,8 +360,8 @@ type pathError struct {
 func (p *pathError) Error() string { return "field " + p.path + ": " + p.err.Error() }
 func (p *pathError) Unwrap() error { return p.err }
 
-// at prepends to the path of an error.
-func at(path string, err error) error {
+// prefixPath prepends to the path of an error.
+func prefixPath(path string, err error) error {
 	if err == errEndless { //nolint:errorlint // of this encoder, not one in the error of a method
 		return err
 	}

@@ -25,15 +25,15 @@ func encodeByMethod(t reflect.Type, f form) encodeFunc {
 			return nil
 		}
 		if !byValue {
-			v = addressed(v)
+			v = pointerTo(v)
 		}
 		return safely(func() error { return call(e, v.Interface()) })
 	}
 }
 
-// addressed returns a pointer to v or to a copy of v. A pointer also has the
+// pointerTo returns a pointer to v or to a copy of v. A pointer also has the
 // methods of the value.
-func addressed(v reflect.Value) reflect.Value {
+func pointerTo(v reflect.Value) reflect.Value {
 	if v.CanAddr() {
 		return v.Addr()
 	}

@@ -17,21 +17,21 @@ type rawJSON interface{ RawJSON() string }
 
 // isRaw reports whether values of the type remember their JSON.
 func isRaw(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && has(t, reflect.TypeFor[rawJSON]()) && has(t, jsonReader) && !has(t, jsonMarshaler) && !isPromoted(t, jsonReader)
+	return t.Kind() == reflect.Struct && hasMethods(t, reflect.TypeFor[rawJSON]()) && hasMethods(t, jsonUnmarshaler) && !hasMethods(t, jsonMarshaler) && !isPromoted(t, jsonUnmarshaler)
 }
 
 // encodeRaw returns a function that encodes a value as the JSON from which it was
 // decoded, provided that its fields still match that JSON. The identity of a value
 // is in its fields, unless its type is unknown after decoding.
 func encodeRaw(t reflect.Type) encodeFunc {
-	byFields := bounded(encodeByKind(t, false))
+	byFields := limitDepth(encodeByKind(t, false))
 	return func(e *encoder, v reflect.Value) error {
 		if e.omitsZero && !e.untyped {
 			return byFields(e, v)
 		}
 		var text []byte
 		err := safely(func() error {
-			text = rawOf(addressed(v))
+			text = rawOf(pointerTo(v))
 			return nil
 		})
 		if err != nil {

@@ -1,4 +1,4 @@
 package codec
 
-// IsOpen is isOpen.
-var IsOpen = isOpen
+// IsOpen is isUnbounded.
+var IsOpen = isUnbounded

@@ -30,20 +30,20 @@ var (
 	timeType  = reflect.TypeFor[time.Time]()
 	errorType = reflect.TypeFor[error]()
 
-	customEncoder   = reflect.TypeFor[msgpack.CustomEncoder]()
-	customDecoder   = reflect.TypeFor[msgpack.CustomDecoder]()
-	marshaler       = reflect.TypeFor[msgpack.Marshaler]()
-	unmarshaler     = reflect.TypeFor[msgpack.Unmarshaler]()
-	binaryMarshaler = reflect.TypeFor[encoding.BinaryMarshaler]()
-	binaryReader    = reflect.TypeFor[encoding.BinaryUnmarshaler]()
-	textMarshaler   = reflect.TypeFor[encoding.TextMarshaler]()
-	textReader      = reflect.TypeFor[encoding.TextUnmarshaler]()
-	jsonMarshaler   = reflect.TypeFor[json.Marshaler]()
-	jsonReader      = reflect.TypeFor[json.Unmarshaler]()
+	customEncoder     = reflect.TypeFor[msgpack.CustomEncoder]()
+	customDecoder     = reflect.TypeFor[msgpack.CustomDecoder]()
+	marshaler         = reflect.TypeFor[msgpack.Marshaler]()
+	unmarshaler       = reflect.TypeFor[msgpack.Unmarshaler]()
+	binaryMarshaler   = reflect.TypeFor[encoding.BinaryMarshaler]()
+	binaryUnmarshaler = reflect.TypeFor[encoding.BinaryUnmarshaler]()
+	textMarshaler     = reflect.TypeFor[encoding.TextMarshaler]()
+	textUnmarshaler   = reflect.TypeFor[encoding.TextUnmarshaler]()
+	jsonMarshaler     = reflect.TypeFor[json.Marshaler]()
+	jsonUnmarshaler   = reflect.TypeFor[json.Unmarshaler]()
 )
 
-// has reports whether values of the type, or pointers to them, have the methods.
-func has(t, methods reflect.Type) bool {
+// hasMethods reports whether values of the type, or pointers to them, have the methods.
+func hasMethods(t, methods reflect.Type) bool {
 	return t.Implements(methods) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(methods)
 }
 
@@ -59,11 +59,11 @@ func findForm(t reflect.Type) form {
 		return oldFormOf(t)
 	case t == timeType:
 		return asTime
-	case (has(t, customEncoder) || has(t, marshaler)) && (has(t, customDecoder) || has(t, unmarshaler)):
+	case (hasMethods(t, customEncoder) || hasMethods(t, marshaler)) && (hasMethods(t, customDecoder) || hasMethods(t, unmarshaler)):
 		return asMsgpack
-	case has(t, binaryMarshaler) && has(t, binaryReader):
+	case hasMethods(t, binaryMarshaler) && hasMethods(t, binaryUnmarshaler):
 		return asBinary
-	case has(t, textMarshaler) && has(t, textReader):
+	case hasMethods(t, textMarshaler) && hasMethods(t, textUnmarshaler):
 		return asText
 	case isJSON(t):
 		return asJSON
@@ -80,7 +80,7 @@ func findForm(t reflect.Type) form {
 // embedded one.
 func isJSON(t reflect.Type) bool {
 	isBytes := t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
-	return !isBytes && has(t, jsonMarshaler) && has(t, jsonReader) && !isPromoted(t, jsonMarshaler) && !isPromoted(t, jsonReader)
+	return !isBytes && hasMethods(t, jsonMarshaler) && hasMethods(t, jsonUnmarshaler) && !isPromoted(t, jsonMarshaler) && !isPromoted(t, jsonUnmarshaler)
 }
 
 // oldFormOf returns how values of the type were encoded before JSON was used:
@@ -120,11 +120,11 @@ func readFormOf(t reflect.Type) form {
 		return byKind
 	case t == timeType:
 		return asTime
-	case has(t, customDecoder), has(t, unmarshaler):
+	case hasMethods(t, customDecoder), hasMethods(t, unmarshaler):
 		return asMsgpack
-	case has(t, binaryReader):
+	case hasMethods(t, binaryUnmarshaler):
 		return asBinary
-	case has(t, textReader):
+	case hasMethods(t, textUnmarshaler):
 		return asText
 	}
 	return byKind
@@ -157,15 +157,15 @@ func methodOf(t, methods reflect.Type) (reflect.Method, bool) {
 	switch methods {
 	case jsonMarshaler:
 		return t.MethodByName("MarshalJSON")
-	case jsonReader:
+	case jsonUnmarshaler:
 		return t.MethodByName("UnmarshalJSON")
 	case textMarshaler:
 		return t.MethodByName("MarshalText")
-	case textReader:
+	case textUnmarshaler:
 		return t.MethodByName("UnmarshalText")
 	case binaryMarshaler:
 		return t.MethodByName("MarshalBinary")
-	case binaryReader:
+	case binaryUnmarshaler:
 		return t.MethodByName("UnmarshalBinary")
 	}
 	return reflect.Method{}, false
@@ -174,7 +174,7 @@ func methodOf(t, methods reflect.Type) (reflect.Method, bool) {
 // embeds reports whether an embedded field of the struct has the methods.
 func embeds(t, methods reflect.Type) bool {
 	for i := range t.NumField() {
-		if f := t.Field(i); f.Anonymous && (has(f.Type, methods) || f.Type.Kind() == reflect.Pointer && has(f.Type.Elem(), methods)) {
+		if f := t.Field(i); f.Anonymous && (hasMethods(f.Type, methods) || f.Type.Kind() == reflect.Pointer && hasMethods(f.Type.Elem(), methods)) {
 			return true
 		}
 	}

@@ -153,16 +153,16 @@ func (h *head) read(data []byte) (size int, err error) {
 			h.bits = math.Float64bits(float64(math.Float32frombits(uint32(h.bits))))
 		}
 	case kindString, kindBytes, kindArray, kindMap, kindExt:
-		return h.sized(data, size)
+		return h.readSized(data, size)
 	case none:
 		return 0, malformed("0x%02x is not the beginning of a value", data[0])
 	}
 	return size, nil
 }
 
-// sized completes h, whose length is in bits, from the bytes that follow the first bytes
+// readSized completes h, whose length is in bits, from the bytes that follow the first bytes
 // of data.
-func (h *head) sized(data []byte, size int) (int, error) {
+func (h *head) readSized(data []byte, size int) (int, error) {
 	if h.kind == kindExt {
 		if len(data) == size {
 			return 0, malformed("got the end, want the type of an extension")

@@ -54,19 +54,19 @@ func (l *lossFinder) find(t reflect.Type) *LossError {
 	case reflect.Pointer:
 		return l.find(t.Elem())
 	case reflect.Slice, reflect.Array:
-		return below("[]", l.find(t.Elem()))
+		return prefixLoss("[]", l.find(t.Elem()))
 	case reflect.Map:
 		if problem := l.find(t.Key()); problem != nil {
-			return below("[key]", problem)
+			return prefixLoss("[key]", problem)
 		}
-		return below("[]", l.find(t.Elem()))
+		return prefixLoss("[]", l.find(t.Elem()))
 	case reflect.Struct:
 		return l.inStruct(t)
 	}
 	return nil
 }
 
-func below(path string, e *LossError) *LossError {
+func prefixLoss(path string, e *LossError) *LossError {
 	if e != nil {
 		e.Path = path + e.Path
 	}
@@ -122,15 +122,15 @@ func (l *lossFinder) inStruct(t reflect.Type) *LossError {
 	}
 	kept := 0
 	for _, f := range fields.fields {
-		path, problem := unset(t, f.index)
+		path, problem := findUnsettable(t, f.index)
 		switch {
 		case problem != nil:
-			return below(path, problem)
+			return prefixLoss(path, problem)
 		case path == "":
 			kept++
 		}
 		if problem := l.find(f.typ); problem != nil {
-			return below(f.path, problem)
+			return prefixLoss(f.path, problem)
 		}
 	}
 	if kept > 0 || !hasHidden(t) {
@@ -139,9 +139,9 @@ func (l *lossFinder) inStruct(t reflect.Type) *LossError {
 	return &LossError{Type: t, Why: "it has no exported field, and no methods that encode and decode it"}
 }
 
-// unset returns the path of a field that cannot be set, or "" if all can be
+// findUnsettable returns the path of a field that cannot be set, or "" if all can be
 // set, and the loss if fields inside it are encoded.
-func unset(t reflect.Type, index []int) (path string, problem *LossError) {
+func findUnsettable(t reflect.Type, index []int) (path string, problem *LossError) {
 	for i, at := range index {
 		if t.Kind() == reflect.Pointer {
 			t = t.Elem()

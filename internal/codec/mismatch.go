@@ -57,9 +57,9 @@ func tooLong(data []byte, t reflect.Type, n int, of string) error {
 	return &mismatch{got: fmt.Sprintf("%s of %d %s", Describe(data), n, of), want: t}
 }
 
-// inside prepends to the path of an error: a name, or the index of an element
+// prefixMismatch prepends to the path of an error: a name, or the index of an element
 // in brackets.
-func inside(path string, err error) error {
+func prefixMismatch(path string, err error) error {
 	m, ok := err.(*mismatch) //nolint:errorlint // the decoder's own, not one in the error of a method
 	switch {
 	case !ok:

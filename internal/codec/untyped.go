@@ -8,17 +8,17 @@ package codec
 // it were decoded into an interface and encoded again. If struct fields that are
 // zero are omitted, it also omits zero values in maps. data must be well formed.
 func appendUntyped(dst, data []byte) []byte {
-	u := untyping{walk{data}, Writer{dst}}
+	u := untypedWriter{walk{data}, Writer{dst}}
 	u.value()
 	return u.out
 }
 
-type untyping struct {
+type untypedWriter struct {
 	walk
 	Writer
 }
 
-func (u *untyping) value() {
+func (u *untypedWriter) value() {
 	before := u.data
 	switch h := u.next(); h.kind {
 	case kindBytes:
@@ -37,7 +37,7 @@ func (u *untyping) value() {
 	}
 }
 
-func (u *untyping) pairs(n int) {
+func (u *untypedWriter) pairs(n int) {
 	begin, kept := len(u.out), 0
 	u.out = append(u.out, 0) // for insertMap
 	for range n {

@@ -38,7 +38,7 @@ func (w *walk) tree(leaf func(h head, first byte) (any, error)) (v any, err erro
 		list := make([]any, h.n)
 		for i := range list {
 			if list[i], err = w.tree(leaf); err != nil {
-				return nil, inside(elementPath("", i), err)
+				return nil, prefixMismatch(elementPath("", i), err)
 			}
 		}
 		return list, nil
@@ -47,7 +47,7 @@ func (w *walk) tree(leaf func(h head, first byte) (any, error)) (v any, err erro
 		for range h.n {
 			key := w.key()
 			if m[key], err = w.tree(leaf); err != nil {
-				return nil, inside(key, err)
+				return nil, prefixMismatch(key, err)
 			}
 		}
 		return m, nil

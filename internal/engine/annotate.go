@@ -19,12 +19,12 @@ const (
 
 // Annotate is core.Annotate.
 func Annotate(ctx context.Context, key string, value any) {
-	if s := inRun(ctx); s != nil && s.call != nil {
-		s.inner().annotate(key, value)
+	if s := scopeInRun(ctx); s != nil && s.call != nil {
+		s.ensureState().annotate(key, value)
 	}
 }
 
-func (in *inside) annotate(key string, value any) {
+func (in *scopeState) annotate(key string, value any) {
 	if key == "" {
 		return
 	}
@@ -41,7 +41,7 @@ func (in *inside) annotate(key string, value any) {
 
 // takeAttributes returns the attributes, or nil if there are none, and clears
 // them, so that they are recorded once.
-func (in *inside) takeAttributes() map[string]any {
+func (in *scopeState) takeAttributes() map[string]any {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	attributes := in.attributes

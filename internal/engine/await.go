@@ -33,7 +33,7 @@ type DefaultAnswer struct {
 
 // CanAsk reports whether ctx belongs to a call in a run, which can ask questions.
 func CanAsk(ctx context.Context) bool {
-	s := inRun(ctx)
+	s := scopeInRun(ctx)
 	return s != nil && s.call != nil
 }
 
@@ -42,7 +42,7 @@ func CanAsk(ctx context.Context) bool {
 // does not fit. Without an answer that fits, Await returns an *InterruptedError: the
 // call is suspended.
 func Await(ctx context.Context, q Question, def DefaultAnswer, take func(encoded []byte) error) error {
-	s := inRun(ctx)
+	s := scopeInRun(ctx)
 	mark := segment.QuestionMark
 	if q.Asks == record.AsksTime {
 		mark = segment.SleepMark

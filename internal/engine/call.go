@@ -12,32 +12,32 @@ import (
 // A Call is one call, without its types. It does not change while the call runs: the
 // state of the call is in its Progress and in the results of the steps.
 type Call struct {
-	typed       Typed // the part that knows the types
-	spec        *Spec
-	policy      *Policy
-	custom      bool        // the policy is the event's own
-	guarded     bool        // the actor has preconditions
-	direct      bool        // claimed when executed, and counted as in progress
-	counted     bool        // one of the calls in progress that are not recalled
-	overlaps    bool        // when it was claimed, a call with the same name and input was in progress
-	claimed     bool        // claimed, and has no record yet
-	keyed       atomic.Bool // the handler asked for the idempotency key
-	compensable bool        // the actor has a compensation
-	doubtful    bool        // the actor has a compensation for calls in doubt
-	ofDoubt     bool        // the call compensates a call in doubt
-	root        *Root
-	parent      *Scope // scope around the call
-	scope       *Scope // scope that numbered it: parent, or a scope around parent
-	address     record.Address
-	ordinal     int
-	toolCall    string // the ID that the model gave the call; empty if no model requested it
+	typed              Typed // the part that knows the types
+	spec               *Spec
+	policy             *Policy
+	hasOwnPolicy       bool        // the policy is the event's own
+	guarded            bool        // the actor has preconditions
+	direct             bool        // claimed when executed, and counted as in progress
+	counted            bool        // one of the calls in progress that are not recalled
+	overlaps           bool        // when it was claimed, a call with the same name and input was in progress
+	claimed            bool        // claimed, and has no record yet
+	keyed              atomic.Bool // the handler asked for the idempotency key
+	compensable        bool        // the actor has a compensation
+	compensableInDoubt bool        // the actor has a compensation for calls in doubt
+	compensatesDoubt   bool        // the call compensates a call in doubt
+	root               *Root
+	parent             *Scope // scope around the call
+	scope              *Scope // scope that numbered it: parent, or a scope around parent
+	address            record.Address
+	ordinal            int
+	toolCall           string // the ID that the model gave the call; empty if no model requested it
 
 	recall     *recall                     // nil if no results can be recalled
-	identified atomic.Pointer[record.Hash] // identity of the input, once it was requested
+	identity   atomic.Pointer[record.Hash] // identity of the input, once it was requested
 	guard      *Guard                      // what surrounds its attempts; nil for nothing
-	begun      *completedCall              // the entry of the call in the calls to be undone if it ends in doubt; nil if there is none
-	instead    *record.Effect              // effect in doubt that the call replaces; nil if there is none
-	off        *InterruptedError           // why the call must not begin: its scope had stopped when it was claimed
+	doubtEntry *completedCall              // the entry of the call in the calls to be undone if it ends in doubt; nil if there is none
+	replaces   *record.Effect              // effect in doubt that the call replaces; nil if there is none
+	blockedBy  *InterruptedError           // why the call must not begin: its scope had stopped when it was claimed
 
 	first Scope // scope of the first attempt made
 }
@@ -46,7 +46,7 @@ type Call struct {
 // resumed.
 type recall struct {
 	input    record.Hash      // identity of the input
-	before   record.Hash      // identity in the old form, from before some values were encoded as JSON; zero if not computed
+	oldInput record.Hash      // identity in the old form, from before some values were encoded as JSON; zero if not computed
 	inputErr error            // why input is not set
 	found    *record.Progress // what was recorded of the call; nil for nothing
 	refused  error            // why the call must not begin
@@ -125,7 +125,7 @@ func (c *Call) recallProgress(p *record.Progress) {
 func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 	switch step.Do {
 	case Refuse:
-		return permanent(fmt.Errorf("%s: %w", c.address, step.Err))
+		return markPermanent(fmt.Errorf("%s: %w", c.address, step.Err))
 	case Retrace:
 		return c.retrace(p, s)
 	}
@@ -152,7 +152,7 @@ func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 		if ended, err := c.takeEffect(p, s); ended || err != nil {
 			return err
 		}
-		if err := c.precede(p, s); err != nil {
+		if err := c.checkPreconditions(p, s); err != nil {
 			return err
 		}
 	}
@@ -167,12 +167,12 @@ func (c *Call) checkMayBegin() error {
 	switch {
 	case c.parent.Closed():
 		return ErrAttemptOver
-	case c.off != nil:
+	case c.blockedBy != nil:
 		if c.parent.call == nil {
-			c.root.refused.CompareAndSwap(nil, c.off)
+			c.root.refused.CompareAndSwap(nil, c.blockedBy)
 		}
-		c.parent.stop(c.off)
-		return c.off
+		c.parent.stop(c.blockedBy)
+		return c.blockedBy
 	case c.recall != nil && c.recall.refused != nil:
 		return c.halt(c.recall.refused)
 	case c.compensable:
@@ -181,10 +181,10 @@ func (c *Call) checkMayBegin() error {
 	return nil
 }
 
-// precede runs the preconditions, in a separate scope. They do not run again when the
+// checkPreconditions runs the preconditions, in a separate scope. They do not run again when the
 // call is resumed, so they must not affect the numbers of the handler's calls.
 // Goroutines that they started may still use that scope while the attempt runs.
-func (c *Call) precede(p *record.Progress, s *Scope) error {
+func (c *Call) checkPreconditions(p *record.Progress, s *Scope) error {
 	if c.policy.Err != nil {
 		return c.refuse(p, s, Result{Err: c.policy.Err, Stage: record.StageDefinition}, record.ReasonPermanent)
 	}
@@ -194,7 +194,7 @@ func (c *Call) precede(p *record.Progress, s *Scope) error {
 	if !c.guarded {
 		return nil
 	}
-	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: beforeFirst}
+	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: preconditionsAttempt}
 	returned := false
 	defer func() {
 		if !returned { // runtime.Goexit, as in attempt
@@ -206,9 +206,9 @@ func (c *Call) precede(p *record.Progress, s *Scope) error {
 	returned = true
 	before.close()
 	c.find(r)
-	if in := before.inside.Load(); in != nil {
-		s.inner().used.Store(in.used.Load())
-		s.inner().spent.Store(in.spent.Load())
+	if in := before.state.Load(); in != nil {
+		s.ensureState().used.Store(in.used.Load())
+		s.ensureState().spent.Store(in.spent.Load())
 	}
 	e := before.suspended()
 	if e == nil {
@@ -220,7 +220,7 @@ func (c *Call) precede(p *record.Progress, s *Scope) error {
 	case r.Err == nil:
 		return c.checkpoint(p, s)
 	}
-	if e := c.parent.ending(); e != nil {
+	if e := c.parent.endCause(); e != nil {
 		return c.suspend(p, s, r, e, record.StageEntry)
 	}
 	if r.Panicked {
@@ -270,7 +270,7 @@ func (c *Call) settleGoexit(p *record.Progress, s *Scope, began time.Time) {
 
 // pass runs the handler and the postconditions, and stores the artifact, once.
 func (c *Call) pass(s *Scope, began time.Time, spent time.Duration) Result {
-	timeout, total := c.policy.timeout(c.spec, c.custom), c.policy.RetryTimeout
+	timeout, total := c.policy.timeout(c.spec, c.hasOwnPolicy), c.policy.RetryTimeout
 	if timeout != 0 || total != 0 {
 		return c.passWithin(s, newTimespan(began, timeout, total, spent))
 	}
@@ -282,7 +282,7 @@ func (c *Call) pass(s *Scope, began time.Time, spent time.Duration) Result {
 // settle decides the result of the attempt and appends its record.
 func (c *Call) settle(p *record.Progress, s *Scope, r *attemptEnd) error {
 	if s.hasMissedDeadline() {
-		c.overdue(s, r)
+		c.failOverdue(s, r)
 	}
 	if r.Err == nil && s.group != nil {
 		r.replace(s.group.failure())
@@ -295,16 +295,16 @@ func (c *Call) settle(p *record.Progress, s *Scope, r *attemptEnd) error {
 	}
 	if r.Err == nil {
 		if c.policy.Polls {
-			c.polled(s, &r.Result)
+			c.poll(s, &r.Result)
 		}
 	} else if c.find(r); r.traits.Interrupted || r.traits.MarkedInDoubt {
-		r.doubted = r.traits.MarkedInDoubt && r.Stage == record.StageHandler && !c.spec.Kind.IsEntered()
+		r.reportedInDoubt = r.traits.MarkedInDoubt && r.Stage == record.StageHandler && !c.spec.Kind.IsEntered()
 		r.replace(&settledError{r.Err})
 	}
 	if r.Err == nil {
 		return c.complete(p, s, r, "")
 	}
-	if r.doubted {
+	if r.reportedInDoubt {
 		if settled, err := c.settleDoubt(p, s, r); settled {
 			return err
 		}
@@ -338,9 +338,9 @@ func (c *Call) retrace(p *record.Progress, s *Scope) error {
 		defer s.endGroup()
 	}
 	r := c.pass(s, time.Now(), 0)
-	r.Err = finite(r.Err)
-	if in := s.inside.Load(); in != nil {
-		c.passOn(in)
+	r.Err = replaceEndless(r.Err)
+	if in := s.state.Load(); in != nil {
+		c.passOnUsage(in)
 	}
 	e := c.suspension(s, r.Err)
 	if e == nil {
@@ -438,7 +438,7 @@ func ownEnd(ctx context.Context) record.Reason {
 	switch err := ctx.Err(); {
 	case err == nil:
 		return record.ReasonNone
-	case is(err, context.DeadlineExceeded):
+	case safeIs(err, context.DeadlineExceeded):
 		return record.ReasonDeadline
 	}
 	return record.ReasonCanceled

@@ -30,7 +30,7 @@ type claims struct {
 	// If there is more than one, their order is not deterministic.
 	direct     atomic.Int32
 	overlapped bool             // overlapping calls were reported
-	underWay   map[sameCall]int // the calls in progress, without recalled ones
+	inProgress map[sameCall]int // the calls in progress, without recalled ones
 }
 
 // take keeps the claim until it is in a record. The caller holds in.mu.
@@ -69,7 +69,7 @@ func (s *Scope) claims() *claims {
 	if s.call == nil {
 		return &s.root.claims
 	}
-	return &s.inner().claims
+	return &s.ensureState().claims
 }
 
 // claim gives the call the next address in the surrounding scope. The segment is
@@ -96,7 +96,7 @@ func (c *Call) claim(segment string, branch int) {
 	in := c.parent.claims()
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if c.off = c.parent.offPath(); c.off != nil {
+	if c.blockedBy = c.parent.blockedBy(); c.blockedBy != nil {
 		return
 	}
 	in.ordinal++
@@ -114,8 +114,8 @@ func (c *Call) claim(segment string, branch int) {
 	onRecord := false
 	if settings.History != nil {
 		c.recall.found, onRecord, c.recall.refused = settings.History.Claim(c.parent, claim, (*claimedInput)(c))
-		if c.isFromBefore() {
-			c.recall.input, claim.Input = c.recall.before, c.recall.before
+		if c.hasOldHash() {
+			c.recall.input, claim.Input = c.recall.oldInput, c.recall.oldInput
 		}
 		if c.recall.refused != nil {
 			c.parent.stop(c.parent.InterruptionBy(c.recall.refused))
@@ -140,17 +140,17 @@ func (c *claimedInput) Whole() (record.Hash, error) {
 func (c *claimedInput) HashBefore() (record.Hash, error) {
 	hash, err := c.typed.IdentityBefore()
 	if err == nil {
-		c.recall.before = hash
+		c.recall.oldInput = hash
 	}
 	return hash, err
 }
 
-// isFromBefore reports whether the call was recorded with the old hash of its input,
+// hasOldHash reports whether the call was recorded with the old hash of its input,
 // from before some values were encoded as JSON. It keeps that hash, and thereby its
 // idempotency key.
-func (c *Call) isFromBefore() bool {
+func (c *Call) hasOldHash() bool {
 	r := c.recall
-	return r != nil && r.found != nil && !r.before.IsZero() && r.found.Input == r.before
+	return r != nil && r.found != nil && !r.oldInput.IsZero() && r.found.Input == r.oldInput
 }
 
 // next returns the address of the next call with the segment.
@@ -172,21 +172,21 @@ func (in *claims) next(s *Scope, segment string) record.Address {
 // either, the claims of the scope around that call are included.
 func (c *Call) unrecordedBelow() []record.Claim {
 	all := c.scope.claims().upTo(c.ordinal - 1)
-	for claimed := c; claimed.scope.attempt == beforeFirst; {
+	for claimed := c; claimed.scope.attempt == preconditionsAttempt; {
 		claimed = claimed.scope.call
 		all = append(all, claimed.scope.claims().upTo(claimed.ordinal)...)
 	}
 	return all
 }
 
-// recorded drops the claims that the first record of the call has listed. It is
+// dropListedClaims drops the claims that the first record of the call has listed. It is
 // called after that record was appended; it does no harm if another record lists one
 // of the claims in the meantime.
-func (c *Call) recorded() {
+func (c *Call) dropListedClaims() {
 	c.claimed = false
 	for claimed := c; claimed != nil; claimed = claimed.scope.call {
 		claimed.scope.claims().drop(claimed.ordinal)
-		if claimed.scope.attempt != beforeFirst {
+		if claimed.scope.attempt != preconditionsAttempt {
 			return
 		}
 	}
@@ -197,11 +197,11 @@ func (c *Call) recorded() {
 // for the other. It returns a suspension if the question must not be asked: the
 // attempt has stopped, or something else was recorded in this place.
 func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, stopped *InterruptedError) {
-	inside := s.inner()
+	inside := s.ensureState()
 	in := &inside.claims
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if e := s.offPath(); e != nil {
+	if e := s.blockedBy(); e != nil {
 		s.stop(e)
 		return "", nil, e
 	}
@@ -211,7 +211,7 @@ func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, st
 	}
 	*number++
 	in.ordinal++
-	if s.attempt == beforeFirst {
+	if s.attempt == preconditionsAttempt {
 		mark += "pre"
 	}
 	id = s.call.address.String() + mark + strconv.Itoa(*number)

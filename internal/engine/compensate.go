@@ -73,7 +73,7 @@ func (r *Root) hasCompleted() bool { return r.compensables.used.Load() || r.sett
 func (c *Call) checkCompensation() error {
 	settings := c.root.settings
 	known := settings.compensation(c.spec.Kind, c.spec.Name)
-	if !settings.Outputs || settings.Replays || known != nil && (known.inDoubt != nil || !c.doubtful) {
+	if !settings.Outputs || settings.Replays || known != nil && (known.inDoubt != nil || !c.compensableInDoubt) {
 		return nil
 	}
 	what := "a compensation"
@@ -101,7 +101,7 @@ func (c *Call) appendCompensable(p *record.Progress, s *Scope, rec *record.Recor
 	err := c.append(p, s, rec)
 	switch {
 	case err == nil:
-	case c.begun != nil: // its start is recorded
+	case c.doubtEntry != nil: // its start is recorded
 		done.InDoubt = true
 	default:
 		done.lost = true
@@ -129,7 +129,7 @@ func (c *Call) compensables() *compensableCalls {
 		}
 		return nil
 	}
-	if in := c.parent.top().inside.Load(); in != nil {
+	if in := c.parent.outermost().state.Load(); in != nil {
 		return in.compensables.Load()
 	}
 	return nil
@@ -140,13 +140,13 @@ func (c *Call) makeCompensables() *compensableCalls {
 	if !c.root.isOutside() {
 		return &c.root.compensables
 	}
-	in := c.parent.top().inner()
+	in := c.parent.outermost().ensureState()
 	in.compensables.CompareAndSwap(nil, new(compensableCalls))
 	return in.compensables.Load()
 }
 
-// top returns the outermost scope around s.
-func (s *Scope) top() *Scope {
+// outermost returns the outermost scope around s.
+func (s *Scope) outermost() *Scope {
 	for s.call != nil {
 		s = s.call.parent
 	}
@@ -171,12 +171,12 @@ func (all *compensableCalls) add(c *Call) *completedCall {
 // compensated and was made again, or was in doubt and continues. If c was made again
 // because its input changed, both effects must be compensated. The caller holds all.mu.
 func (all *compensableCalls) number(c *Call) int {
-	if c.begun != nil {
-		if c.begun.taken {
-			return c.begun.Nth + 1
+	if c.doubtEntry != nil {
+		if c.doubtEntry.taken {
+			return c.doubtEntry.Nth + 1
 		}
-		all.remove(c.begun)
-		return c.begun.Nth
+		all.remove(c.doubtEntry)
+		return c.doubtEntry.Nth
 	}
 	if c.root.settings.History != nil {
 		all.load(c.root)
@@ -247,7 +247,7 @@ func (all *compensableCalls) pick(root *Root, choose func(*completedCall) bool) 
 		if decided[c] {
 			return false // its compensation was decided earlier
 		}
-		for around := range c.around() {
+		for around := range c.keysAround() {
 			if has[around] {
 				return true
 			}
@@ -275,8 +275,8 @@ func keyOf(a record.Address, c *Call) any {
 	return a.String()
 }
 
-// around yields the keys of the surrounding calls, from the inside out.
-func (c *completedCall) around() iter.Seq[any] {
+// keysAround yields the keys of the surrounding calls, from the inside out.
+func (c *completedCall) keysAround() iter.Seq[any] {
 	return func(yield func(any) bool) {
 		if c.Address.IsZero() {
 			for s := c.call.parent; s.call != nil && yield(s.call); s = s.call.parent {
@@ -297,7 +297,7 @@ func (c *completedCall) around() iter.Seq[any] {
 
 // isInside reports whether the call with the key surrounds c.
 func (c *completedCall) isInside(key any) bool {
-	for around := range c.around() {
+	for around := range c.keysAround() {
 		if around == key {
 			return true
 		}
@@ -332,13 +332,13 @@ func (c *Call) undo(p *record.Progress, first *Scope, err error) error {
 	if len(inside) == 0 {
 		return err
 	}
-	not, e := all.undo(first.outer, c.parent.top(), inside, c.address)
+	not, e := all.undo(first.outer, c.parent.outermost(), inside, c.address)
 	switch {
 	case e != nil:
 		c.parent.stop(e)
 		return e
 	case len(not) > 0 && failed:
-		own.Err = &withCompensation{own.Err, &CompensationError{not}}
+		own.Err = &compensatedError{own.Err, &CompensationError{not}}
 	}
 	return err
 }
@@ -377,7 +377,7 @@ func (all *compensableCalls) undo(outer context.Context, top *Scope, calls []*co
 		if reported[i] {
 			continue
 		}
-		if e := top.ending(); e != nil {
+		if e := top.endCause(); e != nil {
 			return failed, e
 		}
 		if e := top.root.draining.Load(); e != nil {
@@ -432,5 +432,5 @@ func (c *completedCall) compensate(at *Scope) error {
 	if c.InDoubt {
 		return known.inDoubt(at, c.Nth, c.Found, in, nil)
 	}
-	return known.restored(at, c.Nth, c.Found, in, out)
+	return known.undo(at, c.Nth, c.Found, in, out)
 }

@@ -9,10 +9,10 @@ import (
 
 // A Compensation undoes calls of one actor, given their records.
 type Compensation struct {
-	kind     record.Kind // kind of the actor
-	name     string
-	restored Undo
-	inDoubt  Undo // for calls in doubt; nil if they are not compensated
+	kind    record.Kind // kind of the actor
+	name    string
+	undo    Undo
+	inDoubt Undo // for calls in doubt; nil if they are not compensated
 }
 
 // Undo makes the nth compensation of the call whose scope is at. found is the recorded
@@ -22,7 +22,7 @@ type Undo func(at *Scope, nth int, found *record.Progress, in, out []byte) error
 
 // NewCompensation returns a compensation for calls of the actor.
 func NewCompensation(kind record.Kind, name string, undo Undo) *Compensation {
-	return &Compensation{kind: kind, name: name, restored: undo}
+	return &Compensation{kind: kind, name: name, undo: undo}
 }
 
 // InDoubt returns a copy that also undoes calls in doubt.
@@ -35,7 +35,7 @@ func (c *Compensation) InDoubt(undo Undo) *Compensation {
 // With returns a copy that undoes completed calls with undo.
 func (c *Compensation) With(undo Undo) *Compensation {
 	own := *c
-	own.restored = undo
+	own.undo = undo
 	return &own
 }
 
@@ -80,14 +80,14 @@ func (e *CompensationError) Error() string {
 
 func init() { record.RegisterErrorType[*CompensationError]("core.CompensationError") }
 
-// withCompensation adds the failed compensations to the error of a call. Whether the call
+// compensatedError adds the failed compensations to the error of a call. Whether the call
 // is retried depends only on its own error, so the errors of the compensations are not
 // part of the error tree.
-type withCompensation struct {
+type compensatedError struct {
 	err    error
 	failed *CompensationError
 }
 
-func (e *withCompensation) Error() string { return fmt.Sprintf("%v; %v", e.err, e.failed) }
+func (e *compensatedError) Error() string { return fmt.Sprintf("%v; %v", e.err, e.failed) }
 
-func (e *withCompensation) Unwrap() []error { return []error{e.err, e.failed} }
+func (e *compensatedError) Unwrap() []error { return []error{e.err, e.failed} }

@@ -66,7 +66,7 @@ func (c *Call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 	if reason := ownEnd(s.outer); reason != record.ReasonNone && !s.endedItself() {
 		// The context has ended. Check whether something around the call has ended too,
 		// possibly just now.
-		if e := c.parent.ending(); e != nil {
+		if e := c.parent.endCause(); e != nil {
 			return verdict{suspended: e}
 		}
 		f.addLastError(p)
@@ -76,13 +76,13 @@ func (c *Call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		return verdict{reason: record.ReasonDeadline} // the deadline is near
 	}
 	switch {
-	case f.refused && is(f.Err, ErrBudget):
+	case f.refused && safeIs(f.Err, ErrBudget):
 		return verdict{reason: record.ReasonBudget}
-	case f.refused && is(f.Err, errNoTimeLeft):
+	case f.refused && safeIs(f.Err, errNoTimeLeft):
 		f.addLastError(p)
 		return verdict{reason: record.ReasonRetryTimeout}
 	}
-	if !c.retryable(s, f) {
+	if !c.isRetried(s, f) {
 		if f.Panicked { // StopWhen, RetryWhen or a Matcher panicked
 			return verdict{reason: record.ReasonPanic}
 		}
@@ -115,15 +115,15 @@ func reasonAt(stage record.Stage, otherwise record.Reason) record.Reason {
 // addLastError adds the error of the previous attempt to a failure that only says that
 // time ran out, so that the last error of the handler is never lost.
 func (f *failure) addLastError(p *record.Progress) {
-	if p.Err != nil && (is(f.Err, context.DeadlineExceeded) || is(f.Err, context.Canceled)) {
-		f.replace(&classedError{after(f.Err, p.Err), f.class})
+	if p.Err != nil && (safeIs(f.Err, context.DeadlineExceeded) || safeIs(f.Err, context.Canceled)) {
+		f.replace(&classedError{newAfterError(f.Err, p.Err), f.class})
 	}
 }
 
-// retryable reports whether the failure is retried. It decides in this order:
+// isRetried reports whether the failure is retried. It decides in this order:
 // classes that are never retried, Exclude, StopWhen, RetryOn and RetryWhen, the
 // mark Retryable, the class.
-func (c *Call) retryable(s *Scope, f *failure) bool {
+func (c *Call) isRetried(s *Scope, f *failure) bool {
 	switch f.class {
 	case record.ClassPermanent, record.ClassPanic, record.ClassInvalid:
 		return false
@@ -131,22 +131,22 @@ func (c *Call) retryable(s *Scope, f *failure) bool {
 	if f.Err == errUnsatisfied { //nolint:errorlint // of this call, not of a call inside
 		return true
 	}
-	byDefault := f.marked || f.doubted || f.class.IsTransient()
+	byDefault := f.marked || f.reportedInDoubt || f.class.IsTransient()
 	if !c.policy.Judges {
 		return byDefault
 	}
 	again, panicked := c.judge(c.attemptOf(s, f.Err), f.class, byDefault)
 	if panicked != nil {
-		c.panic(f, Result{Err: panicked})
+		c.setPanic(f, Result{Err: panicked})
 	}
 	return again
 }
 
-// panic turns a panic of a function that judged the failure into the failure. The judged
+// setPanic turns a panic of a function that judged the failure into the failure. The judged
 // failure is included.
-func (c *Call) panic(f *failure, r Result) {
+func (c *Call) setPanic(f *failure, r Result) {
 	failed := f.attemptEnd
-	failed.Result, failed.findings = Result{Err: after(r.Err, f.Err), Stage: f.Stage, Panicked: true}, findings{}
+	failed.Result, failed.findings = Result{Err: newAfterError(r.Err, f.Err), Stage: f.Stage, Panicked: true}, findings{}
 	*f = c.classify(&failed)
 }
 
@@ -164,9 +164,9 @@ func (c *Call) judge(attempt Attempt, class record.Class, byDefault bool) (again
 	return c.policy.Retries.Judge(attempt, &classedError{attempt.Err, class}, byDefault), nil
 }
 
-// polled asks RetryWhen whether to make another attempt after a success. If so, the
+// poll asks RetryWhen whether to make another attempt after a success. If so, the
 // success becomes a failure.
-func (c *Call) polled(s *Scope, r *Result) {
+func (c *Call) poll(s *Scope, r *Result) {
 	defer r.RecoverPanic()
 	if c.policy.Retries.Poll(c.attemptOf(s, nil)) {
 		r.Err = errUnsatisfied
@@ -199,7 +199,7 @@ func (c *Call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	if !ok || v.delay < time.Until(deadline) {
 		switch r := c.askMayRetry(s, f); {
 		case r.Panicked:
-			c.panic(f, r)
+			c.setPanic(f, r)
 			return verdict{reason: record.ReasonPanic}
 		case r.Err != nil:
 			f.noRetry = r.Err
@@ -207,16 +207,16 @@ func (c *Call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 		}
 		return v
 	}
-	if v.suspended = c.futile(deadline); v.suspended == nil {
+	if v.suspended = c.checkDeadline(deadline); v.suspended == nil {
 		return verdict{reason: record.ReasonDeadline}
 	}
 	return v
 }
 
-// futile returns the suspension of a call whose next attempt could not begin before the
+// checkDeadline returns the suspension of a call whose next attempt could not begin before the
 // deadline of its context. It returns nil if the deadline belongs to the call itself and
 // not to a scope around it.
-func (c *Call) futile(deadline time.Time) *InterruptedError {
+func (c *Call) checkDeadline(deadline time.Time) *InterruptedError {
 	var owner *Scope // the outermost scope with this deadline
 	for s := c.parent; s != nil; s = s.Parent() {
 		if s.call == nil && s.root.isOutside() {
@@ -246,15 +246,15 @@ func (c *Call) backoff(retry int, previous time.Duration) time.Duration {
 	case c.root.isOutside():
 		u = rand.Float64()
 	default:
-		u = unit(c.root.settings.Seed, c.address, retry)
+		u = randomUnit(c.root.settings.Seed, c.address, retry)
 	}
 	return c.policy.Retries.Delay(retry, previous, u)
 }
 
-// unit returns a pseudorandom number in [0, 1) that depends only on the seed, the address
+// randomUnit returns a pseudorandom number in [0, 1) that depends only on the seed, the address
 // and n. Concurrent calls therefore have the same delays in every run with the same seed,
 // regardless of their order.
-func unit(seed uint64, a record.Address, n int) float64 {
+func randomUnit(seed uint64, a record.Address, n int) float64 {
 	var stack [128]byte
 	h := uint64(n)
 	for _, c := range a.AppendTo(stack[:0]) {

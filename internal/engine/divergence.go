@@ -123,7 +123,7 @@ func (c *Call) checkEnd(s *Scope) *InterruptedError {
 		return nil
 	}
 	claimed := 0
-	if in := s.inside.Load(); in != nil {
+	if in := s.state.Load(); in != nil {
 		in.claims.mu.Lock()
 		claimed = in.claims.ordinal
 		in.claims.mu.Unlock()
@@ -141,7 +141,7 @@ func (s *Scope) InterruptionBy(err error) *InterruptedError {
 	if e, ok := err.(*InterruptedError); ok { //nolint:errorlint // the run's own, which has stopped it
 		return e
 	}
-	if e := s.ending(); e != nil { // this may be why it went wrong
+	if e := s.endCause(); e != nil { // this may be why it went wrong
 		return e
 	}
 	return &InterruptedError{Reason: record.InterruptReplay, Cause: err}

@@ -10,7 +10,7 @@ import (
 
 // isUndoneInDoubt reports whether the call must be undone if it ends in doubt.
 func (c *Call) isUndoneInDoubt() bool {
-	return c.doubtful && !c.isInCompensation() && !c.mayBeParents()
+	return c.compensableInDoubt && !c.isInCompensation() && !c.mayShareParentEffect()
 }
 
 // followDoubt handles a record of the call. p is the progress of the call after
@@ -30,23 +30,23 @@ func (c *Call) followDoubt(p *record.Progress, rec *record.Record) {
 func (all *compensableCalls) addDoubt(c *Call) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	c.begun = &completedCall{
+	c.doubtEntry = &completedCall{
 		Completed: Completed{Address: c.address, Kind: c.spec.Kind, Name: c.spec.Name, Nth: all.number(c), InDoubt: true},
 		call:      c,
 	}
-	all.calls = append(all.calls, c.begun)
+	all.calls = append(all.calls, c.doubtEntry)
 	all.used.Store(true)
 }
 
 // dropDoubt removes the call because it is not in doubt.
 func (c *Call) dropDoubt() {
-	if c.begun == nil {
+	if c.doubtEntry == nil {
 		return
 	}
 	all := c.makeCompensables()
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.remove(c.begun)
+	all.remove(c.doubtEntry)
 }
 
 // take reports whether a call is still in doubt, and reserves the number of its

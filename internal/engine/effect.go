@@ -39,7 +39,7 @@ func (c *Call) takeEffect(p *record.Progress, s *Scope) (ended bool, err error) 
 	}
 	q := EffectQuery{Declared: c.typed.DeclaresIdentity()}
 	if q.Identity, err = c.inputIdentity(); err != nil {
-		return false, nil //nolint:nilerr // it is the failure of the call, which precede reports
+		return false, nil //nolint:nilerr // it is the failure of the call, which checkPreconditions reports
 	}
 	for {
 		found, err := c.root.run.Effect(s, q)
@@ -125,7 +125,7 @@ func (c *Call) decideAbout(p *record.Progress, s *Scope, found *FoundEffect) (en
 	case InDoubtRetry:
 		return c.makeInstead(found)
 	case InDoubtFail:
-		return true, false, c.refuse(p, s, Result{Err: fmt.Errorf("it might repeat the effect of %s, %s", found, found.what()), Stage: record.StageEntry}, record.ReasonInDoubt)
+		return true, false, c.refuse(p, s, Result{Err: fmt.Errorf("it might repeat the effect of %s, %s", found, found.describe()), Stage: record.StageEntry}, record.ReasonInDoubt)
 	}
 	q, err := c.effectQuestion(found)
 	if err != nil {
@@ -158,13 +158,13 @@ func (c *Call) decideAbout(p *record.Progress, s *Scope, found *FoundEffect) (en
 func (c *Call) makeInstead(found *FoundEffect) (ended, again bool, err error) {
 	c.typed.Clear()
 	if found.InDoubt && found.Same && found.Here {
-		c.instead = found.Place()
+		c.replaces = found.Place()
 	}
 	return false, false, nil
 }
 
-// what describes the call that had the effect.
-func (f *FoundEffect) what() string {
+// describe describes the call that had the effect.
+func (f *FoundEffect) describe() string {
 	with := "another input"
 	if f.Same {
 		with = "the same input"
@@ -194,7 +194,7 @@ func (c *Call) effectQuestion(found *FoundEffect) (Question, error) {
 		ID: fmt.Sprintf("%s%s:%s", c.address, effectMark, found), Asks: record.AsksDoubt,
 		Text: fmt.Sprintf("%s %q has not begun: it might repeat the effect of %s, %s%s. "+
 			`Answer %s{"decision": "completed", "output": …}, {"decision": "run_again"} to make it, or {"decision": "failed", "message": "…"}`,
-			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, found, found.what(), produced, takeOver),
+			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, found, found.describe(), produced, takeOver),
 		Schema:  c.typed.OutputSchema(),
 		InDoubt: &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Input: input, Effect: about},
 	}, nil

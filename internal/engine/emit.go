@@ -30,12 +30,12 @@ func (c *Call) describeEnd(rec *record.Record, status record.Status, p *record.P
 	}
 	c.describe(rec, status, s.attempt, at)
 	rec.Duration, rec.Elapsed = took, p.Spent+took
-	if in := s.inside.Load(); in != nil {
+	if in := s.state.Load(); in != nil {
 		if used := in.used.Swap(nil); used != nil { // count it once
 			rec.Detail = &record.Detail{Usage: *used}
 			c.spend(*used)
 		}
-		c.passOn(in)
+		c.passOnUsage(in)
 		if attributes := in.takeAttributes(); attributes != nil {
 			detailOf(rec).Metadata = attributes
 		}
@@ -60,10 +60,10 @@ func (c *Call) append(p *record.Progress, s *Scope, rec *record.Record) error {
 		return c.notRecorded(s, rec.Status, err)
 	}
 	if first {
-		c.recorded()
+		c.dropListedClaims()
 	}
 	p.Add(rec)
-	if c.doubtful {
+	if c.compensableInDoubt {
 		c.followDoubt(p, rec)
 	}
 	return nil
@@ -96,15 +96,15 @@ func (c *Call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 		rec.Reason = record.ReasonRetry
 	case p.Phase == record.PhaseRunning:
 		rec.Reason = record.ReasonLost
-	case c.ofDoubt:
+	case c.compensatesDoubt:
 		rec.Reason = record.ReasonInDoubt
 	}
 	if c.isUndoneInDoubt() {
 		detailOf(&rec).Compensable = true
 	}
 	if c.spec.Irreversible {
-		c.describeEffect(&rec, c.instead)
-		c.instead = nil
+		c.describeEffect(&rec, c.replaces)
+		c.replaces = nil
 	}
 	if c.overlaps && s.attempt == 0 {
 		detailOf(&rec).Overlaps = true
@@ -186,7 +186,7 @@ func (c *Call) complete(p *record.Progress, s *Scope, r *attemptEnd, message str
 	if r.effect != nil {
 		rec.Stage = record.StageEntry // no attempt was made
 	}
-	if c.compensable && !r.cached && r.effect == nil && !c.isParents() { // otherwise the effect belongs to another call
+	if c.compensable && !r.cached && r.effect == nil && !c.sharesParentEffect() { // otherwise the effect belongs to another call
 		return c.appendCompensable(p, s, &rec)
 	}
 	return c.append(p, s, &rec)
@@ -205,7 +205,7 @@ func (c *Call) describeEffect(rec *record.Record, other *record.Effect) {
 // hideOutput makes the branches around the call drop their outputs.
 func (c *Call) hideOutput() {
 	for s := c.parent; s.call != nil && s.call.spec.Kind.IsParallel(); s = s.call.parent {
-		s.inner().unstored.Store(true)
+		s.ensureState().unstored.Store(true)
 	}
 }
 

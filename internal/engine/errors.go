@@ -36,7 +36,7 @@ type CallError struct {
 func (e *CallError) Error() string {
 	text := record.Truncate(fmt.Sprint(e.Err), record.MessageLimit)
 	reason := strings.ReplaceAll(e.Reason.String(), "_", " ")
-	isNamed := e.Reason == record.ReasonPanic || begins(text, reason) || e.Attempts <= 1 && e.isReasonInside() || e.isOpenInside()
+	isNamed := e.Reason == record.ReasonPanic || beginsWith(text, reason) || e.Attempts <= 1 && e.isReasonInside() || e.isOpenInside()
 	if isNamed && e.isCallInside(text) {
 		return text
 	}
@@ -62,9 +62,9 @@ func (e *CallError) Error() string {
 	return b.String()
 }
 
-// begins reports whether text equals the words, or is a sentence that begins with
+// beginsWith reports whether text equals the words, or is a sentence that begins with
 // them.
-func begins(text, words string) bool {
+func beginsWith(text, words string) bool {
 	rest, ok := strings.CutPrefix(text, words)
 	return ok && (rest == "" || strings.ContainsRune(",:;", rune(rest[0])))
 }
@@ -80,7 +80,7 @@ func (e *CallError) isReasonInside() (is bool) {
 // isOpenInside reports whether the error says of a call inside that it is in doubt
 // or was not executed. Neither is permanent.
 func (e *CallError) isOpenInside() bool {
-	return e.Reason == record.ReasonPermanent && (is(e.Err, ErrInDoubt) || is(e.Err, ErrNotRecorded) || is(e.Err, ErrNotStored))
+	return e.Reason == record.ReasonPermanent && (safeIs(e.Err, ErrInDoubt) || safeIs(e.Err, ErrNotRecorded) || safeIs(e.Err, ErrNotStored))
 }
 
 // isCallInside reports whether text, the text of Err, begins with the address of a
@@ -126,9 +126,9 @@ func (e *CallError) Is(target error) bool {
 	return false
 }
 
-// after returns err with before, an earlier error that may be nil. errors.Is and
+// newAfterError returns err with before, an earlier error that may be nil. errors.Is and
 // errors.As find both.
-func after(err, before error) error {
+func newAfterError(err, before error) error {
 	if before == nil {
 		return err
 	}
@@ -217,8 +217,8 @@ type classedError struct {
 func (e *classedError) Unwrap() error       { return e.error }
 func (e *classedError) Class() record.Class { return e.class }
 
-// permanent marks err so that it is never retried.
-func permanent(err error) error { return &mark.Permanent{Err: err} }
+// markPermanent marks err so that it is never retried.
+func markPermanent(err error) error { return &mark.Permanent{Err: err} }
 
 // ErrAttemptOver is returned to code that still runs inside an attempt whose
 // handler returned or was abandoned: it can no longer call, record or store

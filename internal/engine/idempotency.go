@@ -14,7 +14,7 @@ import (
 
 // IdempotencyKey is core.IdempotencyKey.
 func IdempotencyKey(ctx context.Context) (string, error) {
-	s := inRun(ctx)
+	s := scopeInRun(ctx)
 	if s == nil {
 		return "", ErrNoRun
 	}
@@ -54,23 +54,23 @@ func (c *Call) inputIdentity() (record.Hash, error) {
 	if r := c.recall; r != nil && (r.inputErr != nil || !r.input.IsZero()) {
 		return r.input, r.inputErr
 	}
-	if known := c.identified.Load(); known != nil {
+	if known := c.identity.Load(); known != nil {
 		return *known, nil
 	}
 	hash, err := c.typed.Identity()
-	if err == nil && !c.identified.CompareAndSwap(nil, &hash) {
-		hash = *c.identified.Load() // an abandoned attempt may have done it concurrently
+	if err == nil && !c.identity.CompareAndSwap(nil, &hash) {
+		hash = *c.identity.Load() // an abandoned attempt may have done it concurrently
 	}
 	return hash, err
 }
 
-// isParents reports whether the call, which completes in a fork, has the effect of the
+// sharesParentEffect reports whether the call, which completes in a fork, has the effect of the
 // same call in a parent: its handler used a key under which the parent made the call.
-func (c *Call) isParents() bool { return c.keyed.Load() && c.mayBeParents() }
+func (c *Call) sharesParentEffect() bool { return c.keyed.Load() && c.mayShareParentEffect() }
 
-// mayBeParents reports whether a parent of the fork has made the same call and did not
+// mayShareParentEffect reports whether a parent of the fork has made the same call and did not
 // undo it.
-func (c *Call) mayBeParents() bool {
+func (c *Call) mayShareParentEffect() bool {
 	made := c.root.settings.Made[c.address.WithoutAttempts()]
 	if len(made) == 0 {
 		return false

@@ -52,7 +52,7 @@ type interception struct {
 	s         *Scope
 	ofRun     []Interceptor
 	own       []Interceptor
-	given     context.Context // passed to the outermost interceptor
+	outer     context.Context // passed to the outermost interceptor
 	beginning time.Time
 	spent     time.Duration // RetryTimeout used before the attempt
 
@@ -88,9 +88,9 @@ func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, o
 	in.beginning, in.spent = began, spent
 	outside := &Scope{outer: s.outer, root: s.root, call: c, attempt: s.attempt}
 	outside.closed.Store(true)
-	in.given = outside.context()
+	in.outer = outside.context()
 	defer s.close()
-	err := in.from(in.given, 0)
+	err := in.runFrom(in.outer, 0)
 	in.over = true
 	switch e := in.suspended(); {
 	case e != nil && in.state != made:
@@ -123,20 +123,20 @@ func (in *interception) at(i int) *Interceptor {
 	return &in.own[i-len(in.ofRun)]
 }
 
-// from makes the attempt inside the interceptors starting at index i, and
+// runFrom makes the attempt inside the interceptors starting at index i, and
 // returns its error as seen by the surrounding interceptor.
-func (in *interception) from(ctx context.Context, i int) error {
+func (in *interception) runFrom(ctx context.Context, i int) error {
 	for ; i < len(in.ofRun)+len(in.own); i++ {
 		if in.at(i).Attempt != nil {
-			return in.through(ctx, i)
+			return in.callInterceptor(ctx, i)
 		}
 	}
 	return in.pass(ctx)
 }
 
-// through calls interceptor i.
-func (in *interception) through(ctx context.Context, i int) error {
-	n := &next{in: in, i: i + 1, busy: make(chan struct{}, 1)}
+// callInterceptor calls interceptor i.
+func (in *interception) callInterceptor(ctx context.Context, i int) error {
+	n := &nextAttempt{in: in, i: i + 1, busy: make(chan struct{}, 1)}
 	err := n.offer(ctx, in.at(i).Attempt)
 	switch e := in.suspended(); {
 	case e != nil:
@@ -144,17 +144,17 @@ func (in *interception) through(ctx context.Context, i int) error {
 	case err == nil && in.state == answered:
 		return nil
 	case err == nil && !n.used:
-		return permanent(errNoAttempt)
+		return markPermanent(errNoAttempt)
 	case err == nil:
 		return n.err
-	case n.err == nil || is(err, n.err):
+	case n.err == nil || safeIs(err, n.err):
 		return err
 	}
-	return after(err, n.err)
+	return newAfterError(err, n.err)
 }
 
-// next is the attempt that one interceptor may make.
-type next struct {
+// nextAttempt is the attempt that one interceptor may make.
+type nextAttempt struct {
 	in *interception
 	i  int // index of the inner interceptor
 
@@ -167,7 +167,7 @@ type next struct {
 // offer calls the interceptor and returns its error, or its panic as an error.
 // If the interceptor returns while its attempt is still being made on another
 // goroutine, offer waits for the attempt, since an attempt ends only once.
-func (n *next) offer(ctx context.Context, to func(context.Context, *CallInfo, func(context.Context) error) error) (err error) {
+func (n *nextAttempt) offer(ctx context.Context, to func(context.Context, *CallInfo, func(context.Context) error) error) (err error) {
 	defer func() {
 		p := recover()
 		n.busy <- struct{}{}
@@ -180,7 +180,7 @@ func (n *next) offer(ctx context.Context, to func(context.Context, *CallInfo, fu
 	return to(ctx, &n.in.CallInfo, n.make)
 }
 
-func (n *next) make(ctx context.Context) error {
+func (n *nextAttempt) make(ctx context.Context) error {
 	select {
 	case n.busy <- struct{}{}:
 		defer func() { <-n.busy }()
@@ -191,10 +191,10 @@ func (n *next) make(ctx context.Context) error {
 	case n.late || n.in.state == answered:
 		return errNextTwice
 	case n.used:
-		return after(errNextTwice, n.err)
+		return newAfterError(errNextTwice, n.err)
 	}
 	n.used, n.err = true, errGoexit // replaced if it returns
-	n.err = n.in.from(ctx, n.i)
+	n.err = n.in.runFrom(ctx, n.i)
 	return n.err
 }
 
@@ -203,8 +203,8 @@ func (in *interception) pass(ctx context.Context) error {
 	c, s, now := in.c, in.s, time.Now()
 	total, spent := c.policy.RetryTimeout, in.spentUntil(now)
 	switch {
-	case ctx == nil || ScopeOf(ctx) != ScopeOf(in.given):
-		return permanent(errForeignContext)
+	case ctx == nil || ScopeOf(ctx) != ScopeOf(in.outer):
+		return markPermanent(errForeignContext)
 	case s.suspended() != nil:
 		return s.suspended()
 	case ctx.Err() != nil:
@@ -213,11 +213,11 @@ func (in *interception) pass(ctx context.Context) error {
 		return errNoTimeLeft
 	}
 	in.state, in.r.Result = made, Result{Err: errGoexit, Stage: record.StageHandler, Panicked: true} // replaced if it returns
-	ctx, free := in.joined(ctx)
+	ctx, free := in.joinContext(ctx)
 	defer free()
 	in.r.Result = c.pass(s, now, spent)
 	if ctx != s.outer && ctx.Err() != nil && s.outer.Err() == nil {
-		s.inner().overrun = true
+		s.ensureState().overrun = true
 	}
 	if e := in.suspended(); e != nil {
 		return e
@@ -230,19 +230,19 @@ func (in *interception) pass(ctx context.Context) error {
 	return in.failed
 }
 
-// joined makes ctx the context of the handler. Even if ctx was detached from
+// joinContext makes ctx the context of the handler. Even if ctx was detached from
 // the context that the interceptors received, it ends with that context.
-func (in *interception) joined(ctx context.Context) (joined context.Context, free func()) {
-	if ctx == in.given {
+func (in *interception) joinContext(ctx context.Context) (joined context.Context, free func()) {
+	if ctx == in.outer {
 		return in.s.outer, func() {}
 	}
 	free = func() {}
-	if ctx.Done() != in.given.Done() {
+	if ctx.Done() != in.outer.Done() {
 		own, cancel := context.WithCancelCause(ctx)
 		stop := context.AfterFunc(in.s.outer, func() { cancel(context.Cause(in.s.outer)) })
 		ctx, free = own, func() { stop(); cancel(nil) }
 	}
-	in.s.inner().through.Store(&ctx)
+	in.s.ensureState().handlerContext.Store(&ctx)
 	return ctx, free
 }
 
@@ -254,12 +254,12 @@ func (in *interception) suspended() *InterruptedError {
 	return in.s.suspended()
 }
 
-// stopping returns the error for an attempt that must not be made.
-func (in *interception) stopping(ctx context.Context) error {
-	if !in.c.ended(ctx) {
+// stopError returns the error for an attempt that must not be made.
+func (in *interception) stopError(ctx context.Context) error {
+	if !in.c.askChecker(ctx) {
 		return nil
 	}
-	if e := in.c.stopping(); e != nil {
+	if e := in.c.stopCause(); e != nil {
 		in.s.Suspend(e)
 		return e
 	}
@@ -271,9 +271,9 @@ func (in *interception) spentUntil(now time.Time) time.Duration {
 	return in.spent + now.Sub(in.beginning)
 }
 
-// limited returns the context of the attempt with the attempt's timeout.
-func (in *interception) limited() (context.Context, context.CancelFunc) {
-	timeout := in.c.policy.timeout(in.c.spec, in.c.custom)
+// limitedContext returns the context of the attempt with the attempt's timeout.
+func (in *interception) limitedContext() (context.Context, context.CancelFunc) {
+	timeout := in.c.policy.timeout(in.c.spec, in.c.hasOwnPolicy)
 	if timeout <= 0 {
 		return in.s.context(), func() {}
 	}
@@ -307,7 +307,7 @@ func (c *Call) askMayRetry(s *Scope, f *failure) (r Result) {
 		}
 		giveBack, refused := ask(&in.CallInfo, failed)
 		if refused != nil {
-			r.Err = finite(refused)
+			r.Err = replaceEndless(refused)
 			return r
 		}
 		if giveBack != nil {

@@ -87,7 +87,7 @@ func (i *CallInfo) Answer(encoded []byte) error {
 	case in.c.spec.NoStore:
 		return errNotKept
 	}
-	ctx, cancel := in.limited()
+	ctx, cancel := in.limitedContext()
 	defer cancel()
 	if r := in.c.typed.Answer(ctx, encoded); r.Err != nil {
 		in.c.typed.Clear()
@@ -104,13 +104,13 @@ func (i *CallInfo) Answered() bool { return i.in.state == answered }
 // after Attempt returns.
 func (i *CallInfo) Annotate(key string, value any) {
 	if !i.in.over {
-		i.in.s.inner().annotate(key, value)
+		i.in.s.ensureState().annotate(key, value)
 	}
 }
 
 // Usage returns the usage of the attempt so far, without the calls inside it.
 func (i *CallInfo) Usage() record.Usage {
-	if in := i.in.s.inside.Load(); in != nil {
+	if in := i.in.s.state.Load(); in != nil {
 		if used := in.used.Load(); used != nil {
 			return *used
 		}
@@ -122,7 +122,7 @@ func (i *CallInfo) Usage() record.Usage {
 // effect after Attempt returns.
 func (i *CallInfo) AddUsage(u record.Usage) {
 	if !i.in.over {
-		addUsage(&i.in.s.inner().used, u)
+		addUsage(&i.in.s.ensureState().used, u)
 	}
 }
 
@@ -168,7 +168,7 @@ func (i *CallInfo) waitFor(ctx context.Context, ready <-chan struct{}, d, most t
 		return errTooLate
 	}
 	if d <= 0 {
-		return in.stopping(ctx)
+		return in.stopError(ctx)
 	}
 	if total := in.c.policy.RetryTimeout; total > 0 && in.spentUntil(time.Now()) >= total-d {
 		return fmt.Errorf("core: a wait of %v for %s does not end in time: %w", d, why, errNoTimeLeft)
@@ -181,7 +181,7 @@ func (i *CallInfo) waitFor(ctx context.Context, ready <-chan struct{}, d, most t
 	}
 	i.Log(slog.LevelInfo, fmt.Sprintf("waits %v for %s", d, why), map[string]any{"wait": d.String()})
 	in.c.sleepInSlot(ctx, most, ready)
-	return in.stopping(ctx)
+	return in.stopError(ctx)
 }
 
 // park suspends the attempt, and with it the run, until it may be made.

@@ -22,16 +22,16 @@ type sameCall struct {
 func (c *Call) checkOverlap() {
 	in := c.scope.claims()
 	among := in.direct.Add(1)
-	if c.off != nil || c.recall.found != nil && c.recall.found.HasOutcome() {
+	if c.blockedBy != nil || c.recall.found != nil && c.recall.found.HasOutcome() {
 		return
 	}
 	same := sameCall{c.spec.Name, c.recall.input}
 	in.mu.Lock()
-	if in.underWay == nil {
-		in.underWay = make(map[sameCall]int)
+	if in.inProgress == nil {
+		in.inProgress = make(map[sameCall]int)
 	}
-	in.underWay[same]++
-	c.counted, c.overlaps = true, in.underWay[same] > 1
+	in.inProgress[same]++
+	c.counted, c.overlaps = true, in.inProgress[same] > 1
 	reported := in.overlapped || among == 1
 	in.overlapped = in.overlapped || among > 1
 	in.mu.Unlock()
@@ -58,7 +58,7 @@ func (c *Call) leaveDirect() {
 	same := sameCall{c.spec.Name, c.recall.input}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.underWay[same]--; in.underWay[same] == 0 {
-		delete(in.underWay, same)
+	if in.inProgress[same]--; in.inProgress[same] == 0 {
+		delete(in.inProgress, same)
 	}
 }

@@ -43,7 +43,7 @@ type Plan struct {
 // In a run, it claims the address.
 func (c *Call) Prepare(ctx context.Context, around *Scope, t Typed, plan *Plan) {
 	c.init(ctx, around, t, plan)
-	c.direct, c.compensable, c.doubtful = plan.Direct, plan.Compensable, plan.Doubtful
+	c.direct, c.compensable, c.compensableInDoubt = plan.Direct, plan.Compensable, plan.Doubtful
 	if !plan.Direct {
 		c.toolCall, _ = ctx.Value(toolCallKey{}).(string)
 	}
@@ -69,7 +69,7 @@ func WithToolCall(ctx context.Context, id string) context.Context {
 // so it has no ordinal.
 func (c *Call) PrepareCompensation(at *Scope, t Typed, plan *Plan, nth int, found *record.Progress, ofDoubt bool) {
 	c.init(at.context(), at, t, plan)
-	c.scope, c.ofDoubt = at, ofDoubt
+	c.scope, c.compensatesDoubt = at, ofDoubt
 	if found != nil {
 		c.recall = &recall{found: found}
 	}
@@ -79,7 +79,7 @@ func (c *Call) PrepareCompensation(at *Scope, t Typed, plan *Plan, nth int, foun
 }
 
 func (c *Call) init(ctx context.Context, around *Scope, t Typed, plan *Plan) {
-	c.typed, c.spec, c.policy, c.custom, c.guard, c.guarded = t, plan.Spec, plan.Policy, plan.OfEvent, plan.Guard, plan.Guarded
+	c.typed, c.spec, c.policy, c.hasOwnPolicy, c.guard, c.guarded = t, plan.Spec, plan.Policy, plan.OfEvent, plan.Guard, plan.Guarded
 	c.root, c.parent = around.root, around
 	c.first.outer, c.first.root, c.first.call = ctx, c.root, c
 }
@@ -164,7 +164,7 @@ func (c *Call) PutArtifact(ctx context.Context, encoded []byte) (reference strin
 // IsUnstored reports whether ctx belongs to a branch that must not store its output.
 func IsUnstored(ctx context.Context) bool {
 	s := ScopeOf(ctx)
-	in := s.inside.Load()
+	in := s.state.Load()
 	return in != nil && in.unstored.Load() && s.call.spec.Kind == record.KindBranch
 }
 

@@ -23,11 +23,11 @@ type Scope struct {
 	group   *group // set for a group, which can fail early; nil otherwise
 	attempt int32
 	closed  atomic.Bool
-	inside  atomic.Pointer[inside] // nil until something happens in the scope
+	state   atomic.Pointer[scopeState] // nil until something happens in the scope
 }
 
-// inside holds what happens in a scope. Most attempts of tools need none.
-type inside struct {
+// scopeState holds what happens in a scope. Most attempts of tools need none.
+type scopeState struct {
 	claims    claims
 	questions int // number of questions asked by the attempt; guarded by claims.mu
 	sleeps    int // number of sleeps of the attempt; guarded by claims.mu
@@ -44,10 +44,10 @@ type inside struct {
 	// then does not store its output either, since the outputs may be the same.
 	unstored atomic.Bool
 
-	// through is the context that an interceptor derived for the handler, or nil.
+	// handlerContext is the context that an interceptor derived for the handler, or nil.
 	// overrun: that context ended by itself before the handler returned.
-	through atomic.Pointer[context.Context]
-	overrun bool
+	handlerContext atomic.Pointer[context.Context]
+	overrun        bool
 
 	used  atomic.Pointer[record.Usage] // usage of the attempt itself; nil for none
 	spent atomic.Pointer[record.Usage] // usage of the calls inside; nil for none
@@ -70,8 +70,8 @@ func ScopeOf(ctx context.Context) *Scope {
 	return s
 }
 
-// inRun returns the innermost scope of ctx, or nil outside a run.
-func inRun(ctx context.Context) *Scope {
+// scopeInRun returns the innermost scope of ctx, or nil outside a run.
+func scopeInRun(ctx context.Context) *Scope {
 	s := ScopeOf(ctx)
 	if s == nil || s.root.isOutside() {
 		return nil
@@ -111,11 +111,11 @@ func (s *Scope) Parent() *Scope {
 	return s.call.parent
 }
 
-// beforeFirst is the attempt number of the scope for preconditions.
-const beforeFirst = record.Preconditions
+// preconditionsAttempt is the attempt number of the scope for preconditions.
+const preconditionsAttempt = record.Preconditions
 
 // IsPreconditions reports whether the scope is that of the call's preconditions.
-func (s *Scope) IsPreconditions() bool { return s.attempt == beforeFirst }
+func (s *Scope) IsPreconditions() bool { return s.attempt == preconditionsAttempt }
 
 // Attempt returns the number of the attempt, from 0. It is 0 for a nil Scope.
 func (s *Scope) Attempt() int {
@@ -165,13 +165,13 @@ func (s *Scope) endedItself() bool {
 }
 
 func (s *Scope) overran() bool {
-	in := s.inside.Load()
+	in := s.state.Load()
 	return in != nil && in.overrun
 }
 
 // suspended returns the suspension of a call inside, or nil.
 func (s *Scope) suspended() *InterruptedError {
-	if in := s.inside.Load(); in != nil {
+	if in := s.state.Load(); in != nil {
 		return in.stopped.Load()
 	}
 	return nil
@@ -181,33 +181,33 @@ func (s *Scope) suspended() *InterruptedError {
 // its handler returns, and prevents anything new from beginning in it. It is
 // called if a call inside has no outcome, or if the handler received something
 // other than what was recorded. Only the first call counts.
-func (s *Scope) Suspend(e *InterruptedError) { s.inner().stopped.CompareAndSwap(nil, e) }
+func (s *Scope) Suspend(e *InterruptedError) { s.ensureState().stopped.CompareAndSwap(nil, e) }
 
 // hasMissedDeadline reports whether a call inside was suspended because of the deadline
 // of this scope.
 func (s *Scope) hasMissedDeadline() bool {
-	in := s.inside.Load()
+	in := s.state.Load()
 	return in != nil && in.missedDeadline.Load()
 }
 
-// inner returns what happened in the scope. It creates it on first use.
-func (s *Scope) inner() *inside {
-	if s.inside.Load() == nil {
-		s.inside.CompareAndSwap(nil, new(inside))
+// ensureState returns what happened in the scope. It creates it on first use.
+func (s *Scope) ensureState() *scopeState {
+	if s.state.Load() == nil {
+		s.state.CompareAndSwap(nil, new(scopeState))
 	}
-	return s.inside.Load()
+	return s.state.Load()
 }
 
 // close ends the scope, because its handler returned or was abandoned.
 func (s *Scope) close() {
 	s.closed.Store(true)
-	if in := s.inside.Load(); in != nil {
+	if in := s.state.Load(); in != nil {
 		in.close()
 	}
 }
 
 // close cancels the contexts that were derived for the attempt.
-func (in *inside) close() {
+func (in *scopeState) close() {
 	in.mu.Lock()
 	stops := in.stops
 	in.stops, in.closed = nil, true
@@ -227,7 +227,7 @@ func (s *Scope) Context(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	own := (*attemptContext)(s)
 	stop := context.AfterFunc(own, func() { cancel(context.Cause(own)) })
-	in := s.inner()
+	in := s.ensureState()
 	in.mu.Lock()
 	if !in.closed {
 		in.stops = append(in.stops, func() bool { cancel(nil); return stop() })
@@ -243,10 +243,10 @@ func (s *Scope) context() context.Context { return (*attemptContext)(s) }
 // an attempt needs no separate context.
 type attemptContext Scope
 
-// around returns the context that surrounds the handler.
-func (a *attemptContext) around() context.Context {
-	if in := a.inside.Load(); in != nil {
-		if through := in.through.Load(); through != nil {
+// outerContext returns the context that surrounds the handler.
+func (a *attemptContext) outerContext() context.Context {
+	if in := a.state.Load(); in != nil {
+		if through := in.handlerContext.Load(); through != nil {
 			return *through
 		}
 	}
@@ -259,13 +259,13 @@ func (a *attemptContext) Value(key any) any {
 	if key == (scopeKey{}) {
 		return (*Scope)(a)
 	}
-	return a.around().Value(key)
+	return a.outerContext().Value(key)
 }
 
 // Deadline returns the attempt's own deadline if it is earlier than that of the
 // surrounding context.
 func (a *attemptContext) Deadline() (time.Time, bool) {
-	outer, ok := a.around().Deadline()
+	outer, ok := a.outerContext().Deadline()
 	if a.limit != nil {
 		if own := a.limit.Deadline(); !ok || own.Before(outer) {
 			return own, true
@@ -280,12 +280,12 @@ func (a *attemptContext) Done() <-chan struct{} {
 	if a.limit != nil {
 		return a.limit.done
 	}
-	return a.around().Done()
+	return a.outerContext().Done()
 }
 
 // Err returns nil until Done is closed.
 func (a *attemptContext) Err() error {
-	err := a.around().Err()
+	err := a.outerContext().Err()
 	if a.limit == nil {
 		return err
 	}
@@ -301,7 +301,7 @@ func (a *attemptContext) AfterFunc(f func()) (stop func() bool) {
 	if a.limit != nil {
 		return a.limit.afterFunc(f)
 	}
-	return context.AfterFunc(a.around(), f)
+	return context.AfterFunc(a.outerContext(), f)
 }
 
 // String names the scope when a context is printed.

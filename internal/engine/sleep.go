@@ -41,7 +41,7 @@ func (s *Scope) sleepsHere(due time.Time) bool {
 // error if a context derived by the handler ended.
 func (s *Scope) sleep(ctx context.Context, due time.Time) (*InterruptedError, error) {
 	s.call.sleep(ctx, time.Until(due), nil)
-	if e := s.ending(); e != nil {
+	if e := s.endCause(); e != nil {
 		return e, nil
 	}
 	if err := context.Cause(ctx); err != nil {

@@ -65,7 +65,7 @@ func (a *Async) begin(p Apart, s *Scope, within timespan) {
 func (a *Async) run(p Apart) {
 	defer func() {
 		a.scope.close()
-		if !a.limit.returned() {
+		if !a.limit.noteReturn() {
 			a.scope.root.settings.Late.Returned.Add(1)
 		}
 	}()
@@ -110,9 +110,9 @@ type KeptOutput struct {
 type attemptEnd struct {
 	Result
 	findings
-	ended   time.Time // zero if there was no attempt
-	took    time.Duration
-	doubted bool // its handler reported that it is in doubt
+	ended           time.Time // zero if there was no attempt
+	took            time.Duration
+	reportedInDoubt bool // its handler reported that it is in doubt
 }
 
 // end sets the end of an attempt to now. It is computed with the monotonic clock, so

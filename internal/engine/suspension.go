@@ -14,7 +14,7 @@ import (
 type InterruptedError = record.InterruptedError
 
 // IsSuspension is core.IsSuspension.
-func IsSuspension(err error) bool { return is(err, record.ErrInterrupted) }
+func IsSuspension(err error) bool { return safeIs(err, record.ErrInterrupted) }
 
 // suspension returns why the attempt of s, whose handler returned err, stopped
 // without an outcome. It returns nil if the attempt ended by itself.
@@ -28,7 +28,7 @@ func (c *Call) suspension(s *Scope, err error) *InterruptedError {
 	if err == nil {
 		return nil
 	}
-	return c.parent.ending()
+	return c.parent.endCause()
 }
 
 // stop records in the scope that a call inside it has no outcome. The consequence
@@ -38,23 +38,23 @@ func (s *Scope) stop(e *InterruptedError) {
 	switch {
 	case s.closed.Load():
 	case e.Origin == s:
-		s.inner().missedDeadline.Store(true)
+		s.ensureState().missedDeadline.Store(true)
 	default:
 		s.Suspend(e)
 	}
 }
 
-// offPath returns why nothing new may begin in the scope, or nil if it may.
+// blockedBy returns why nothing new may begin in the scope, or nil if it may.
 // Nothing new may begin if a call inside was suspended, or if this or a
 // surrounding attempt has ended or cannot end in time. What a handler does after
 // that is not repeated when the run is resumed, so it must not be recorded.
-func (s *Scope) offPath() *InterruptedError {
+func (s *Scope) blockedBy() *InterruptedError {
 	if s.call != nil {
 		if e := s.suspended(); e != nil {
 			return e
 		}
 	}
-	if e := s.ending(); e != nil {
+	if e := s.endCause(); e != nil {
 		return e
 	}
 	for ; s.call != nil; s = s.call.parent {
@@ -65,12 +65,12 @@ func (s *Scope) offPath() *InterruptedError {
 	return nil
 }
 
-// overdue makes the result of an attempt that missed its deadline a failure: a call inside it has no
+// failOverdue makes the result of an attempt that missed its deadline a failure: a call inside it has no
 // outcome because the attempt's own deadline had passed or was near, and without
 // that outcome the attempt did not succeed.
-func (c *Call) overdue(s *Scope, r *attemptEnd) {
+func (c *Call) failOverdue(s *Scope, r *attemptEnd) {
 	if s.overran() {
-		r.replace(after(context.Cause((*attemptContext)(s).around()), r.Err))
+		r.replace(newAfterError(context.Cause((*attemptContext)(s).outerContext()), r.Err))
 	}
 	if s.endedItself() || s.suspended() != nil {
 		return
@@ -78,9 +78,9 @@ func (c *Call) overdue(s *Scope, r *attemptEnd) {
 	outer, hasOuter := s.outer.Deadline()
 	switch {
 	case s.outer.Err() != nil:
-		r.replace(after(context.Cause(s.outer), r.Err))
+		r.replace(newAfterError(context.Cause(s.outer), r.Err))
 	case s.limit == nil || hasOuter && outer.Before(s.limit.Deadline()):
-		r.replace(after(errDeadlineAhead, r.Err))
+		r.replace(newAfterError(errDeadlineAhead, r.Err))
 	default:
 		s.limit.overdue.Store(true)
 		r.replace(&TimeoutError{Limit: s.limit.length, Err: r.Err})
@@ -107,9 +107,9 @@ func (c *Call) endWithScope(first *Scope) (free func()) {
 	}
 }
 
-// ending returns why the scope has ended, or nil if it has not. The reason is
+// endCause returns why the scope has ended, or nil if it has not. The reason is
 // that of the outermost scope that has ended.
-func (s *Scope) ending() *InterruptedError {
+func (s *Scope) endCause() *InterruptedError {
 	if s.context().Err() == nil {
 		return nil
 	}
@@ -117,7 +117,7 @@ func (s *Scope) ending() *InterruptedError {
 	for p := s.Parent(); p != nil && p.context().Err() != nil; p = p.Parent() {
 		top = p
 	}
-	if top.call == nil && top.root.isOutside() && is(top.outer.Err(), context.DeadlineExceeded) {
+	if top.call == nil && top.root.isOutside() && safeIs(top.outer.Err(), context.DeadlineExceeded) {
 		return nil // the deadline of the caller belongs to the call itself
 	}
 	return top.interruption()

@@ -60,13 +60,13 @@ func (c *Call) passWithin(s *Scope, t timespan) Result {
 // await waits until the handler returns. It reports false if the handler did not return in time
 // after its context had ended, and was abandoned.
 func (l *limit) await(s *Scope) bool {
-	around := (*attemptContext)(s).around()
+	around := (*attemptContext)(s).outerContext()
 	select {
 	case <-l.done:
 	case <-around.Done():
 		l.endWith(around.Err())
 	}
-	late := l.returnLate()
+	late := l.lateReturn()
 	if late == nil {
 		return true
 	}
@@ -130,9 +130,9 @@ func (l *limit) Err() error {
 	return context.DeadlineExceeded
 }
 
-// returned ends the limit because the handler has returned. It reports false if the handler was
+// noteReturn ends the limit because the handler has returned. It reports false if the handler was
 // abandoned.
-func (l *limit) returned() bool {
+func (l *limit) noteReturn() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.handler == handlerAbandoned {
@@ -146,9 +146,9 @@ func (l *limit) returned() bool {
 	return true
 }
 
-// returnLate returns a channel that is closed when the handler returns, or nil if it has
+// lateReturn returns a channel that is closed when the handler returns, or nil if it has
 // returned.
-func (l *limit) returnLate() <-chan struct{} {
+func (l *limit) lateReturn() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.handler == handlerReturned {

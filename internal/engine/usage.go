@@ -10,7 +10,7 @@ import (
 // AddUsage is core.AddUsage.
 func AddUsage(ctx context.Context, u record.Usage) {
 	if s := ScopeOf(ctx); s != nil && s.call != nil {
-		addUsage(&s.inner().used, u)
+		addUsage(&s.ensureState().used, u)
 	}
 }
 
@@ -20,7 +20,7 @@ func UsageInside(ctx context.Context) record.Usage {
 	if s == nil {
 		return record.Usage{}
 	}
-	in := s.inside.Load()
+	in := s.state.Load()
 	if in == nil {
 		return record.Usage{}
 	}
@@ -43,12 +43,12 @@ func addUsage(to *atomic.Pointer[record.Usage], u record.Usage) {
 	}
 }
 
-// passOn adds the usage inside an attempt to that of the surrounding scope.
-func (c *Call) passOn(in *inside) {
+// passOnUsage adds the usage inside an attempt to that of the surrounding scope.
+func (c *Call) passOnUsage(in *scopeState) {
 	if spent := in.spent.Swap(nil); spent != nil {
 		c.spend(*spent)
 	}
 }
 
 // spend adds u to the usage of the surrounding attempt.
-func (c *Call) spend(u record.Usage) { addUsage(&c.parent.inner().spent, u) }
+func (c *Call) spend(u record.Usage) { addUsage(&c.parent.ensureState().spent, u) }

@@ -11,55 +11,55 @@ import (
 // Errors of handlers come from users: their methods may panic, they may wrap
 // themselves, and they may change after they were returned.
 
-// is is errors.Is for errors of users. If the error contains a nil pointer whose
+// safeIs is errors.Is for errors of users. If the error contains a nil pointer whose
 // methods panic, only the call must fail, not the process.
-func is(err, target error) (found bool) {
+func safeIs(err, target error) (found bool) {
 	defer func() { _ = recover() }()
 	return errors.Is(err, target)
 }
 
-// finite returns err, or a replacement if err wraps itself: for such an error,
+// replaceEndless returns err, or a replacement if err wraps itself: for such an error,
 // errors.Is would never return, or would end the process. An error whose methods panic
 // counts as finite.
-func finite(err error) error {
+func replaceEndless(err error) error {
 	if record.Inspect(err).Endless {
-		return errEndless(err)
+		return endlessReplacement(err)
 	}
 	return err
 }
 
-// errEndless returns the replacement of an error that wraps itself. A timeout remains one.
-func errEndless(err error) error {
+// endlessReplacement returns the replacement of an error that wraps itself. A timeout remains one.
+func endlessReplacement(err error) error {
 	timeout, ok := err.(*TimeoutError) //nolint:errorlint // err itself: errors.As would not return
 	if !ok || timeout == nil {
-		return endless(err)
+		return newEndlessError(err)
 	}
-	return &TimeoutError{Limit: timeout.Limit, Err: endless(timeout.Err)}
+	return &TimeoutError{Limit: timeout.Limit, Err: newEndlessError(timeout.Err)}
 }
 
-func endless(err error) error {
+func newEndlessError(err error) error {
 	return fmt.Errorf("the error, a %T, wraps itself, or wraps others more than %d levels deep", err, errtree.MaxDepth)
 }
 
 // findings is what one walk through the error of an attempt finds. All decisions about
 // the error depend on it.
 type findings struct {
-	traits record.Traits
-	kept   error // the error in the form in which records contain it
-	made   bool  // the findings belong to the current error of the attempt
+	traits  record.Traits
+	kept    error // the error in the form in which records contain it
+	current bool  // the findings belong to the current error of the attempt
 }
 
 // find determines the findings of the error. It replaces an error that wraps itself.
 func (c *Call) find(r *attemptEnd) {
-	if r.Err == nil || r.made {
+	if r.Err == nil || r.current {
 		return
 	}
 	c.findAll(r)
 	if r.traits.Endless {
-		r.Err = errEndless(r.Err)
+		r.Err = endlessReplacement(r.Err)
 		c.findAll(r)
 	}
-	r.made = true
+	r.current = true
 }
 
 func (c *Call) findAll(r *attemptEnd) {

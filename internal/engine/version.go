@@ -14,7 +14,7 @@ func Version(ctx context.Context, name string, n int) int {
 	in := s.claims()
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if s.offPath() != nil {
+	if s.blockedBy() != nil {
 		return n // nothing can be recorded from here on
 	}
 	v, err := s.root.run.Version(s, VersionQuestion{Name: name, Highest: n, Claimed: in.ordinal})

@@ -13,8 +13,8 @@ import (
 // once, each with its stack. The stack holds little during the wait, so the runtime
 // can shrink it.
 func (c *Call) wait(p *record.Progress, s *Scope) {
-	rest := c.rest(p)
-	if rest == 0 || c.ended(s.outer) || c.parks(s.outer, rest) {
+	rest := c.remainingDelay(p)
+	if rest == 0 || c.askChecker(s.outer) || c.parks(s.outer, rest) {
 		return
 	}
 	began := time.Now()
@@ -30,16 +30,16 @@ func (c *Call) wait(p *record.Progress, s *Scope) {
 // suspension or failure caused by the end of the context, or the suspension of a
 // parked run.
 func (c *Call) endWait(p *record.Progress, s *Scope) error {
-	if !c.ended(s.outer) {
-		if rest := c.rest(p); rest > 0 && c.parks(s.outer, rest) {
+	if !c.askChecker(s.outer) {
+		if rest := c.remainingDelay(p); rest > 0 && c.parks(s.outer, rest) {
 			return c.park(p, s, rest)
 		}
 		return nil
 	}
-	if e := c.stopping(); e != nil {
+	if e := c.stopCause(); e != nil {
 		return c.suspend(p, s, nil, e, record.StageWait)
 	}
-	return c.failWaiting(p, s, after(context.Cause(s.outer), p.Err), ownEnd(s.outer))
+	return c.failWaiting(p, s, newAfterError(context.Cause(s.outer), p.Err), ownEnd(s.outer))
 }
 
 // failWaiting fails the call before the attempt of s. err is the error of the last
@@ -50,9 +50,9 @@ func (c *Call) failWaiting(p *record.Progress, s *Scope, err error, reason recor
 	return c.fail(p, before, &f, reason)
 }
 
-// rest returns the rest of the delay before the next attempt. If the run was parked,
+// remainingDelay returns the rest of the delay before the next attempt. If the run was parked,
 // the whole delay was counted as spent, and the rest is subtracted again.
-func (c *Call) rest(p *record.Progress) time.Duration {
+func (c *Call) remainingDelay(p *record.Progress) time.Duration {
 	if p.Delay == 0 || c.root.settings.Strict {
 		return 0
 	}
@@ -153,27 +153,27 @@ func (r *Root) sleep(ctx context.Context, d time.Duration, ready <-chan struct{}
 
 // checkpoint returns the error that ends the call if it must not continue.
 func (c *Call) checkpoint(p *record.Progress, s *Scope) error {
-	if !c.ended(s.outer) {
+	if !c.askChecker(s.outer) {
 		return nil
 	}
-	if e := c.stopping(); e != nil {
+	if e := c.stopCause(); e != nil {
 		return c.suspend(p, s, nil, e, record.StageEntry)
 	}
 	return c.refuse(p, s, Result{Err: context.Cause(s.outer), Stage: record.StageEntry}, ownEnd(s.outer))
 }
 
-// stopping returns why the call must not continue although its own context has not
+// stopCause returns why the call must not continue although its own context has not
 // ended: a surrounding scope has ended, or the run drains. It returns nil otherwise.
-func (c *Call) stopping() *InterruptedError {
-	if e := c.parent.ending(); e != nil {
+func (c *Call) stopCause() *InterruptedError {
+	if e := c.parent.endCause(); e != nil {
 		return e
 	}
 	return c.root.draining.Load()
 }
 
-// ended asks the external checker. It reports whether the context or a surrounding
+// askChecker asks the external checker. It reports whether the context or a surrounding
 // scope has ended, or the run drains.
-func (c *Call) ended(ctx context.Context) bool {
+func (c *Call) askChecker(ctx context.Context) bool {
 	if poll := c.root.settings.Poll; poll != nil {
 		poll(ctx)
 	}

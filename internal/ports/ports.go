@@ -17,9 +17,9 @@ const (
 	perProcess = 64
 )
 
-// given counts the ports that this process has tried. It is global because ports
+// tried counts the ports that this process has tried. It is global because ports
 // belong to the process.
-var given atomic.Int64
+var tried atomic.Int64
 
 // Free returns n ports, at most 64, on which nothing listens on 127.0.0.1. The
 // system does not assign these ports to others while their server is down. A port
@@ -32,7 +32,7 @@ func Free(n int) ([]int, error) {
 		if len(free) == n {
 			return free, nil
 		}
-		port := first + int((given.Add(1)-1)%perProcess)
+		port := first + int((tried.Add(1)-1)%perProcess)
 		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port))
 		if err != nil {
 			refused = errors.Join(refused, err)

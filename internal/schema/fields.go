@@ -61,7 +61,7 @@ func fieldsOf(t reflect.Type) []*field {
 		}
 		level = next
 	}
-	return dominant(found)
+	return dropHidden(found)
 }
 
 // scan returns the fields of e and the structs that e embeds.
@@ -117,8 +117,8 @@ func scan(e embedded) (own []*field, promoted []embedded) {
 	return own, promoted
 }
 
-// dominant drops the fields that are hidden by others.
-func dominant(found []*field) []*field {
+// dropHidden drops the fields that are hidden by others.
+func dropHidden(found []*field) []*field {
 	byName := map[string][]*field{}
 	for _, f := range found {
 		byName[f.name] = append(byName[f.name], f)

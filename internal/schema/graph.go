@@ -53,7 +53,7 @@ func newGraph(root *jsonschema.Schema) (*graph, error) {
 
 // collect adds n, the schema at the JSON pointer, and all schemas below it.
 func (g *graph) collect(n *jsonschema.Schema, at string) error {
-	if err := supported(n, at); err != nil {
+	if err := checkSupported(n, at); err != nil {
 		return err
 	}
 	g.byPointer[at] = n
@@ -76,27 +76,27 @@ func (g *graph) collect(n *jsonschema.Schema, at string) error {
 	return nil
 }
 
-// supported checks what the library does not check, or not before it validates.
-func supported(n *jsonschema.Schema, at string) error {
+// checkSupported checks what the library does not check, or not before it validates.
+func checkSupported(n *jsonschema.Schema, at string) error {
 	switch {
 	case n == nil:
-		return fmt.Errorf("%s: got null, want a schema", place(at))
+		return fmt.Errorf("%s: got null, want a schema", describePlace(at))
 	case n.ID != "" && at != "":
-		return fmt.Errorf("%s: $id is supported at the root only", place(at))
+		return fmt.Errorf("%s: $id is supported at the root only", describePlace(at))
 	case n.Anchor != "" || n.DynamicAnchor != "" || n.DynamicRef != "":
-		return fmt.Errorf(`%s: anchors and $dynamicRef are not supported; want a $ref such as "#/$defs/name"`, place(at))
+		return fmt.Errorf(`%s: anchors and $dynamicRef are not supported; want a $ref such as "#/$defs/name"`, describePlace(at))
 	case n.MultipleOf != nil && *n.MultipleOf <= 0:
-		return fmt.Errorf("%s: multipleOf is %v, want more than 0", place(at), *n.MultipleOf)
+		return fmt.Errorf("%s: multipleOf is %v, want more than 0", describePlace(at), *n.MultipleOf)
 	}
 	for _, name := range typesOf(n) {
 		if !slices.Contains(jsonTypes, name) {
-			return fmt.Errorf("%s: got type %q, want one of %q", place(at), name, jsonTypes)
+			return fmt.Errorf("%s: got type %q, want one of %q", describePlace(at), name, jsonTypes)
 		}
 	}
 	patterns := append(slices.Sorted(maps.Keys(n.PatternProperties)), n.Pattern)
 	for _, pattern := range patterns {
 		if _, err := regexp.Compile(pattern); err != nil {
-			return fmt.Errorf("%s: pattern %q: %w", place(at), pattern, err)
+			return fmt.Errorf("%s: pattern %q: %w", describePlace(at), pattern, err)
 		}
 	}
 	return nil
@@ -148,7 +148,7 @@ func jsonName(field reflect.StructField) string {
 // escapePointer escapes a step of a JSON pointer.
 var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-func place(pointer string) string {
+func describePlace(pointer string) string {
 	if pointer == "" {
 		return "at the root"
 	}
@@ -162,11 +162,11 @@ func (g *graph) resolve(n *jsonschema.Schema, at string) error {
 	}
 	u, err := url.Parse(n.Ref)
 	if err != nil || !strings.HasPrefix(n.Ref, "#") {
-		return fmt.Errorf(`%s: $ref %q leaves the document; want one such as "#/$defs/name"`, place(at), n.Ref)
+		return fmt.Errorf(`%s: $ref %q leaves the document; want one such as "#/$defs/name"`, describePlace(at), n.Ref)
 	}
 	to := g.byPointer[u.Fragment]
 	if to == nil {
-		return fmt.Errorf(`%s: $ref %q does not exist; want one such as "#/$defs/name"`, place(at), n.Ref)
+		return fmt.Errorf(`%s: $ref %q does not exist; want one such as "#/$defs/name"`, describePlace(at), n.Ref)
 	}
 	g.nodes[n].same = append(g.nodes[n].same, to)
 	return nil

@@ -14,9 +14,9 @@ import (
 //
 // A Strict is immutable and safe for concurrent use.
 type Strict struct {
-	doc  json.RawMessage
-	root *object // root of the original schema
-	of   validator
+	doc      json.RawMessage
+	root     *object // root of the original schema
+	original validator
 }
 
 // validator is implemented by the schemas of this package, and by those of its callers.
@@ -39,7 +39,7 @@ func NewStrict(of validator) (*Strict, error) {
 	if err := makeStrict(strict, ""); err != nil {
 		return nil, err
 	}
-	return &Strict{doc: encode(strict), root: root, of: of}, nil
+	return &Strict{doc: encode(strict), root: root, original: of}, nil
 }
 
 func readObject(doc json.RawMessage) (*object, error) {
@@ -58,7 +58,9 @@ func readObject(doc json.RawMessage) (*object, error) {
 func (s *Strict) JSON() json.RawMessage { return bytes.Clone(s.doc) }
 
 // Validate checks a document of either form.
-func (s *Strict) Validate(arguments json.RawMessage) error { return s.of.Validate(s.Plain(arguments)) }
+func (s *Strict) Validate(arguments json.RawMessage) error {
+	return s.original.Validate(s.Plain(arguments))
+}
 
 // Plain converts the document to the form of the original schema: an optional property
 // that is null, but must not be null there, is removed. A document that is not JSON is

@@ -71,14 +71,14 @@ func (b *builder) enumValue(n *jsonschema.Schema, text string) (any, error) {
 	default:
 		return nil, errors.New("the enum tag works on strings, integers and numbers, and on slices and arrays of them")
 	}
-	if problem := b.outside(n, value); problem != "" {
+	if problem := b.typeProblem(n, value); problem != "" {
 		return nil, fmt.Errorf("enum value %q: %s", text, problem)
 	}
 	return value, nil
 }
 
-// outside returns why the value does not have the type of n, or "".
-func (b *builder) outside(n *jsonschema.Schema, value any) string {
+// typeProblem returns why the value does not have the type of n, or "".
+func (b *builder) typeProblem(n *jsonschema.Schema, value any) string {
 	bare := *n
 	bare.Enum = nil // the tag takes precedence over the type's own list
 	s := &Schema{root: &bare, checks: map[*jsonschema.Schema]check{&bare: b.checks[n]}}

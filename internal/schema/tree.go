@@ -59,7 +59,7 @@ func read(raw json.RawMessage) (any, []Problem, error) {
 	}
 	if err == nil {
 		if _, end := r.ReadToken(); errors.Is(end, io.EOF) {
-			return tree, r.twice, nil
+			return tree, r.duplicates, nil
 		}
 	}
 	return nil, nil, syntaxError(raw)
@@ -86,7 +86,7 @@ func syntaxError(raw json.RawMessage) error {
 
 type reader struct {
 	*jsontext.Decoder
-	twice []Problem
+	duplicates []Problem
 }
 
 func (r *reader) value(path string) (any, error) {
@@ -140,7 +140,7 @@ func (r *reader) object(path string) (any, error) {
 			return nil, err
 		}
 		if _, ok := o.values[name]; ok {
-			r.twice = append(r.twice, Problem{Path: at, Message: "field is given more than once"})
+			r.duplicates = append(r.duplicates, Problem{Path: at, Message: "field is given more than once"})
 		} else {
 			o.names = append(o.names, name)
 		}

@@ -52,7 +52,7 @@ func newForValue(t reflect.Type) (*Schema, error) {
 // methods of the type would reject. It returns an error for a document that no schema
 // of this package produces.
 func Restore(doc json.RawMessage) (*Schema, error) {
-	if err := shallow(doc); err != nil {
+	if err := checkDepth(doc); err != nil {
 		return nil, fmt.Errorf("schema: restore: %w", err)
 	}
 	root := new(jsonschema.Schema)
@@ -66,8 +66,8 @@ func Restore(doc json.RawMessage) (*Schema, error) {
 	return s, nil
 }
 
-// shallow rejects data that is not JSON or is nested too deeply to be traversed.
-func shallow(doc json.RawMessage) error {
+// checkDepth rejects data that is not JSON or is nested too deeply to be traversed.
+func checkDepth(doc json.RawMessage) error {
 	_, _, err := read(doc)
 	return err
 }

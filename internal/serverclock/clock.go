@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	askEvery = time.Minute     // after an answer
-	askAgain = 5 * time.Second // after a failed request
+	askEvery      = time.Minute     // after an answer
+	askRetryDelay = 5 * time.Second // after a failed request
 )
 
 // A Clock estimates the time of a server. It is safe for concurrent use. Create one with
@@ -16,12 +16,12 @@ const (
 type Clock struct {
 	ask func(context.Context) (time.Time, error)
 
-	mu   sync.Mutex
-	told time.Time // time according to the server
-	at   time.Time // when it was received, by the clock of this process
-	next time.Time // when to ask again
+	mu         sync.Mutex
+	serverTime time.Time // time according to the server
+	receivedAt time.Time // when it was received, by the clock of this process
+	next       time.Time // when to ask again
 
-	took time.Duration // from the request to the answer
+	roundTrip time.Duration // from the request to the answer
 }
 
 // New returns a clock of the server that ask asks for its time.
@@ -32,7 +32,7 @@ func New(ask func(context.Context) (time.Time, error)) *Clock { return &Clock{as
 // answer, Now continues from the last answer; it returns an error only if the server has never
 // answered.
 func (c *Clock) Now(ctx context.Context) (time.Time, error) {
-	if now, ok := c.known(false); ok {
+	if now, ok := c.estimate(false); ok {
 		return now, nil
 	}
 	asked := time.Now()
@@ -43,9 +43,9 @@ func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 		return told, nil
 	}
 	c.mu.Lock()
-	c.next = at.Add(askAgain)
+	c.next = at.Add(askRetryDelay)
 	c.mu.Unlock()
-	if now, ok := c.known(true); ok {
+	if now, ok := c.estimate(true); ok {
 		return now, nil
 	}
 	return time.Time{}, err
@@ -61,22 +61,22 @@ func (c *Clock) Latest(ctx context.Context) (time.Time, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return now.Add(c.took), nil
+	return now.Add(c.roundTrip), nil
 }
 
 func (c *Clock) set(told, at time.Time, took time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.told, c.at, c.next, c.took = told.Round(0), at, at.Add(askEvery), took
+	c.serverTime, c.receivedAt, c.next, c.roundTrip = told.Round(0), at, at.Add(askEvery), took
 }
 
-// known returns the time based on the last answer, unless there is none, or it is old and must
+// estimate returns the time based on the last answer, unless there is none, or it is old and must
 // be current.
-func (c *Clock) known(mayBeOld bool) (time.Time, bool) {
+func (c *Clock) estimate(mayBeOld bool) (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.at.IsZero() || !mayBeOld && !time.Now().Before(c.next) {
+	if c.receivedAt.IsZero() || !mayBeOld && !time.Now().Before(c.next) {
 		return time.Time{}, false
 	}
-	return c.told.Add(time.Since(c.at)), true
+	return c.serverTime.Add(time.Since(c.receivedAt)), true
 }

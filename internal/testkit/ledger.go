@@ -31,7 +31,7 @@ func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 			require.Equal(t, whole.Opening(), open.Opening())
 		}
 		requireSums(t, &counts, &records[i])
-		if i == len(records)-1 && len(records) <= few || at != nil && at(i) {
+		if i == len(records)-1 && len(records) <= maxRecounted || at != nil && at(i) {
 			before := records[:i+1]
 			require.Equal(t, countOf(before), counts, "after %s, record %d of\n%s", line(&records[i]), i+1, lines(before))
 			require.Equal(t, openQuestionsOf(before), idsOf(whole.Questions(true)), "questions after %s, record %d of\n%s", line(&records[i]), i+1, lines(before))
@@ -43,9 +43,9 @@ func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 	}
 }
 
-// few is the number of records up to which everything is recounted, which takes
+// maxRecounted is the number of records up to which everything is recounted, which takes
 // quadratic time.
-const few = 1000
+const maxRecounted = 1000
 
 func requireSums(t testing.TB, c *record.Counts, after *record.Record) {
 	t.Helper()
