@@ -116,12 +116,12 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 			panic(fmt.Sprintf("actors: %q: %s is not an option of NewAgent, whose answer is text; see NewTypedAgent", name, option))
 		}
 	}
-	return Agent[Prompt, Answer]{identified(must(core.NewDefinition(o.spec, voiding(l.run))), o.identity), promptSchema{}, calledBy(llm, o.functions)}
+	return Agent[Prompt, Answer]{withIdentity(must(core.NewDefinition(o.spec, withVoidDeltas(l.run))), o.identity), promptSchema{}, calledBy(llm, o.functions)}
 }
 
-// voiding returns the handler of an agent. A later attempt reports that the output of calls of
+// withVoidDeltas returns the handler of an agent. A later attempt reports that the output of calls of
 // earlier attempts is void, since its own calls have other addresses.
-func voiding[In, Out any](handler core.Handler[In, Out]) core.Handler[In, Out] {
+func withVoidDeltas[In, Out any](handler core.Handler[In, Out]) core.Handler[In, Out] {
 	return func(ctx context.Context, in In) (Out, error) {
 		voidDeltas(ctx)
 		return handler(ctx, in)

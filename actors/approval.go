@@ -98,16 +98,16 @@ func ApprovalDefault(after time.Duration, answer Approval) ApprovalOption {
 	return func(a *approval) { a.after, a.answer = after, answer }
 }
 
-// approvalOf is an approval whose functions take In.
-type approvalOf[In any] struct {
+// typedApproval is an approval whose functions take In.
+type typedApproval[In any] struct {
 	needed   func(In) bool   // nil for always
 	question func(In) string // nil for the default
 	defaults []core.AwaitOption[Approval]
 }
 
 // newApproval gives the functions of an approval their type. It panics if one does not take In.
-func newApproval[In any](tool string, a *approval) *approvalOf[In] {
-	of := new(approvalOf[In])
+func newApproval[In any](tool string, a *approval) *typedApproval[In] {
+	of := new(typedApproval[In])
 	var ok bool
 	of.needed, ok = a.needed.(func(In) bool)
 	checkTaken(tool, "ApprovalIf", a.needed, ok, *new(In))
@@ -127,7 +127,7 @@ func checkTaken(tool, option string, got any, ok bool, in any) {
 }
 
 // text returns the question about a call.
-func (a *approvalOf[In]) text(tool string, in In) (string, error) {
+func (a *typedApproval[In]) text(tool string, in In) (string, error) {
 	if a.question != nil {
 		if text := a.question(in); text != "" {
 			return text, nil
@@ -166,11 +166,11 @@ func ApproveWith(arguments any) (Approval, error) {
 // Disapprove refuses the call. The model sees the reason.
 func Disapprove(reason string) Approval { return Approval{Reason: reason} }
 
-// approved returns the definition around that of a tool that needs approval.
-func (t Tool[In, Out]) approved() *core.Definition[In, Out] {
+// approvalDefinition returns the definition around that of a tool that needs approval.
+func (t Tool[In, Out]) approvalDefinition() *core.Definition[In, Out] {
 	name := t.Name()
 	d := must(core.NewDefinition(approvalSpec(t.definition.Spec()), func(ctx context.Context, in In) (Out, error) {
-		if t.asks.needed == nil || t.asks.needed(in) {
+		if t.typedApproval.needed == nil || t.typedApproval.needed(in) {
 			var err error
 			if in, err = t.ask(ctx, name, in); err != nil {
 				var zero Out
@@ -182,7 +182,7 @@ func (t Tool[In, Out]) approved() *core.Definition[In, Out] {
 	for _, condition := range t.requires {
 		d = d.Require(condition)
 	}
-	return identified(d, t.identity)
+	return withIdentity(d, t.identity)
 }
 
 // approvalSpec returns the spec of the call around that of a tool.
@@ -192,12 +192,12 @@ func approvalSpec(tool core.Spec) core.Spec {
 
 // ask returns the arguments that were approved.
 func (t Tool[In, Out]) ask(ctx context.Context, name string, in In) (In, error) {
-	text, err := t.asks.text(name, in)
+	text, err := t.typedApproval.text(name, in)
 	if err != nil {
 		return in, err
 	}
 	var changed In
-	approval, err := askApproval(ctx, text, t.asks.defaults, t.schema, &changed)
+	approval, err := askApproval(ctx, text, t.typedApproval.defaults, t.schema, &changed)
 	if err != nil || len(approval.Arguments) == 0 {
 		return in, err
 	}

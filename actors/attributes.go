@@ -15,9 +15,9 @@ import (
 // options of the request; a handler that has defaults of its own calls it with what it
 // sends.
 func (o Options) Annotate(ctx context.Context) {
-	set(ctx, "request_model", o.Model)
-	set(ctx, "max_tokens", o.MaxTokens)
-	set(ctx, "effort", o.Effort)
+	setAttribute(ctx, "request_model", o.Model)
+	setAttribute(ctx, "max_tokens", o.MaxTokens)
+	setAttribute(ctx, "effort", o.Effort)
 	for key, v := range map[string]*float64{"temperature": o.Temperature, "top_p": o.TopP} {
 		if v != nil {
 			core.Annotate(ctx, key, *v)
@@ -41,8 +41,8 @@ func (o Options) Annotate(ctx context.Context) {
 	}
 }
 
-// set sets an attribute that is not zero.
-func set[T comparable](ctx context.Context, key string, value T) {
+// setAttribute sets an attribute that is not zero.
+func setAttribute[T comparable](ctx context.Context, key string, value T) {
 	var zero T
 	if value != zero {
 		core.Annotate(ctx, key, value)
@@ -51,7 +51,7 @@ func set[T comparable](ctx context.Context, key string, value T) {
 
 // annotate sets what a response says about itself as attributes of the attempt.
 func annotate(ctx context.Context, resp *Response) {
-	set(ctx, "model", resp.Model)
-	set(ctx, "response_id", resp.ID)
-	set(ctx, "finish", cmp.Or(resp.FinishReason, string(resp.Finish)))
+	setAttribute(ctx, "model", resp.Model)
+	setAttribute(ctx, "response_id", resp.ID)
+	setAttribute(ctx, "finish", cmp.Or(resp.FinishReason, string(resp.Finish)))
 }

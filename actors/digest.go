@@ -59,21 +59,21 @@ func (d *digest) with(m *Message) (digest, error) {
 	if err != nil {
 		return digest{}, err
 	}
-	next.whole = chained(d.whole, hash)
+	next.whole = chainHash(d.whole, hash)
 	for i := range m.Parts {
 		next.size += len(m.Parts[i].Data)
 	}
 	if m.Role == RoleSystem {
 		return next, nil
 	}
-	if hash, err = record.HashOf(turnOf(m)); err != nil {
+	if hash, err = record.HashOf(identityOf(m)); err != nil {
 		return digest{}, err
 	}
-	next.identity = chained(d.identity, hash)
+	next.identity = chainHash(d.identity, hash)
 	return next, nil
 }
 
-func chained(before, hash record.Hash) record.Hash {
+func chainHash(before, hash record.Hash) record.Hash {
 	sum := sha256.Sum256(append(before[:], hash[:]...))
 	return record.Hash(sum[:len(before)])
 }
@@ -95,7 +95,7 @@ func isSameSlice[T any](a, b []T) bool {
 // IdentityHash implements core.Digester.
 func (r Request) IdentityHash() (record.Hash, error) {
 	d, err := r.digests.of(r.Messages)
-	return chained(d.identity, record.Hash{}), err // not zero without messages
+	return chainHash(d.identity, record.Hash{}), err // not zero without messages
 }
 
 // WholeHash implements core.Digester.
@@ -107,5 +107,5 @@ func (r Request) WholeHash() (hash record.Hash, size int, err error) {
 	around := r
 	around.Messages = nil
 	hash, err = record.HashOf(around)
-	return chained(d.whole, hash), d.size, err
+	return chainHash(d.whole, hash), d.size, err
 }

@@ -153,7 +153,7 @@ func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Cont
 }
 
 // branchesOf returns the function that prepares the branches of a group of functions.
-func branchesOf[T any](g Group, branches []func(context.Context) (T, error)) (preparing[struct{}, T], error) {
+func branchesOf[T any](g Group, branches []func(context.Context) (T, error)) (prepareFunc[struct{}, T], error) {
 	if len(g.Interceptors) > 0 {
 		return nil, fmt.Errorf("actors: group %q: Group.Interceptors are for the branches of Map; give them to the actors that these branches call", g.Name)
 	}
@@ -192,7 +192,7 @@ func (g Group) check() error {
 
 // parallel makes a group of n branches. It returns results also if the group
 // fails: those of the branches that succeeded are valid.
-func parallel[In, Out any](ctx context.Context, g Group, n int, prepare preparing[In, Out]) ([]Out, error) {
+func parallel[In, Out any](ctx context.Context, g Group, n int, prepare prepareFunc[In, Out]) ([]Out, error) {
 	if err := g.check(); err != nil {
 		return nil, err
 	}
@@ -242,12 +242,12 @@ type branches[In, Out any] struct {
 	notSucceeded func(i int) // called for a branch that did not succeed; may be nil
 }
 
-// preparing claims the address of branch i, from 0.
-type preparing[In, Out any] func(context.Context, int) *core.PreparedCall[In, Out]
+// prepareFunc claims the address of branch i, from 0.
+type prepareFunc[In, Out any] func(context.Context, int) *core.PreparedCall[In, Out]
 
 // newBranches claims the addresses of all branches, in order, before any of
 // them begins.
-func newBranches[In, Out any](ctx context.Context, g Group, results []Out, prepare preparing[In, Out]) *branches[In, Out] {
+func newBranches[In, Out any](ctx context.Context, g Group, results []Out, prepare prepareFunc[In, Out]) *branches[In, Out] {
 	n := len(results)
 	b := &branches[In, Out]{group: g, results: results, errs: make([]error, n), calls: make([]*core.PreparedCall[In, Out], n)}
 	for i := range b.calls {
@@ -270,11 +270,11 @@ func (b *branches[In, Out]) run(ctx context.Context) error {
 	}
 	b.make(ctx, recorded, func(error) {})
 	if b.failed {
-		engine.EndGroup(ctx, b.first())
+		engine.EndGroup(ctx, b.firstFailure())
 	}
 	if b.closed || engine.GroupRecorded(ctx) {
 		for _, i := range open {
-			b.ended(i, nil, nil)
+			b.noteEnd(i, nil, nil)
 		}
 	} else {
 		b.make(ctx, open, func(err error) { engine.EndGroup(ctx, err) })
@@ -288,7 +288,7 @@ func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(err
 	one := func(n int, slot engine.Slot) {
 		i := which[n]
 		if ctx.Err() != nil {
-			b.ended(i, nil, fail)
+			b.noteEnd(i, nil, fail)
 			return
 		}
 		if slot != nil {
@@ -296,7 +296,7 @@ func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(err
 		}
 		out, err := b.calls[i].Execute(ctx)
 		if err != nil {
-			b.ended(i, err, fail)
+			b.noteEnd(i, err, fail)
 			return
 		}
 		b.results[i] = out
@@ -312,11 +312,11 @@ func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(err
 	if b.group.YieldWaits && workers < len(which) {
 		each = eachYielding
 	}
-	each(len(which), workers, one, func(n int, err error) { b.ended(which[n], err, fail) })
+	each(len(which), workers, one, func(n int, err error) { b.noteEnd(which[n], err, fail) })
 }
 
-// ended notes that a branch did not succeed. err is nil if it was not started.
-func (b *branches[In, Out]) ended(i int, err error, fail func(error)) {
+// noteEnd notes that a branch did not succeed. err is nil if it was not started.
+func (b *branches[In, Out]) noteEnd(i int, err error, fail func(error)) {
 	if b.notSucceeded != nil {
 		defer b.notSucceeded(i)
 	}
@@ -337,8 +337,8 @@ func (b *branches[In, Out]) ended(i int, err error, fail func(error)) {
 	}
 }
 
-// first returns the failure of the first branch, in their order, that failed.
-func (b *branches[In, Out]) first() error {
+// firstFailure returns the failure of the first branch, in their order, that failed.
+func (b *branches[In, Out]) firstFailure() error {
 	for _, err := range b.errs {
 		if err != nil {
 			return err

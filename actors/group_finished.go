@@ -37,7 +37,7 @@ func AsEnded[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], in
 		failFast, over := !g.CollectAll, false // over: the caller has left the loop
 		g.CollectAll = true                    // f.each ends the group
 		err := group(ctx, g, len(inputs), func(ctx context.Context) error {
-			f := &finishing[In, Out]{ctx: ctx, failFast: failFast, ended: make(chan int, len(inputs))}
+			f := &finishedIterator[In, Out]{ctx: ctx, failFast: failFast, ended: make(chan int, len(inputs))}
 			f.branches = newBranches(ctx, g, make([]Out, len(inputs)), func(ctx context.Context, i int) *core.PreparedCall[In, Out] {
 				return event(&g, actor, i).Prepare(ctx, inputs[i])
 			})
@@ -46,21 +46,21 @@ func AsEnded[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], in
 				return !over
 			})
 		})
-		if err != nil && !over && !onlyBranches(err) {
+		if err != nil && !over && !hasOnlyBranchErrors(err) {
 			yield(Ended[Out]{}, err)
 		}
 	}
 }
 
-// onlyBranches reports whether the error only has failures of branches, which
+// hasOnlyBranchErrors reports whether the error only has failures of branches, which
 // were yielded.
-func onlyBranches(err error) bool {
+func hasOnlyBranchErrors(err error) bool {
 	var failed *GroupError
 	return errors.As(err, &failed) && failed.Err == nil
 }
 
-// finishing yields the branches of a group as they end.
-type finishing[In, Out any] struct {
+// finishedIterator yields the branches of a group as they end.
+type finishedIterator[In, Out any] struct {
 	*branches[In, Out]
 	ctx      context.Context // the context of the group's handler
 	failFast bool
@@ -68,7 +68,7 @@ type finishing[In, Out any] struct {
 	arrived  []int    // received from ended, not yielded yet
 }
 
-func (f *finishing[In, Out]) run(yield func(Ended[Out], error) bool) error {
+func (f *finishedIterator[In, Out]) run(yield func(Ended[Out], error) bool) error {
 	f.succeeded = func(i int) { f.ended <- i }
 	f.notSucceeded = func(i int) {
 		if f.errOf(i) != nil {
@@ -110,12 +110,12 @@ func (f *finishing[In, Out]) run(yield func(Ended[Out], error) bool) error {
 
 // each yields one branch after the other, until one fails the group, or the
 // caller leaves the loop.
-func (f *finishing[In, Out]) each(yield func(Ended[Out], error) bool) (failure error, enough bool) {
+func (f *finishedIterator[In, Out]) each(yield func(Ended[Out], error) bool) (failure error, enough bool) {
 	for range f.calls {
 		next := -1
 		choice := prepareChoice(f.ctx, "next", func() (int, error) { return next, nil })
 		if choice.Recorded() != record.StatusCompleted {
-			if next = f.any(); next < 0 {
+			if next = f.awaitAny(); next < 0 {
 				break
 			}
 		}
@@ -135,9 +135,9 @@ func (f *finishing[In, Out]) each(yield func(Ended[Out], error) bool) (failure e
 	return nil, false
 }
 
-// any waits for a branch that has ended and returns it; -1 if no more branches
+// awaitAny waits for a branch that has ended and returns it; -1 if no more branches
 // end.
-func (f *finishing[In, Out]) any() int {
+func (f *finishedIterator[In, Out]) awaitAny() int {
 	if len(f.arrived) == 0 && !f.receive() {
 		return -1
 	}
@@ -146,7 +146,7 @@ func (f *finishing[In, Out]) any() int {
 
 // await waits until branch i has ended, and removes it from arrived. It reports
 // false if the branch does not end.
-func (f *finishing[In, Out]) await(i int) bool {
+func (f *finishedIterator[In, Out]) await(i int) bool {
 	for !slices.Contains(f.arrived, i) {
 		if !f.receive() {
 			return false
@@ -157,7 +157,7 @@ func (f *finishing[In, Out]) await(i int) bool {
 	return true
 }
 
-func (f *finishing[In, Out]) receive() bool {
+func (f *finishedIterator[In, Out]) receive() bool {
 	i, ok := <-f.ended
 	if ok {
 		f.arrived = append(f.arrived, i)
@@ -165,7 +165,7 @@ func (f *finishing[In, Out]) receive() bool {
 	return ok
 }
 
-func (f *finishing[In, Out]) errOf(i int) error {
+func (f *finishedIterator[In, Out]) errOf(i int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.errs[i]

@@ -27,7 +27,7 @@ func First[T any](ctx context.Context, g Group, branches ...func(context.Context
 		return won, fmt.Errorf("actors: First in group %q: there is no branch", g.Name)
 	}
 	err = group(ctx, g, len(branches), func(ctx context.Context) error {
-		f := first[T]{ctx: ctx, winner: -1}
+		f := race[T]{ctx: ctx, winner: -1}
 		b := newBranches(ctx, g, make([]T, len(branches)), prepare)
 		f.choice = prepareChoice(ctx, "first", func() (int, error) { return f.winner, nil })
 		if f.choice.Recorded() == record.StatusCompleted {
@@ -49,8 +49,8 @@ func First[T any](ctx context.Context, g Group, branches ...func(context.Context
 	return won, err
 }
 
-// first finds the winner of a group.
-type first[T any] struct {
+// race finds the winner of a group.
+type race[T any] struct {
 	ctx    context.Context // the context of the group's handler
 	choice *core.PreparedCall[struct{}, int]
 
@@ -60,7 +60,7 @@ type first[T any] struct {
 }
 
 // succeeded makes the first branch that succeeds the winner, and ends the group.
-func (f *first[T]) succeeded(i int) {
+func (f *race[T]) succeeded(i int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.winner >= 0 {

@@ -21,7 +21,7 @@ func eachLimited(n, workers int, f func(i int, slot engine.Slot), broken func(i 
 	var work func()
 	work = func() {
 		for i := next.Add(1); i <= int64(n); i = next.Add(1) {
-			guarded(int(i-1), nil, f, broken, func() {
+			callGuarded(int(i-1), nil, f, broken, func() {
 				wg.Go(work) // this goroutine is ending; another replaces it
 			})
 		}
@@ -42,7 +42,7 @@ func eachYielding(n, workers int, f func(i int, slot engine.Slot), broken func(i
 		slot.Acquire(context.Background())
 		wg.Go(func() {
 			defer slot.Release()
-			guarded(i, slot, f, broken, func() {})
+			callGuarded(i, slot, f, broken, func() {})
 		})
 	}
 	wg.Wait()
@@ -74,8 +74,8 @@ func (s *slot) Release() {
 	}
 }
 
-// guarded calls f. If f panics, it calls broken; if f ends the goroutine, it also calls left.
-func guarded(i int, slot engine.Slot, f func(i int, slot engine.Slot), broken func(i int, err error), left func()) {
+// callGuarded calls f. If f panics, it calls broken; if f ends the goroutine, it also calls left.
+func callGuarded(i int, slot engine.Slot, f func(i int, slot engine.Slot), broken func(i int, err error), left func()) {
 	returned := false
 	defer func() {
 		if returned {

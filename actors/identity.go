@@ -2,8 +2,8 @@ package actors
 
 import "slices"
 
-// turn is the part of a message that belongs to the identity of a conversation.
-type turn struct {
+// messageIdentity is the part of a message that belongs to the identity of a conversation.
+type messageIdentity struct {
 	Role       Role
 	Text       string     `json:",omitempty"` // of users and of the model
 	Parts      []Part     `json:",omitempty"`
@@ -16,7 +16,7 @@ type turn struct {
 // texts of tool results, tools and options. So a reworded instruction, a new tool
 // or a new field in the output of a tool does not change the identity, and the
 // recorded answer of the model is used.
-func (r Request) Identity() any { return turns(r.Messages) }
+func (r Request) Identity() any { return messageIdentities(r.Messages) }
 
 // Identity implements core.Identifier. It is the text and the history, as for a
 // [Request], without the options.
@@ -24,22 +24,22 @@ func (p Prompt) Identity() any {
 	return struct {
 		Text    string
 		Parts   []Part
-		History []turn
-	}{p.Text, withoutExtra(p.Parts), turns(p.History)}
+		History []messageIdentity
+	}{p.Text, withoutExtra(p.Parts), messageIdentities(p.History)}
 }
 
-func turns(messages []Message) []turn {
-	var all []turn
+func messageIdentities(messages []Message) []messageIdentity {
+	var all []messageIdentity
 	for _, m := range messages {
 		if m.Role != RoleSystem {
-			all = append(all, turnOf(&m))
+			all = append(all, identityOf(&m))
 		}
 	}
 	return all
 }
 
-func turnOf(m *Message) turn {
-	t := turn{Role: m.Role, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, IsError: m.IsError}
+func identityOf(m *Message) messageIdentity {
+	t := messageIdentity{Role: m.Role, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, IsError: m.IsError}
 	if m.Role != RoleTool { // the text of a tool result is made from a recorded output, whose type may have gained a field
 		t.Text, t.Parts = m.Text, withoutExtra(m.Parts)
 	}

@@ -50,7 +50,7 @@ func decodeInto(in any, name string, schema Schema, input json.RawMessage) error
 			return &ArgumentsError{name, err}
 		}
 	}
-	if err := json.Unmarshal(plain(schema, input), in); err != nil {
+	if err := json.Unmarshal(fromStrict(schema, input), in); err != nil {
 		return &ArgumentsError{name, decodeError(err)}
 	}
 	return nil

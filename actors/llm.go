@@ -34,7 +34,7 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 				return Response{}, err
 			}
 			req.Options.Annotate(ctx)
-			resp, err := shown(ctx, req, handler)
+			resp, err := callWithDeltas(ctx, req, handler)
 			if !resp.Usage.IsZero() && core.UsageInside(ctx).IsZero() {
 				core.AddUsage(ctx, resp.Usage)
 			}
@@ -45,9 +45,9 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 	return LLM{define(applyTyped(core.Spec{Kind: record.KindLLM, Name: name, Description: description}, opts), observed)}
 }
 
-// shown calls the handler of an LLM and emits deltas of its attempt: the beginning, the end, and
+// callWithDeltas calls the handler of an LLM and emits deltas of its attempt: the beginning, the end, and
 // the answer if the handler itself has emitted no deltas.
-func shown(ctx context.Context, req Request, handler core.Handler[Request, Response]) (Response, error) {
+func callWithDeltas(ctx context.Context, req Request, handler core.Handler[Request, Response]) (Response, error) {
 	emit := live.Emitter(ctx)
 	if emit == nil {
 		return handler(ctx, req)

@@ -221,12 +221,12 @@ func (l *loop) callTools(ctx context.Context, calls []ToolCall, cut bool) ([]Mes
 			prepared[i], err = l.prepare(engine.WithToolCall(ctx, call.ID), call)
 		}
 		if err != nil {
-			prepared[i], isRefused[i] = refused(engine.WithToolCall(ctx, call.ID), call, err), true
+			prepared[i], isRefused[i] = refusedCall(engine.WithToolCall(ctx, call.ID), call, err), true
 		}
 	}
 	failures := make([]error, len(calls))
 	failed := func(i int, err error) {
-		results[i], failures[i] = errorResult(calls[i].ID, err), fatal(err, l.stopOnError && !isRefused[i])
+		results[i], failures[i] = errorResult(calls[i].ID, err), fatalError(err, l.stopOnError && !isRefused[i])
 	}
 	eachLimited(len(calls), l.workers, func(i int, _ engine.Slot) {
 		out, err := prepared[i](ctx)
@@ -265,10 +265,10 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 	return prepared, err
 }
 
-// refused returns a call that fails with the reason, so that there is a record of the model's
+// refusedCall returns a call that fails with the reason, so that there is a record of the model's
 // request and of the answer. Its name differs from the names of all tools, so that the calls
 // of tools keep their addresses.
-func refused(ctx context.Context, call ToolCall, reason error) PreparedFunction {
+func refusedCall(ctx context.Context, call ToolCall, reason error) PreparedFunction {
 	name := call.Name
 	if CheckFunctionName(name) != nil {
 		name = "tool"
@@ -280,9 +280,9 @@ func refused(ctx context.Context, call ToolCall, reason error) PreparedFunction 
 	return func(ctx context.Context) (ToolOutput, error) { return prepared.Execute(ctx) }
 }
 
-// fatal returns err if it must not be sent to the model: a suspension is not a
+// fatalError returns err if it must not be sent to the model: a suspension is not a
 // result, and a call without a record did not take place.
-func fatal(err error, stopOnError bool) error {
+func fatalError(err error, stopOnError bool) error {
 	var failed *core.CallError
 	if stopOnError || core.IsSuspension(err) || errors.Is(err, core.ErrAttemptOver) ||
 		errors.As(err, &failed) && failed.Stage == record.StageRecord {

@@ -230,9 +230,9 @@ func apply(spec core.Spec, opts []Option) *options {
 // panics if the definition is invalid, since that is an error in the program.
 func define[In, Out any](o *options, handler core.Handler[In, Out]) *core.Definition[In, Out] {
 	if o.spec.Kind == record.KindAgent && handler != nil {
-		handler = voiding(handler)
+		handler = withVoidDeltas(handler)
 	}
-	return identified(must(core.NewDefinition(o.spec, handler)), o.identity)
+	return withIdentity(must(core.NewDefinition(o.spec, handler)), o.identity)
 }
 
 // applyTyped is apply for every actor except those of NewAgent.
@@ -250,10 +250,10 @@ func applyTyped(spec core.Spec, opts []Option) *options {
 	return o
 }
 
-// identified returns the definition with the identity of its inputs, which is a
+// withIdentity returns the definition with the identity of its inputs, which is a
 // func(In) any, or nil for the default. It panics if different inputs could have
 // the same identity.
-func identified[In, Out any](d *core.Definition[In, Out], identity any) *core.Definition[In, Out] {
+func withIdentity[In, Out any](d *core.Definition[In, Out], identity any) *core.Definition[In, Out] {
 	if identity == nil {
 		return must(d, d.Check())
 	}

@@ -31,7 +31,7 @@ import (
 // makes a call.
 func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *Out) iter.Seq2[live.Delta, error] {
 	return func(yield func(live.Delta, error) bool) {
-		q := &deltaQueue{news: make(chan struct{}, 1)}
+		q := &deltaQueue{ready: make(chan struct{}, 1)}
 		done := make(chan struct{})
 		result, err := *new(Out), errEnded
 		go func() {
@@ -41,7 +41,7 @@ func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *
 		defer func() { <-done }() // also if the body of the loop panics
 		for ended := false; !ended; {
 			select {
-			case <-q.news:
+			case <-q.ready:
 			case <-done:
 				ended = true
 			}
@@ -66,7 +66,7 @@ var errEnded = errors.New("actors: the call ended its goroutine without returnin
 
 // deltaQueue holds deltas until the loop takes them.
 type deltaQueue struct {
-	news chan struct{} // holds a token if there is something to take
+	ready chan struct{} // holds a token if there is something to take
 
 	mu     sync.Mutex
 	deltas []joinedDelta
@@ -91,7 +91,7 @@ func (q *deltaQueue) put(d live.Delta) {
 		q.deltas = append(q.deltas, joinedDelta{Delta: d})
 	}
 	select {
-	case q.news <- struct{}{}:
+	case q.ready <- struct{}{}:
 	default:
 	}
 }

@@ -40,8 +40,8 @@ func mustStrict(name string, s Schema) Schema {
 	return strict
 }
 
-// plain converts a document that fits the schema to the form in which it is decoded.
-func plain(s Schema, document json.RawMessage) json.RawMessage {
+// fromStrict converts a document that fits the schema to the form in which it is decoded.
+func fromStrict(s Schema, document json.RawMessage) json.RawMessage {
 	if strict, ok := s.(strictSchema); ok {
 		return strict.Plain(document)
 	}

@@ -18,10 +18,10 @@ type Tool[In, Out any] struct {
 
 	// approval is the definition of the call that asks for approval, if calls
 	// need it, and requires holds what is checked before the question.
-	approval *core.Definition[In, Out]
-	asks     *approvalOf[In]
-	requires []func(context.Context, In) error
-	identity any
+	approval      *core.Definition[In, Out]
+	typedApproval *typedApproval[In]
+	requires      []func(context.Context, In) error
+	identity      any
 }
 
 // NewTool returns a tool whose arguments the schema describes and checks.
@@ -32,8 +32,8 @@ func NewTool[In, Out any](name, description string, schema Schema, handler core.
 	o, schema := applyTool(name, description, schema, opts)
 	t := Tool[In, Out]{definition: define(o, handler), schema: schema}
 	if o.approval != nil {
-		t.identity, t.asks = o.identity, newApproval[In](name, o.approval)
-		t.approval = t.approved()
+		t.identity, t.typedApproval = o.identity, newApproval[In](name, o.approval)
+		t.approval = t.approvalDefinition()
 	}
 	return t
 }
@@ -75,7 +75,7 @@ func (t Tool[In, Out]) Require(condition func(context.Context, In) error) Tool[I
 	t.definition = t.definition.Require(condition)
 	if t.approval != nil {
 		t.requires = append(slices.Clip(t.requires), condition)
-		t.approval = t.approved()
+		t.approval = t.approvalDefinition()
 	}
 	return t
 }
@@ -84,7 +84,7 @@ func (t Tool[In, Out]) Require(condition func(context.Context, In) error) Tool[I
 func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) Tool[In, Out] {
 	t.definition = t.definition.Ensure(condition)
 	if t.approval != nil {
-		t.approval = t.approved()
+		t.approval = t.approvalDefinition()
 	}
 	return t
 }
@@ -97,7 +97,7 @@ func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) To
 func (t Tool[In, Out]) Compensate(f func(context.Context, In, Out) error) Tool[In, Out] {
 	t.definition = t.definition.Compensate(f)
 	if t.approval != nil {
-		t.approval = t.approved()
+		t.approval = t.approvalDefinition()
 	}
 	return t
 }
@@ -110,7 +110,7 @@ func (t Tool[In, Out]) Compensate(f func(context.Context, In, Out) error) Tool[I
 func (t Tool[In, Out]) CompensateInDoubt(f func(context.Context, In) error) Tool[In, Out] {
 	t.definition = t.definition.CompensateInDoubt(f)
 	if t.approval != nil {
-		t.approval = t.approved()
+		t.approval = t.approvalDefinition()
 	}
 	return t
 }
@@ -120,7 +120,7 @@ func (t Tool[In, Out]) CompensateInDoubt(f func(context.Context, In) error) Tool
 func (t Tool[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found bool, err error)) Tool[In, Out] {
 	t.definition = t.definition.LookUp(f)
 	if t.approval != nil {
-		t.approval = t.approved()
+		t.approval = t.approvalDefinition()
 	}
 	return t
 }

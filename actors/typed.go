@@ -61,12 +61,12 @@ func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, 
 		if err != nil {
 			return typed, err
 		}
-		if err := json.Unmarshal(plain(out, json.RawMessage(answer.Text)), &typed); err != nil {
+		if err := json.Unmarshal(fromStrict(out, json.RawMessage(answer.Text)), &typed); err != nil {
 			return typed, core.Permanent(&AnswerError{Text: answer.Text, Asked: 1, Problem: decodeError(err).Error()})
 		}
 		return typed, nil
 	}
-	return Agent[In, Out]{identified(must(core.NewDefinition(o.spec, voiding(handler))), o.identity), inSchema[In](), calledBy(llm, o.functions)}
+	return Agent[In, Out]{withIdentity(must(core.NewDefinition(o.spec, withVoidDeltas(handler))), o.identity), inSchema[In](), calledBy(llm, o.functions)}
 }
 
 // WithMaxCorrections limits how often a typed agent asks again for an answer

@@ -127,7 +127,7 @@ func (a *argyll) step(v value) Retry {
 	v.step("Argyll", "work_config", map[string]func(value){
 		"work_config": func(v value) { a.configured = true; a.workConfig(v) },
 		"http": func(v value) {
-			v.part("a mapping", map[string]func(value){"timeout": func(v value) { a.attemptTimeout = v.milliseconds() }})
+			v.knownFields("a mapping", map[string]func(value){"timeout": func(v value) { a.attemptTimeout = v.milliseconds() }})
 		},
 		"compensate": func(v value) {
 			v.warn("Argyll calls this endpoint to compensate the step; Reprise does not call it automatically")

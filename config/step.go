@@ -90,8 +90,10 @@ func hasKey(node *yaml.Node, key string) bool {
 	return false
 }
 
-// part calls the function of each known key of a mapping and ignores other keys.
-func (v value) part(want string, fields map[string]func(value)) { callKnown(v.entries(want), fields) }
+// knownFields calls the function of each known key of a mapping and ignores other keys.
+func (v value) knownFields(want string, fields map[string]func(value)) {
+	callKnown(v.entries(want), fields)
+}
 
 // callKnown calls the function of each known key. A key that resembles a known one is
 // reported as a typo; other unknown keys are ignored.

@@ -28,10 +28,10 @@ const (
 // A value is a node of a document, with the path of keys that leads to it. Methods that
 // read a value of the wrong kind report a problem and return the zero value.
 type value struct {
-	r      *reader
-	node   *yaml.Node
-	path   string
-	within []*yaml.Node // the nodes that contain it
+	r         *reader
+	node      *yaml.Node
+	path      string
+	ancestors []*yaml.Node // the nodes that contain it
 }
 
 // fail reports a problem at the position of the value.
@@ -83,13 +83,13 @@ func (v value) resolve(node *yaml.Node) (value, bool) {
 	for node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
-	inner := value{r: v.r, node: node, path: v.path, within: append(slices.Clip(v.within), v.node)}
+	inner := value{r: v.r, node: node, path: v.path, ancestors: append(slices.Clip(v.ancestors), v.node)}
 	switch {
-	case slices.Contains(inner.within, node):
+	case slices.Contains(inner.ancestors, node):
 		inner.node = original
 		inner.fail("the anchor %q contains itself", original.Value)
 		return inner, false
-	case len(inner.within) > maxDepth:
+	case len(inner.ancestors) > maxDepth:
 		inner.node = original
 		inner.fail("nested deeper than %d levels", maxDepth)
 		return inner, false

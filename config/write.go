@@ -34,7 +34,7 @@ type serializedRetry struct {
 	StopWhen       string    `json:"stop_when,omitempty" yaml:"stop_when,omitempty"`
 }
 
-func (r Retry) written() serializedRetry {
+func (r Retry) serialize() serializedRetry {
 	w := serializedRetry{
 		Disabled: r.Disabled, InitialDelay: durationText(r.InitialDelay), MaxDelay: durationText(r.MaxDelay), Multiplier: r.Multiplier,
 		AttemptTimeout: durationText(r.AttemptTimeout), RetryTimeout: durationText(r.RetryTimeout), MaxRetryAfter: durationText(r.MaxRetryAfter), CapRetryAfter: r.CapRetryAfter, LossesCount: r.LossesCount,
@@ -59,24 +59,24 @@ func (r Retry) written() serializedRetry {
 }
 
 // MarshalJSON returns the configuration in the form that documents use.
-func (r Retry) MarshalJSON() ([]byte, error) { return json.Marshal(r.written()) }
+func (r Retry) MarshalJSON() ([]byte, error) { return json.Marshal(r.serialize()) }
 
 // MarshalYAML returns the configuration in the form that documents use.
-func (r Retry) MarshalYAML() (any, error) { return r.written(), nil }
+func (r Retry) MarshalYAML() (any, error) { return r.serialize(), nil }
 
 // byName returns the parts of a document by key.
 func (d Document) byName() map[string]any {
 	parts := make(map[string]any)
 	if d.All != nil {
-		parts["all"] = d.All.written()
+		parts["all"] = d.All.serialize()
 	}
 	for kind, r := range d.Kinds {
-		parts[kind.String()] = r.written()
+		parts[kind.String()] = r.serialize()
 	}
 	if d.Actors != nil {
 		actors := make(map[string]serializedRetry)
 		for name, r := range d.Actors {
-			actors[name] = r.written()
+			actors[name] = r.serialize()
 		}
 		parts["actors"] = actors
 	}

@@ -50,7 +50,7 @@ func (t *text) call(r *record.Record) {
 		t.message("", r.Message())
 		t.end()
 	}
-	switch question := awaited(r); {
+	switch question := awaitedQuestion(r); {
 	case r.IsOutcome() && r.IsRetry():
 		t.total(r)
 	case question != "" && !t.asked:

@@ -53,9 +53,9 @@ func (t *text) listHint(runID string) {
 	t.end()
 }
 
-// awaited returns the ID of the question that a call waits for. It returns "" if the
+// awaitedQuestion returns the ID of the question that a call waits for. It returns "" if the
 // call waits for none.
-func awaited(r *record.Record) string {
+func awaitedQuestion(r *record.Record) string {
 	if e := r.Interrupt(); e != nil && r.Status == record.StatusAwaiting && r.Kind.IsCall() {
 		return e.Question
 	}

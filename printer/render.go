@@ -19,7 +19,7 @@ func (p *Printer) render(r *record.Record) rendered {
 	if !r.Kind.IsCall() {
 		return out
 	}
-	if out.question = awaited(r); out.question != "" {
+	if out.question = awaitedQuestion(r); out.question != "" {
 		again := text{theme: &p.theme, asked: true}
 		again.withPreviews(r, p.previews)
 		out.repeat = again.buf

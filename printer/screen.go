@@ -9,7 +9,7 @@ package printer
 const (
 	eraseRow   = "\x1b[2K"
 	eraseRest  = "\x1b[K" // from the cursor to the end of the row
-	up         = "\x1b[A"
+	cursorUp   = "\x1b[A"
 	wrapOff    = "\x1b[?7l"
 	wrapOn     = "\x1b[?7h"
 	beginFrame = "\x1b[?2026h" // start of a synchronized update, if supported
@@ -89,12 +89,12 @@ func (s *screen) frame(text []byte, lines []liveLine, colors bool) []byte {
 	if len(text) == 0 && len(s.drawn) == len(widths) {
 		b = append(b, '\r')
 		for range s.drawn {
-			b = append(b, up...)
+			b = append(b, cursorUp...)
 		}
 	} else {
 		b = append(b, "\r"+eraseRow...) // erase what the user typed
 		for range s.drawn {
-			b = append(b, up+eraseRow...)
+			b = append(b, cursorUp+eraseRow...)
 		}
 	}
 	b = s.appendText(b, text)

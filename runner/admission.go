@@ -13,14 +13,14 @@ import (
 type admission struct {
 	starting    map[string]int    // starts that were admitted and have not returned, by run
 	byPrincipal map[string]int    // runs that wait, and starts that have not returned
-	of          map[string]string // the principals of the runs that wait
+	principalOf map[string]string // the principals of the runs that wait
 
 	stored   int       // runs that wait in the store, if the queue is shared with other processes
 	storedAt time.Time // when they were counted
 }
 
 func newAdmission() admission {
-	return admission{starting: make(map[string]int), byPrincipal: make(map[string]int), of: make(map[string]string)}
+	return admission{starting: make(map[string]int), byPrincipal: make(map[string]int), principalOf: make(map[string]string)}
 }
 
 // countEvery is how long a count of the store is used.
@@ -51,7 +51,7 @@ func (r *Runner) admit(ctx context.Context, runID, principal string) (done func(
 	if principal != "" {
 		a.byPrincipal[principal]++
 	}
-	return func(isNew bool) { r.admitted(runID, principal, isNew) }, nil
+	return func(isNew bool) { r.endStart(runID, principal, isNew) }, nil
 }
 
 // countQueued returns how many runs wait to begin, including those that are being started. r.mu
@@ -71,8 +71,8 @@ func (r *Runner) countQueued() int {
 	return queued
 }
 
-// admitted ends a start. If the run has begun meanwhile, it no longer waits.
-func (r *Runner) admitted(runID, principal string, isNew bool) {
+// endStart ends a start. If the run has begun meanwhile, it no longer waits.
+func (r *Runner) endStart(runID, principal string, isNew bool) {
 	isQueued := r.heap == nil || r.heap.has(runID)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,7 +86,7 @@ func (r *Runner) admitted(runID, principal string, isNew bool) {
 	switch {
 	case principal == "":
 	case isNew && isQueued && r.open[runID] == nil:
-		a.of[runID] = principal
+		a.principalOf[runID] = principal
 	default:
 		a.countDown(principal)
 	}
@@ -94,8 +94,8 @@ func (r *Runner) admitted(runID, principal string, isNew bool) {
 
 // leave is called for a run that no longer waits. r.mu must be held.
 func (a *admission) leave(runID string) {
-	if principal, ok := a.of[runID]; ok {
-		delete(a.of, runID)
+	if principal, ok := a.principalOf[runID]; ok {
+		delete(a.principalOf, runID)
 		a.countDown(principal)
 	}
 }
@@ -130,7 +130,7 @@ func (r *Runner) countStored(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.admission.stored, r.admission.storedAt = stored, now
-	for runID := range r.admission.of {
+	for runID := range r.admission.principalOf {
 		if !queued[runID] {
 			r.admission.leave(runID)
 		}

@@ -62,7 +62,7 @@ func Call[Out any](ctx context.Context, program string, input any) (Out, error) 
 		if _, err := core.Receive[any](ctx, called.Signal); err != nil {
 			return zero, err
 		}
-		look := func(ctx context.Context) (end, error) { return r.endOfCalled(ctx, called.RunID) }
+		look := func(ctx context.Context) (calledEnd, error) { return r.endOfCalled(ctx, called.RunID) }
 		switch end, err := core.Step(ctx, "end of "+program, look); {
 		case err != nil:
 			return zero, err
@@ -85,8 +85,8 @@ type calledRun struct {
 	Signal string `json:"signal"` // the name of the signal that reports that the run may have ended
 }
 
-// end describes a called run after a signal has arrived.
-type end struct {
+// calledEnd describes a called run after a signal has arrived.
+type calledEnd struct {
 	Ended   bool            `json:"ended,omitempty"` // otherwise the run continues, and another signal will come
 	Status  snapshot.Status `json:"status"`
 	Message string          `json:"message,omitempty"`
@@ -118,28 +118,28 @@ func (r *Runner) startCalled(ctx context.Context, from, name string, input any) 
 
 // endOfCalled returns the state of a run that may have ended, once no process has it open: the
 // signal is sent just before the run is closed.
-func (r *Runner) endOfCalled(ctx context.Context, runID string) (end, error) {
+func (r *Runner) endOfCalled(ctx context.Context, runID string) (calledEnd, error) {
 	for event, err := range r.store.Watch(ctx, snapshot.WatchOptions{RunID: runID}) {
 		if err != nil {
 			if errors.Is(err, snapshot.ErrNotFound) {
-				return end{Ended: true, Message: "the run was deleted"}, nil
+				return calledEnd{Ended: true, Message: "the run was deleted"}, nil
 			}
-			return end{}, err
+			return calledEnd{}, err
 		}
 		if event.Info.Open {
 			continue
 		}
 		switch status := event.Info.Status; status {
 		case snapshot.StatusCompleted:
-			return end{true, status, ""}, nil
+			return calledEnd{true, status, ""}, nil
 		case snapshot.StatusFailed, snapshot.StatusCancelled:
 			_, failure := state.Result[any](ctx, r.store, runID)
-			return end{true, status, record.Truncate(fmt.Sprint(failure), record.MessageLimit)}, nil
+			return calledEnd{true, status, record.Truncate(fmt.Sprint(failure), record.MessageLimit)}, nil
 		default:
-			return end{Status: status}, nil
+			return calledEnd{Status: status}, nil
 		}
 	}
-	return end{}, context.Cause(ctx)
+	return calledEnd{}, context.Cause(ctx)
 }
 
 // tellCaller tells the calling run that this run is ending. It does so before the run is closed, so
@@ -155,7 +155,7 @@ func (r *Runner) tellCaller(ctx context.Context, o *openRun, st *state.Execution
 		r.observe(o.notice(NoticeTrouble, st.Status(), fmt.Errorf("runner: tell run %s of its end: %w", o.caller.RunID, err)))
 		return
 	}
-	r.answered(ctx, o.caller.RunID)
+	r.continueAnswered(ctx, o.caller.RunID)
 }
 
 // errors.Is and errors.As find these in recorded errors of calls, too.

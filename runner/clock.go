@@ -19,8 +19,8 @@ const minJump = time.Minute
 
 // A reading is a pair of times taken at once: that of the machine's clock, and a monotonic time.
 type reading struct {
-	wall    time.Time
-	counted time.Duration
+	wall      time.Time
+	monotonic time.Duration
 }
 
 // clockSince returns a clock that counts from begin.
@@ -33,7 +33,7 @@ func clockSince(begin time.Time) func() reading {
 
 // jump returns by how much the clock was set since an earlier reading.
 func (r reading) jump(before reading) time.Duration {
-	return r.wall.Sub(before.wall) - (r.counted - before.counted)
+	return r.wall.Sub(before.wall) - (r.monotonic - before.monotonic)
 }
 
 // watchClock reports jumps of the clock until ctx ends.
@@ -49,13 +49,13 @@ func (r *Runner) watchClock(ctx context.Context) {
 		}
 		now := r.clock()
 		if by := now.jump(before); by.Abs() > minJump {
-			r.observe(Notice{Type: NoticeTrouble, Err: jumped(by, now.wall)})
+			r.observe(Notice{Type: NoticeTrouble, Err: clockJumpError(by, now.wall)})
 		}
 		before = now
 	}
 }
 
-func jumped(by time.Duration, to time.Time) error {
+func clockJumpError(by time.Duration, to time.Time) error {
 	way := "forward, or the machine was suspended"
 	if by < 0 {
 		way = "back"

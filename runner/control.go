@@ -96,7 +96,7 @@ func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value
 	if err := state.Answer(ctx, r.store, runID, questionID, by, value); err != nil {
 		return err
 	}
-	r.answered(ctx, runID)
+	r.continueAnswered(ctx, runID)
 	return nil
 }
 
@@ -109,13 +109,13 @@ func (r *Runner) Signal(ctx context.Context, runID, name string, value any, o st
 	isOpen := r.open[runID] != nil
 	r.mu.Unlock()
 	if isOpen || r.hasAnswer(ctx, runID) {
-		r.answered(ctx, runID)
+		r.continueAnswered(ctx, runID)
 	}
 	return nil
 }
 
-// answered continues a run that was answered.
-func (r *Runner) answered(ctx context.Context, runID string) {
+// continueAnswered continues a run that was answered.
+func (r *Runner) continueAnswered(ctx context.Context, runID string) {
 	r.mu.Lock()
 	o := r.open[runID]
 	if o != nil {

@@ -146,8 +146,8 @@ func (r *Runner) takeTurn(o *openRun) bool {
 	return !o.isBlocked
 }
 
-// await adds a suspect that was given back to those that wait for their turn.
-func (r *Runner) await(ctx context.Context, e Entry) {
+// addWaiting adds a suspect that was given back to those that wait for their turn.
+func (r *Runner) addWaiting(ctx context.Context, e Entry) {
 	r.mu.Lock()
 	if !r.suspects.isWaiting(e.RunID) {
 		r.suspects.waiting = append(r.suspects.waiting, e)
@@ -160,9 +160,9 @@ func (s *suspects) isWaiting(runID string) bool {
 	return slices.ContainsFunc(s.waiting, func(e Entry) bool { return e.RunID == runID })
 }
 
-// clear ends the turn of a suspect that has recorded an outcome, or was closed. The next one is
+// endTurn ends the turn of a suspect that has recorded an outcome, or was closed. The next one is
 // woken even if o had no turn: o may have been woken for one.
-func (r *Runner) clear(ctx context.Context, o *openRun) {
+func (r *Runner) endTurn(ctx context.Context, o *openRun) {
 	r.mu.Lock()
 	if r.suspects.current == o {
 		r.suspects.current = nil
@@ -191,7 +191,7 @@ func (r *Runner) wakeSuspect(ctx context.Context) {
 func (r *Runner) untilOutcome(ctx context.Context, o *openRun) state.Option {
 	return state.WithPublisher(publisher(func(rec record.Record) {
 		if !rec.Replayed && rec.IsOutcome() {
-			r.clear(ctx, o)
+			r.endTurn(ctx, o)
 		}
 	}))
 }

@@ -32,7 +32,7 @@ func (r *Runner) Describe() []Description {
 	defer r.mu.Unlock()
 	all := make([]Description, 0, len(r.current))
 	for name, p := range r.current {
-		d := Description{Name: name, About: p.about, Version: p.version, Input: p.input}
+		d := Description{Name: name, About: p.description, Version: p.version, Input: p.inputSchema}
 		for key := range r.programs {
 			if key.name == name {
 				d.Versions = append(d.Versions, key.version)
@@ -41,7 +41,7 @@ func (r *Runner) Describe() []Description {
 		slices.Sort(d.Versions)
 		for _, s := range r.schedules {
 			if s.program.name == name {
-				d.Schedules = append(d.Schedules, NextStart{s.Name, s.when(), s.next(time.Now())})
+				d.Schedules = append(d.Schedules, NextStart{s.Name, s.describe(), s.next(time.Now())})
 			}
 		}
 		all = append(all, d)
@@ -50,8 +50,8 @@ func (r *Runner) Describe() []Description {
 	return all
 }
 
-// when says in words when runs start.
-func (s *Schedule) when() string {
+// describe says in words when runs start.
+func (s *Schedule) describe() string {
 	switch {
 	case !s.At.IsZero():
 		return "once, at " + s.At.UTC().Format(time.RFC3339)

@@ -55,7 +55,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 			r.refuse(ctx, o, errors.Join(errNoCall, err))
 		}
 	}()
-	r.opened(o, st)
+	r.setState(o, st)
 	call, err := o.program.decode(input)
 	if err != nil { // the output was stored by other code
 		st.Interrupt(snapshot.Stop{Reason: record.InterruptDiverge, Message: strings.TrimPrefix(err.Error(), "runner: ")})
@@ -136,9 +136,9 @@ func (r *Runner) isSuspect(o *openRun) bool {
 	return r.suspects.current == o
 }
 
-// opened makes the state of the run known. If all runs were interrupted meanwhile, it interrupts
+// setState makes the state of the run known. If all runs were interrupted meanwhile, it interrupts
 // this one, too.
-func (r *Runner) opened(o *openRun, st *state.ExecutionState) {
+func (r *Runner) setState(o *openRun, st *state.ExecutionState) {
 	r.mu.Lock()
 	o.st = st
 	late := r.stopped
@@ -162,7 +162,7 @@ func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 	info, infoErr := r.store.Info(ctx, o.runID)
 	r.mu.Lock()
 	switch {
-	case mayPass(err):
+	case isTemporary(err):
 		o.openLater = true
 	case infoErr == nil:
 		r.refused[o.runID] = refusalOf(&info)
@@ -173,8 +173,8 @@ func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 	r.observe(o.notice(NoticeTrouble, info.Status, err))
 }
 
-// mayPass reports whether err is from a store that may be reached again later.
-func mayPass(err error) bool {
+// isTemporary reports whether err is from a store that may be reached again later.
+func isTemporary(err error) bool {
 	for _, passing := range []error{snapshot.ErrUnavailable, snapshot.ErrFenced, snapshot.ErrMaybeStored, snapshot.ErrLease} {
 		if errors.Is(err, passing) {
 			return true
@@ -212,7 +212,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 	refused, later, isBlocked := r.isRefused(&info), o.openLater, o.isBlocked
 	r.announce(o.runID, info)
 	r.mu.Unlock()
-	r.give(ctx, lease, func() error {
+	r.endLease(ctx, lease, func() error {
 		switch due, continues := continuesAt(&info, answered, time.Now()); {
 		case errors.Is(err, snapshot.ErrNotFound), err == nil && (!continues && !info.Open || refused):
 			return lease.Done(ctx)
@@ -228,9 +228,9 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		}
 	})
 	if isBlocked {
-		r.await(ctx, lease.Entry())
+		r.addWaiting(ctx, lease.Entry())
 	}
-	r.clear(ctx, o)
+	r.endTurn(ctx, o)
 	if ran {
 		notice := o.notice(NoticeClosed, info.Status, nil)
 		switch {
@@ -244,8 +244,8 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 	}
 }
 
-// give ends a lease. A lease that is lost is abandoned.
-func (r *Runner) give(ctx context.Context, lease Lease, end func() error) {
+// endLease ends a lease. A lease that is lost is abandoned.
+func (r *Runner) endLease(ctx context.Context, lease Lease, end func() error) {
 	select {
 	case <-lease.Lost():
 		lease.Abandon()

@@ -34,11 +34,11 @@ type Program[In, Out any] struct {
 // record.Encode.
 type program struct {
 	programKey
-	about  string                                                        // its description
-	input  json.RawMessage                                               // its schema; nil if it has none
-	encode func(input any) ([]byte, error)                               // the error is an *InputError
-	decode func(encoded []byte) (func(ctx context.Context) error, error) // returns the call with the input; the error is an *InputError
-	result func(ctx context.Context, store snapshot.Store, runID string) (any, error)
+	description string
+	inputSchema json.RawMessage                                               // nil if it has none
+	encode      func(input any) ([]byte, error)                               // the error is an *InputError
+	decode      func(encoded []byte) (func(ctx context.Context) error, error) // returns the call with the input; the error is an *InputError
+	result      func(ctx context.Context, store snapshot.Store, runID string) (any, error)
 
 	compensations []state.Compensable
 }
@@ -62,13 +62,13 @@ func WithCompensations(actors ...state.Compensable) ProgramOption {
 	return func(p *program) { p.compensations = append(p.compensations, actors...) }
 }
 
-// known is a compensation of an actor.
-type known struct{ compensation *core.Compensation }
+// knownCompensation is a compensation of an actor.
+type knownCompensation struct{ compensation *core.Compensation }
 
-func (k known) Compensation() *core.Compensation { return k.compensation }
+func (k knownCompensation) Compensation() *core.Compensation { return k.compensation }
 
-// actor identifies a compensation in the records of a run.
-type actor struct {
+// actorID identifies a compensation in the records of a run.
+type actorID struct {
 	kind record.Kind
 	name string
 }
@@ -76,16 +76,16 @@ type actor struct {
 // checkCompensations returns an error for an actor without a compensation, and for two actors of
 // the same kind and name.
 func (p *program) checkCompensations() error {
-	seen := make(map[actor]*core.Compensation)
+	seen := make(map[actorID]*core.Compensation)
 	for i, c := range p.compensations {
 		if c == nil || c.Compensation() == nil {
 			return fmt.Errorf("runner: program %q: WithCompensations: actor %d has no compensation; set one with its method Compensate", p.name, i+1)
 		}
 		kind, name := c.Compensation().Actor()
-		if other := seen[actor{kind, name}]; other != nil && other != c.Compensation() {
+		if other := seen[actorID{kind, name}]; other != nil && other != c.Compensation() {
 			return fmt.Errorf("runner: program %q: there are two actors of kind %v named %q with different compensations; want one", p.name, kind, name)
 		}
-		seen[actor{kind, name}] = c.Compensation()
+		seen[actorID{kind, name}] = c.Compensation()
 	}
 	return nil
 }
@@ -94,10 +94,10 @@ func (p *program) checkCompensations() error {
 // of the same kind and name: a reader of the records could not tell the two apart. Versions of one
 // program may differ. r.mu must be held.
 func (r *Runner) checkOthers(p *program) error {
-	own := make(map[actor]*core.Compensation)
+	own := make(map[actorID]*core.Compensation)
 	for _, c := range p.compensations {
 		kind, name := c.Compensation().Actor()
-		own[actor{kind, name}] = c.Compensation()
+		own[actorID{kind, name}] = c.Compensation()
 	}
 	for _, other := range r.programs {
 		if other.name == p.name {
@@ -105,7 +105,7 @@ func (r *Runner) checkOthers(p *program) error {
 		}
 		for _, c := range other.compensations {
 			kind, name := c.Compensation().Actor()
-			if mine := own[actor{kind, name}]; mine != nil && mine != c.Compensation() {
+			if mine := own[actorID{kind, name}]; mine != nil && mine != c.Compensation() {
 				return fmt.Errorf("runner: programs %q and %q have actors of kind %v named %q with different compensations; want one actor, or two names", other.name, p.name, kind, name)
 			}
 		}
@@ -127,9 +127,9 @@ func (r *Runner) checkOthers(p *program) error {
 // in both programs; to get a run that continues, call state.Fork with the address of that call.
 func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOption) *Program[In, Out] {
 	p := &program{
-		programKey: programKey{actor.Name(), "1"},
-		about:      actor.Description(),
-		input:      actor.InputSchema(),
+		programKey:  programKey{actor.Name(), "1"},
+		description: actor.Description(),
+		inputSchema: actor.InputSchema(),
 		result: func(ctx context.Context, store snapshot.Store, runID string) (any, error) {
 			return state.Result[Out](ctx, store, runID)
 		},
@@ -157,7 +157,7 @@ func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOp
 	switch actor := any(actor).(type) {
 	case interface{ Compensations() []*core.Compensation }:
 		for _, c := range actor.Compensations() {
-			p.compensations = append(p.compensations, known{c})
+			p.compensations = append(p.compensations, knownCompensation{c})
 		}
 	case state.Compensable:
 		if actor.Compensation() != nil {

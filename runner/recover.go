@@ -152,7 +152,7 @@ func (r *Runner) sweep(ctx context.Context) (time.Duration, error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for id := range r.ended {
+	for id := range r.endings {
 		if r.open[id] == nil {
 			r.announce(id, snapshot.Info{}) // another process may have ended the run
 		}

@@ -138,7 +138,7 @@ type Runner struct {
 	current   map[string]*program // the version that was registered last, by name
 	open      map[string]*openRun // runs that this process has open
 	closed    Stats               // counts of the calls of runs that were closed
-	ended     map[string]*ending  // the endings for which goroutines wait
+	endings   map[string]*ending  // the endings for which goroutines wait
 	refused   map[string]refusal  // runs that cannot continue here
 	suspects  suspects
 	admission admission
@@ -167,7 +167,7 @@ func New(store snapshot.Store, o Options) (*Runner, error) {
 		store: store, options: o.withDefaults(),
 		owner:    fmt.Sprintf("runner %s/%d/%s", cmp.Or(host, "?"), os.Getpid(), strings.ToLower(rand.Text()[:6])),
 		programs: make(map[programKey]*program), current: make(map[string]*program),
-		queue: o.Queue, open: make(map[string]*openRun), ended: make(map[string]*ending),
+		queue: o.Queue, open: make(map[string]*openRun), endings: make(map[string]*ending),
 		refused: make(map[string]refusal), admission: newAdmission(), clock: clockSince(time.Now()),
 	}
 	r.build = sync.OnceValue(func() string { return cmp.Or(o.Build, executableHash()) })

@@ -104,8 +104,8 @@ func (r *Runner) refuseStarts() {
 	r.mu.Unlock()
 }
 
-// takeAgain is the time to wait after an error of the queue.
-const takeAgain = time.Second
+// takeRetryDelay is the time to wait after an error of the queue.
+const takeRetryDelay = time.Second
 
 // take waits for the next runs, at most n. It returns nil when ctx ends.
 func (r *Runner) take(ctx context.Context, n int) []Lease {
@@ -123,7 +123,7 @@ func (r *Runner) take(ctx context.Context, n int) []Lease {
 			continue
 		}
 		r.observe(Notice{Type: NoticeTrouble, Err: fmt.Errorf("runner: take a run from the queue: %w", err)})
-		pause.Reset(takeAgain)
+		pause.Reset(takeRetryDelay)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
@@ -163,7 +163,7 @@ func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 		case o.program == nil:
 			lease.Abandon() // other runners may take the run
 		case there != nil:
-			r.give(own, lease, func() error { return lease.Park(own, r.queueTime(own, time.Now().Add(offerAgainAfter))) })
+			r.endLease(own, lease, func() error { return lease.Park(own, r.queueTime(own, time.Now().Add(offerAgainAfter))) })
 		default:
 			r.execute(own, o, lease)
 		}
@@ -182,7 +182,7 @@ func (r *Runner) stop() error {
 		r.runs.Wait()
 		close(done)
 	}()
-	if within(done, r.options.Grace) {
+	if closedWithin(done, r.options.Grace) {
 		return nil
 	}
 	r.mu.Lock()
@@ -191,7 +191,7 @@ func (r *Runner) stop() error {
 	for _, st := range r.states() {
 		st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown})
 	}
-	if within(done, interruptedGrace) {
+	if closedWithin(done, interruptedGrace) {
 		return nil
 	}
 	var stuck []string
@@ -204,8 +204,8 @@ func (r *Runner) stop() error {
 	return errors.Join(fmt.Errorf("%w: %s", ErrStopped, strings.Join(stuck, ", ")), err)
 }
 
-// within reports whether done is closed within d.
-func within(done <-chan struct{}, d time.Duration) bool {
+// closedWithin reports whether done is closed within d.
+func closedWithin(done <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

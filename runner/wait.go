@@ -44,7 +44,7 @@ func (r *Runner) watchEnd(ctx context.Context, runID string) {
 				r.mu.Unlock()
 			}
 		}
-		again.Reset(watchAgain)
+		again.Reset(watchRetryDelay)
 		select {
 		case <-again.C:
 		case <-ctx.Done():
@@ -52,8 +52,8 @@ func (r *Runner) watchEnd(ctx context.Context, runID string) {
 	}
 }
 
-// watchAgain is how long after an error of the store a run is watched again.
-const watchAgain = 500 * time.Millisecond
+// watchRetryDelay is how long after an error of the store a run is watched again.
+const watchRetryDelay = 500 * time.Millisecond
 
 func (r *Runner) isServing() bool {
 	r.mu.Lock()
@@ -64,14 +64,14 @@ func (r *Runner) isServing() bool {
 func (r *Runner) wait(ctx context.Context, runID string) (snapshot.Info, error) {
 	for {
 		end := r.endOf(runID)
-		info, err := r.settled(ctx, runID)
+		info, err := r.settledInfo(ctx, runID)
 		if err != nil || info.RunID != "" {
-			return ended(info, err)
+			return withCrashLoop(info, err)
 		}
 		select {
 		case <-end.announced:
 			if isSettled(&end.info) {
-				return ended(end.info.Clone(), nil)
+				return withCrashLoop(end.info.Clone(), nil)
 			}
 		case <-ctx.Done():
 			return snapshot.Info{}, fmt.Errorf("runner: wait for run %s: %w", runID, context.Cause(ctx))
@@ -79,17 +79,17 @@ func (r *Runner) wait(ctx context.Context, runID string) (snapshot.Info, error) 
 	}
 }
 
-// ended notes in the info of a run that it was set aside.
-func ended(info snapshot.Info, err error) (snapshot.Info, error) {
+// withCrashLoop returns the info, with an error if the run was set aside after crashes.
+func withCrashLoop(info snapshot.Info, err error) (snapshot.Info, error) {
 	if err == nil && isCrashLoop(&info) {
 		err = crashLoop(&info)
 	}
 	return info, err
 }
 
-// settled returns what is known of a run that does not continue by itself, and
+// settledInfo returns what is known of a run that does not continue by itself, and
 // the zero Info for any other.
-func (r *Runner) settled(ctx context.Context, runID string) (snapshot.Info, error) {
+func (r *Runner) settledInfo(ctx context.Context, runID string) (snapshot.Info, error) {
 	r.mu.Lock()
 	isOpen, serving := r.open[runID] != nil, r.serving
 	r.mu.Unlock()
@@ -119,19 +119,19 @@ type ending struct {
 func (r *Runner) endOf(runID string) *ending {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended[runID] == nil {
-		r.ended[runID] = &ending{announced: make(chan struct{})}
+	if r.endings[runID] == nil {
+		r.endings[runID] = &ending{announced: make(chan struct{})}
 	}
-	return r.ended[runID]
+	return r.endings[runID]
 }
 
 // announce wakes the goroutines that wait for a run. info is zero if it is not known.
 // r.mu must be held.
 func (r *Runner) announce(runID string, info snapshot.Info) {
-	if end := r.ended[runID]; end != nil {
+	if end := r.endings[runID]; end != nil {
 		end.info = info
 		close(end.announced)
-		delete(r.ended, runID)
+		delete(r.endings, runID)
 	}
 }
 

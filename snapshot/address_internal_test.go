@@ -12,10 +12,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A decoding reads many addresses and remembers some of them. Each must be the
+// A decoder reads many addresses and remembers some of them. Each must be the
 // same as if its text was parsed alone.
 func TestAddressesAreReadAsTheyAreParsed(t *testing.T) {
-	d := newDecoding()
+	d := newRecordDecoder()
 	defer d.release()
 	rng := rand.New(rand.NewPCG(1, 2))
 	parts := []string{"a", "b", "a%2F", "step:a", "group:a", "/", "/", "#", "#", "@", "2", "3", "10", "01", "0", "1", "999999999", "9999999999", "pre", ""}
@@ -25,20 +25,20 @@ func TestAddressesAreReadAsTheyAreParsed(t *testing.T) {
 			text.WriteString(parts[rng.IntN(len(parts))])
 		}
 		if rng.IntN(10) == 0 {
-			fmt.Fprint(&text, rng.IntN(1000)) // more than a decoding remembers
+			fmt.Fprint(&text, rng.IntN(1000)) // more than a decoder remembers
 		}
 		requireAddress(t, d, text.String())
 	}
 }
 
-func requireAddress(t *testing.T, d *decoding, text string) {
+func requireAddress(t *testing.T, d *recordDecoder, text string) {
 	t.Helper()
 	w := codec.NewWriter(nil)
 	w.Array(1)
 	w.Text(text)
 	in := codec.NewReader(w.Finish())
 	defer in.Release()
-	f := newFields(in)
+	f := newFieldReader(in)
 	require.True(t, f.next())
 	got := d.address(&f)
 	want, err := record.ParseAddress(text)

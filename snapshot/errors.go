@@ -73,14 +73,16 @@ func (e *CorruptError) Error() string {
 	if e.File != "" {
 		where.WriteString(e.File + ", ")
 	}
-	return fmt.Sprintf("%sbyte %d, after record %d: %s", where.String(), e.Offset, e.LastSeq, bare(e.Err, ErrCorrupt))
+	return fmt.Sprintf("%sbyte %d, after record %d: %s", where.String(), e.Offset, e.LastSeq, textWithoutKind(e.Err, ErrCorrupt))
 }
 
 // Unwrap returns ErrCorrupt and Err.
 func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }
 
-// bare returns the text of an error without the text of its sentinel.
-func bare(err, kind error) string { return strings.TrimPrefix(err.Error(), kind.Error()+": ") }
+// textWithoutKind returns the text of an error without the text of its sentinel.
+func textWithoutKind(err, kind error) string {
+	return strings.TrimPrefix(err.Error(), kind.Error()+": ")
+}
 
 // errNewer returns the error for data written by a newer version.
 func errNewer(what string, version uint64) error {

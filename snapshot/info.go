@@ -151,7 +151,7 @@ func (i *Info) checkTimes() error {
 		name string
 		time time.Time
 	}{{"created_at", i.Created}, {"updated_at", i.Updated}, {"due_at", i.Due}, {"expires_at", i.Expires}} {
-		if !storable(t.time) {
+		if !isStorable(t.time) {
 			return fmt.Errorf("%s: %w", t.name, errTime(t.time))
 		}
 	}

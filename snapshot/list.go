@@ -152,11 +152,11 @@ func (f *Filter) matchesButStatus(i *Info) bool {
 			return false
 		}
 	}
-	return f.Text == "" || i.has(strings.ToLower(f.Text))
+	return f.Text == "" || i.containsText(strings.ToLower(f.Text))
 }
 
-// has reports whether a searched field of a run contains a text, which is in lower case.
-func (i *Info) has(text string) bool {
+// containsText reports whether a searched field of a run contains a text, which is in lower case.
+func (i *Info) containsText(text string) bool {
 	in := func(where string) bool { return strings.Contains(strings.ToLower(where), text) }
 	return in(i.RunID) || in(i.Metadata.Description) || i.Standing.LastError != nil && in(i.Standing.LastError.Message) ||
 		slices.ContainsFunc(i.Standing.Questions, func(q OpenQuestion) bool { return in(q.Text) })

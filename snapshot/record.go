@@ -17,7 +17,7 @@ import (
 // error and dst unchanged.
 func AppendRecord(dst []byte, r *record.Record) ([]byte, error) {
 	w := codec.NewWriter(dst)
-	err := (*writable)(r).write(w)
+	err := (*encodableRecord)(r).write(w)
 	out := w.Finish()
 	if err != nil {
 		return dst, fmt.Errorf("snapshot: record %d: %w", r.Seq, err)
@@ -32,7 +32,7 @@ func AppendRecord(dst []byte, r *record.Record) ([]byte, error) {
 // If the record has a newer version, the error is ErrFormat. If data is anything
 // other than one whole record, the error is ErrCorrupt and names the byte.
 func DecodeRecord(data []byte) (record.Record, error) {
-	d := newDecoding()
+	d := newRecordDecoder()
 	defer d.release()
 	return d.decode(data)
 }
@@ -41,7 +41,7 @@ func DecodeRecord(data []byte) (record.Record, error) {
 // decoded as by [DecodeRecord]. It ends after an error.
 func DecodeRecords(data []byte) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
-		d := newDecoding()
+		d := newRecordDecoder()
 		defer d.release()
 		in := codec.NewReader(data)
 		defer in.Release()

@@ -60,7 +60,7 @@ func BenchmarkRecord(b *testing.B) {
 	})
 	b.Run("decode/addresses=new", func(b *testing.B) {
 		var all [][]byte
-		for i := range 1000 { // more than a decoding remembers
+		for i := range 1000 { // more than a decoder remembers
 			other := r
 			other.Address, err = record.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", i+2))
 			require.NoError(b, err)

@@ -12,9 +12,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A decoding decodes records. It caches the addresses parsed lately, because a call has
+// A recordDecoder decodes records. It caches the addresses parsed lately, because a call has
 // several records.
-type decoding struct {
+type recordDecoder struct {
 	record    record.Record
 	in        *codec.Reader
 	addresses map[string]*parsedAddress
@@ -30,24 +30,24 @@ type parsedAddress struct {
 	address record.Address
 }
 
-// maxAddresses limits the addresses that a pooled decoding keeps.
+// maxAddresses limits the addresses that a pooled decoder keeps.
 const maxAddresses = 256
 
-var decodings = sync.Pool{New: func() any {
-	return &decoding{in: codec.NewReader(nil), addresses: make(map[string]*parsedAddress), latest: new(parsedAddress)}
+var recordDecoders = sync.Pool{New: func() any {
+	return &recordDecoder{in: codec.NewReader(nil), addresses: make(map[string]*parsedAddress), latest: new(parsedAddress)}
 }}
 
-// newDecoding takes a decoding from the pool. release returns it.
-func newDecoding() *decoding { return decodings.Get().(*decoding) }
+// newRecordDecoder takes a decoder from the pool. release returns it.
+func newRecordDecoder() *recordDecoder { return recordDecoders.Get().(*recordDecoder) }
 
-func (d *decoding) release() {
+func (d *recordDecoder) release() {
 	d.record, d.shares, d.detail = record.Record{}, false, nil
 	d.in.Reset(nil)
-	decodings.Put(d)
+	recordDecoders.Put(d)
 }
 
 // decode decodes data, which must be one whole record.
-func (d *decoding) decode(data []byte) (record.Record, error) {
+func (d *recordDecoder) decode(data []byte) (record.Record, error) {
 	if err := d.decodeOne(data); err != nil {
 		return record.Record{}, err
 	}
@@ -55,7 +55,7 @@ func (d *decoding) decode(data []byte) (record.Record, error) {
 }
 
 // decodeOne decodes data, which must be one whole record, into d.record.
-func (d *decoding) decodeOne(data []byte) error {
+func (d *recordDecoder) decodeOne(data []byte) error {
 	d.in.Reset(data)
 	if err := d.read(d.in); err != nil {
 		return recordError(err)
@@ -67,8 +67,8 @@ func (d *decoding) decodeOne(data []byte) error {
 }
 
 // read reads one record into d.record.
-func (d *decoding) read(in *codec.Reader) error {
-	f := newFields(in)
+func (d *recordDecoder) read(in *codec.Reader) error {
+	f := newFieldReader(in)
 	version := f.uint()
 	switch {
 	case in.Err() != nil:
@@ -91,7 +91,7 @@ func (d *decoding) read(in *codec.Reader) error {
 }
 
 // head reads the fields between the version and the error.
-func (d *decoding) head(f *fields) {
+func (d *recordDecoder) head(f *fieldReader) {
 	r := &d.record
 	r.Seq = f.uint()
 	if f.next() {
@@ -118,7 +118,7 @@ func (d *decoding) head(f *fields) {
 	r.Ordinal = f.number()
 }
 
-func (d *decoding) address(f *fields) record.Address {
+func (d *recordDecoder) address(f *fieldReader) record.Address {
 	view := f.in.View()
 	first, nth := cutNumber(view)
 	if string(first) != d.latest.path && !d.find(first) {
@@ -138,7 +138,7 @@ func (d *decoding) address(f *fields) record.Address {
 
 // find makes the address with the path the latest one. It reports false if the path is not
 // valid.
-func (d *decoding) find(path []byte) bool {
+func (d *recordDecoder) find(path []byte) bool {
 	found := d.addresses[string(path)]
 	if found == nil {
 		a, err := record.ParseAddress(string(path))
@@ -155,7 +155,7 @@ func (d *decoding) find(path []byte) bool {
 	return true
 }
 
-func (f *fields) failAddress(path []byte) {
+func (f *fieldReader) failAddress(path []byte) {
 	_, err := record.ParseAddress(string(path))
 	f.fail(err)
 }
@@ -187,7 +187,7 @@ func cutNumber(path []byte) (first []byte, nth int) {
 func readOutput(data []byte) (output []byte, artifact string, completed bool, err error) {
 	in := codec.NewReader(data)
 	defer in.Release()
-	f := newFields(in)
+	f := newFieldReader(in)
 	f.skip(fieldStatus)
 	if record.Status(f.byte()) != record.StatusCompleted {
 		return nil, "", false, f.err()
@@ -196,7 +196,7 @@ func readOutput(data []byte) (output []byte, artifact string, completed bool, er
 	if !f.next() || in.Nil() {
 		return nil, "", true, f.err()
 	}
-	f = newFields(in)
+	f = newFieldReader(in)
 	f.skip(2) // hash of the input, and the input
 	if f.next() {
 		output = slices.Clip(in.View())
@@ -211,7 +211,7 @@ const (
 	fieldDetail = 21
 )
 
-func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
+func (d *recordDecoder) readDetail(in *codec.Reader) *record.Detail {
 	if in.Nil() {
 		return nil
 	}
@@ -220,7 +220,7 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 		into = new(record.Detail)
 	}
 	*into = record.Detail{}
-	f := newFields(in)
+	f := newFieldReader(in)
 	if f.next() {
 		into.InputHash = readHash(&f)
 	}
@@ -271,7 +271,7 @@ func (d *decoding) readDetail(in *codec.Reader) *record.Detail {
 }
 
 // value returns an encoded input or output.
-func (d *decoding) value(f *fields) []byte {
+func (d *recordDecoder) value(f *fieldReader) []byte {
 	if !d.shares {
 		return f.bytes()
 	}
@@ -281,10 +281,10 @@ func (d *decoding) value(f *fields) []byte {
 	return slices.Clip(f.in.View())
 }
 
-func (d *decoding) readClaims(in *codec.Reader) []record.Claim {
+func (d *recordDecoder) readClaims(in *codec.Reader) []record.Claim {
 	var claims []record.Claim
 	for n := in.Array(); n > 0 && in.Err() == nil; n-- {
-		f := newFields(in)
+		f := newFieldReader(in)
 		var c record.Claim
 		if f.next() {
 			c.Address = d.address(&f)
@@ -304,7 +304,7 @@ func (d *decoding) readClaims(in *codec.Reader) []record.Claim {
 	return claims
 }
 
-func readHash(f *fields) (hash record.Hash) {
+func readHash(f *fieldReader) (hash record.Hash) {
 	view := f.in.View()
 	if view != nil && len(view) != len(hash) {
 		f.fail(fmt.Errorf("a hash of %d bytes", len(view)))
@@ -317,7 +317,7 @@ func readUsage(in *codec.Reader) (u record.Usage) {
 	if in.Nil() {
 		return u
 	}
-	f := newFields(in)
+	f := newFieldReader(in)
 	u.InputTokens = f.number()
 	u.OutputTokens = f.number()
 	if f.next() {
@@ -347,17 +347,17 @@ func readReplaced(in *codec.Reader) *record.Replaced {
 	if in.Nil() {
 		return nil
 	}
-	f := newFields(in)
+	f := newFieldReader(in)
 	r := &record.Replaced{Seq: f.uint(), Status: record.Status(f.byte()), Attempts: f.number()}
 	f.end()
 	return r
 }
 
-func (d *decoding) readInDoubt(in *codec.Reader) *record.CallInDoubt {
+func (d *recordDecoder) readInDoubt(in *codec.Reader) *record.CallInDoubt {
 	if in.Nil() {
 		return nil
 	}
-	f := newFields(in)
+	f := newFieldReader(in)
 	c := &record.CallInDoubt{Kind: record.Kind(f.byte()), Name: f.name(), Attempt: f.number(), Starts: f.number()}
 	if f.next() {
 		c.Began = readTime(in)
@@ -370,22 +370,22 @@ func (d *decoding) readInDoubt(in *codec.Reader) *record.CallInDoubt {
 	return c
 }
 
-func (d *decoding) readFork(in *codec.Reader) *record.Fork {
+func (d *recordDecoder) readFork(in *codec.Reader) *record.Fork {
 	if in.Nil() {
 		return nil
 	}
-	f := newFields(in)
+	f := newFieldReader(in)
 	fork := &record.Fork{Keys: f.text()}
 	if f.next() {
 		for n := in.Array(); n > 0 && in.Err() == nil; n-- {
-			u := newFields(in)
+			u := newFieldReader(in)
 			fork.Undone = append(fork.Undone, record.UndoneCalls{Place: u.text(), Times: u.number()})
 			u.end()
 		}
 	}
 	if f.next() {
 		for n := in.Array(); n > 0 && in.Err() == nil; n-- {
-			m := newFields(in)
+			m := newFieldReader(in)
 			made := record.MadeCall{Place: m.text()}
 			if m.next() {
 				made.Input = readHash(&m)
@@ -405,11 +405,11 @@ func (d *decoding) readFork(in *codec.Reader) *record.Fork {
 	return fork
 }
 
-func (d *decoding) readEffect(in *codec.Reader) *record.Effect {
+func (d *recordDecoder) readEffect(in *codec.Reader) *record.Effect {
 	if in.Nil() {
 		return nil
 	}
-	f := newFields(in)
+	f := newFieldReader(in)
 	e := &record.Effect{RunID: f.text()}
 	if f.next() {
 		e.Address = d.address(&f)

@@ -11,12 +11,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// writable writes a record. Kinds, statuses and similar values are written as the
+// encodableRecord writes a record. Kinds, statuses and similar values are written as the
 // numbers of package record, which never change.
-type writable record.Record
+type encodableRecord record.Record
 
-func (r *writable) write(w *codec.Writer) error {
-	if !storable(r.Time) {
+func (r *encodableRecord) write(w *codec.Writer) error {
+	if !isStorable(r.Time) {
 		return errTime(r.Time)
 	}
 	w.Array(recordFields)
@@ -216,7 +216,7 @@ func writeAttributes(w *codec.Writer, m map[string]any) {
 // The range of times in int64 nanoseconds, in whole seconds.
 const minSecond, maxSecond = math.MinInt64/int64(time.Second) + 1, math.MaxInt64/int64(time.Second) - 1
 
-func storable(t time.Time) bool {
+func isStorable(t time.Time) bool {
 	return t.IsZero() || t.Unix() >= minSecond && t.Unix() <= maxSecond
 }
 

@@ -74,7 +74,7 @@ func readError(in *codec.Reader) error {
 	if in.Nil() {
 		return nil
 	}
-	f := newFields(in)
+	f := newFieldReader(in)
 	switch form := f.uint(); form {
 	case formRecorded:
 		return readRecorded(&f)
@@ -86,14 +86,14 @@ func readError(in *codec.Reader) error {
 	}
 }
 
-func readRecorded(f *fields) *record.Error {
+func readRecorded(f *fieldReader) *record.Error {
 	e := &record.Error{
 		Message: f.text(), Type: f.name(), Class: record.Class(f.byte()),
 		Status: f.number(), After: f.duration(),
 	}
 	f.list(func() { e.Sentinels = append(e.Sentinels, f.in.Name()) })
 	f.list(func() {
-		t := newFields(f.in)
+		t := newFieldReader(f.in)
 		e.Typed = append(e.Typed, record.TypedError{Name: t.name(), Value: t.bytes()})
 		t.end()
 	})
@@ -101,7 +101,7 @@ func readRecorded(f *fields) *record.Error {
 	return e
 }
 
-func readInterrupted(f *fields) *record.InterruptedError {
+func readInterrupted(f *fieldReader) *record.InterruptedError {
 	e := &record.InterruptedError{
 		Reason: record.InterruptReason(f.name()), Message: f.text(), By: f.name(), Question: f.text(),
 	}
@@ -123,7 +123,7 @@ func readCause(in *codec.Reader) error {
 	if in.Nil() {
 		return nil
 	}
-	f := newFields(in)
+	f := newFieldReader(in)
 	if form := f.uint(); form != formRecorded {
 		f.fail(fmt.Errorf("a cause of the form %d", form))
 		return nil

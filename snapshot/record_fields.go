@@ -8,19 +8,21 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// A fields reads an array field by field. Missing fields are zero; additional fields are
+// A fieldReader reads an array field by field. Missing fields are zero; additional fields are
 // skipped. After an error of the reader it reads nothing more.
-type fields struct {
+type fieldReader struct {
 	in    *codec.Reader
 	left  int // number of fields not read yet
 	index int // index of the current field, from 0
 	begin int // offset of the current field
 }
 
-func newFields(in *codec.Reader) fields { return fields{in: in, left: in.Array(), index: -1} }
+func newFieldReader(in *codec.Reader) fieldReader {
+	return fieldReader{in: in, left: in.Array(), index: -1}
+}
 
 // next reports whether there is another field to read.
-func (f *fields) next() bool {
+func (f *fieldReader) next() bool {
 	if f.left == 0 || f.in.Err() != nil {
 		return false
 	}
@@ -31,7 +33,7 @@ func (f *fields) next() bool {
 }
 
 // skip skips n fields.
-func (f *fields) skip(n int) {
+func (f *fieldReader) skip(n int) {
 	n = min(n, f.left)
 	f.begin = f.in.Offset()
 	f.left -= n
@@ -40,30 +42,30 @@ func (f *fields) skip(n int) {
 }
 
 // end skips fields added by later versions.
-func (f *fields) end() {
+func (f *fieldReader) end() {
 	for f.next() {
 		f.in.Skip()
 	}
 }
 
-func (f *fields) fail(err error) { f.in.Fail(f.begin, err) }
+func (f *fieldReader) fail(err error) { f.in.Fail(f.begin, err) }
 
 // err returns the error of the reader with the index of the field.
-func (f *fields) err() error {
+func (f *fieldReader) err() error {
 	if err := f.in.Err(); err != nil {
 		return fmt.Errorf("field %d: %w", max(f.index, 0), err)
 	}
 	return nil
 }
 
-func (f *fields) uint() uint64 {
+func (f *fieldReader) uint() uint64 {
 	if !f.next() {
 		return 0
 	}
 	return f.in.Uint()
 }
 
-func (f *fields) int() int64 {
+func (f *fieldReader) int() int64 {
 	if !f.next() {
 		return 0
 	}
@@ -72,7 +74,7 @@ func (f *fields) int() int64 {
 
 // byte reads the number of a kind, a status or the like. Unknown numbers are accepted,
 // and printed as numbers.
-func (f *fields) byte() uint8 {
+func (f *fieldReader) byte() uint8 {
 	n := f.uint()
 	if n > math.MaxUint8 {
 		f.fail(fmt.Errorf("%d is above 255", n))
@@ -81,7 +83,7 @@ func (f *fields) byte() uint8 {
 	return uint8(n)
 }
 
-func (f *fields) number() int {
+func (f *fieldReader) number() int {
 	n := f.int()
 	if int64(int(n)) != n {
 		f.fail(fmt.Errorf("%d is too large for this machine", n))
@@ -89,18 +91,18 @@ func (f *fields) number() int {
 	return int(n)
 }
 
-func (f *fields) duration() time.Duration { return time.Duration(f.int()) }
+func (f *fieldReader) duration() time.Duration { return time.Duration(f.int()) }
 
-func (f *fields) bool() bool { return f.next() && f.in.Bool() }
+func (f *fieldReader) bool() bool { return f.next() && f.in.Bool() }
 
-func (f *fields) bytes() []byte {
+func (f *fieldReader) bytes() []byte {
 	if !f.next() {
 		return nil
 	}
 	return f.in.Bytes()
 }
 
-func (f *fields) text() string {
+func (f *fieldReader) text() string {
 	if !f.next() {
 		return ""
 	}
@@ -108,7 +110,7 @@ func (f *fields) text() string {
 }
 
 // name reads a text that many records share.
-func (f *fields) name() string {
+func (f *fieldReader) name() string {
 	if !f.next() {
 		return ""
 	}
@@ -116,7 +118,7 @@ func (f *fields) name() string {
 }
 
 // list reads an array. It calls item for each element.
-func (f *fields) list(item func()) {
+func (f *fieldReader) list(item func()) {
 	if !f.next() {
 		return
 	}

@@ -25,7 +25,7 @@ func NewRun(info Info, records iter.Seq2[record.Record, error]) (*Run, error) {
 	if records != nil {
 		for rec, err := range records {
 			if err == nil && rec.Seq != r.last()+1 {
-				err = outOfOrder(info.RunID, rec.Seq, r.last()+1)
+				err = errOutOfOrder(info.RunID, rec.Seq, r.last()+1)
 			}
 			if err != nil {
 				return nil, err
@@ -41,7 +41,7 @@ func NewRun(info Info, records iter.Seq2[record.Record, error]) (*Run, error) {
 	return r, nil
 }
 
-func outOfOrder(runID string, seq, want uint64) error {
+func errOutOfOrder(runID string, seq, want uint64) error {
 	return fmt.Errorf("snapshot: run %s: got record %d, want record %d", runID, seq, want)
 }
 
@@ -56,7 +56,7 @@ func (r *Run) Record(seq uint64) (record.Record, error) {
 	if seq < 1 || seq > uint64(len(r.encoded)) {
 		return record.Record{}, r.errNoRecord(seq)
 	}
-	d := newDecoding()
+	d := newRecordDecoder()
 	defer d.release()
 	d.shares = true
 	rec, err := d.decode(r.encoded[seq-1])
@@ -91,7 +91,7 @@ func (r *Run) Records() iter.Seq2[record.Record, error] { return r.RecordsAfter(
 // RecordsAfter decodes the records with numbers above seq, in order.
 func (r *Run) RecordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
-		d := newDecoding()
+		d := newRecordDecoder()
 		defer d.release()
 		d.shares = true
 		for n := seq; n < uint64(len(r.encoded)); n++ {
@@ -112,7 +112,7 @@ func (r *Run) RecordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 // are valid only until the next one is yielded, which is decoded into the same memory.
 func (r *Run) Scan() iter.Seq2[*record.Record, error] {
 	return func(yield func(*record.Record, error) bool) {
-		d := newDecoding()
+		d := newRecordDecoder()
 		defer d.release()
 		d.shares, d.detail = true, new(record.Detail)
 		for n, encoded := range r.encoded {
@@ -174,7 +174,7 @@ func (r *Run) extend(part []byte) error {
 // cutRecord returns the next record without decoding it.
 func cutRecord(in *codec.Reader) (encoded []byte, seq uint64, err error) {
 	begin := in.Offset()
-	f := newFields(in)
+	f := newFieldReader(in)
 	n := f.left
 	version := f.uint()
 	seq = f.uint()

@@ -42,9 +42,9 @@ type Failure struct {
 }
 
 const (
-	standingText      = 500
-	standingQuestions = 20
-	standingBytes     = 8 << 10
+	maxStandingText      = 500
+	maxStandingQuestions = 20
+	maxStandingBytes     = 8 << 10
 )
 
 // StandingOf returns the standing of the run whose records are in the ledger.
@@ -55,14 +55,14 @@ func StandingOf(l *record.Ledger) Standing {
 	size := 0
 	for _, q := range l.Questions(false) {
 		s.Asking++
-		text := record.Truncate(q.Text, standingText)
-		if size += len(q.ID) + len(text); len(s.Questions) < standingQuestions && size <= standingBytes {
+		text := record.Truncate(q.Text, maxStandingText)
+		if size += len(q.ID) + len(text); len(s.Questions) < maxStandingQuestions && size <= maxStandingBytes {
 			s.Questions = append(s.Questions, OpenQuestion{q.ID, text, q.Asks, storableOr(q.Asked), storableOr(q.Due)})
 		}
 	}
 	if e, failed := l.LastError(); failed {
 		s.LastError = &Failure{
-			record.Truncate(e.Address.String(), standingText), e.Class.String(), record.Truncate(e.Message(), standingText), storableOr(e.Time),
+			record.Truncate(e.Address.String(), maxStandingText), e.Class.String(), record.Truncate(e.Message(), maxStandingText), storableOr(e.Time),
 		}
 	}
 	return s
@@ -70,7 +70,7 @@ func StandingOf(l *record.Ledger) Standing {
 
 // storableOr returns t if stores can store it, and the zero Time otherwise.
 func storableOr(t time.Time) time.Time {
-	if storable(t) {
+	if isStorable(t) {
 		return t
 	}
 	return time.Time{}

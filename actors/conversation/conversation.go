@@ -31,10 +31,10 @@ type Conversation struct {
 	agent   Agent
 	options options
 
-	history []actors.Message
-	turns   int            // that have begun
-	after   int            // the last turn that completed; 0 if there is none
-	pending *actors.Prompt // the prompt of the last turn, if that has not ended
+	history       []actors.Message
+	turns         int            // that have begun
+	lastCompleted int            // the last turn that completed; 0 if there is none
+	pending       *actors.Prompt // the prompt of the last turn, if that has not ended
 }
 
 // An Option configures a conversation.
@@ -107,7 +107,7 @@ func (c *Conversation) restore(ctx context.Context) (err error) {
 			return err
 		}
 		if hasEnded(&info) {
-			c.after = c.afterOf(&info)
+			c.lastCompleted = c.afterOf(&info)
 			break
 		}
 		prompt, _, err := c.prompt(ctx, c.turns)
@@ -117,10 +117,10 @@ func (c *Conversation) restore(ctx context.Context) (err error) {
 		if prompt == nil {
 			continue
 		}
-		c.after, c.pending = seenBy(&info.Metadata), prompt
+		c.lastCompleted, c.pending = lastCompletedBefore(&info.Metadata), prompt
 		break
 	}
-	c.history, err = c.thread.history(ctx, c.after, c.options.maxMessages)
+	c.history, err = c.thread.history(ctx, c.lastCompleted, c.options.maxMessages)
 	if err != nil || c.pending == nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (c *Conversation) Continue(ctx context.Context) (actors.Answer, error) {
 // turn begins or resumes the run of the last turn.
 func (c *Conversation) turn(ctx context.Context, prompt actors.Prompt) (actors.Answer, error) {
 	c.pending = &prompt
-	opts := append([]state.Option{state.WithMetadata(c.metadata(c.after, c.agent.Name()))}, c.options.run...)
+	opts := append([]state.Option{state.WithMetadata(c.metadata(c.lastCompleted, c.agent.Name()))}, c.options.run...)
 	st, err := state.Open(ctx, c.store, c.runID(c.turns), opts...)
 	if errors.Is(err, state.ErrCancelled) {
 		c.pending = nil
@@ -221,8 +221,8 @@ func (c *Conversation) turn(ctx context.Context, prompt actors.Prompt) (actors.A
 	}
 	c.pending = nil
 	if err == nil {
-		c.after = c.turns
-		c.history = bounded(slices.Concat(c.history, answer.Messages), c.options.maxMessages)
+		c.lastCompleted = c.turns
+		c.history = lastMessages(slices.Concat(c.history, answer.Messages), c.options.maxMessages)
 	}
 	return answer, errors.Join(err, closeErr)
 }

@@ -47,9 +47,9 @@ func keepParts(ctx context.Context, store snapshot.ArtifactStore, parts []actors
 	return kept, nil
 }
 
-// data returns the data of a part from the store, and whether its URL refers to the
+// partData returns the data of a part from the store, and whether its URL refers to the
 // store.
-func data(ctx context.Context, store snapshot.ArtifactStore, url string) (data []byte, isOurs bool, err error) {
+func partData(ctx context.Context, store snapshot.ArtifactStore, url string) (data []byte, isOurs bool, err error) {
 	reference, isOurs := strings.CutPrefix(url, artifactURL)
 	if !isOurs {
 		return nil, false, nil
@@ -68,13 +68,13 @@ func call(ctx context.Context, store snapshot.ArtifactStore, agent Agent, prompt
 			continue
 		}
 		keep := func(ctx context.Context) ([]byte, error) {
-			data, _, err := data(ctx, store, part.URL)
+			data, _, err := partData(ctx, store, part.URL)
 			return data, err
 		}
 		if _, err := core.Step(ctx, fmt.Sprint("part", i+1), keep); err != nil {
 			return actors.Answer{}, err
 		}
 	}
-	fetch := func(ctx context.Context, url string) ([]byte, bool, error) { return data(ctx, store, url) }
+	fetch := func(ctx context.Context, url string) ([]byte, bool, error) { return partData(ctx, store, url) }
 	return agent.Call(actors.WithParts(ctx, fetch), prompt)
 }

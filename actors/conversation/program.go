@@ -64,7 +64,7 @@ func (p *Program) Call(ctx context.Context, in Input) (actors.Answer, error) {
 	if id := metadata.Custom[threadKey]; id != "" {
 		var err error
 		t := thread{p.store, id}
-		if prompt.Before, err = t.history(ctx, seenBy(&metadata), p.options.maxMessages); err != nil {
+		if prompt.Before, err = t.history(ctx, lastCompletedBefore(&metadata), p.options.maxMessages); err != nil {
 			return actors.Answer{}, fmt.Errorf("conversation %q: its history: %w", id, err)
 		}
 	}
@@ -123,9 +123,9 @@ func nextTurn(ctx context.Context, t thread, prompt actors.Prompt, number int) (
 		if err != nil || !found {
 			return Turn{}, errors.Join(err, fmt.Errorf("%w: %d", ErrTurn, number))
 		}
-		after = seenBy(&info.Metadata)
+		after = lastCompletedBefore(&info.Metadata)
 	case last > 0:
-		info, err := t.closed(ctx, last)
+		info, err := t.settledInfo(ctx, last)
 		if err != nil {
 			return Turn{}, err
 		}

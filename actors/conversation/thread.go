@@ -131,11 +131,11 @@ func (t thread) afterOf(info *snapshot.Info) int {
 	if info.Status == snapshot.StatusCompleted {
 		return t.turnOf(info.RunID)
 	}
-	return seenBy(&info.Metadata)
+	return lastCompletedBefore(&info.Metadata)
 }
 
-// seenBy returns the last turn that completed before a turn.
-func seenBy(metadata *snapshot.Metadata) int {
+// lastCompletedBefore returns the last turn that completed before a turn.
+func lastCompletedBefore(metadata *snapshot.Metadata) int {
 	after, _ := strconv.Atoi(metadata.Custom[afterKey])
 	return max(after, 0)
 }
@@ -143,10 +143,10 @@ func seenBy(metadata *snapshot.Metadata) int {
 // closeTime is the longest time that closing a run takes.
 const closeTime = 2 * time.Second
 
-// closed returns the info of a turn. It waits for a turn that is just ending, since a
+// settledInfo returns the info of a turn. It waits for a turn that is just ending, since a
 // client that has seen the answer may continue before the end is stored, or before another
 // process has closed the run after a kill.
-func (t thread) closed(ctx context.Context, turn int) (snapshot.Info, error) {
+func (t thread) settledInfo(ctx context.Context, turn int) (snapshot.Info, error) {
 	info, _, err := t.info(ctx, turn)
 	if err != nil || hasEnded(&info) || !info.Open && info.Stop.Reason != record.InterruptCrash {
 		return info, err
@@ -202,15 +202,15 @@ func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, 
 			return nil, err
 		}
 		all, n = append(all, answer.Messages), n+len(answer.Messages)
-		turn = seenBy(&info.Metadata)
+		turn = lastCompletedBefore(&info.Metadata)
 	}
 	slices.Reverse(all)
-	return bounded(slices.Concat(all...), most), nil
+	return lastMessages(slices.Concat(all...), most), nil
 }
 
-// bounded returns the last messages, at most the given number, starting at a message of
+// lastMessages returns the last messages, at most the given number, starting at a message of
 // the user.
-func bounded(messages []actors.Message, most int) []actors.Message {
+func lastMessages(messages []actors.Message, most int) []actors.Message {
 	first := max(0, len(messages)-most)
 	for first < len(messages) && messages[first].Role != actors.RoleUser {
 		first++

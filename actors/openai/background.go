@@ -99,7 +99,7 @@ func (c *caller) poll(ctx context.Context, w wire, a *answer, id string) (*excha
 			}
 		}
 		delay = min(2*delay, maxPoll)
-		if after, ok := httperror.RetryAfter(x.replied, time.Now()); ok {
+		if after, ok := httperror.RetryAfter(x.responseHeader, time.Now()); ok {
 			delay = max(delay, after)
 		}
 	}

@@ -140,7 +140,7 @@ func (c *caller) try(ctx context.Context, w wire, name string, req actors.Reques
 		x, err = c.inForeground(ctx, x, w, a, name)
 	}
 	if err == nil {
-		return a.response(req, w.from()), nil
+		return a.response(req, w.source()), nil
 	}
 	err = x.explain(ctx, err)
 	if resp, ok := rejectedOutput(err); ok {

@@ -61,8 +61,8 @@ type chatTool struct {
 	Function functionTool `json:"function"`
 }
 
-func (w chatWire) from() string { return w.origin }
-func (w chatWire) path() string { return chatPath }
+func (w chatWire) source() string { return w.origin }
+func (w chatWire) path() string   { return chatPath }
 
 func (w chatWire) body(model string, req actors.Request, stream bool) ([]byte, error) {
 	o := req.Options

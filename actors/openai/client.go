@@ -167,7 +167,7 @@ func decodeRequest(body []byte, into *goopenai.ChatCompletionRequest) error {
 	if json.Unmarshal(body, &want) != nil || json.Unmarshal(again, &got) != nil {
 		return cannotSend("the request")
 	}
-	if lost := missing("", want, got); lost != "" {
+	if lost := firstMissing("", want, got); lost != "" {
 		return cannotSend(lost)
 	}
 	return nil
@@ -177,8 +177,8 @@ func cannotSend(what string) error {
 	return core.Permanent(fmt.Errorf("openai: a client passed to WithClient cannot send %s; let openai.New create the client (WithAPIKey, WithBaseURL, WithHTTPClient)", what))
 }
 
-// missing returns the path of the first value in want that is not in got, or "".
-func missing(path string, want, got any) string {
+// firstMissing returns the path of the first value in want that is not in got, or "".
+func firstMissing(path string, want, got any) string {
 	switch want := want.(type) {
 	case map[string]any:
 		fields, ok := got.(map[string]any)
@@ -190,7 +190,7 @@ func missing(path string, want, got any) string {
 			if path != "" {
 				inner = path + "." + key
 			}
-			if lost := missing(inner, value, fields[key]); lost != "" {
+			if lost := firstMissing(inner, value, fields[key]); lost != "" {
 				return lost
 			}
 		}
@@ -201,7 +201,7 @@ func missing(path string, want, got any) string {
 			return path
 		}
 		for i := range want {
-			if lost := missing(fmt.Sprintf("%s[%d]", path, i), want[i], list[i]); lost != "" {
+			if lost := firstMissing(fmt.Sprintf("%s[%d]", path, i), want[i], list[i]); lost != "" {
 				return lost
 			}
 		}

@@ -37,16 +37,16 @@ type exchange struct {
 	hint     string // appended to errors about a missing key
 	end      func() // cancels a stream that does not end after its last event; nil without a stream
 
-	status  int // 0 without a response
-	replied http.Header
-	failure []byte // body of a failure, with secrets redacted
+	status         int // 0 without a response
+	responseHeader http.Header
+	failure        []byte // body of a failure, with secrets redacted
 
 	trace     httptrace.ClientTrace
 	connected atomic.Bool
 
-	sent    http.Header // request header, not yet searched for secrets
-	mu      sync.Mutex
-	secrets []string
+	requestHeader http.Header // request header, not yet searched for secrets
+	mu            sync.Mutex
+	secrets       []string
 }
 
 // watch returns a context with the hooks for the request. For a client passed to
@@ -87,10 +87,10 @@ func (x *exchange) addSecrets(name string, values []string) {
 const minSecret = 8
 
 func (x *exchange) redact(text string) string {
-	for name, values := range x.sent {
+	for name, values := range x.requestHeader {
 		x.addSecrets(name, values)
 	}
-	x.sent = nil
+	x.requestHeader = nil
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, secret := range x.secrets {
@@ -101,13 +101,13 @@ func (x *exchange) redact(text string) string {
 
 // send sends the request and reads the reply.
 func (x *exchange) send(client goopenai.HTTPDoer, req *http.Request, w wire, a *answer, watchdog *watchdog) error {
-	x.sent = req.Header
+	x.requestHeader = req.Header
 	resp, err := client.Do(req)
 	if err != nil {
 		return x.requestError(err)
 	}
 	defer func() { _ = resp.Body.Close() }() // only read
-	x.status, x.replied = resp.StatusCode, resp.Header
+	x.status, x.responseHeader = resp.StatusCode, resp.Header
 	switch sent := resp.Request; {
 	case sent != nil && sent.Method != req.Method:
 		return core.Permanent(fmt.Errorf("openai: the service redirects from %s to %s, but net/http would follow without the request body; use the latter as the base URL", req.URL.Redacted(), sent.URL.Redacted()))
@@ -137,7 +137,7 @@ func (x *exchange) send(client goopenai.HTTPDoer, req *http.Request, w wire, a *
 func (x *exchange) requestError(err error) error {
 	var reply *replyError
 	if errors.As(err, &reply) {
-		x.status, x.replied = http.StatusOK, reply.header
+		x.status, x.responseHeader = http.StatusOK, reply.header
 		return reply.err
 	}
 	return err
@@ -167,7 +167,7 @@ func (x *exchange) explain(ctx context.Context, err error) error {
 	err = x.classify(ctx, err)
 	var e *Error
 	errors.As(err, &e)
-	if after, ok := retryAfter(e, x.replied, time.Now()); ok {
+	if after, ok := retryAfter(e, x.responseHeader, time.Now()); ok {
 		return core.WithRetryAfter(err, after)
 	}
 	return err
@@ -176,7 +176,7 @@ func (x *exchange) explain(ctx context.Context, err error) error {
 func (x *exchange) classify(ctx context.Context, err error) error {
 	if e := x.serviceError(err); e != nil {
 		if e.RequestID == "" {
-			e.RequestID = x.replied.Get("X-Request-Id")
+			e.RequestID = x.responseHeader.Get("X-Request-Id")
 		}
 		for _, text := range [...]*string{&e.Type, &e.Code, &e.Param, &e.Message, &e.RequestID} {
 			*text = x.redact(*text)
@@ -184,10 +184,10 @@ func (x *exchange) classify(ctx context.Context, err error) error {
 		if e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden {
 			e.Message += x.hint
 		}
-		if x.external && x.replied == nil {
+		if x.external && x.responseHeader == nil {
 			e.Message += " (a client passed to WithClient does not expose its headers, such as Retry-After)"
 		}
-		return markRetry(e, x.replied)
+		return markRetry(e, x.responseHeader)
 	}
 	switch {
 	case ctx.Err() != nil, record.Classify(err) != record.ClassUnknown:

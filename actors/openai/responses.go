@@ -32,8 +32,8 @@ type responsesBody struct {
 	Stream            bool            `json:"stream,omitempty"`
 }
 
-func (w responsesWire) from() string { return w.origin }
-func (w responsesWire) path() string { return responsesPath }
+func (w responsesWire) source() string { return w.origin }
+func (w responsesWire) path() string   { return responsesPath }
 
 func (w responsesWire) body(model string, req actors.Request, stream bool) ([]byte, error) {
 	o := req.Options

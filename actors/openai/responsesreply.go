@@ -186,7 +186,7 @@ func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) 
 	case "response.output_item.done":
 		a.doneItems = append(a.doneItems, e.Item)
 	case "response.completed", "response.incomplete", "response.failed":
-		return w.last(a, e.Response)
+		return w.finalEvent(a, e.Response)
 	default:
 		err := errorIn(e.Error)
 		if err == nil && (e.Type == "error" || e.Code != "" && e.Message != "") {
@@ -197,9 +197,9 @@ func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) 
 	return false, nil
 }
 
-// last processes the response at the end of a stream. Some services omit the output
+// finalEvent processes the response at the end of a stream. Some services omit the output
 // there and have sent it item by item.
-func (w responsesWire) last(a *answer, data []byte) (complete bool, err error) {
+func (w responsesWire) finalEvent(a *answer, data []byte) (complete bool, err error) {
 	var reply responsesReply
 	if err := json.Unmarshal(data, &reply); err != nil {
 		return false, malformed(err)

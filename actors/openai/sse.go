@@ -35,7 +35,7 @@ type eventReader struct {
 
 // newEventReader returns a reader of r that calls touched for all data received.
 func newEventReader(r io.Reader, touched func()) *eventReader {
-	e := &eventReader{lines: bufio.NewScanner(touchingReader{r, touched})}
+	e := &eventReader{lines: bufio.NewScanner(notifyingReader{r, touched})}
 	e.lines.Buffer(make([]byte, 0, 4096), maxEvent)
 	e.lines.Split(e.splitLines)
 	return e
@@ -77,13 +77,13 @@ func (e *eventReader) next() (data []byte, isError bool, err error) {
 // byteOrderMark precedes the replies of some services.
 var byteOrderMark = []byte("\ufeff")
 
-// A touchingReader calls touched after each read with data.
-type touchingReader struct {
+// A notifyingReader calls touched after each read with data.
+type notifyingReader struct {
 	r       io.Reader
 	touched func()
 }
 
-func (t touchingReader) Read(p []byte) (int, error) {
+func (t notifyingReader) Read(p []byte) (int, error) {
 	n, err := t.r.Read(p)
 	if n > 0 {
 		t.touched()

@@ -15,9 +15,9 @@ import (
 
 // A wire is the wire format of one of the two APIs.
 type wire interface {
-	// from identifies the API and the service that opaque data came from and is sent
+	// source identifies the API and the service that opaque data came from and is sent
 	// back to.
-	from() string
+	source() string
 
 	// path returns the URL path of the API.
 	path() string
@@ -92,7 +92,7 @@ func withExtra(body any, extra map[string]any) ([]byte, error) {
 			return nil, fmt.Errorf("openai: Options.Extra[%q]: %w", key, err)
 		}
 		if own := fields[key]; key == "tools" && isSet(own) {
-			if field, err = joined(own, field); err != nil {
+			if field, err = concatArrays(own, field); err != nil {
 				return nil, fmt.Errorf("openai: Options.Extra[%q]: %w", key, err)
 			}
 		}
@@ -101,8 +101,8 @@ func withExtra(body any, extra map[string]any) ([]byte, error) {
 	return json.Marshal(fields)
 }
 
-// joined concatenates two JSON arrays.
-func joined(a, b json.RawMessage) (json.RawMessage, error) {
+// concatArrays concatenates two JSON arrays.
+func concatArrays(a, b json.RawMessage) (json.RawMessage, error) {
 	var all, more []json.RawMessage
 	if err := errors.Join(json.Unmarshal(a, &all), json.Unmarshal(b, &more)); err != nil {
 		return nil, err

@@ -22,16 +22,16 @@ var operators = []string{
 	"matches", "+", "-", "*", "/", "%", "**", "^", "??",
 }
 
-// An admission is a visitor that rejects disallowed expressions and rewrites NoETL
+// An admissionVisitor is a visitor that rejects disallowed expressions and rewrites NoETL
 // syntax to that of the expression language. Children are visited before their parent.
-type admission struct {
+type admissionVisitor struct {
 	source string
 	names  uses
 	err    error // the first error
 }
 
 // Visit implements ast.Visitor.
-func (a *admission) Visit(node *ast.Node) {
+func (a *admissionVisitor) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.NilNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.StringNode,
 		*ast.ConstantNode, *ast.ArrayNode, *ast.ChainNode, *ast.ConditionalNode:
@@ -58,7 +58,7 @@ func (a *admission) Visit(node *ast.Node) {
 	}
 }
 
-func (a *admission) name(node *ast.Node, n *ast.IdentifierNode) {
+func (a *admissionVisitor) name(node *ast.Node, n *ast.IdentifierNode) {
 	switch n.Value {
 	case "None":
 		ast.Patch(node, &ast.NilNode{})
@@ -78,7 +78,7 @@ func (a *admission) name(node *ast.Node, n *ast.IdentifierNode) {
 	}
 }
 
-func (a *admission) binary(node *ast.Node, n *ast.BinaryNode) {
+func (a *admissionVisitor) binary(node *ast.Node, n *ast.BinaryNode) {
 	switch {
 	case !slices.Contains(operators, n.Operator):
 		a.reject(n, fmt.Sprintf("the operator %s is not allowed; want one of %s", n.Operator, strings.Join(operators, " ")))
@@ -97,7 +97,7 @@ func (a *admission) binary(node *ast.Node, n *ast.BinaryNode) {
 	}
 }
 
-func (a *admission) reject(n ast.Node, problem string) {
+func (a *admissionVisitor) reject(n ast.Node, problem string) {
 	if a.err != nil {
 		return
 	}

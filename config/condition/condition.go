@@ -46,7 +46,7 @@ func Compile(text string) (*Condition, error) {
 	if err != nil {
 		return nil, err
 	}
-	admitted := &admission{source: source}
+	admitted := &admissionVisitor{source: source}
 	_, err = expr.Compile(source, append(limits(), expr.Env(typedNames{}), expr.Patch(admitted))...)
 	if admitted.err != nil {
 		return nil, admitted.err // more useful than a type error that follows from it
@@ -55,8 +55,8 @@ func Compile(text string) (*Condition, error) {
 		return nil, explain(source, err)
 	}
 	// Compile again with operators that accept missing values.
-	untyped := &admission{source: source}
-	program, err := expr.Compile(source, append(limits(), expr.Env(values{}), expr.Patch(untyped), expr.Patch(tolerance{}))...)
+	untyped := &admissionVisitor{source: source}
+	program, err := expr.Compile(source, append(limits(), expr.Env(values{}), expr.Patch(untyped), expr.Patch(toleranceVisitor{}))...)
 	if err != nil {
 		return nil, explain(source, err)
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// A tolerance is a visitor that replaces operations that fail on missing values by
+// A toleranceVisitor is a visitor that replaces operations that fail on missing values by
 // functions that do not. Children are visited before their parent.
-type tolerance struct{}
+type toleranceVisitor struct{}
 
 // Visit implements ast.Visitor.
-func (tolerance) Visit(node *ast.Node) {
+func (toleranceVisitor) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.ChainNode:
 		*node = n.Node

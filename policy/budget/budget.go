@@ -314,7 +314,7 @@ func (b *Budget) seed(ctx context.Context, account string, call *core.CallInfo) 
 		return err
 	}
 	if key, _ := b.o.For(call.RunID, nil); sum.IsZero() && !b.o.Daily && key == call.RunID && key != "" {
-		if _, err := b.add(ctx, account, restored(call.RunCounts())); err != nil {
+		if _, err := b.add(ctx, account, amountUsed(call.RunCounts())); err != nil {
 			return err
 		}
 	}
@@ -327,8 +327,8 @@ func (b *Budget) seed(ctx context.Context, account string, call *core.CallInfo) 
 
 const maxSeeded = 10_000
 
-// restored returns the amount that a run has used according to its records.
-func restored(n record.Counts) Amount {
+// amountUsed returns the amount that a run has used according to its records.
+func amountUsed(n record.Counts) Amount {
 	return Amount{Tokens: int64(n.Usage.TotalTokens()), Cost: n.Usage.Cost, Calls: int64(n.LLMs.Calls() - n.LLMs.Running)}
 }
 

@@ -68,9 +68,9 @@ func (p Prices) Of(model string, u core.Usage) (cost float64, known bool) {
 		float64(u.CacheWriteTokens)*written + float64(u.OutputTokens)*price.Output) / million, true
 }
 
-// version matches the suffix that a versioned name adds to a model name. A word would
+// versionSuffix matches the suffix that a versioned name adds to a model name. A word would
 // be a different model: gpt-4o-audio is not gpt-4o.
-var version = regexp.MustCompile(`^(-[0-9]|@|-latest$)`)
+var versionSuffix = regexp.MustCompile(`^(-[0-9]|@|-latest$)`)
 
 func (p Prices) find(model string) (Price, bool) {
 	if price, ok := p[model]; ok {
@@ -78,7 +78,7 @@ func (p Prices) find(model string) (Price, bool) {
 	}
 	best := ""
 	for name := range p {
-		if rest, ok := strings.CutPrefix(model, name); ok && version.MatchString(rest) && len(name) > len(best) {
+		if rest, ok := strings.CutPrefix(model, name); ok && versionSuffix.MatchString(rest) && len(name) > len(best) {
 			best = name
 		}
 	}

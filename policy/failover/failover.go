@@ -119,7 +119,7 @@ func (f *failover) ask(ctx context.Context, req actors.Request) (actors.Response
 	if f.o.HedgeAfter > 0 {
 		resp, i, err = f.hedge(ctx, req, show)
 	} else {
-		resp, i, err = f.inOrder(ctx, req, show)
+		resp, i, err = f.callInOrder(ctx, req, show)
 	}
 	if err != nil {
 		return actors.Response{}, err
@@ -145,8 +145,8 @@ func (f *failover) call(ctx context.Context, i int, req actors.Request, show *di
 	return resp, err
 }
 
-// inOrder calls one model after the other.
-func (f *failover) inOrder(ctx context.Context, req actors.Request, show *display) (actors.Response, int, error) {
+// callInOrder calls one model after the other.
+func (f *failover) callInOrder(ctx context.Context, req actors.Request, show *display) (actors.Response, int, error) {
 	failed := &Error{Name: f.name}
 	for i := range f.models {
 		resp, err := f.call(ctx, i, req, show)

@@ -50,12 +50,12 @@ func (f *failover) hedge(ctx context.Context, req actors.Request, show *display)
 	if err == nil || core.IsSuspension(err) {
 		return winner.Response, winner.Model, err
 	}
-	return actors.Response{}, 0, f.failed(err, errs)
+	return actors.Response{}, 0, f.groupError(err, errs)
 }
 
-// failed returns the error of a group in which all models failed. Errors that are
+// groupError returns the error of a group in which all models failed. Errors that are
 // missing in errs were recalled and are contained in the error of the group.
-func (f *failover) failed(group error, errs []error) error {
+func (f *failover) groupError(group error, errs []error) error {
 	failed := &Error{Name: f.name}
 	for i, err := range errs {
 		switch {

@@ -41,7 +41,7 @@ func readings(header http.Header, now time.Time) []reading {
 		}
 		if value := strings.Join(values, ","); field == "ratelimit" || field == "ratelimit-policy" {
 			readDraft(value, get)
-		} else if kind, name, period := split(field); kind != "" {
+		} else if kind, name, period := splitHeaderName(field); kind != "" {
 			r := get(name)
 			r.period = max(r.period, period)
 			readField(r, kind, value, now)
@@ -62,9 +62,9 @@ var periods = map[string]time.Duration{
 	"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour,
 }
 
-// split parses the name of a header such as anthropic-ratelimit-input-tokens-remaining.
+// splitHeaderName parses the name of a header such as anthropic-ratelimit-input-tokens-remaining.
 // kind is "limit", "remaining", "reset", or empty.
-func split(field string) (kind, name string, period time.Duration) {
+func splitHeaderName(field string) (kind, name string, period time.Duration) {
 	var rest []string
 	for word := range strings.SplitSeq(field, "-") {
 		switch word {

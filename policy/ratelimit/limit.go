@@ -108,7 +108,7 @@ func (l *limit) waitForWindow(cost, inFlight float64, now time.Time) time.Durati
 	return max(wait, time.Millisecond)
 }
 
-// othersNow returns what others have used in the window, or 0 if it has to be read again.
+// othersNow returns what others have used in the window, or nil if it has to be read again.
 func (l *limit) othersNow(now time.Time) []sentRequest {
 	if !now.Before(l.othersUntil) {
 		return nil

@@ -52,7 +52,7 @@ type Options struct {
 type Limiter struct {
 	name     string
 	estimate func([]byte) int
-	shared   *shared // nil without a storage
+	shared   *sharedState // nil without a storage
 
 	mu           sync.Mutex
 	limits       []*limit
@@ -117,7 +117,7 @@ func (l *Limiter) attempt(ctx context.Context, call *core.CallInfo, next func(co
 	}
 	err = errGoexit // replaced when next returns
 	defer func() {
-		l.done(t, call.Usage().TotalTokens(), err)
+		l.finish(t, call.Usage().TotalTokens(), err)
 		l.settle(ctx, t)
 	}()
 	err = next(context.WithValue(ctx, ticketKey{l}, t))
@@ -350,8 +350,8 @@ func (l *Limiter) count(t *ticket, now time.Time) {
 	}
 }
 
-// done records the number of tokens used by an attempt that has ended.
-func (l *Limiter) done(t *ticket, tokens int, err error) {
+// finish records the number of tokens used by an attempt that has ended.
+func (l *Limiter) finish(t *ticket, tokens int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if tokens > 0 && t.size > 0 {

@@ -4,11 +4,11 @@ import "slices"
 
 // A queue holds waiting tickets. Runs take turns.
 type queue struct {
-	runs []*waiting // in the order of their turns
+	runs []*runTickets // in the order of their turns
 }
 
-// waiting holds the tickets of one run, oldest first. It is not empty.
-type waiting struct {
+// runTickets holds the tickets of one run, oldest first. It is not empty.
+type runTickets struct {
 	run     string
 	tickets []*ticket
 }
@@ -20,12 +20,12 @@ func (q *queue) push(t *ticket) {
 			return
 		}
 	}
-	q.runs = append(q.runs, &waiting{t.run, []*ticket{t}})
+	q.runs = append(q.runs, &runTickets{t.run, []*ticket{t}})
 }
 
 // pushFront puts a ticket, and its run, in front of all others.
 func (q *queue) pushFront(t *ticket) {
-	own := &waiting{t.run, []*ticket{t}}
+	own := &runTickets{t.run, []*ticket{t}}
 	for i, w := range q.runs {
 		if w.run == t.run {
 			own.tickets = append(own.tickets, w.tickets...)

@@ -26,9 +26,9 @@ const (
 	maxRetryDelay  = 30 * time.Second // after errors of the storage
 )
 
-// A shared holds what a limiter knows about its storage. The fields after turn belong to
+// A sharedState holds what a limiter knows about its storage. The fields after turn belong to
 // its holder; those after mu are guarded by Limiter.mu.
-type shared struct {
+type sharedState struct {
 	storage budget.Storage
 	name    string
 	turn    chan struct{} // one element while the storage is in use
@@ -48,11 +48,11 @@ type reservation struct {
 	amount budget.Amount
 }
 
-func newShared(name string, storage budget.Storage) *shared {
+func newShared(name string, storage budget.Storage) *sharedState {
 	if storage == nil {
 		return nil
 	}
-	return &shared{
+	return &sharedState{
 		storage: storage, name: name, turn: make(chan struct{}, 1),
 		own: make(map[int64]budget.Amount), owed: make(map[int64]budget.Amount),
 	}
@@ -60,20 +60,20 @@ func newShared(name string, storage budget.Storage) *shared {
 
 // isKnown reports whether the use by others is known. With a nil shared there are no
 // others.
-func (s *shared) isKnown(now time.Time) bool { return s == nil || now.Before(s.knownUntil) }
+func (s *sharedState) isKnown(now time.Time) bool { return s == nil || now.Before(s.knownUntil) }
 
 func numberAt(at time.Time) int64 { return at.UnixNano() / int64(span) }
 
 // oldest returns the number of the oldest account that counts.
 func oldest(now time.Time) int64 { return numberAt(now.Add(-time.Minute - maxTransit)) }
 
-func (s *shared) add(ctx context.Context, number int64, a budget.Amount) (budget.Amount, error) {
+func (s *sharedState) add(ctx context.Context, number int64, a budget.Amount) (budget.Amount, error) {
 	start := time.Unix(0, number*int64(span)).UTC()
 	return s.storage.Add(ctx, fmt.Sprintf("ratelimit %s %s", s.name, start.Format(time.RFC3339)), a)
 }
 
 // payOwed stores corrections that could not be stored before.
-func (s *shared) payOwed(ctx context.Context, now time.Time) error {
+func (s *sharedState) payOwed(ctx context.Context, now time.Time) error {
 	for number, a := range s.owed {
 		if number >= oldest(now) {
 			if _, err := s.add(ctx, number, a); err != nil {
@@ -86,14 +86,14 @@ func (s *shared) payOwed(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// A use is what others used in a span.
-type use struct {
+// A spanUsage is what others used in a span.
+type spanUsage struct {
 	at     time.Time // the latest time at which the service counted it
 	amount budget.Amount
 }
 
 // others returns what others have added to the accounts that still count, by time.
-func (s *shared) others(ctx context.Context) (all []use, err error) {
+func (s *sharedState) others(ctx context.Context) (all []spanUsage, err error) {
 	first := oldest(time.Now())
 	for number := range s.own {
 		if number < first {
@@ -106,7 +106,7 @@ func (s *shared) others(ctx context.Context) (all []use, err error) {
 			return nil, err
 		}
 		if used := sum.Minus(s.own[number]); used.Calls > 0 || used.Tokens > 0 {
-			all = append(all, use{time.Unix(0, (number+1)*int64(span)).Add(maxTransit), used})
+			all = append(all, spanUsage{time.Unix(0, (number+1)*int64(span)).Add(maxTransit), used})
 		}
 	}
 	return all, nil
@@ -180,7 +180,7 @@ func (l *Limiter) addReservation(ctx context.Context, t *ticket) (ok bool, err e
 }
 
 // correct adds a correction to an account, now or later. The caller holds the turn.
-func (s *shared) correct(ctx context.Context, number int64, a budget.Amount) {
+func (s *sharedState) correct(ctx context.Context, number int64, a budget.Amount) {
 	if _, err := s.add(ctx, number, a); err != nil {
 		s.owed[number] = s.owed[number].Plus(a)
 		return

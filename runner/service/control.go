@@ -48,7 +48,7 @@ func (c *Control) Programs() []streamer.Program {
 func (c *Control) Start(ctx context.Context, s streamer.Start) (info streamer.RunInfo, isNew bool, err error) {
 	if s.RunID != "" {
 		if err := snapshot.CheckRunID(s.RunID); err != nil {
-			return streamer.RunInfo{}, false, fmt.Errorf("%w: %s", streamer.ErrInvalid, text(err))
+			return streamer.RunInfo{}, false, fmt.Errorf("%w: %s", streamer.ErrInvalid, errorText(err))
 		}
 	}
 	if err := (&snapshot.Info{Status: snapshot.StatusQueued, Due: s.At}).Check(); err != nil {
@@ -59,19 +59,19 @@ func (c *Control) Start(ctx context.Context, s streamer.Start) (info streamer.Ru
 		Metadata: snapshot.Metadata{Description: s.Description, Pipeline: s.Pipeline, Tags: s.Tags},
 	})
 	if err != nil {
-		return streamer.RunInfo{}, false, known(err)
+		return streamer.RunInfo{}, false, convertError(err)
 	}
 	return streamer.RunInfo{RunID: started.RunID, Status: string(started.Status), Created: started.Created, Updated: started.Updated}, isNew, nil
 }
 
 // Resume implements [streamer.Continuer].
 func (c *Control) Resume(ctx context.Context, runID string) error {
-	return known(c.runner.Resume(ctx, runID))
+	return convertError(c.runner.Resume(ctx, runID))
 }
 
 // Retry implements [streamer.Continuer].
 func (c *Control) Retry(ctx context.Context, runID string) error {
-	return known(c.runner.Retry(ctx, runID))
+	return convertError(c.runner.Retry(ctx, runID))
 }
 
 // ResumeAll implements [streamer.Continuer].
@@ -102,23 +102,23 @@ func (c *Control) Result(ctx context.Context, runID string) (streamer.Result, er
 	case errors.As(err, &failed):
 		return streamer.Result{RunID: runID, Status: string(snapshot.StatusFailed), Error: err.Error()}, nil
 	}
-	return streamer.Result{}, known(err)
+	return streamer.Result{}, convertError(err)
 }
 
 // Interrupt implements [streamer.Control].
 func (c *Control) Interrupt(ctx context.Context, runID string, stop streamer.Stop) error {
 	if err := c.runner.Interrupt(ctx, runID, snapshot.Stop{By: stop.By, Message: stop.Message}); err != nil {
-		return known(err)
+		return convertError(err)
 	}
-	return known(state.AwaitStop(ctx, c.runner.Store(), runID))
+	return convertError(state.AwaitStop(ctx, c.runner.Store(), runID))
 }
 
 // Cancel implements [streamer.Control].
 func (c *Control) Cancel(ctx context.Context, runID string, stop streamer.Stop) error {
 	if err := c.runner.Cancel(ctx, runID, snapshot.Stop{By: stop.By, Message: stop.Message}); err != nil {
-		return known(err)
+		return convertError(err)
 	}
-	return known(state.AwaitStop(ctx, c.runner.Store(), runID))
+	return convertError(state.AwaitStop(ctx, c.runner.Store(), runID))
 }
 
 // Answer implements [streamer.Control].
@@ -130,7 +130,7 @@ func (c *Control) Answer(ctx context.Context, runID, questionID, by string, valu
 	if _, err := record.Encode(v); err != nil { // such as a value that is nested too deeply
 		return fmt.Errorf("%w: the answer cannot be stored: %w", streamer.ErrInvalid, err)
 	}
-	return known(c.runner.Answer(ctx, runID, questionID, by, v))
+	return convertError(c.runner.Answer(ctx, runID, questionID, by, v))
 }
 
 // Signal implements [streamer.Control].
@@ -139,17 +139,17 @@ func (c *Control) Signal(ctx context.Context, runID string, s streamer.Signal) e
 	if err != nil {
 		return fmt.Errorf("%w: the value cannot be read: %w", streamer.ErrInvalid, err)
 	}
-	return known(c.runner.Signal(ctx, runID, s.Name, value, state.SignalOptions{ID: s.ID, By: s.By}))
+	return convertError(c.runner.Signal(ctx, runID, s.Name, value, state.SignalOptions{ID: s.ID, By: s.By}))
 }
 
 // Values implements [streamer.Starter].
 func (c *Control) Values(ctx context.Context, runID string) (map[string]json.RawMessage, error) {
 	values, err := state.Values(ctx, c.runner.Store(), runID)
-	return values, known(err)
+	return values, convertError(err)
 }
 
-// known converts the errors of a runner to those of a control.
-func known(err error) error {
+// convertError converts the errors of a runner to those of a control.
+func convertError(err error) error {
 	kind := error(nil)
 	switch {
 	case isAny(err, runner.ErrNotRegistered, snapshot.ErrNotFound, state.ErrNotAsked):
@@ -168,15 +168,15 @@ func known(err error) error {
 	default:
 		return err
 	}
-	return fmt.Errorf("%w: %s", kind, text(err))
+	return fmt.Errorf("%w: %s", kind, errorText(err))
 }
 
 func isAny(err error, kinds ...error) bool {
 	return slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) })
 }
 
-// text returns the text of an error without the name of its package.
-func text(err error) string {
+// errorText returns the text of an error without the name of its package.
+func errorText(err error) string {
 	s := err.Error()
 	for _, prefix := range []string{"runner: ", "state: ", "snapshot: "} {
 		s = strings.TrimPrefix(s, prefix)

@@ -13,7 +13,7 @@ import (
 const readyTimeout = 2 * time.Second
 
 // serveHealthz reports that the process serves HTTP.
-func serveHealthz(w http.ResponseWriter, _ *http.Request) { sayHealth(w, http.StatusOK, "ok") }
+func serveHealthz(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "ok") }
 
 // serveReadyz reports whether runs can be started and executed. Probes have no credentials, so
 // anybody may ask: the reason is only logged.
@@ -23,14 +23,14 @@ func serveReadyz(r *runner.Runner, log *logger) http.HandlerFunc {
 		defer cancel()
 		if err := r.Ready(ctx); err != nil {
 			log.notReady(err)
-			sayHealth(w, http.StatusServiceUnavailable, "not ready")
+			writeHealth(w, http.StatusServiceUnavailable, "not ready")
 			return
 		}
-		sayHealth(w, http.StatusOK, "ready")
+		writeHealth(w, http.StatusOK, "ready")
 	}
 }
 
-func sayHealth(w http.ResponseWriter, status int, text string) {
+func writeHealth(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)

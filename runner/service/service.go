@@ -271,7 +271,7 @@ func (s *service) follow(ctx context.Context, follow func() error) {
 		if err := follow(); ctx.Err() == nil && s.log != nil {
 			s.log.Warn("records of other processes are not shown at present", "error", err)
 		}
-		again := time.NewTimer(followAgain)
+		again := time.NewTimer(followRetryDelay)
 		select {
 		case <-again.C:
 		case <-ctx.Done():
@@ -280,5 +280,5 @@ func (s *service) follow(ctx context.Context, follow func() error) {
 	}
 }
 
-// followAgain is the time to wait after an error of a store.
-const followAgain = time.Second
+// followRetryDelay is the time to wait after an error of a store.
+const followRetryDelay = time.Second

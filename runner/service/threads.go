@@ -36,9 +36,9 @@ func (t *threads) Send(ctx context.Context, thread string, m streamer.ThreadMess
 	r := t.control.runner
 	next, err := conversation.Next(ctx, r.Store(), thread, prompt, m.Turn)
 	if err != nil {
-		return turn, false, knownOfThread(err)
+		return turn, false, convertThreadError(err)
 	}
-	program, err := t.answers(ctx, thread, m.Program, next.Number)
+	program, err := t.answeringProgram(ctx, thread, m.Program, next.Number)
 	if err != nil {
 		return turn, false, err
 	}
@@ -47,18 +47,18 @@ func (t *threads) Send(ctx context.Context, thread string, m streamer.ThreadMess
 	}
 	info, isNew, err := r.StartOrGet(ctx, program, next.RunID, next.Input, runner.StartOptions{Metadata: next.Metadata, Principal: m.Principal})
 	if err != nil {
-		return turn, false, known(err)
+		return turn, false, convertError(err)
 	}
 	return streamer.ThreadTurn{Turn: next.Number, RunID: next.RunID, Program: program, Status: string(info.Status), ID: m.ID}, isNew, nil
 }
 
-// answers returns the program that answers: the one that is asked for, that of the
+// answeringProgram returns the program that answers: the one that is asked for, that of the
 // previous turn, or that for new threads.
-func (t *threads) answers(ctx context.Context, thread, asked string, number int) (string, error) {
+func (t *threads) answeringProgram(ctx context.Context, thread, asked string, number int) (string, error) {
 	if asked == "" && number > 1 {
 		turns, err := conversation.Read(ctx, t.control.runner.Store(), thread, 1)
 		if err != nil {
-			return "", knownOfThread(err)
+			return "", convertThreadError(err)
 		}
 		asked = turns[len(turns)-1].Program
 	}
@@ -92,7 +92,7 @@ func promptOf(m *streamer.ThreadMessage) (actors.Prompt, error) {
 func (t *threads) Turns(ctx context.Context, thread string, limit int) ([]streamer.ThreadTurn, error) {
 	states, err := conversation.Read(ctx, t.control.runner.Store(), thread, limit)
 	if err != nil {
-		return nil, knownOfThread(err)
+		return nil, convertThreadError(err)
 	}
 	turns := make([]streamer.ThreadTurn, len(states))
 	for i, s := range states {
@@ -101,15 +101,15 @@ func (t *threads) Turns(ctx context.Context, thread string, limit int) ([]stream
 	return turns, nil
 }
 
-// knownOfThread converts the errors of conversations to those of threads.
-func knownOfThread(err error) error {
+// convertThreadError converts the errors of conversations to those of threads.
+func convertThreadError(err error) error {
 	switch {
 	case errors.Is(err, conversation.ErrPending):
 		return fmt.Errorf("%w: the last turn has not ended", streamer.ErrConflict)
 	case errors.Is(err, snapshot.ErrNotFound):
 		return fmt.Errorf("%w: %w", streamer.ErrNotFound, err)
 	case errors.Is(err, snapshot.ErrUnavailable), errors.Is(err, snapshot.ErrCorrupt), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return known(err)
+		return convertError(err)
 	}
 	return fmt.Errorf("%w: %s", streamer.ErrInvalid, strings.ReplaceAll(err.Error(), "snapshot: ", ""))
 }
