@@ -83,7 +83,7 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 	}
 	if j.err == nil && j.synced < j.appended {
 		if err := j.syncFile(j.file, j.appended); err != nil { // j.mu is held, so no record can be appended
-			_ = j.breaks(err)
+			_ = j.fail(err)
 		} else {
 			j.synced = j.appended
 		}

@@ -31,7 +31,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	created.Info = info
 	l, err := d.lock(ctx, false, true)
 	if errors.Is(err, snapshot.ErrLocked) {
-		return snapshot.Info{}, exists(run.RunID)
+		return snapshot.Info{}, existsError(run.RunID)
 	} else if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -41,7 +41,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	if err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", run.RunID, err)
 	} else if r.found {
-		return snapshot.Info{}, exists(run.RunID)
+		return snapshot.Info{}, existsError(run.RunID)
 	}
 	if err := d.create(created, r.listing.newest()); err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", run.RunID, unavailable(err))
@@ -65,7 +65,7 @@ func (d *runDir) create(run *snapshot.Run, newest uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := d.indexClosed(run.Info, end); err != nil {
+	if err := d.writeClosedMeta(run.Info, end); err != nil {
 		d.store.warn(d.runID, err)
 	}
 	return nil
@@ -108,7 +108,7 @@ func (d *runDir) createAsJournal(run *snapshot.Run) (closedEnd, error) {
 	return closedEnd{firstJournal, w.size}, err
 }
 
-func exists(runID string) error {
+func existsError(runID string) error {
 	return errkind.New(snapshot.ErrExists, "snapshot: run %s exists already", runID)
 }
 

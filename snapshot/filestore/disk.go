@@ -126,7 +126,7 @@ func (d osDisk) SyncDir(name string) error {
 
 func (d osDisk) SyncTogether(f diskFile) bool {
 	o, ok := f.(osFile)
-	return ok && d.syncs.together(o.File)
+	return ok && d.syncs.syncTogether(o.File)
 }
 
 // Errors for directory entries that do not belong in a store.

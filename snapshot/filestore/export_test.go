@@ -54,7 +54,7 @@ var RunIDOf = runIDOf
 
 // Frames returns the offsets of the frames of a file.
 func Frames(data []byte) (offsets []int64) {
-	for f := range framesOf("", data).frames() {
+	for f := range frameReaderOf("", data).frames() {
 		offsets = append(offsets, f.offset)
 	}
 	return offsets
@@ -62,7 +62,7 @@ func Frames(data []byte) (offsets []int64) {
 
 // Bodies returns the payloads of the frames of a file.
 func Bodies(data []byte) (bodies [][]byte) {
-	for f := range framesOf("", data).frames() {
+	for f := range frameReaderOf("", data).frames() {
 		bodies = append(bodies, append([]byte{byte(f.kind)}, f.body...))
 	}
 	return bodies

@@ -101,13 +101,13 @@ type stream struct {
 	needsCursor bool            // the run must have the record of the cursor
 	mayBeOlder  bool            // the record of the cursor may be of an older generation than the cursor
 
-	reader   reader
-	hasBegun bool          // the records that existed at the beginning were read
-	trusts   bool          // Load has found nothing wrong with a run whose meta file cannot be trusted
-	info     snapshot.Info // what the files say
-	carried  uint64        // the journal that is being read was created with the records up to this number
-	last     uint64        // the number of the last record that was read
-	stopped  error         // the error of yield, of the context, or about the cursor
+	reader     reader
+	hasBegun   bool          // the records that existed at the beginning were read
+	isVerified bool          // Load has found nothing wrong with a run whose meta file cannot be trusted
+	info       snapshot.Info // what the files say
+	carried    uint64        // the journal that is being read was created with the records up to this number
+	last       uint64        // the number of the last record that was read
+	stopped    error         // the error of yield, of the context, or about the cursor
 
 	known, generation uint64 // this record and this generation must be in the files
 }
@@ -185,7 +185,7 @@ func (s *stream) begin() error {
 		return s.stopped
 	case m.isWhole:
 		s.created, s.known, s.generation = m.info.Created, m.info.LastSeq, m.info.Generation
-	case !s.trusts:
+	case !s.isVerified:
 		return errUnclear
 	}
 	s.reader = reader{dir: s.dir, created: s.created}
@@ -208,8 +208,8 @@ func (s *stream) load(ctx context.Context) error {
 	case s.isOther(run.Created):
 		return noRun(s.dir.runID)
 	}
-	s.created, s.info, s.last, s.trusts = run.Created, run.Info, run.LastSeq, true
-	for rec, err := range run.RecordsAfter(s.from() - 1) {
+	s.created, s.info, s.last, s.isVerified = run.Created, run.Info, run.LastSeq, true
+	for rec, err := range run.RecordsAfter(s.firstSeq() - 1) {
 		if err == nil {
 			err = s.take(rec)
 		}
@@ -247,7 +247,7 @@ func (s *stream) addSnapshot(p *piece) error {
 		return errUnclear
 	}
 	s.info, s.last = d.info, d.info.LastSeq
-	for rec, err := range d.recordsAfter(s.from() - 1) {
+	for rec, err := range d.recordsAfter(s.firstSeq() - 1) {
 		if err == nil {
 			err = s.take(rec)
 		}
@@ -283,7 +283,7 @@ func (s *stream) addRecords(body []byte) error {
 		if body = rest; seq <= s.last {
 			continue
 		}
-		if s.last = seq; seq < s.from() {
+		if s.last = seq; seq < s.firstSeq() {
 			continue
 		}
 		rec, err := snapshot.DecodeRecord(encoded)
@@ -298,9 +298,9 @@ func (s *stream) addRecords(body []byte) error {
 	return nil
 }
 
-// from returns the number of the first record to read. That is the record of the cursor itself, if
-// it has to be checked.
-func (s *stream) from() uint64 {
+// firstSeq returns the number of the first record to read. That is the record of the cursor itself,
+// if it has to be checked.
+func (s *stream) firstSeq() uint64 {
 	if s.needsCursor && s.cursor.Seq > 0 || s.cursor.Seq == math.MaxUint64 {
 		return s.cursor.Seq
 	}

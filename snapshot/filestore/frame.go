@@ -67,10 +67,10 @@ type closedEnd struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checkOf returns the check of a frame, whose first bytes are head: the checksum of the offset, big
-// endian, and of the head without the check. The bytes of the offset are added here, since a slice
-// of them would be allocated for each frame.
-func checkOf(offset int64, head []byte) uint32 {
+// headChecksum returns the check of a frame, whose first bytes are head: the checksum of the
+// offset, big endian, and of the head without the check. The bytes of the offset are added here,
+// since a slice of them would be allocated for each frame.
+func headChecksum(offset int64, head []byte) uint32 {
 	sum := ^uint32(0)
 	for shift := 56; shift >= 0; shift -= 8 {
 		sum = castagnoli[byte(sum)^byte(offset>>shift)] ^ sum>>8
@@ -95,7 +95,7 @@ func endFrame(dst []byte, at int, offset, synced int64) ([]byte, error) {
 	binary.BigEndian.PutUint32(head[4:], uint32(len(payload)))
 	binary.BigEndian.PutUint32(head[8:], uint32(min(offset-synced, math.MaxUint32)))
 	binary.BigEndian.PutUint32(head[12:], crc32.Checksum(payload, castagnoli))
-	binary.BigEndian.PutUint32(head, checkOf(offset, head))
+	binary.BigEndian.PutUint32(head, headChecksum(offset, head))
 	return dst, nil
 }
 
@@ -143,7 +143,7 @@ func headAt(data []byte, at int, base, size int64) (f frame, checksum uint32, ok
 	if unsynced == math.MaxUint32 {
 		f.synced = 0
 	}
-	if f.synced < 0 || checkOf(offset, head) != binary.BigEndian.Uint32(head) {
+	if f.synced < 0 || headChecksum(offset, head) != binary.BigEndian.Uint32(head) {
 		return frame{}, 0, false
 	}
 	return f, binary.BigEndian.Uint32(head[12:]), true

@@ -41,8 +41,8 @@ func newFrameReader(name string, in source, size int64) *frameReader {
 	return r
 }
 
-// framesOf returns a reader of the frames of a file in memory.
-func framesOf(name string, data []byte) *frameReader {
+// frameReaderOf returns a reader of the frames of a file in memory.
+func frameReaderOf(name string, data []byte) *frameReader {
 	n := int64(len(data))
 	return &frameReader{source: bytesSource(data), name: name, size: n, keep: true, limit: n, isAll: true, data: data, searched: -1}
 }
@@ -271,10 +271,10 @@ func nextHead(buf []byte, i int, base int64) int {
 			first = rawSum(math.MaxUint32, at[:7])
 			rest = rawSum(first>>8, make([]byte, frameHead-4))
 		}
-		if ^(behind12[byte(first)^byte(offset)]^rest^sum) == binary.BigEndian.Uint32(buf[i:]) || i+frameHead == len(buf) {
+		if ^(followedBy12[byte(first)^byte(offset)]^rest^sum) == binary.BigEndian.Uint32(buf[i:]) || i+frameHead == len(buf) {
 			return i
 		}
-		sum = castagnoli[byte(sum)^buf[i+frameHead]] ^ sum>>8 ^ behind12[buf[i+4]]
+		sum = castagnoli[byte(sum)^buf[i+frameHead]] ^ sum>>8 ^ followedBy12[buf[i+4]]
 	}
 }
 
@@ -286,8 +286,8 @@ func rawSum(sum uint32, data []byte) uint32 {
 	return sum
 }
 
-// behind12 contains what each byte adds to a raw sum if 12 bytes follow it.
-var behind12 = func() (table [256]uint32) {
+// followedBy12 contains what each byte adds to a raw sum if 12 bytes follow it.
+var followedBy12 = func() (table [256]uint32) {
 	for b := range table {
 		table[b] = rawSum(castagnoli[b], make([]byte, frameHead-4))
 	}

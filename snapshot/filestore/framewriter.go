@@ -12,7 +12,7 @@ type frameWriter struct {
 	size      int64 // size of the frames that were written
 	allocated int64 // size of the file once it was synced: zeros follow the frames
 	buf       []byte
-	open      int  // where the open frame of records begins in buf; -1 if there is none
+	openAt    int  // where the open frame of records begins in buf; -1 if there is none
 	named     bool // the file has its final name; a crash before the sync may leave only a part of it
 	err       error
 }
@@ -23,7 +23,7 @@ const frameSize = 128 << 10
 // createFrames creates a file that begins with a header. If named is false, the file has a
 // temporary name until rename is called.
 func createFrames(d disk, name string, named bool, h *header) (*frameWriter, error) {
-	w := &frameWriter{disk: d, name: name, named: named, open: -1}
+	w := &frameWriter{disk: d, name: name, named: named, openAt: -1}
 	var err error
 	if w.file, err = d.Create(w.path()); err != nil {
 		return nil, err
@@ -43,12 +43,12 @@ func (w *frameWriter) path() string {
 // record adds an encoded record. Several records go into one frame: the file is valid only as a
 // whole anyway.
 func (w *frameWriter) record(encoded []byte) {
-	if w.open < 0 {
-		w.open = len(w.buf)
+	if w.openAt < 0 {
+		w.openAt = len(w.buf)
 		w.buf = beginFrame(w.buf, frameRecords)
 	}
 	w.buf = append(w.buf, encoded...)
-	if len(w.buf)-w.open >= frameSize {
+	if len(w.buf)-w.openAt >= frameSize {
 		w.endFrame()
 		w.write()
 	}
@@ -56,14 +56,14 @@ func (w *frameWriter) record(encoded []byte) {
 
 // endFrame ends the open frame.
 func (w *frameWriter) endFrame() {
-	if w.open >= 0 && w.err == nil {
-		at := w.size + int64(w.open)
+	if w.openAt >= 0 && w.err == nil {
+		at := w.size + int64(w.openAt)
 		synced := at
 		if w.named {
 			synced = 0
 		}
-		w.buf, w.err = endFrame(w.buf, w.open, at, synced)
-		w.open = -1
+		w.buf, w.err = endFrame(w.buf, w.openAt, at, synced)
+		w.openAt = -1
 	}
 }
 

@@ -135,8 +135,8 @@ func (s *Store) checkNoLinks() error {
 	return err
 }
 
-// The time of a file lags behind the clock by less than coarse.
-const coarse = time.Second
+// The time of a file lags behind the clock by less than maxFileTimeLag.
+const maxFileTimeLag = time.Second
 
 // addReferences adds the references of a run, and returns when it was opened, or a little
 // earlier.
@@ -153,7 +153,7 @@ func addReferences(named map[string]bool, run *snapshot.Run) (opened time.Time, 
 			named[reference] = true
 		}
 	}
-	return opened.Add(-coarse), nil
+	return opened.Add(-maxFileTimeLag), nil
 }
 
 // removeOld removes a file that is older than before.

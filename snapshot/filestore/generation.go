@@ -28,7 +28,7 @@ func (j *Journal) begin(r *reading) error {
 		return err
 	}
 	if u.isOf(&r.recorded) {
-		j.info, j.restored.Info = u.describe(j.info), u.describe(j.restored.Info)
+		j.info, j.restored.Info = u.withMetadata(j.info), u.withMetadata(j.restored.Info)
 	}
 	j.changed, j.notify, j.lost = make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 	j.snapshotSize = r.snapshotSize
@@ -71,7 +71,7 @@ func (j *Journal) beginJournal(r *reading) error {
 		return err
 	}
 	j.file, j.size, j.allocated, j.syncedTo = w.file, w.size, w.allocated, w.size
-	if r.becomesCovered() {
+	if r.willHaveCovered() {
 		d.removeCovered(j.number - 1)
 	}
 	return nil

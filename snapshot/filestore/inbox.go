@@ -229,13 +229,13 @@ func encodeMessage(runID string, m *snapshot.Message) ([]byte, error) {
 	return endFrame(data, at, int64(at), int64(at))
 }
 
-// errNotOne means that a file does not consist of the frames of a message.
-var errNotOne = errors.New("it does not hold exactly one record")
+// errNotMessage means that a file does not consist of the frames of a message.
+var errNotMessage = errors.New("it does not hold exactly one record")
 
 // decodeMessage reads a file that encodeMessage returned. The error is ErrFormat for a newer
 // version, and another error if the file is not the message with that ID for that run.
 func decodeMessage(runID, id string, data []byte) (snapshot.Message, error) {
-	in := framesOf(id, data)
+	in := frameReaderOf(id, data)
 	h, _, err := in.header(runID)
 	if err != nil {
 		return snapshot.Message{}, err
@@ -251,14 +251,14 @@ func decodeMessage(runID, id string, data []byte) (snapshot.Message, error) {
 	case in.end < in.size:
 		return snapshot.Message{}, fmt.Errorf("its end is missing from byte %d", in.end)
 	case len(frames) != 1 || frames[0].kind != frameRecords:
-		return snapshot.Message{}, errNotOne
+		return snapshot.Message{}, errNotMessage
 	}
 	rec, err := snapshot.DecodeRecord(frames[0].body)
 	if err != nil {
 		return snapshot.Message{}, err
 	}
 	if rec.Seq != 0 {
-		return snapshot.Message{}, errNotOne
+		return snapshot.Message{}, errNotMessage
 	}
 	rec.RunID = runID
 	m := snapshot.Message{Generation: h.info.Generation, Record: rec}

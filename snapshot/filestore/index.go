@@ -27,13 +27,13 @@ type index struct {
 	took time.Duration // by the last scan of all runs
 
 	mu      sync.Mutex      // guards the fields below
-	order   *order          // nil before the first scan
+	order   *runOrder       // nil before the first scan
 	looked  time.Time       // when the last scan of all runs began
 	changed map[string]bool // runs that this store has changed since they were scanned; nil if there are too many
 }
 
-// An order has all runs in the order of lists. It never changes.
-type order struct {
+// A runOrder has all runs in the order of lists. It never changes.
+type runOrder struct {
 	runs   []*indexedRun
 	counts map[snapshot.Status]int // of the runs that could be read
 }
@@ -111,8 +111,8 @@ func (x *index) claim(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// look scans all runs and returns them in the order of their IDs.
-func (s *Store) look(ctx context.Context) ([]*indexedRun, error) {
+// scanAll scans all runs and returns them in the order of their IDs.
+func (s *Store) scanAll(ctx context.Context) ([]*indexedRun, error) {
 	release, err := s.index.claim(ctx)
 	if err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func (s *Store) look(ctx context.Context) ([]*indexedRun, error) {
 	return s.scan(ctx)
 }
 
-// scan implements look for a caller that has claimed the index.
+// scan implements scanAll for a caller that has claimed the index.
 func (s *Store) scan(ctx context.Context) ([]*indexedRun, error) {
 	x, began := s.index, time.Now()
 	changed := x.take() // before the scan: what is changed meanwhile is scanned again
@@ -131,7 +131,7 @@ func (s *Store) scan(ctx context.Context) ([]*indexedRun, error) {
 		return nil, err
 	}
 	s.unclosed.retain(ids)
-	runs := s.lookAll(ctx, ids, x.runs)
+	runs := s.scanRuns(ctx, ids, x.runs)
 	if err := context.Cause(ctx); err != nil {
 		x.giveBack(changed)
 		return nil, err
@@ -149,7 +149,7 @@ func (x *index) set(runs []*indexedRun) {
 	same := x.order != nil && slices.EqualFunc(runs, x.runs, (*indexedRun).isUnchangedSince)
 	x.runs = runs
 	if !same {
-		o := inOrder(runs)
+		o := newRunOrder(runs)
 		x.mu.Lock()
 		x.order = o
 		x.mu.Unlock()
@@ -167,7 +167,7 @@ func (s *Store) rescan(ctx context.Context) error {
 	} else if len(changed) == 0 {
 		return nil
 	}
-	fresh := s.lookAll(ctx, slices.Sorted(maps.Keys(changed)), nil)
+	fresh := s.scanRuns(ctx, slices.Sorted(maps.Keys(changed)), nil)
 	if err := context.Cause(ctx); err != nil {
 		x.giveBack(changed)
 		return err
@@ -186,9 +186,9 @@ func (s *Store) rescan(ctx context.Context) error {
 
 func compareID(e *indexedRun, runID string) int { return cmp.Compare(e.RunID, runID) }
 
-// inOrder returns the runs in the order of lists.
-func inOrder(runs []*indexedRun) *order {
-	o := &order{slices.SortedFunc(slices.Values(runs), func(a, b *indexedRun) int { return a.Compare(b.Place) }), make(map[snapshot.Status]int)}
+// newRunOrder puts runs in the order of lists.
+func newRunOrder(runs []*indexedRun) *runOrder {
+	o := &runOrder{slices.SortedFunc(slices.Values(runs), func(a, b *indexedRun) int { return a.Compare(b.Place) }), make(map[snapshot.Status]int)}
 	for _, e := range runs {
 		if e.status != "" {
 			o.counts[e.status]++
@@ -198,20 +198,20 @@ func inOrder(runs []*indexedRun) *order {
 }
 
 // If nothing is cached, a scan mostly waits for the disk. Several goroutines need half the time or
-// less. Each of them takes inARow adjacent runs at a time.
+// less. Each of them takes scanChunk adjacent runs at a time.
 const (
-	lookers = 32
-	inARow  = 64
+	scanGoroutines = 32
+	scanChunk      = 64
 )
 
-// lookAll scans the runs with these IDs. Both ids and old are sorted by ID.
-func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexedRun) []*indexedRun {
+// scanRuns scans the runs with these IDs. Both ids and old are sorted by ID.
+func (s *Store) scanRuns(ctx context.Context, ids []string, old []*indexedRun) []*indexedRun {
 	runs := make([]*indexedRun, len(ids))
 	var next atomic.Int64
 	look := func() {
 		for ctx.Err() == nil {
-			end := int(next.Add(inARow))
-			begin := end - inARow
+			end := int(next.Add(scanChunk))
+			begin := end - scanChunk
 			if begin >= len(ids) {
 				return
 			}
@@ -220,12 +220,12 @@ func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexedRun) []
 				if at, ok := slices.BinarySearchFunc(old, ids[i], compareID); ok {
 					before = old[at]
 				}
-				runs[i] = s.lookAt(ctx, ids[i], before)
+				runs[i] = s.scanRun(ctx, ids[i], before)
 			}
 		}
 	}
 	var wait sync.WaitGroup
-	for range min(lookers, len(ids)/inARow) {
+	for range min(scanGoroutines, len(ids)/scanChunk) {
 		wait.Go(look)
 	}
 	look()
@@ -233,8 +233,8 @@ func (s *Store) lookAll(ctx context.Context, ids []string, old []*indexedRun) []
 	return runs
 }
 
-// lookAt returns the state of a run now. If that is unchanged, it returns before.
-func (s *Store) lookAt(ctx context.Context, runID string, before *indexedRun) *indexedRun {
+// scanRun returns the state of a run now. If that is unchanged, it returns before.
+func (s *Store) scanRun(ctx context.Context, runID string, before *indexedRun) *indexedRun {
 	now, d := time.Now(), s.dir(runID)
 	var written time.Time
 	var size int64
@@ -245,8 +245,8 @@ func (s *Store) lookAt(ctx context.Context, runID string, before *indexedRun) *i
 		return before
 	}
 	e := &indexedRun{Place: storekit.Place{RunID: runID}, time: written, size: size}
-	info, isSure, err := d.listed(ctx)
-	if err != nil && !isOfFiles(err) {
+	info, isSure, err := d.infoForList(ctx)
+	if err != nil && !isForeign(err) {
 		return e
 	}
 	e.isSure, e.settled = isSure, isSure && !written.IsZero() && now.Sub(written) > settledAfter
@@ -287,9 +287,9 @@ func factsOf(i *snapshot.Info) facts {
 	return f
 }
 
-// listed returns what the index knows of a run that could be read, as far as filters and orders
-// need it.
-func (e *indexedRun) listed() snapshot.Info {
+// indexedInfo returns what the index knows of a run that could be read, as far as filters and
+// orders need it.
+func (e *indexedRun) indexedInfo() snapshot.Info {
 	i := snapshot.Info{RunID: e.RunID, Status: e.status, Updated: e.Updated, Created: e.created}
 	i.ParentID, i.Program, i.Version = e.parent.Value(), e.program.Value(), e.version.Value()
 	i.Metadata.Pipeline, i.Metadata.Description = e.pipeline.Value(), e.text.Value()
@@ -309,7 +309,7 @@ func (e *indexedRun) mayMatch(f *snapshot.Filter) bool {
 	if e.status == "" {
 		return true
 	}
-	info := e.listed()
+	info := e.indexedInfo()
 	return f.Matches(&info)
 }
 
@@ -318,7 +318,7 @@ func (e *indexedRun) mayMatch(f *snapshot.Filter) bool {
 // pages scans each run only once. A list with counts is for a display, which asks again and again.
 // It shows changes by this store at once, and changes by other processes when Watch would look at
 // all runs again.
-func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*order, error) {
+func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*runOrder, error) {
 	x, asked := s.index, time.Now()
 	if o, age := x.last(); f.Before != "" && o != nil && age < keepOrder {
 		return o, nil
@@ -328,7 +328,7 @@ func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*order, error)
 		return nil, err
 	}
 	defer release()
-	if x.isRecent(asked) || f.Count && x.isRecent(asked.Add(-max(s.poll, lookShare*x.took))) {
+	if x.isRecent(asked) || f.Count && x.isRecent(asked.Add(-max(s.poll, scanShare*x.took))) {
 		err = s.rescan(ctx)
 	} else {
 		_, err = s.scan(ctx)
@@ -340,11 +340,11 @@ func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*order, error)
 // keepOrder is how long after a scan the following pages of a list still use its order.
 const keepOrder = time.Minute
 
-// Repeated scans take at most one part in lookShare of the time.
-const lookShare = 20
+// Repeated scans take at most one part in scanShare of the time.
+const scanShare = 20
 
 // last returns the order of the last scan, and how long ago that began.
-func (x *index) last() (*order, time.Duration) {
+func (x *index) last() (*runOrder, time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.order, time.Since(x.looked)

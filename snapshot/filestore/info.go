@@ -65,10 +65,10 @@ func (d *runDir) state() (m metaFile, held bool, err error) {
 	return m, false, err
 }
 
-// listed returns the info of a run for lists, and whether it remains valid as long as the meta file
-// does not change. It does not read the journals of a run that was closed or is open. If the run is
-// damaged or of a newer version, it returns what the meta file says, and the error.
-func (d *runDir) listed(ctx context.Context) (info snapshot.Info, isSure bool, err error) {
+// infoForList returns the info of a run for lists, and whether it remains valid as long as the meta
+// file does not change. It does not read the journals of a run that was closed or is open. If the
+// run is damaged or of a newer version, it returns what the meta file says, and the error.
+func (d *runDir) infoForList(ctx context.Context) (info snapshot.Info, isSure bool, err error) {
 	m, held, err := d.state()
 	switch {
 	case err != nil, m.isClosed():
@@ -116,7 +116,7 @@ func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.
 	now := unclosedRun{files: files, info: info, err: err}
 	switch {
 	case err == nil:
-	case isOfFiles(err):
+	case isForeign(err):
 		now.info = storekit.Crashed(meta)
 	case errors.Is(err, fs.ErrNotExist):
 		return snapshot.Info{}, noRun(id)

@@ -89,19 +89,19 @@ func (j *Journal) Append(records ...record.Record) error {
 	for i := range records {
 		r := &records[i]
 		if want := j.appended + 1 + uint64(i); r.Seq != want {
-			return j.breaks(fmt.Errorf("snapshot: run %s: got record %d, want record %d", j.info.RunID, r.Seq, want))
+			return j.fail(fmt.Errorf("snapshot: run %s: got record %d, want record %d", j.info.RunID, r.Seq, want))
 		}
 		var err error
 		if buf, err = snapshot.AppendRecord(buf, r); err != nil {
-			return j.breaks(fmt.Errorf("snapshot: run %s: %w", j.info.RunID, err))
+			return j.fail(fmt.Errorf("snapshot: run %s: %w", j.info.RunID, err))
 		}
 	}
 	buf, err := endFrame(buf, 0, j.size, j.syncedTo)
 	if err != nil {
-		return j.breaks(err)
+		return j.fail(err)
 	}
 	if err := j.write(buf); err != nil {
-		return j.breaks(fmt.Errorf("snapshot: run %s: append record %d: %w", j.info.RunID, records[0].Seq, unavailable(err)))
+		return j.fail(fmt.Errorf("snapshot: run %s: append record %d: %w", j.info.RunID, records[0].Seq, unavailable(err)))
 	}
 	j.appended = records[len(records)-1].Seq
 	if cap(buf) <= maxBuffer {
@@ -134,9 +134,9 @@ func (j *Journal) write(buf []byte) error {
 	return nil
 }
 
-// breaks sets the error that broke the journal to err, unless there is one already, and returns it.
+// fail sets the error that broke the journal to err, unless there is one already, and returns it.
 // j.mu is held.
-func (j *Journal) breaks(err error) error {
+func (j *Journal) fail(err error) error {
 	if j.err == nil {
 		j.err = err
 		j.signal()
@@ -204,7 +204,7 @@ func (j *Journal) sync() {
 	err := j.syncFile(file, upTo)
 	j.mu.Lock()
 	if err != nil {
-		_ = j.breaks(err)
+		_ = j.fail(err)
 		return
 	}
 	j.synced, j.syncedTo, j.hasSynced = max(j.synced, upTo), size, true
@@ -254,7 +254,7 @@ func (j *Journal) close(ctx context.Context, end snapshot.End) error {
 			last.end = 0
 		}
 	}
-	if err := j.dir.indexClosed(info, last); err != nil {
+	if err := j.dir.writeClosedMeta(info, last); err != nil {
 		j.dir.store.warn(info.RunID, err)
 	}
 	return nil
@@ -271,7 +271,7 @@ func (j *Journal) end(end snapshot.End) (snapshot.Info, error) {
 	info.LastSeq = j.appended
 	if j.err == nil {
 		if err := j.dir.checkHeld(j.lock); err != nil {
-			_ = j.breaks(err)
+			_ = j.fail(err)
 		}
 	}
 	if j.err != nil {
@@ -279,7 +279,7 @@ func (j *Journal) end(end snapshot.End) (snapshot.Info, error) {
 	}
 	buf, err := snapshot.AppendInfo(beginFrame(j.buf[:0], frameInfo), &info)
 	if err != nil {
-		return info, j.breaks(err)
+		return info, j.fail(err)
 	}
 	if buf, err = endFrame(buf, 0, j.size, j.syncedTo); err == nil {
 		err = j.write(buf)
@@ -290,7 +290,7 @@ func (j *Journal) end(end snapshot.End) (snapshot.Info, error) {
 		}
 	}
 	if err != nil {
-		return info, j.breaks(fmt.Errorf("snapshot: close run %s: %w", info.RunID, unavailable(err)))
+		return info, j.fail(fmt.Errorf("snapshot: close run %s: %w", info.RunID, unavailable(err)))
 	}
 	j.syncing = true
 	j.sync()
@@ -298,6 +298,6 @@ func (j *Journal) end(end snapshot.End) (snapshot.Info, error) {
 	if j.err != nil {
 		return info, j.err
 	}
-	_ = j.breaks(snapshot.ErrClosed)
+	_ = j.fail(snapshot.ErrClosed)
 	return info, nil
 }

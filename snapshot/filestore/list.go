@@ -41,14 +41,14 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 }
 
 // count returns the number of runs of each status that the filter selects without Status.
-func (o *order) count(f *snapshot.Filter) map[snapshot.Status]int {
+func (o *runOrder) count(f *snapshot.Filter) map[snapshot.Status]int {
 	if f.CountsAll() {
 		return maps.Clone(o.counts)
 	}
 	counts := make(map[snapshot.Status]int)
 	for _, e := range o.runs {
 		if e.status != "" { // it could be read
-			info := e.listed()
+			info := e.indexedInfo()
 			f.Tally(&info, counts)
 		}
 	}
@@ -56,7 +56,7 @@ func (o *order) count(f *snapshot.Filter) map[snapshot.Status]int {
 }
 
 // candidates returns the runs that a filter may pick, in the order of lists.
-func (s *Store) candidates(ctx context.Context, f *snapshot.Filter) (*order, error) {
+func (s *Store) candidates(ctx context.Context, f *snapshot.Filter) (*runOrder, error) {
 	if f.Only == nil || f.Before != "" {
 		return s.orderOf(ctx, f)
 	}
@@ -70,31 +70,31 @@ func (s *Store) candidates(ctx context.Context, f *snapshot.Filter) (*order, err
 			ids = append(ids, id)
 		}
 	}
-	if len(ids) > len(all)/fewOf {
+	if len(ids) > len(all)/selectiveShare {
 		return s.orderOf(ctx, f)
 	}
-	return inOrder(s.lookAll(ctx, ids, nil)), nil
+	return newRunOrder(s.scanRuns(ctx, ids, nil)), nil
 }
 
-// If a filter by ID can pick at most one run in fewOf, only the runs that it can pick are scanned,
-// and the index does not remember them.
-const fewOf = 16
+// If a filter by ID can pick at most one run in selectiveShare, only the runs that it can pick are
+// scanned, and the index does not remember them.
+const selectiveShare = 16
 
 // pick chooses the runs of a page by what the index knows about them, and reads these runs.
-func (s *Store) pick(ctx context.Context, o *order, f snapshot.Filter) (snapshot.Page, error) {
+func (s *Store) pick(ctx context.Context, o *runOrder, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {
 		return snapshot.Page{}, err
 	}
 	for _, e := range o.runs {
 		if e.status != "" { // it could be read
-			p.Add(e.listed())
+			p.Add(e.indexedInfo())
 		}
 	}
 	page := p.Page()
 	found := page.Runs[:0]
 	for i := range page.Runs {
-		info, there := s.forPage(ctx, page.Runs[i].RunID)
+		info, there := s.infoForPage(ctx, page.Runs[i].RunID)
 		if there {
 			found = append(found, info)
 		}
@@ -104,12 +104,12 @@ func (s *Store) pick(ctx context.Context, o *order, f snapshot.Filter) (snapshot
 }
 
 // latest returns a page of runs with the last updated run first.
-func (s *Store) latest(ctx context.Context, o *order, f snapshot.Filter) (snapshot.Page, error) {
+func (s *Store) latest(ctx context.Context, o *runOrder, f snapshot.Filter) (snapshot.Page, error) {
 	place := func(i int) storekit.Place { return o.runs[i].Place }
 	page, err := storekit.PageOf(f, len(o.runs), place, func(i int) (info snapshot.Info, there, more bool) {
 		if e := o.runs[i]; e.mayMatch(&f) && ctx.Err() == nil {
-			if info, there = s.asScanned(e); !there {
-				info, there = s.forPage(ctx, e.RunID)
+			if info, there = s.scannedInfo(e); !there {
+				info, there = s.infoForPage(ctx, e.RunID)
 			}
 		}
 		return info, there, ctx.Err() == nil
@@ -120,9 +120,9 @@ func (s *Store) latest(ctx context.Context, o *order, f snapshot.Filter) (snapsh
 	return page, err
 }
 
-// asScanned returns the info of a run whose meta file was up to date at the scan, if the meta file
-// still says the same. It reads no other file of the run.
-func (s *Store) asScanned(e *indexedRun) (snapshot.Info, bool) {
+// scannedInfo returns the info of a run whose meta file was up to date at the scan, if the meta
+// file still says the same. It reads no other file of the run.
+func (s *Store) scannedInfo(e *indexedRun) (snapshot.Info, bool) {
 	if !e.isSure {
 		return snapshot.Info{}, false
 	}
@@ -131,9 +131,9 @@ func (s *Store) asScanned(e *indexedRun) (snapshot.Info, bool) {
 	return m.info, isSame
 }
 
-// forPage returns the info of a run as a list shows it, and whether the run exists.
-func (s *Store) forPage(ctx context.Context, runID string) (info snapshot.Info, there bool) {
-	info, _, err := s.dir(runID).listed(ctx)
+// infoForPage returns the info of a run as a list shows it, and whether the run exists.
+func (s *Store) infoForPage(ctx context.Context, runID string) (info snapshot.Info, there bool) {
+	info, _, err := s.dir(runID).infoForList(ctx)
 	switch {
 	case errors.Is(err, snapshot.ErrNotFound), ctx.Err() != nil:
 		return snapshot.Info{}, false

@@ -79,9 +79,9 @@ func advise(err error) error {
 	return err
 }
 
-// rereads is how many times a run is read if its files change meanwhile. Even a second time is rare,
-// since each compaction takes longer than the previous one.
-const rereads = 100
+// maxReads is how many times a run is read if its files change meanwhile. Even a second time is
+// rare, since each compaction takes longer than the previous one.
+const maxReads = 100
 
 // read reads the files of a run, if there are any. Damage is reported in the reading, not as an
 // error.
@@ -124,9 +124,9 @@ func (d *runDir) read(ctx context.Context) (*reading, error) {
 		case err == nil && same:
 			r.held = held
 			return r, d.compare(r, meta, before.info.LastSeq)
-		case err != nil && (same || !isOfFiles(err) && !errors.Is(err, fs.ErrNotExist)):
+		case err != nil && (same || !isForeign(err) && !errors.Is(err, fs.ErrNotExist)):
 			return nil, err
-		case n == rereads:
+		case n == maxReads:
 			return nil, fmt.Errorf("snapshot: read run %s: its files changed %d times while they were read", d.runID, n)
 		}
 		before = meta
@@ -186,8 +186,8 @@ func (r *reading) usedGeneration() uint64 {
 	return r.run.Generation
 }
 
-// crashed returns the info of a run whose process ended without closing it.
-func (r *reading) crashed() (snapshot.Info, error) {
+// crashedInfo returns the info of a run whose process ended without closing it.
+func (r *reading) crashedInfo() (snapshot.Info, error) {
 	switch {
 	case r.damage != nil:
 		return snapshot.Info{}, advise(r.damage)

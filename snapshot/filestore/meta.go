@@ -67,7 +67,7 @@ func (d *runDir) metaAndUpdate() (metaFile, error) {
 	if err != nil {
 		return m, err
 	}
-	if m.update, err = d.readUpdate(); isOfFiles(err) {
+	if m.update, err = d.readUpdate(); isForeign(err) {
 		m.damaged, err = err, nil
 	}
 	return m, err
@@ -124,7 +124,7 @@ func (d *runDir) readMeta() (m metaFile, err error) {
 		} else if err != nil || len(data) == 0 {
 			return metaFile{}, nil
 		}
-		h, _, err := framesOf(metaName, data).header(d.runID)
+		h, _, err := frameReaderOf(metaName, data).header(d.runID)
 		if err == nil {
 			return metaFile{header: h, isWhole: true}, nil
 		}
@@ -186,9 +186,9 @@ func (l *metaLock) write(h *header) error {
 	return writeAt(l.file, data, 0)
 }
 
-// indexClosed writes the meta file of a run that is closed. The caller has locked the run.
+// writeClosedMeta writes the meta file of a run that is closed. The caller has locked the run.
 // The info and the journal up to end are durable already.
-func (d *runDir) indexClosed(info snapshot.Info, end closedEnd) error {
+func (d *runDir) writeClosedMeta(info snapshot.Info, end closedEnd) error {
 	l, err := d.lockMeta(context.Background(), true)
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ type notices struct {
 	mkdir   func(name string) error
 	busy    sync.Mutex // held while the watcher is changed
 	watcher *fsnotify.Watcher
-	ended   chan struct{} // closed when pass has returned
+	ended   chan struct{} // closed when forward has returned
 
 	mu     sync.Mutex // guards notify; never held during a call of the watcher
 	notify map[string][]chan struct{}
@@ -51,7 +51,7 @@ func (n *notices) start() bool {
 	n.mu.Lock()
 	n.notify = make(map[string][]chan struct{})
 	n.mu.Unlock()
-	go n.pass(w, n.ended)
+	go n.forward(w, n.ended)
 	return true
 }
 
@@ -82,7 +82,7 @@ func (n *notices) forget(dir string, gone chan struct{}) (last bool) {
 	return len(rest) == 0
 }
 
-// stopIfIdle closes the watcher if no directory is watched, and waits for pass. n.busy is
+// stopIfIdle closes the watcher if no directory is watched, and waits for forward. n.busy is
 // held.
 func (n *notices) stopIfIdle() {
 	n.mu.Lock()
@@ -96,8 +96,8 @@ func (n *notices) stopIfIdle() {
 	n.watcher = nil
 }
 
-// pass passes on the events of the system until the watcher is closed.
-func (n *notices) pass(w *fsnotify.Watcher, ended chan struct{}) {
+// forward forwards the events of the system until the watcher is closed.
+func (n *notices) forward(w *fsnotify.Watcher, ended chan struct{}) {
 	defer close(ended)
 	for {
 		select {

@@ -59,7 +59,7 @@ func (d *runDir) collect(ctx context.Context, l listing) (*reading, error) {
 	in := &reader{dir: d, keep: true}
 	defer in.close()
 	switch err := in.read(ctx, l, func(p *piece) error { return r.add(d.runID, p) }); {
-	case isOfFiles(err):
+	case isForeign(err):
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, unavailable(err))
@@ -69,9 +69,9 @@ func (d *runDir) collect(ctx context.Context, l listing) (*reading, error) {
 	return r, nil
 }
 
-// isOfFiles reports whether err says that the files are those of another run, or of a
+// isForeign reports whether err says that the files are those of another run, or of a
 // newer version.
-func isOfFiles(err error) bool {
+func isForeign(err error) bool {
 	return errors.Is(err, snapshot.ErrFormat) || errors.Is(err, snapshot.ErrCorrupt)
 }
 
@@ -242,8 +242,8 @@ func (r *reading) addDamaged(file string) {
 // hasCovered reports whether there are files that readers no longer need.
 func (r *reading) hasCovered() bool { return r.listing.files() > len(r.files) }
 
-// becomesCovered reports whether there are files that readers no longer need once the run continues
-// in another journal.
-func (r *reading) becomesCovered() bool {
+// willHaveCovered reports whether there are files that readers no longer need once the run
+// continues in another journal.
+func (r *reading) willHaveCovered() bool {
 	return len(r.listing.journals) > 0 || len(r.listing.snapshots) > 1
 }

@@ -56,7 +56,7 @@ func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) 
 	case !r.found:
 		return report, noRun(runID)
 	}
-	if damage := r.decodes(runID); damage != nil {
+	if damage := r.cutUndecodable(runID); damage != nil {
 		if r.damage == nil || damage.LastSeq < r.damage.LastSeq {
 			r.damage = damage
 		}
@@ -73,8 +73,9 @@ func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) 
 	return report, nil
 }
 
-// decodes cuts the run before the first record that cannot be decoded, and returns the damage.
-func (r *reading) decodes(runID string) *snapshot.CorruptError {
+// cutUndecodable cuts the run before the first record that cannot be decoded, and returns the
+// damage.
+func (r *reading) cutUndecodable(runID string) *snapshot.CorruptError {
 	last := uint64(0)
 	for rec, err := range r.run.Records() {
 		if err == nil {
@@ -104,7 +105,7 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	defer l.release()
 	info := r.run.Info
 	if u, err := d.readUpdate(); err == nil && u.isOf(&r.recorded) {
-		info = u.describe(info)
+		info = u.withMetadata(info)
 	}
 	info.RunID, info.LastSeq = report.RunID, uint64(r.run.Len())
 	report.Kept = info.LastSeq

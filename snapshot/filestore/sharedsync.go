@@ -54,9 +54,9 @@ func (s *sharedSync) sync(f *os.File, alone func(*os.File) error) error {
 	return alone(f)
 }
 
-// together makes durable what was written to the whole file system before the call, if there are
-// other callers to share that with. It reports whether it did.
-func (s *sharedSync) together(f *os.File) bool {
+// syncTogether makes durable what was written to the whole file system before the call, if there
+// are other callers to share that with. It reports whether it did.
+func (s *sharedSync) syncTogether(f *os.File) bool {
 	return s.sync(f, func(*os.File) error { return errNotShared }) == nil
 }
 

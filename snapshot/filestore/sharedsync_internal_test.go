@@ -115,16 +115,16 @@ func TestASyncTogetherIsOneSharedSync(t *testing.T) {
 	occupied(t, func(t *testing.T, fs *heldFS, s *sharedSync) {
 		done := make(chan bool, 2)
 		for _, err := range []error{nil, errors.New("a write of some file failed")} {
-			go func() { done <- s.together(new(os.File)) }()
+			go func() { done <- s.syncTogether(new(os.File)) }()
 			<-fs.begun
 			fs.end <- err
 			require.Equal(t, err == nil, <-done)
 		}
-		require.False(t, s.together(new(os.File)), "a sync of the file system has failed")
+		require.False(t, s.syncTogether(new(os.File)), "a sync of the file system has failed")
 		require.Empty(t, fs.begun)
 	})
-	require.False(t, (&sharedSync{fs: newHeldFS()}).together(new(os.File)), "no other file is being synced")
-	require.False(t, (*sharedSync)(nil).together(new(os.File)))
+	require.False(t, (&sharedSync{fs: newHeldFS()}).syncTogether(new(os.File)), "no other file is being synced")
+	require.False(t, (*sharedSync)(nil).syncTogether(new(os.File)))
 }
 
 func TestAfterAFailedSharedSyncEachFileIsSyncedSeparately(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // system's own sync.
 func newSharedSync(dir string) *sharedSync {
 	var fs unix.Statfs_t
-	if !linuxIsSince(5, 17) || unix.Statfs(dir, &fs) != nil {
+	if !isLinuxAtLeast(5, 17) || unix.Statfs(dir, &fs) != nil {
 		return nil
 	}
 	switch fs.Type {
@@ -37,7 +37,7 @@ func newSharedSync(dir string) *sharedSync {
 	return &sharedSync{fs: &linuxFS{f, device}}
 }
 
-func linuxIsSince(major, minor int) bool {
+func isLinuxAtLeast(major, minor int) bool {
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
 		return false

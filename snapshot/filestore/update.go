@@ -18,7 +18,7 @@ import (
 
 // An update is the content of an update file; the zero update means that there is no file.
 type update struct {
-	info snapshot.Info // if its status is running, the run was open, and only the fields of describe count
+	info snapshot.Info // if its status is running, the run was open, and only the fields of withMetadata count
 }
 
 func (u *update) exists() bool { return u.info.RunID != "" }
@@ -40,7 +40,7 @@ func (u *update) apply(info snapshot.Info) snapshot.Info {
 		after.LastSeq = info.LastSeq
 		return after
 	}
-	info = u.describe(info)
+	info = u.withMetadata(info)
 	if isLater {
 		info.Updated = u.info.Updated
 	}
@@ -50,8 +50,8 @@ func (u *update) apply(info snapshot.Info) snapshot.Info {
 // isWhole reports whether all fields of the info count, because no process had the run open.
 func (u *update) isWhole() bool { return u.info.Status != snapshot.StatusRunning }
 
-// describe returns info with the fields of u that Update may change at any time.
-func (u *update) describe(info snapshot.Info) snapshot.Info {
+// withMetadata returns info with the fields of u that Update may change at any time.
+func (u *update) withMetadata(info snapshot.Info) snapshot.Info {
 	info.Metadata, info.Pinned, info.Expires = u.info.Metadata.Clone(), u.info.Pinned, u.info.Expires
 	return info
 }
@@ -67,7 +67,7 @@ func (d *runDir) readUpdate() (update, error) {
 	}
 	var h header
 	if err == nil {
-		h, _, err = framesOf(updateName, data).header(d.runID)
+		h, _, err = frameReaderOf(updateName, data).header(d.runID)
 	}
 	switch {
 	case errors.Is(err, snapshot.ErrFormat):
@@ -134,7 +134,7 @@ func (d *runDir) updateOpen(ctx context.Context, change func(*snapshot.Info) err
 	before := u.apply(recorded)
 	before.Open = true
 	isWhole := u.isOf(&recorded) && u.isWhole()
-	after, err := changed(before, change)
+	after, err := applyChange(before, change)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -178,11 +178,11 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 		if r, err = d.readLocked(); err != nil {
 			return snapshot.Info{}, err
 		}
-		if before, err = r.crashed(); err != nil {
+		if before, err = r.crashedInfo(); err != nil {
 			return snapshot.Info{}, err
 		}
 	}
-	after, err := changed(before, change)
+	after, err := applyChange(before, change)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -210,8 +210,8 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 	return after, nil
 }
 
-// changed returns the changed info, or an error if the change is not allowed.
-func changed(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
+// applyChange returns the changed info, or an error if the change is not allowed.
+func applyChange(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	after := before.Clone()
 	if err := change(&after); err != nil {
 		return snapshot.Info{}, err

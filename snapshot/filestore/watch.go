@@ -92,7 +92,7 @@ func (j *Journal) listen() {
 			case <-w.ticker.C:
 				if err := j.dir.checkHeld(j.lock); err != nil {
 					j.mu.Lock()
-					_ = j.breaks(err)
+					_ = j.fail(err)
 					j.mu.Unlock()
 				}
 			case <-ctx.Done():
@@ -136,8 +136,8 @@ func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[sn
 // errStopped means that the caller left the loop over an iterator.
 var errStopped = errors.New("snapshot: the loop was left")
 
-// watching is the state of a Watch: what it has yielded.
-type watching struct {
+// watchState is the state of a Watch: what it has yielded.
+type watchState struct {
 	store   *Store
 	options *snapshot.WatchOptions
 	yield   func(snapshot.Change, error) bool
@@ -163,7 +163,7 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 			return err
 		}
 	}
-	w := &watching{store: s, options: o, yield: yield, all: s.watcher(), open: s.watcher(), runs: make(map[string]*watchedRun)}
+	w := &watchState{store: s, options: o, yield: yield, all: s.watcher(), open: s.watcher(), runs: make(map[string]*watchedRun)}
 	defer w.close()
 	w.all.add(s.path("runs"))
 	var looked time.Time   // when all runs were looked at last
@@ -194,7 +194,7 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 	}
 }
 
-func (w *watching) close() {
+func (w *watchState) close() {
 	w.all.close()
 	w.open.close()
 	for _, r := range w.runs {
@@ -209,7 +209,7 @@ func (r *watchedRun) close() {
 }
 
 // look yields what is new in all runs, or in the open ones.
-func (w *watching) look(ctx context.Context, everything bool) error {
+func (w *watchState) look(ctx context.Context, everything bool) error {
 	var ids, gone []string
 	var err error
 	switch {
@@ -227,7 +227,7 @@ func (w *watching) look(ctx context.Context, everything bool) error {
 		}
 	}
 	for _, id := range gone {
-		if err := w.forget(id); err != nil {
+		if err := w.yieldDeleted(id); err != nil {
 			return err
 		}
 	}
@@ -241,9 +241,9 @@ func (w *watching) look(ctx context.Context, everything bool) error {
 }
 
 // changed returns the runs that may have changed since the last look, and the runs that are gone.
-func (w *watching) changed(ctx context.Context) (ids, gone []string, err error) {
+func (w *watchState) changed(ctx context.Context) (ids, gone []string, err error) {
 	old := w.index
-	if w.index, err = w.store.look(ctx); err != nil {
+	if w.index, err = w.store.scanAll(ctx); err != nil {
 		return nil, nil, err
 	}
 	for _, e := range w.index {
@@ -265,9 +265,9 @@ func (w *watching) changed(ctx context.Context) (ids, gone []string, err error) 
 }
 
 // lookAt yields what is new in one run.
-func (w *watching) lookAt(ctx context.Context, id string) error {
-	info, _, err := w.store.dir(id).listed(ctx)
-	if isOfFiles(err) {
+func (w *watchState) lookAt(ctx context.Context, id string) error {
+	info, _, err := w.store.dir(id).infoForList(ctx)
+	if isForeign(err) {
 		err = nil // Load reports what is wrong
 	}
 	if err == nil && w.options.RunID != "" && !info.Open { // it has its final status, but may still be locked
@@ -275,22 +275,22 @@ func (w *watching) lookAt(ctx context.Context, id string) error {
 	}
 	switch {
 	case errors.Is(err, snapshot.ErrNotFound):
-		return w.forget(id)
+		return w.yieldDeleted(id)
 	case err != nil && (w.options.RunID != "" || ctx.Err() != nil):
 		return err
 	case err != nil: // Load reports what is wrong
 		info = storekit.Crashed(snapshot.Info{RunID: id})
 	}
 	if r := w.runs[id]; r != nil && !info.Created.Equal(r.info.Created) && !info.Created.IsZero() && !r.info.Created.IsZero() {
-		if err := w.forget(id); err != nil { // it is a new run with the same ID
+		if err := w.yieldDeleted(id); err != nil { // it is a new run with the same ID
 			return err
 		}
 	}
-	return w.see(ctx, &info)
+	return w.yieldChanges(ctx, &info)
 }
 
-// forget yields that a run was deleted, if the run was known.
-func (w *watching) forget(id string) error {
+// yieldDeleted yields that a run was deleted, if the run was known.
+func (w *watchState) yieldDeleted(id string) error {
 	r := w.runs[id]
 	if r == nil {
 		return nil
@@ -305,8 +305,8 @@ func (w *watching) forget(id string) error {
 	return nil
 }
 
-// see yields what is new in a run. Records that existed at the first look are not new.
-func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
+// yieldChanges yields what is new in a run. Records that existed at the first look are not new.
+func (w *watchState) yieldChanges(ctx context.Context, info *snapshot.Info) error {
 	r := w.runs[info.RunID]
 	isNew := r == nil
 	if isNew {
@@ -334,7 +334,7 @@ func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 	}
 	event := snapshot.Change{Info: *info}
 	if in := r.stream; in != nil && (info.Open || info.LastSeq > in.cursor.Seq) {
-		event.Records = r.news(ctx)
+		event.Records = r.newRecords(ctx)
 		event.Info.LastSeq = max(info.LastSeq, in.cursor.Seq)
 	}
 	if !info.Open {
@@ -353,10 +353,10 @@ func (w *watching) see(ctx context.Context, info *snapshot.Info) error {
 	return nil
 }
 
-// news returns the records that were appended since the last call. After a repair that cut off
-// earlier records, it returns those of later generations. Errors are ignored, since Load reports
-// them; the run then has no news.
-func (r *watchedRun) news(ctx context.Context) (records []record.Record) {
+// newRecords returns the records that were appended since the last call. After a repair that cut
+// off earlier records, it returns those of later generations. Errors are ignored, since Load
+// reports them; the run then has no new records.
+func (r *watchedRun) newRecords(ctx context.Context) (records []record.Record) {
 	known := uint64(0) // the last generation whose records are not new; 0 for none
 	in := r.stream
 	in.yield = func(rec record.Record, _ error) bool {

@@ -107,7 +107,7 @@ func (m *memory) Swap(_ context.Context, before, after storekit.Head, records st
 		return false, nil
 	case after.UID == "":
 		delete(m.runs, before.Info.RunID)
-		m.withdraw(r)
+		m.delist(r)
 		m.change(r)
 		m.deleted = append(m.deleted, deletedRun{r.current(), r.changed})
 		if len(m.deleted) > 2*keptDeletions {
@@ -116,7 +116,7 @@ func (m *memory) Swap(_ context.Context, before, after storekit.Head, records st
 		}
 		return true, nil
 	}
-	m.withdraw(r)
+	m.delist(r)
 	r.append(records)
 	r.head = after
 	r.head.Info = after.Info.Clone()
@@ -133,9 +133,9 @@ func (m *memory) enlist(r *run) {
 	m.counts[r.status()]++
 }
 
-// withdraw undoes enlist before the run changes. A run that is not enlisted stays so. The lock is
+// delist undoes enlist before the run changes. A run that is not enlisted stays so. The lock is
 // held.
-func (m *memory) withdraw(r *run) {
+func (m *memory) delist(r *run) {
 	if at, ok := m.find(r.place()); ok {
 		m.order = slices.Delete(m.order, at, at+1)
 		m.counts[r.status()]--

@@ -39,8 +39,8 @@ func (s *Store) Changed(runIDs ...string) {
 	s.signal("")
 	for _, id := range runIDs {
 		s.signal(id)
-		if s.open[id] != nil && s.attended != nil {
-			s.attended.look(id)
+		if s.open[id] != nil && s.openWatcher != nil {
+			s.openWatcher.look(id)
 		}
 	}
 }

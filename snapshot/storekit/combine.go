@@ -22,9 +22,9 @@ type Combiner[In, Out any] struct {
 	Most int           // maximum number of statements that run at a time; at least 1
 	Gate *Gate         // of the database; close it before closing the database
 
-	mu       sync.Mutex
-	asked    []*request[In, Out]
-	underWay int
+	mu      sync.Mutex
+	queue   []*request[In, Out]
+	running int
 }
 
 // A Gate counts the statements that the combiners of a database execute, until it is closed. Its
@@ -56,7 +56,7 @@ func (g *Gate) enter() bool {
 
 // Limits of one statement.
 const (
-	maxTogether = 256
+	maxRequests = 256
 	maxBytes    = 8 << 20
 )
 
@@ -77,22 +77,22 @@ func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error)
 	}
 	r := &request[In, Out]{in: in, done: make(chan struct{})}
 	c.mu.Lock()
-	isFree := c.underWay < c.Most
+	isFree := c.running < c.Most
 	if isFree {
 		if !c.Gate.enter() {
 			c.mu.Unlock()
 			return out, snapshot.ErrClosed
 		}
-		c.underWay++
+		c.running++
 	}
-	c.asked = append(c.asked, r)
+	c.queue = append(c.queue, r)
 	c.mu.Unlock()
 	switch {
 	case !isFree:
 	case ctx.Done() == nil:
 		c.work(1)
 	default:
-		go c.work(everything)
+		go c.work(noLimit)
 	}
 	select {
 	case <-r.done:
@@ -114,22 +114,22 @@ func (c *Combiner[In, Out]) work(limit int) {
 		}
 		c.doAll(all)
 	}
-	if c.continues() {
-		go c.work(everything)
+	if c.hasMore() {
+		go c.work(noLimit)
 	} else {
 		c.Gate.inside.Done()
 	}
 }
 
-// continues reports whether there are more requests. If there are none, it notes that the caller
+// hasMore reports whether there are more requests. If there are none, it notes that the caller
 // stops working.
-func (c *Combiner[In, Out]) continues() bool {
+func (c *Combiner[In, Out]) hasMore() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.asked) == 0 {
-		c.underWay--
+	if len(c.queue) == 0 {
+		c.running--
 	}
-	return len(c.asked) > 0
+	return len(c.queue) > 0
 }
 
 // take returns the requests for one statement.
@@ -137,19 +137,19 @@ func (c *Combiner[In, Out]) take() []*request[In, Out] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n, size := 0, 0
-	for ; n < min(len(c.asked), maxTogether); n++ {
+	for ; n < min(len(c.queue), maxRequests); n++ {
 		if c.Size != nil {
-			size += c.Size(&c.asked[n].in)
+			size += c.Size(&c.queue[n].in)
 		}
 		if n > 0 && size > maxBytes {
 			break
 		}
 	}
 	if n == 0 {
-		c.underWay--
+		c.running--
 	}
-	taken := c.asked[:n:n]
-	c.asked = c.asked[n:]
+	taken := c.queue[:n:n]
+	c.queue = c.queue[n:]
 	return taken
 }
 

@@ -31,7 +31,7 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 		case err != nil:
 			return err
 		case uid == "":
-			if err := s.seek(ctx, &h, after); err != nil {
+			if err := s.checkCursor(ctx, &h, after); err != nil {
 				return err
 			}
 			uid = h.UID
@@ -53,8 +53,8 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	}
 }
 
-// seek returns ErrReset if the run does not contain the record of the cursor.
-func (s *Store) seek(ctx context.Context, h *Head, c snapshot.Cursor) error {
+// checkCursor returns ErrReset if the run does not contain the record of the cursor.
+func (s *Store) checkCursor(ctx context.Context, h *Head, c snapshot.Cursor) error {
 	if c.Seq > h.Info.LastSeq {
 		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, but the run has %d records", h.Info.RunID, c.Seq, h.Info.LastSeq)
 	}

@@ -41,7 +41,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	}
 	posted, err := Again(ctx, func() (bool, error) { return s.backend.Post(ctx, runID, m.ID(), data) })
 	if err == nil && !posted { // an earlier attempt, whose answer was lost, may have posted it
-		waiting, readErr := s.waitingFor(ctx, runID)
+		waiting, readErr := s.waitingMessages(ctx, runID)
 		posted = readErr == nil && bytes.Equal(waiting[m.ID()], data)
 	}
 	switch {
@@ -83,7 +83,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	if err := Check(ctx, runID); err != nil {
 		return nil, err
 	}
-	encoded, err := s.waitingFor(ctx, runID)
+	encoded, err := s.waitingMessages(ctx, runID)
 	if errors.Is(err, snapshot.ErrNotFound) {
 		return nil, NotFound(runID)
 	} else if err != nil {
@@ -101,7 +101,8 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	return all, nil
 }
 
-func (s *Store) waitingFor(ctx context.Context, runID string) (map[string][]byte, error) {
+// waitingMessages returns the encoded messages of a run, keyed by ID.
+func (s *Store) waitingMessages(ctx context.Context, runID string) (map[string][]byte, error) {
 	return Again(ctx, func() (map[string][]byte, error) { return s.backend.Messages(ctx, runID) })
 }
 

@@ -103,7 +103,7 @@ func (j *Journal) Lose() {
 	if j.stored < j.queued {
 		kind = snapshot.ErrMaybeStored
 	}
-	j.fail(fmt.Errorf("%w: run %s", kind, j.restored.RunID)) //nolint:errcheck // it returns the error that it stores
+	j.failLocked(fmt.Errorf("%w: run %s", kind, j.restored.RunID)) //nolint:errcheck // it returns the error that it stores
 }
 
 // Fence breaks the journal with snapshot.ErrFenced, because another process has opened the run. It
@@ -112,7 +112,7 @@ func (j *Journal) Fence() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.closed {
-		j.fail(Fenced(j.restored.RunID)) //nolint:errcheck // it returns the error that it stores
+		j.failLocked(Fenced(j.restored.RunID)) //nolint:errcheck // it returns the error that it stores
 	}
 }
 
@@ -120,8 +120,8 @@ func (j *Journal) Fence() {
 // [snapshot.ErrFenced].
 func Fenced(runID string) error { return fmt.Errorf("%w: run %s", snapshot.ErrFenced, runID) }
 
-// fail breaks the journal. The lock is held.
-func (j *Journal) fail(err error) error {
+// failLocked breaks the journal. The lock is held.
+func (j *Journal) failLocked(err error) error {
 	if j.err != nil {
 		return j.err
 	}
@@ -179,11 +179,11 @@ func (j *Journal) Append(records ...record.Record) error {
 	for i := range records {
 		r := &records[i]
 		if last++; r.Seq != last {
-			return j.fail(fmt.Errorf("snapshot: run %s: got record %d, want record %d", j.restored.RunID, r.Seq, last))
+			return j.failLocked(fmt.Errorf("snapshot: run %s: got record %d, want record %d", j.restored.RunID, r.Seq, last))
 		}
 		var err error
 		if queue, err = snapshot.AppendRecord(queue, r); err != nil {
-			return j.fail(fmt.Errorf("snapshot: run %s: %w", j.restored.RunID, err))
+			return j.failLocked(fmt.Errorf("snapshot: run %s: %w", j.restored.RunID, err))
 		}
 	}
 	j.queue, j.queued, j.cuts = queue, last, append(j.cuts, cut{last, len(queue)})
@@ -193,17 +193,17 @@ func (j *Journal) Append(records ...record.Record) error {
 	j.storing = true
 	j.wait.Add(1)
 	if !j.options.AtOnce {
-		j.linger = time.AfterFunc(lingers, j.storeLater)
+		j.linger = time.AfterFunc(lingerTime, j.storeLater)
 		return nil
 	}
 	j.wanted = j.queued
-	j.storeWanted(everything)
+	j.storeWanted(noLimit)
 	return j.err
 }
 
-// lingers is how long records that no caller waits for are held back, so that the beginning of a
+// lingerTime is how long records that no caller waits for are held back, so that the beginning of a
 // short call is stored together with its outcome.
-const lingers = 5 * time.Millisecond
+const lingerTime = 5 * time.Millisecond
 
 // storeLater stores the records that no caller has waited for.
 func (j *Journal) storeLater() {
@@ -211,11 +211,11 @@ func (j *Journal) storeLater() {
 	defer j.mu.Unlock()
 	j.linger = nil
 	j.wanted = max(j.wanted, j.queued)
-	j.storeWanted(everything)
+	j.storeWanted(noLimit)
 }
 
-// everything means no limit on the number of batches or statements.
-const everything = math.MaxInt
+// noLimit means no limit on the number of batches or statements.
+const noLimit = math.MaxInt
 
 // storeWanted stores batches while the queue contains records that a caller waits for. After limit
 // batches it lets another goroutine continue. Records that no caller waits for are left to
@@ -233,7 +233,7 @@ func (j *Journal) storeWanted(limit int) {
 		}
 	}
 	if j.stored < j.queued && !j.closing {
-		j.linger = time.AfterFunc(lingers, j.storeLater)
+		j.linger = time.AfterFunc(lingerTime, j.storeLater)
 		return
 	}
 	j.stopStoring()
@@ -242,7 +242,7 @@ func (j *Journal) storeWanted(limit int) {
 func (j *Journal) storeMore() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.storeWanted(everything)
+	j.storeWanted(noLimit)
 }
 
 // yield lets other goroutines append: those whose outcomes were just stored, and those that run at
@@ -273,10 +273,10 @@ func (j *Journal) claim() bool {
 	return claimed
 }
 
-// want stores the records up to seq, for which the caller waits, or lets another goroutine store
-// them. A caller whose context never ends stores them itself, which saves two switches between
-// goroutines. The lock is held, but is released while records are stored.
-func (j *Journal) want(ctx context.Context, seq uint64) {
+// storeUpTo stores the records up to seq, for which the caller waits, or lets another goroutine
+// store them. A caller whose context never ends stores them itself, which saves two switches
+// between goroutines. The lock is held, but is released while records are stored.
+func (j *Journal) storeUpTo(ctx context.Context, seq uint64) {
 	j.wanted = max(j.wanted, seq)
 	switch {
 	case j.stored >= seq, !j.claim():
@@ -302,7 +302,7 @@ func (j *Journal) storeQueued() bool {
 	if err != nil {
 		j.remove(len(j.cuts)) // later records cannot be stored without these
 		j.queued = j.stored
-		j.fail(err) //nolint:errcheck // it returns the error that it stores
+		j.failLocked(err) //nolint:errcheck // it returns the error that it stores
 		return false
 	}
 	j.stored = b.Last
@@ -343,7 +343,7 @@ func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.err == nil {
-		j.want(ctx, min(seq, j.queued))
+		j.storeUpTo(ctx, min(seq, j.queued))
 	}
 	for j.err == nil && j.stored < min(seq, j.queued) {
 		if j.hasEnded() {
@@ -388,7 +388,7 @@ func (j *Journal) Flush(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	upTo := j.queued
-	j.want(ctx, upTo)
+	j.storeUpTo(ctx, upTo)
 	for j.storing && j.stored < upTo {
 		if err := j.await(ctx); err != nil {
 			return err
@@ -444,16 +444,16 @@ func (j *Journal) finish(ctx context.Context, end snapshot.End, broken error, re
 		return broken
 	}
 	if broken != nil {
-		end = interrupted(end)
+		end = interruptedEnd(end)
 	}
 	err := j.writer.Finish(ctx, end, rest)
 	if err != nil && rest.Last > 0 && !isLost(err) && !errors.Is(err, snapshot.ErrUnavailable) && ctx.Err() == nil { // the records cannot be stored
-		broken, rest.Last, rest.Data = j.breakBy(err), 0, nil
-		err = j.writer.Finish(ctx, interrupted(end), rest)
+		broken, rest.Last, rest.Data = j.fail(err), 0, nil
+		err = j.writer.Finish(ctx, interruptedEnd(end), rest)
 	}
 	switch {
 	case err == nil:
-		j.closedAt(rest.Last)
+		j.noteClosed(rest.Last)
 		return broken
 	case isLost(err):
 		return err
@@ -461,21 +461,21 @@ func (j *Journal) finish(ctx context.Context, end snapshot.End, broken error, re
 	return errors.Join(broken, err)
 }
 
-// interrupted returns the end of a run whose records could not be stored.
-func interrupted(end snapshot.End) snapshot.End {
+// interruptedEnd returns the end of a run whose records could not be stored.
+func interruptedEnd(end snapshot.End) snapshot.End {
 	return snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage, Standing: end.Standing}
 }
 
-// breakBy breaks the journal with err, unless it is broken already, and returns the error that
+// fail breaks the journal with err, unless it is broken already, and returns the error that
 // broke it.
-func (j *Journal) breakBy(err error) error {
+func (j *Journal) fail(err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.fail(err)
+	return j.failLocked(err)
 }
 
-// closedAt notes that Close has stored the records up to seq.
-func (j *Journal) closedAt(seq uint64) {
+// noteClosed notes that Close has stored the records up to seq.
+func (j *Journal) noteClosed(seq uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.stored = max(j.stored, seq)

@@ -77,7 +77,7 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 	} else if !swapped {
 		return nil, nil
 	}
-	if isOver(lease) { // it is unknown who has the run open
+	if hasExpired(lease) { // it is unknown who has the run open
 		isTaken = true
 		return nil, fmt.Errorf("%w: run %s was opened after the lease of the process had expired", snapshot.ErrUnavailable, runID)
 	}

@@ -26,7 +26,7 @@ type openRun struct {
 func (s *Store) begin(restored *snapshot.Run, h Head, lease <-chan struct{}) *openRun {
 	o := &openRun{store: s, runID: h.Info.RunID, uid: h.UID, opening: h.Opening, lease: lease, head: h}
 	o.Journal = NewJournal(restored, o, JournalOptions{AtOnce: s.options.Poll == 0})
-	s.attend(o)
+	s.watchOpen(o)
 	return o
 }
 
@@ -91,4 +91,4 @@ func (o *openRun) Finish(ctx context.Context, end snapshot.End, rest Batch) erro
 }
 
 // Closed implements [Writer].
-func (o *openRun) Closed(error) { o.store.stopAttending(o) }
+func (o *openRun) Closed(error) { o.store.unwatchOpen(o) }

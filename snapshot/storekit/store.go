@@ -16,11 +16,11 @@ type Store struct {
 	backend Backend
 	options Options
 
-	mu       sync.Mutex
-	open     map[string]*openRun      // the journals of this Store, by run ID
-	openings map[string]bool          // tokens of runs that are being opened
-	waiting  map[string]chan struct{} // by run ID: closed when that run has changed; for "", when any run has
-	attended *attendance              // watches the runs in open; nil if there are none, and in memory
+	mu          sync.Mutex
+	open        map[string]*openRun      // the journals of this Store, by run ID
+	openings    map[string]bool          // tokens of runs that are being opened
+	waiting     map[string]chan struct{} // by run ID: closed when that run has changed; for "", when any run has
+	openWatcher *openWatcher             // watches the runs in open; nil if there are none, and in memory
 }
 
 // New returns a store on a backend.

@@ -21,8 +21,8 @@ func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[sn
 	}
 }
 
-// A watching is the state of a Watch: what it has yielded so far.
-type watching struct {
+// A watchState is the state of a Watch: what it has yielded so far.
+type watchState struct {
 	store   *Store
 	options *snapshot.WatchOptions
 	yield   func(snapshot.Change, error) bool
@@ -36,9 +36,9 @@ type watchedRun struct {
 	last uint64 // the number of the last record that was yielded, or that existed at the beginning
 }
 
-// openEvery is how often Watch checks that open runs are still open: the end of a process
+// checkOpenEvery is how often Watch checks that open runs are still open: the end of a process
 // changes nothing in the backend.
-const openEvery = 2 * time.Second
+const checkOpenEvery = 2 * time.Second
 
 func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(snapshot.Change, error) bool) error {
 	if o.RunID != "" {
@@ -49,7 +49,7 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 	if o.After != "" {
 		return errkind.New(snapshot.ErrReset, "snapshot: watch: this store has no positions to continue from")
 	}
-	w := &watching{store: s, options: o, yield: yield, runs: make(map[string]watchedRun)}
+	w := &watchState{store: s, options: o, yield: yield, runs: make(map[string]watchedRun)}
 	position, looked := uint64(0), time.Now()
 	for {
 		changed := s.changes(o.RunID)
@@ -62,12 +62,12 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 				changes = w.withGone(changes)
 			}
 		}
-		if err == nil && s.options.Poll > 0 && time.Since(looked) > openEvery {
+		if err == nil && s.options.Poll > 0 && time.Since(looked) > checkOpenEvery {
 			looked = time.Now()
 			changes, err = w.withEnded(ctx, changes)
 		}
 		for i := 0; err == nil && i < len(changes); i++ {
-			err = w.see(ctx, &changes[i])
+			err = w.yieldChanges(ctx, &changes[i])
 		}
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func (s *Store) changesSince(ctx context.Context, runID string, since uint64) (c
 }
 
 // withEnded adds the runs that were open and are no longer open.
-func (w *watching) withEnded(ctx context.Context, changes []Change) ([]Change, error) {
+func (w *watchState) withEnded(ctx context.Context, changes []Change) ([]Change, error) {
 	var open []string
 	for id, run := range w.runs {
 		if run.head.Info.Open {
@@ -109,7 +109,7 @@ func (w *watching) withEnded(ctx context.Context, changes []Change) ([]Change, e
 }
 
 // withGone adds a deletion for each known run that is missing from all.
-func (w *watching) withGone(all []Change) []Change {
+func (w *watchState) withGone(all []Change) []Change {
 	there := make(map[string]bool, len(all))
 	for i := range all {
 		there[all[i].Head.UID] = true
@@ -123,8 +123,8 @@ func (w *watching) withGone(all []Change) []Change {
 	return append(gone, all...)
 }
 
-// see yields what is new in a run.
-func (w *watching) see(ctx context.Context, c *Change) error {
+// yieldChanges yields what is new in a run.
+func (w *watchState) yieldChanges(ctx context.Context, c *Change) error {
 	h := c.Head.reported()
 	id := h.Info.RunID
 	if w.options.RunID != "" && id != w.options.RunID {

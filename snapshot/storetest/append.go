@@ -24,8 +24,8 @@ func resumed(f *fixture) {
 
 	j, err := f.store.Open(f.Context(), "run", snapshot.OpenOptions{})
 	f.must(err)
-	f.equal(f.decoded(j.Restored()).Records, want[:4], "run")
-	if sn := f.decoded(j.Restored()); sn.LastSeq != 4 || sn.Status != snapshot.StatusInterrupted {
+	f.equal(f.decode(j.Restored()).Records, want[:4], "run")
+	if sn := f.decode(j.Restored()); sn.LastSeq != 4 || sn.Status != snapshot.StatusInterrupted {
 		f.Errorf("the last record is %d and the status %s; want 4 and interrupted", sn.LastSeq, sn.Status)
 	}
 	f.must(j.Append(want[4:]...))

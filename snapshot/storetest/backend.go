@@ -20,7 +20,7 @@ type badConnection struct {
 	next func() Fault
 }
 
-func over[T any](b *badConnection, do func() (T, error)) (T, error) {
+func callOver[T any](b *badConnection, do func() (T, error)) (T, error) {
 	var none T
 	fault := b.next()
 	if fault == NotDone {
@@ -34,30 +34,30 @@ func over[T any](b *badConnection, do func() (T, error)) (T, error) {
 }
 
 func (b *badConnection) Find(ctx context.Context, runIDs ...string) ([]storekit.Head, error) {
-	return over(b, func() ([]storekit.Head, error) { return b.Backend.Find(ctx, runIDs...) })
+	return callOver(b, func() ([]storekit.Head, error) { return b.Backend.Find(ctx, runIDs...) })
 }
 
 func (b *badConnection) Swap(ctx context.Context, before, after storekit.Head, records storekit.Batch) (bool, error) {
-	return over(b, func() (bool, error) { return b.Backend.Swap(ctx, before, after, records) })
+	return callOver(b, func() (bool, error) { return b.Backend.Swap(ctx, before, after, records) })
 }
 
 func (b *badConnection) Append(ctx context.Context, batch storekit.Batch) (bool, error) {
-	return over(b, func() (bool, error) { return b.Backend.Append(ctx, batch) })
+	return callOver(b, func() (bool, error) { return b.Backend.Append(ctx, batch) })
 }
 
 func (b *badConnection) Records(ctx context.Context, runID, uid string, after uint64) ([]storekit.Batch, error) {
-	return over(b, func() ([]storekit.Batch, error) { return b.Backend.Records(ctx, runID, uid, after) })
+	return callOver(b, func() ([]storekit.Batch, error) { return b.Backend.Records(ctx, runID, uid, after) })
 }
 
 func (b *badConnection) Post(ctx context.Context, runID, id string, data []byte) (bool, error) {
-	return over(b, func() (bool, error) { return b.Backend.Post(ctx, runID, id, data) })
+	return callOver(b, func() (bool, error) { return b.Backend.Post(ctx, runID, id, data) })
 }
 
 func (b *badConnection) Messages(ctx context.Context, runID string) (map[string][]byte, error) {
-	return over(b, func() (map[string][]byte, error) { return b.Backend.Messages(ctx, runID) })
+	return callOver(b, func() (map[string][]byte, error) { return b.Backend.Messages(ctx, runID) })
 }
 
 func (b *badConnection) Remove(ctx context.Context, runID string, ids []string) error {
-	_, err := over(b, func() (struct{}, error) { return struct{}{}, b.Backend.Remove(ctx, runID, ids) })
+	_, err := callOver(b, func() (struct{}, error) { return struct{}{}, b.Backend.Remove(ctx, runID, ids) })
 	return err
 }

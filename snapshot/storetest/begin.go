@@ -18,7 +18,7 @@ import (
 func begun(f *fixture) {
 	before := time.Now()
 	j := f.open("run")
-	sn := f.decoded(j.Restored())
+	sn := f.decode(j.Restored())
 	if sn.RunID != "run" || sn.Generation != 1 || sn.LastSeq != 0 || len(sn.Records) != 0 {
 		f.Errorf("the new run is %+v", sn)
 	}
@@ -45,7 +45,7 @@ func notFound(f *fixture) {
 func badRunIDs(f *fixture) {
 	for _, id := range []string{"", ".", "..", ".hidden", "a/b", "../a", `a\b`, "a b", "a\x00b", "größe", string(make([]byte, 129))} {
 		want := snapshot.CheckRunID(id).Error()
-		for method, err := range f.all(f.Context(), id) {
+		for method, err := range f.callAll(f.Context(), id) {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				f.Errorf("%s of run %q: the error is %v, want that of CheckRunID", method, id, err)
 			}
@@ -60,7 +60,7 @@ func generations(f *fixture) {
 	created := time.Time{}
 	for generation := uint64(1); generation <= 4; generation++ {
 		j := f.open("run")
-		sn := f.decoded(j.Restored())
+		sn := f.decode(j.Restored())
 		if sn.Generation != generation {
 			f.Errorf("the generation is %d, want %d", sn.Generation, generation)
 		}
@@ -149,7 +149,7 @@ func ended(f *fixture) {
 	ctx, cancel := context.WithCancel(f.Context())
 	cancel()
 	for _, id := range []string{"run", "new"} {
-		for method, err := range f.all(ctx, id) {
+		for method, err := range f.callAll(ctx, id) {
 			f.is(err, context.Canceled, method)
 		}
 	}
@@ -167,13 +167,13 @@ func ended(f *fixture) {
 	because, end := context.WithCancelCause(f.Context())
 	why := errors.New("the server is drained")
 	end(why)
-	for method, err := range f.all(because, "run") {
+	for method, err := range f.callAll(because, "run") {
 		f.is(err, why, method)
 	}
 }
 
-// all calls each method that takes a run ID, and yields the name of the method and its error.
-func (f *fixture) all(ctx context.Context, id string) iter.Seq2[string, error] {
+// callAll calls each method that takes a run ID, and yields the name of the method and its error.
+func (f *fixture) callAll(ctx context.Context, id string) iter.Seq2[string, error] {
 	s := f.store
 	return func(yield func(string, error) bool) {
 		for _, call := range []struct {

@@ -16,7 +16,7 @@ import (
 func RunCrash(t *testing.T, open func(t *testing.T) (store snapshot.Store, crash func() snapshot.Store)) {
 	for _, test := range []struct {
 		name string
-		run  func(*crashing)
+		run  func(*crashFixture)
 	}{
 		{"ARunThatHasCrashedIsInterrupted", crashedRun},
 		{"ACrashedRunCanBeOpened", crashedGoesOn},
@@ -25,19 +25,19 @@ func RunCrash(t *testing.T, open func(t *testing.T) (store snapshot.Store, crash
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			store, crash := open(t)
-			test.run(&crashing{fixture{T: t, store: store}, crash})
+			test.run(&crashFixture{fixture{T: t, store: store}, crash})
 		})
 	}
 }
 
-// A crashing is a test with a store that can crash.
-type crashing struct {
+// A crashFixture is a test with a store that can crash.
+type crashFixture struct {
 	fixture
 	next func() snapshot.Store
 }
 
 // crash makes the store crash while journals are open.
-func (c *crashing) crash(open ...snapshot.Journal) {
+func (c *crashFixture) crash(open ...snapshot.Journal) {
 	c.store = c.next()
 	for _, j := range open {
 		c.Cleanup(func() { // the test ends its goroutines; the effect of Close does not matter
@@ -48,8 +48,8 @@ func (c *crashing) crash(open ...snapshot.Journal) {
 	}
 }
 
-// begun makes an open run with 5 records, in its second generation.
-func (c *crashing) begun() snapshot.Journal {
+// beginRun makes an open run with 5 records, in its second generation.
+func (c *crashFixture) beginRun() snapshot.Journal {
 	c.begin("run", 2, snapshot.StatusPaused)
 	j := c.open("run")
 	c.must(j.Append(Records(3, 3)...))
@@ -57,8 +57,8 @@ func (c *crashing) begun() snapshot.Journal {
 	return j
 }
 
-// interrupted requires that a run is reported as crashed.
-func (c *crashing) interrupted(where string, info *snapshot.Info, generation uint64) {
+// requireCrashed requires that a run is reported as crashed.
+func (c *crashFixture) requireCrashed(where string, info *snapshot.Info, generation uint64) {
 	c.Helper()
 	if info.Status != snapshot.StatusInterrupted || info.Stop.Reason != record.InterruptCrash || info.Open || info.Generation != generation {
 		c.Errorf("%s: the status is %s, the stop %q, open %v, the generation %d; want interrupted by a crash, not open, generation %d",
@@ -66,13 +66,13 @@ func (c *crashing) interrupted(where string, info *snapshot.Info, generation uin
 	}
 }
 
-func crashedRun(c *crashing) {
-	c.crash(c.begun())
+func crashedRun(c *crashFixture) {
+	c.crash(c.beginRun())
 	loaded := c.load("run")
 	c.equal(loaded.Records, Records(1, 5), "run")
-	c.interrupted("Load", &loaded.Info, 2)
+	c.requireCrashed("Load", &loaded.Info, 2)
 	info := c.info("run")
-	c.interrupted("Info", &info, 2)
+	c.requireCrashed("Info", &info, 2)
 	if info.LastSeq != 5 {
 		c.Errorf("Info: the last record is %d, want 5", info.LastSeq)
 	}
@@ -80,17 +80,17 @@ func crashedRun(c *crashing) {
 	if len(all) != 1 {
 		c.Fatalf("%d interrupted runs are listed, want 1", len(all))
 	}
-	c.interrupted("List", &all[0], 2)
+	c.requireCrashed("List", &all[0], 2)
 }
 
-func crashedGoesOn(c *crashing) {
-	j := c.begun()
+func crashedGoesOn(c *crashFixture) {
+	j := c.beginRun()
 	m := Answer("a?1", "yes")
 	c.must(c.store.Post(c.Context(), "run", m))
 	c.crash(j)
 	next := c.open("run")
-	restored := c.decoded(next.Restored())
-	c.interrupted("Restored", &restored.Info, 3)
+	restored := c.decode(next.Restored())
+	c.requireCrashed("Restored", &restored.Info, 3)
 	c.equal(restored.Records, Records(1, 5), "run")
 	if info := c.info("run"); info.Status != snapshot.StatusRunning || info.Stop != (snapshot.Stop{}) || !info.Open {
 		c.Errorf("after Open, the run is %+v", info)
@@ -106,23 +106,23 @@ func crashedGoesOn(c *crashing) {
 	}
 }
 
-func crashedAtOnce(c *crashing) {
+func crashedAtOnce(c *crashFixture) {
 	c.crash(c.open("new"))
 	loaded, info := c.load("new"), c.info("new")
-	c.interrupted("Load", &loaded.Info, 1)
-	c.interrupted("Info", &info, 1)
+	c.requireCrashed("Load", &loaded.Info, 1)
+	c.requireCrashed("Info", &info, 1)
 	next := c.open("new")
-	restored := c.decoded(next.Restored())
-	c.interrupted("Restored", &restored.Info, 2)
+	restored := c.decode(next.Restored())
+	c.requireCrashed("Restored", &restored.Info, 2)
 	c.must(next.Append(Records(1, 2)...))
 	c.must(closeAs(next, snapshot.StatusCompleted))
 	c.equal(c.load("new").Records, Records(1, 2), "new")
 }
 
-func crashedChanges(c *crashing) {
-	c.crash(c.begun())
+func crashedChanges(c *crashFixture) {
+	c.crash(c.beginRun())
 	_, err := c.store.Update(c.Context(), "run", func(i *snapshot.Info) error {
-		c.interrupted("Update", i, 2)
+		c.requireCrashed("Update", i, 2)
 		i.Status, i.Restarts = snapshot.StatusCancelled, 1
 		return nil
 	})

@@ -61,7 +61,7 @@ func creates(f *fixture) {
 	}
 	f.equal(f.load("run").Records, Records(1, 5), "run")
 	j := f.open("run")
-	if restored := f.decoded(j.Restored()); restored.Generation != 1 || restored.Status != snapshot.StatusQueued {
+	if restored := f.decode(j.Restored()); restored.Generation != 1 || restored.Status != snapshot.StatusQueued {
 		f.Errorf("after Open, the run is %+v", restored.Info)
 	}
 	f.must(j.Append(Records(6, 2)...))
@@ -126,7 +126,7 @@ func createsAndUpdates(f *fixture) {
 	f.must(err)
 	f.equal(f.load("run").Records, Records(1, 3), "run")
 	j := f.open("run")
-	f.equal(f.decoded(j.Restored()).Records, Records(1, 3), "run")
+	f.equal(f.decode(j.Restored()).Records, Records(1, 3), "run")
 	f.must(j.Append(Records(4, 1)...))
 	f.must(closeAs(j, snapshot.StatusCompleted))
 	f.equal(f.load("run").Records, Records(1, 4), "run")

@@ -19,7 +19,7 @@ func deletes(f *fixture) {
 		f.Errorf("List returned %v", ids)
 	}
 	j := f.open("run")
-	if sn := f.decoded(j.Restored()); sn.Generation != 1 || len(sn.Records) > 0 {
+	if sn := f.decode(j.Restored()); sn.Generation != 1 || len(sn.Records) > 0 {
 		f.Errorf("the new run with the ID of the deleted one is %+v", sn)
 	}
 	f.must(closeAs(j, snapshot.StatusCompleted))

@@ -32,8 +32,8 @@ func isLost(err error) bool {
 	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrMaybeStored) || errors.Is(err, snapshot.ErrLease)
 }
 
-// lost checks that a journal reports that it may no longer own the run.
-func (f *fixture) lost(err error, what string) {
+// requireLost checks that a journal reports that it may no longer own the run.
+func (f *fixture) requireLost(err error, what string) {
 	f.Helper()
 	if !isLost(err) {
 		f.Errorf("%s of a fenced process: got %v; want ErrFenced, ErrMaybeStored or ErrLease", what, err)
@@ -70,11 +70,11 @@ func fencedAmidAppends(first, second *fixture, takeAway func()) {
 	second.must(next.Append(Records(n+1, 5)...))
 	second.must(next.Sync(second.Context(), n+5))
 	wait.Wait()
-	first.lost(<-ended, "Append or Sync")
+	first.requireLost(<-ended, "Append or Sync")
 	if confirmed > n {
 		first.Errorf("records up to %d were confirmed, and the next process has found %d", confirmed, n)
 	}
-	first.lost(closeAs(j, snapshot.StatusCompleted), "Close")
+	first.requireLost(closeAs(j, snapshot.StatusCompleted), "Close")
 	second.must(closeAs(next, snapshot.StatusPaused))
 	second.equal(second.load("run").Records, Records(1, int(n)+5), "run")
 }
@@ -91,14 +91,14 @@ func fencedChangesNothing(first, second *fixture, takeAway func()) {
 	if err == nil {
 		err = j.Sync(first.Context(), 5)
 	}
-	first.lost(err, "Append or Sync")
+	first.requireLost(err, "Append or Sync")
 	if j.Lost() == nil {
 		first.Error("Lost returns nil, although the process can lose the run")
 	} else {
 		<-j.Lost()
 	}
-	first.lost(j.Append(Records(6, 1)...), "Append")
-	first.lost(closeAs(j, snapshot.StatusCompleted), "Close")
+	first.requireLost(j.Append(Records(6, 1)...), "Append")
+	first.requireLost(closeAs(j, snapshot.StatusCompleted), "Close")
 	if info := second.info("run"); !info.Open || info.Status != snapshot.StatusRunning || info.Generation != 2 {
 		second.Errorf("after Close of a fenced process, the run is %+v", info)
 	}

@@ -115,8 +115,8 @@ func followEnds(f *fixture) {
 	f.is(last, snapshot.ErrNotFound, "Follow, when the run was deleted")
 }
 
-// watching reads the events of a store in the background until stop is called.
-func (f *fixture) watching(o snapshot.WatchOptions) (events <-chan snapshot.Change, stop func()) {
+// watch reads the events of a store in the background until stop is called.
+func (f *fixture) watch(o snapshot.WatchOptions) (events <-chan snapshot.Change, stop func()) {
 	ctx, cancel := context.WithCancel(f.Context())
 	all := make(chan snapshot.Change, 1000)
 	var wait sync.WaitGroup
@@ -136,8 +136,8 @@ func (f *fixture) watching(o snapshot.WatchOptions) (events <-chan snapshot.Chan
 	}
 }
 
-// until reads events up to the first for which wanted returns true.
-func (f *fixture) until(events <-chan snapshot.Change, what string, wanted func(snapshot.Change) bool) {
+// readUntil reads events up to the first for which wanted returns true.
+func (f *fixture) readUntil(events <-chan snapshot.Change, what string, wanted func(snapshot.Change) bool) {
 	f.Helper()
 	for limit := time.After(time.Minute); ; {
 		select {
@@ -156,25 +156,25 @@ func (f *fixture) until(events <-chan snapshot.Change, what string, wanted func(
 
 func watches(f *fixture) {
 	f.begin("old", 2, snapshot.StatusCompleted)
-	events, stop := f.watching(snapshot.WatchOptions{})
+	events, stop := f.watch(snapshot.WatchOptions{})
 	defer stop()
 	is := func(id string, status snapshot.Status) func(snapshot.Change) bool {
 		return func(e snapshot.Change) bool { return e.Info.RunID == id && e.Info.Status == status && !e.Deleted }
 	}
-	f.until(events, "an existing run", is("old", snapshot.StatusCompleted))
+	f.readUntil(events, "an existing run", is("old", snapshot.StatusCompleted))
 	j := f.open("new")
-	f.until(events, "a new run", is("new", snapshot.StatusRunning))
+	f.readUntil(events, "a new run", is("new", snapshot.StatusRunning))
 	f.must(closeAs(j, snapshot.StatusFailed))
-	f.until(events, "a closed run", is("new", snapshot.StatusFailed))
+	f.readUntil(events, "a closed run", is("new", snapshot.StatusFailed))
 	f.must(f.store.Delete(f.Context(), "old"))
-	f.until(events, "a deleted run", func(e snapshot.Change) bool { return e.Info.RunID == "old" && e.Deleted })
+	f.readUntil(events, "a deleted run", func(e snapshot.Change) bool { return e.Info.RunID == "old" && e.Deleted })
 }
 
 func watchesRecords(f *fixture) {
 	f.begin("old", 5, snapshot.StatusPaused)
-	events, stop := f.watching(snapshot.WatchOptions{Records: true})
+	events, stop := f.watch(snapshot.WatchOptions{Records: true})
 	defer stop()
-	f.until(events, "an existing run", func(e snapshot.Change) bool {
+	f.readUntil(events, "an existing run", func(e snapshot.Change) bool {
 		if len(e.Records) > 0 {
 			f.Errorf("%d records that existed before are reported as new", len(e.Records))
 		}
@@ -183,7 +183,7 @@ func watchesRecords(f *fixture) {
 	var got []record.Record
 	up := func(id string, to int) {
 		f.Helper()
-		f.until(events, "records", func(e snapshot.Change) bool {
+		f.readUntil(events, "records", func(e snapshot.Change) bool {
 			if e.Info.RunID == id {
 				got = append(got, e.Records...)
 			}
@@ -206,7 +206,7 @@ func watchesRecords(f *fixture) {
 func watchesOne(f *fixture) {
 	j := f.open("run")
 	f.begin("other", 1, snapshot.StatusCompleted)
-	events, stop := f.watching(snapshot.WatchOptions{RunID: "run"})
+	events, stop := f.watch(snapshot.WatchOptions{RunID: "run"})
 	defer stop()
 	mine := func(e snapshot.Change) bool {
 		if e.Info.RunID != "run" {
@@ -214,24 +214,24 @@ func watchesOne(f *fixture) {
 		}
 		return true
 	}
-	f.until(events, "the run", mine)
+	f.readUntil(events, "the run", mine)
 	f.must(f.store.Post(f.Context(), "run", Answer("a?1", "yes")))
-	f.until(events, "a message", func(e snapshot.Change) bool { return mine(e) && len(f.messages("run")) == 1 })
+	f.readUntil(events, "a message", func(e snapshot.Change) bool { return mine(e) && len(f.messages("run")) == 1 })
 	f.must(closeAs(j, snapshot.StatusPaused))
-	f.until(events, "the end", func(e snapshot.Change) bool { return mine(e) && e.Info.Status == snapshot.StatusPaused })
+	f.readUntil(events, "the end", func(e snapshot.Change) bool { return mine(e) && e.Info.Status == snapshot.StatusPaused })
 }
 
 func watchesNoRecords(f *fixture) {
 	j := f.open("run")
-	events, stop := f.watching(snapshot.WatchOptions{})
+	events, stop := f.watch(snapshot.WatchOptions{})
 	defer stop()
-	f.until(events, "the run", func(e snapshot.Change) bool { return e.Info.RunID == "run" })
+	f.readUntil(events, "the run", func(e snapshot.Change) bool { return e.Info.RunID == "run" })
 	for seq := range uint64(4) {
 		f.must(j.Append(Records(seq+1, 1)...))
 		f.must(j.Sync(f.Context(), seq+1))
 		other := fmt.Sprint("other-", seq) // shows that the watcher has looked since
 		f.must(closeAs(f.open(other), snapshot.StatusCompleted))
-		f.until(events, other, func(e snapshot.Change) bool {
+		f.readUntil(events, other, func(e snapshot.Change) bool {
 			if e.Info.RunID == "run" || len(e.Records) > 0 {
 				f.Errorf("records were appended, and the event is %+v", e)
 			}
@@ -239,7 +239,7 @@ func watchesNoRecords(f *fixture) {
 		})
 	}
 	f.must(closeAs(j, snapshot.StatusCompleted))
-	f.until(events, "the end", func(e snapshot.Change) bool {
+	f.readUntil(events, "the end", func(e snapshot.Change) bool {
 		return e.Info.RunID == "run" && e.Info.Status == snapshot.StatusCompleted
 	})
 }
@@ -248,11 +248,11 @@ func watchesLater(f *fixture) {
 	ctx, cancel := context.WithTimeout(f.Context(), 100*time.Millisecond)
 	defer cancel()
 	f.is(firstError(f.store.Watch(ctx, snapshot.WatchOptions{RunID: "run"})), context.DeadlineExceeded, "Watch of a run that does not exist")
-	events, stop := f.watching(snapshot.WatchOptions{RunID: "run"})
+	events, stop := f.watch(snapshot.WatchOptions{RunID: "run"})
 	defer stop()
 	f.begin("other", 1, snapshot.StatusCompleted)
 	j := f.open("run")
-	f.until(events, "a new run", func(e snapshot.Change) bool {
+	f.readUntil(events, "a new run", func(e snapshot.Change) bool {
 		if e.Info.RunID != "run" || e.Deleted {
 			f.Errorf("the event is %+v", e)
 		}
@@ -260,9 +260,9 @@ func watchesLater(f *fixture) {
 	})
 	f.must(closeAs(j, snapshot.StatusCompleted))
 	f.must(f.store.Delete(f.Context(), "run"))
-	f.until(events, "a deleted run", func(e snapshot.Change) bool { return e.Deleted })
+	f.readUntil(events, "a deleted run", func(e snapshot.Change) bool { return e.Deleted })
 	f.must(closeAs(f.open("run"), snapshot.StatusPaused))
-	f.until(events, "a new run with the same ID", func(e snapshot.Change) bool { return e.Info.Status == snapshot.StatusPaused && !e.Deleted })
+	f.readUntil(events, "a new run with the same ID", func(e snapshot.Change) bool { return e.Info.Status == snapshot.StatusPaused && !e.Deleted })
 }
 
 func watchEnds(f *fixture) {

@@ -53,7 +53,7 @@ func sharedLock(here, there *fixture) {
 	}
 	here.must(closeAs(j, snapshot.StatusPaused))
 	j = there.open("run")
-	if restored := there.decoded(j.Restored()); restored.Generation != 2 {
+	if restored := there.decode(j.Restored()); restored.Generation != 2 {
 		there.Errorf("the generation is %d, want 2", restored.Generation)
 	} else {
 		there.equal(restored.Records, Records(1, 2), "run")
@@ -215,25 +215,25 @@ func sharedFollow(here, there *fixture) {
 
 func sharedWatch(here, there *fixture) {
 	here.begin("old", 2, snapshot.StatusCompleted)
-	events, stop := there.watching(snapshot.WatchOptions{Records: true})
+	events, stop := there.watch(snapshot.WatchOptions{Records: true})
 	defer stop()
 	is := func(id string, status snapshot.Status) func(snapshot.Change) bool {
 		return func(e snapshot.Change) bool { return e.Info.RunID == id && e.Info.Status == status && !e.Deleted }
 	}
-	there.until(events, "an existing run", is("old", snapshot.StatusCompleted))
+	there.readUntil(events, "an existing run", is("old", snapshot.StatusCompleted))
 	j := here.open("new")
-	there.until(events, "a new run", is("new", snapshot.StatusRunning))
+	there.readUntil(events, "a new run", is("new", snapshot.StatusRunning))
 	here.must(j.Append(Records(1, 3)...))
 	var got []record.Record
-	there.until(events, "records", func(e snapshot.Change) bool {
+	there.readUntil(events, "records", func(e snapshot.Change) bool {
 		got = append(got, e.Records...)
 		return len(got) == 3
 	})
 	there.equal(got, Records(1, 3), "new")
 	here.must(closeAs(j, snapshot.StatusFailed))
-	there.until(events, "a closed run", is("new", snapshot.StatusFailed))
+	there.readUntil(events, "a closed run", is("new", snapshot.StatusFailed))
 	here.must(here.store.Delete(here.Context(), "old"))
-	there.until(events, "a deleted run", func(e snapshot.Change) bool { return e.Info.RunID == "old" && e.Deleted })
+	there.readUntil(events, "a deleted run", func(e snapshot.Change) bool { return e.Info.RunID == "old" && e.Deleted })
 }
 
 func sharedDelete(here, there *fixture) {
@@ -248,7 +248,7 @@ func sharedDelete(here, there *fixture) {
 		here.Errorf("List returned %v", ids)
 	}
 	j = here.open("run")
-	if restored := here.decoded(j.Restored()); restored.Generation != 1 || len(restored.Records) > 0 {
+	if restored := here.decode(j.Restored()); restored.Generation != 1 || len(restored.Records) > 0 {
 		here.Errorf("the new run with the ID of the deleted one is %+v", restored)
 	}
 	here.must(j.Append(Records(1, 1)...))

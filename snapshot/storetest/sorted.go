@@ -68,9 +68,9 @@ func standing(f *fixture) {
 	check("closed again")
 }
 
-// various makes runs whose order differs for each way of sorting. Sorted with the last updated
-// first, they are run-4 to run-0.
-func various(f *fixture) {
+// makeSortableRuns makes runs whose order differs for each way of sorting. Sorted with the last
+// updated first, they are run-4 to run-0.
+func makeSortableRuns(f *fixture) {
 	for n, status := range []snapshot.Status{
 		snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusPaused, snapshot.StatusCompleted, snapshot.StatusFailed,
 	} {
@@ -90,7 +90,7 @@ func various(f *fixture) {
 }
 
 func sorted(f *fixture) {
-	various(f)
+	makeSortableRuns(f)
 	for sort, want := range map[snapshot.Sort]string{
 		snapshot.SortUpdated: "4 3 2 1 0",
 		snapshot.SortCreated: "4 3 2 1 0",
@@ -103,9 +103,9 @@ func sorted(f *fixture) {
 		for i := range want {
 			want[i] = "run-" + want[i]
 		}
-		f.paged(snapshot.Filter{Sort: sort}, want)
+		f.requirePages(snapshot.Filter{Sort: sort}, want)
 		slices.Reverse(want)
-		f.paged(snapshot.Filter{Sort: sort, Ascending: true}, want)
+		f.requirePages(snapshot.Filter{Sort: sort, Ascending: true}, want)
 	}
 	durations := f.infos(snapshot.Filter{Sort: snapshot.SortDuration})
 	if !slices.IsSortedFunc(durations, func(a, b snapshot.Info) int {
@@ -115,8 +115,8 @@ func sorted(f *fixture) {
 	}
 }
 
-// paged lists runs in pages of each length and requires that together they are want.
-func (f *fixture) paged(filter snapshot.Filter, want []string) {
+// requirePages lists runs in pages of each length and requires that together they are want.
+func (f *fixture) requirePages(filter snapshot.Filter, want []string) {
 	f.Helper()
 	for limit := range len(want) + 2 {
 		filter.Limit, filter.Before = limit, ""
@@ -138,7 +138,7 @@ func (f *fixture) paged(filter snapshot.Filter, want []string) {
 }
 
 func searched(f *fixture) {
-	various(f)
+	makeSortableRuns(f)
 	_, err := f.store.Create(f.Context(), &snapshot.Run{Info: snapshot.Info{
 		RunID: "child", ParentID: "run-1", Status: snapshot.StatusQueued, Program: "orders", Version: "v2",
 	}})
@@ -162,12 +162,12 @@ func searched(f *fixture) {
 		if ids := f.list(test.filter); !slices.Equal(ids, test.want) {
 			f.Errorf("%s: List returned %v, want %v", name, ids, test.want)
 		}
-		f.paged(test.filter, append([]string(nil), test.want...))
+		f.requirePages(test.filter, append([]string(nil), test.want...))
 	}
 }
 
 func counted(f *fixture) {
-	various(f)
+	makeSortableRuns(f)
 	open := f.open("open")
 	for _, filter := range []snapshot.Filter{{}, {Limit: 1}, {Limit: 2, Sort: snapshot.SortCost}, {Status: []snapshot.Status{snapshot.StatusPaused}}} {
 		filter.Count = true
@@ -187,7 +187,7 @@ func counted(f *fixture) {
 }
 
 func senseless(f *fixture) {
-	various(f)
+	makeSortableRuns(f)
 	page, err := f.store.List(f.Context(), snapshot.Filter{Sort: snapshot.SortCost, Limit: 1})
 	f.must(err)
 	for name, filter := range map[string]snapshot.Filter{

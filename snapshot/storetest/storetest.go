@@ -84,10 +84,10 @@ func (f *fixture) load(runID string) *snapshot.Snapshot {
 	f.Helper()
 	run, err := f.store.Load(f.Context(), runID)
 	f.must(err)
-	return f.decoded(run)
+	return f.decode(run)
 }
 
-func (f *fixture) decoded(run *snapshot.Run) *snapshot.Snapshot {
+func (f *fixture) decode(run *snapshot.Run) *snapshot.Snapshot {
 	f.Helper()
 	sn, err := run.Snapshot()
 	f.must(err)

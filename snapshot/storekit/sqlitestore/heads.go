@@ -12,13 +12,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// columns are the columns of a head. The first parameter of each query is the
+// headColumns are the columns of a head. The first parameter of each query is the
 // time.
-const columns = `uid, version, opening, swaps, last, info, deleted, opening != '' AND EXISTS (SELECT 1 FROM processes p WHERE p.id = process AND p.expires > ?)`
+const headColumns = `uid, version, opening, swaps, last, info, deleted, opening != '' AND EXISTS (SELECT 1 FROM processes p WHERE p.id = process AND p.expires > ?)`
 
 // query returns the heads that a query selects.
 func (d *database) query(ctx context.Context, where string, args ...any) (found []storekit.Change, err error) {
-	rows, err := d.pool.QueryContext(ctx, `SELECT `+columns+` FROM runs WHERE `+where, append([]any{time.Now().UnixNano()}, args...)...)
+	rows, err := d.pool.QueryContext(ctx, `SELECT `+headColumns+` FROM runs WHERE `+where, append([]any{time.Now().UnixNano()}, args...)...)
 	if err != nil {
 		return nil, unavailable(err)
 	}

@@ -102,7 +102,7 @@ func (d *database) take(ctx context.Context) error {
 	return err
 }
 
-var errOver = errors.New("sqlitestore: the lease of the process has expired")
+var errExpired = errors.New("sqlitestore: the lease of the process has expired")
 
 // renew renews the lease, unless it has expired.
 func (d *database) renew(ctx context.Context) error {
@@ -112,7 +112,7 @@ func (d *database) renew(ctx context.Context) error {
 		return unavailable(err)
 	}
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		return errors.Join(errOver, err)
+		return errors.Join(errExpired, err)
 	}
 	return nil
 }

@@ -7,26 +7,26 @@ import (
 	"time"
 )
 
-// An attendance watches the runs that a Store has open: for messages from other processes,
+// An openWatcher watches the runs that a Store has open: for messages from other processes,
 // and for the loss of a run to another process. It exists while a run is open.
-type attendance struct {
+type openWatcher struct {
 	stop  context.CancelFunc
-	ended chan struct{}   // closed when the attendance has ended
+	ended chan struct{}   // closed when the watcher has ended
 	wake  chan struct{}   // receives when runs is not empty
 	runs  map[string]bool // the runs to look at; guarded by the lock of the Store
 }
 
-// attend starts to watch the run of a journal, until stopAttending.
-func (s *Store) attend(j *openRun) {
+// watchOpen starts to watch the run of a journal, until unwatchOpen.
+func (s *Store) watchOpen(j *openRun) {
 	s.mu.Lock()
 	s.open[j.runID] = j
-	if s.options.Poll > 0 && s.attended == nil {
+	if s.options.Poll > 0 && s.openWatcher == nil {
 		ctx, stop := context.WithCancel(context.Background())
-		a := &attendance{stop, make(chan struct{}), make(chan struct{}, 1), make(map[string]bool)}
-		s.attended = a
+		w := &openWatcher{stop, make(chan struct{}), make(chan struct{}, 1), make(map[string]bool)}
+		s.openWatcher = w
 		go func() {
-			defer close(a.ended)
-			s.attendAll(ctx, a)
+			defer close(w.ended)
+			s.runOpenWatcher(ctx, w)
 		}()
 	}
 	s.mu.Unlock()
@@ -63,8 +63,8 @@ func (s *Store) lease() <-chan struct{} {
 	return s.options.Lost()
 }
 
-// isOver reports whether a lease has expired.
-func isOver(lease <-chan struct{}) bool {
+// hasExpired reports whether a lease has expired.
+func hasExpired(lease <-chan struct{}) bool {
 	select {
 	case <-lease:
 		return true
@@ -73,33 +73,34 @@ func isOver(lease <-chan struct{}) bool {
 	}
 }
 
-// stopAttending undoes attend. The attendance ends with the last journal.
-func (s *Store) stopAttending(j *openRun) {
+// unwatchOpen undoes watchOpen. The watcher ends with the last journal.
+func (s *Store) unwatchOpen(j *openRun) {
 	s.mu.Lock()
 	if s.open[j.runID] == j {
 		delete(s.open, j.runID)
 	}
-	a := s.attended
-	if a != nil && len(s.open) == 0 {
-		s.attended = nil
+	w := s.openWatcher
+	if w != nil && len(s.open) == 0 {
+		s.openWatcher = nil
 		defer func() {
-			a.stop()
-			<-a.ended
+			w.stop()
+			<-w.ended
 		}()
 	}
 	s.mu.Unlock()
 }
 
 // look requests a look at a run. The caller holds the lock of the Store.
-func (a *attendance) look(runID string) {
-	a.runs[runID] = true
+func (w *openWatcher) look(runID string) {
+	w.runs[runID] = true
 	select {
-	case a.wake <- struct{}{}:
+	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (s *Store) attendAll(ctx context.Context, a *attendance) {
+// runOpenWatcher looks at the open runs until ctx ends.
+func (s *Store) runOpenWatcher(ctx context.Context, w *openWatcher) {
 	ticker := time.NewTicker(s.options.Poll)
 	defer ticker.Stop()
 	lease := s.lease()
@@ -110,15 +111,15 @@ func (s *Store) attendAll(ctx context.Context, a *attendance) {
 				lease = s.lease()
 			}
 			s.lookAt(ctx, s.journals(nil))
-		case <-a.wake:
+		case <-w.wake:
 			s.mu.Lock()
-			runs := a.runs
-			a.runs = make(map[string]bool)
+			runs := w.runs
+			w.runs = make(map[string]bool)
 			s.mu.Unlock()
 			s.lookAt(ctx, s.journals(runs))
 		case <-lease:
 			for _, j := range s.journals(nil) {
-				if isOver(j.lease) {
+				if hasExpired(j.lease) {
 					j.Lose()
 				}
 			}
