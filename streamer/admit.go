@@ -46,10 +46,10 @@ var (
 	errForwarded = errors.New("a proxy forwards this request, which may be anybody's: without Options.Authorize only requests from this machine itself are served")
 )
 
-// admitted serves the requests that Authorize admits.
-func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Access)) http.Handler {
+// withAccess serves the requests that Authorize admits.
+func (h *Handler) withAccess(next func(http.ResponseWriter, *http.Request, *Access)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		secure(w.Header())
+		setSecurityHeaders(w.Header())
 		h.allowOrigin(w, req)
 		if h.isForeign(req) {
 			h.refuse(w, http.StatusForbidden, "cross_origin", "requests from the pages of other sites are refused, unless their origin is listed in Options.Origins")
@@ -83,7 +83,7 @@ func (h *Handler) admitted(next func(http.ResponseWriter, *http.Request, *Access
 // Admit serves requests to another handler that is served beside h, such as metrics. Authorize must
 // admit them, as for requests to h, and their senders must be allowed to see all runs.
 func (h *Handler) Admit(next http.Handler) http.Handler {
-	return h.admitted(func(w http.ResponseWriter, req *http.Request, scope *Access) {
+	return h.withAccess(func(w http.ResponseWriter, req *http.Request, scope *Access) {
 		if scope.Runs != nil {
 			h.refuse(w, http.StatusForbidden, "forbidden", "you may not see this: only senders who may see all runs may")
 			return
@@ -151,8 +151,8 @@ func trimBrackets(host string) string {
 	return host
 }
 
-// secure sets the headers of every response.
-func secure(header http.Header) {
+// setSecurityHeaders sets the headers of every response.
+func setSecurityHeaders(header http.Header) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -192,13 +192,13 @@ func newClients() clients {
 	return clients{byPrincipal: make(map[string]int), byAddress: make(map[string]int)}
 }
 
-// errTooMany is a limit that a client would exceed.
-type errTooMany struct {
+// tooManyError is a limit that a client would exceed.
+type tooManyError struct {
 	status  int
 	message string
 }
 
-func (e *errTooMany) Error() string { return e.message }
+func (e *tooManyError) Error() string { return e.message }
 
 // enter counts a new client, within the limits. The client calls leave when its stream
 // ends.
@@ -208,13 +208,13 @@ func (h *Handler) enter(principal, address string) (leave func(), err error) {
 	c, o := &h.clients, &h.options
 	switch {
 	case h.open.Err() != nil:
-		return nil, &errTooMany{http.StatusServiceUnavailable, "the server is shutting down"}
+		return nil, &tooManyError{http.StatusServiceUnavailable, "the server is shutting down"}
 	case c.total >= o.Clients:
-		return nil, &errTooMany{http.StatusServiceUnavailable, "there are as many event streams as the server allows: " + strconv.Itoa(o.Clients)}
+		return nil, &tooManyError{http.StatusServiceUnavailable, "there are as many event streams as the server allows: " + strconv.Itoa(o.Clients)}
 	case principal != "" && c.byPrincipal[principal] >= o.ClientsPerPrincipal:
-		return nil, &errTooMany{http.StatusTooManyRequests, "you have as many event streams as the server allows you: " + strconv.Itoa(o.ClientsPerPrincipal)}
+		return nil, &tooManyError{http.StatusTooManyRequests, "you have as many event streams as the server allows you: " + strconv.Itoa(o.ClientsPerPrincipal)}
 	case c.byAddress[address] >= o.ClientsPerAddress:
-		return nil, &errTooMany{http.StatusTooManyRequests, "your address has as many event streams as the server allows it: " + strconv.Itoa(o.ClientsPerAddress)}
+		return nil, &tooManyError{http.StatusTooManyRequests, "your address has as many event streams as the server allows it: " + strconv.Itoa(o.ClientsPerAddress)}
 	}
 	c.total++
 	c.byPrincipal[principal]++

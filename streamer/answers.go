@@ -12,20 +12,20 @@ import (
 
 // answersBody is the request body that answers many questions with one value.
 type answersBody struct {
-	Questions []askedOf       `json:"questions"`
+	Questions []questionRef   `json:"questions"`
 	Value     json.RawMessage `json:"value"`
 	By        string          `json:"by,omitempty"`
 }
 
-// askedOf names a question of a run.
-type askedOf struct {
+// questionRef names a question of a run.
+type questionRef struct {
 	RunID    string `json:"run_id"`
 	Question string `json:"question"` // its ID
 }
 
 // answerResult is the result of one answer.
 type answerResult struct {
-	askedOf
+	questionRef
 
 	Error string `json:"error,omitempty"` // empty if the answer was accepted
 }
@@ -71,7 +71,7 @@ func (b *answersBody) check() error {
 	if len(b.Questions) > maxAnswers {
 		return fmt.Errorf("there are %d questions: want at most %d in one request", len(b.Questions), maxAnswers)
 	}
-	seen := make(map[askedOf]bool)
+	seen := make(map[questionRef]bool)
 	for i, q := range b.Questions {
 		switch {
 		case q.RunID == "" || q.Question == "":
@@ -85,7 +85,7 @@ func (b *answersBody) check() error {
 }
 
 // answer returns why an answer was refused, or "" if it was accepted.
-func (h *Handler) answer(req *http.Request, scope *Access, q askedOf, by string, value json.RawMessage) string {
+func (h *Handler) answer(req *http.Request, scope *Access, q questionRef, by string, value json.RawMessage) string {
 	_, err := h.find(req.Context(), q.RunID, scope)
 	if err == nil {
 		err = h.options.Control.Answer(req.Context(), q.RunID, q.Question, by, value)

@@ -65,7 +65,7 @@ func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Acc
 	// The cursor is taken first: events that are published while the states are read are
 	// streamed again, and clients recognize them by their numbers.
 	_, next := h.all.span()
-	body := RunList{Cursor: cursor{h.generation, next}.String(), Now: time.Now().UTC(), Runs: []RunState{}, Can: h.can(scope)}
+	body := RunList{Cursor: cursor{h.generation, next}.String(), Now: time.Now().UTC(), Runs: []RunState{}, Can: h.permissions(scope)}
 	states, page, err := h.list(req.Context(), q)
 	if err != nil {
 		h.refuseError(w, err, "")
@@ -121,7 +121,7 @@ func (h *Handler) serveRun(w http.ResponseWriter, req *http.Request, scope *Acce
 	if err == nil {
 		var body runBody
 		if body, err = h.runBody(req.Context(), r, limit); err == nil {
-			body.Can = h.can(scope)
+			body.Can = h.permissions(scope)
 			h.sendJSON(w, body)
 			return
 		}
@@ -138,7 +138,7 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 			return runBody{}, err
 		}
 	}
-	if err := r.complete(ctx, h.source, info.LastSeq); err != nil {
+	if err := r.readMissing(ctx, h.source, info.LastSeq); err != nil {
 		return runBody{}, err
 	}
 	body := runBody{All: cursor{h.generation, next}.String(), Now: time.Now().UTC(), Run: r.state(), Records: []json.RawMessage{}}
@@ -152,11 +152,11 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 		body.Records = append(body.Records, f.json())
 	}
 	body.Omitted = before
-	born := r.knownBorn()
+	created := r.knownCreated()
 	if len(ids) > 0 {
-		body.Cursor = string(ids[len(ids)-1].append(appendCreated(nil, born)))
-	} else if last := r.tape.forgotten(); last.n > 0 { // the tape has dropped all records, and no source has them
-		body.Cursor, body.Omitted = string(last.append(appendCreated(nil, born))), last.n
+		body.Cursor = string(ids[len(ids)-1].append(appendCreated(nil, created)))
+	} else if last := r.tape.lastForgotten(); last.n > 0 { // the tape has dropped all records, and no source has them
+		body.Cursor, body.Omitted = string(last.append(appendCreated(nil, created))), last.n
 	}
 	return body, nil
 }
@@ -172,7 +172,7 @@ func (h *Handler) newest(ctx context.Context, r *run, limit int, last uint64) (f
 	extra := max(0, len(frames)-limit)
 	frames, ids = frames[extra:], ids[extra:]
 	if h.source != nil && !isNewest(ids, limit) {
-		if frames, ids, err = h.stored(ctx, r.id, limit, last); err != nil {
+		if frames, ids, err = h.newestStored(ctx, r.id, limit, last); err != nil {
 			return nil, nil, 0, err
 		}
 		extra = max(0, len(frames)-limit)
@@ -194,9 +194,9 @@ func isNewest(ids []cursor, limit int) bool {
 	return (len(ids) == limit || first == 1) && last-first == uint64(len(ids)-1)
 }
 
-// stored returns the newest frames of a run from the source. last is the number of
+// newestStored returns the newest frames of a run from the source. last is the number of
 // the newest known record; the run may have newer ones by now.
-func (h *Handler) stored(ctx context.Context, runID string, limit int, last uint64) (frames []*frame, ids []cursor, err error) {
+func (h *Handler) newestStored(ctx context.Context, runID string, limit int, last uint64) (frames []*frame, ids []cursor, err error) {
 	after := uint64(0)
 	if last > uint64(limit) {
 		after = last - uint64(limit)

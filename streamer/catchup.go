@@ -10,8 +10,8 @@ import (
 // position in the tape from which to continue.
 func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err error) {
 	if s.handler.source == nil {
-		s.check(where)
-		return s.pass(), nil
+		s.resetIfUnknown(where)
+		return s.reportLost(), nil
 	}
 	for {
 		before := s.at
@@ -25,13 +25,13 @@ func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err erro
 		case !kept || next.n == s.at.n+1:
 			return pos, nil
 		case s.at == before:
-			return s.pass(), nil // the source does not have it either
+			return s.reportLost(), nil // the source does not have it either
 		}
 	}
 }
 
-// check resets the client if its cursor does not belong to the events.
-func (s *stream) check(where place) {
+// resetIfUnknown resets the client if its cursor does not belong to the events.
+func (s *stream) resetIfUnknown(where place) {
 	if s.at == (cursor{}) || where == placeOlder {
 		return
 	}
@@ -42,12 +42,12 @@ func (s *stream) check(where place) {
 	s.reset("the cursor does not belong to the kept records of this run; its stream begins again")
 }
 
-// pass reports the lost events to the client, and returns the position in the tape from
+// reportLost reports the lost events to the client, and returns the position in the tape from
 // which to continue.
-func (s *stream) pass() uint64 {
+func (s *stream) reportLost() uint64 {
 	pos, next, kept := s.run.tape.after(s.at)
 	if !kept {
-		if last := s.run.tape.forgotten(); last.n > s.at.n {
+		if last := s.run.tape.lastForgotten(); last.n > s.at.n {
 			missed := last.n - s.at.n
 			s.at = last
 			s.gap(missed)
@@ -83,7 +83,7 @@ func (s *stream) replay(ctx context.Context, known bool) error {
 		}
 		id := cursorOf(&rec)
 		if id.n == 1 {
-			s.born = rec.Time.UnixMicro()
+			s.created = rec.Time.UnixMicro()
 		}
 		if !found {
 			if id != s.at {

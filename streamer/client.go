@@ -175,11 +175,11 @@ var (
 	errSilent  = errors.New("streamer: nothing arrived")       // for too long
 )
 
-// final is an error for which a retry does not help.
-type final struct{ error }
+// finalError is an error for which a retry does not help.
+type finalError struct{ error }
 
-func (e final) Unwrap() error        { return e.error }
-func (e final) Is(target error) bool { return target == errFinal }
+func (e finalError) Unwrap() error        { return e.error }
+func (e finalError) Is(target error) bool { return target == errFinal }
 
 // follower is one use of a client.
 type follower struct {
@@ -256,7 +256,7 @@ func (f *follower) connect(ctx context.Context, yield func(Event, error) bool) e
 		}
 		switch {
 		case errors.Is(err, errTooLong):
-			return final{err}
+			return finalError{err}
 		case err != nil:
 			return f.causeOf(ctx, err)
 		}
@@ -283,7 +283,7 @@ func (f *follower) causeOf(ctx context.Context, err error) error {
 func (f *follower) request(ctx context.Context) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.url, nil)
 	if err != nil {
-		return nil, final{err}
+		return nil, finalError{err}
 	}
 	for name, values := range f.client.Header {
 		req.Header[name] = values
@@ -292,7 +292,7 @@ func (f *follower) request(ctx context.Context) (*http.Response, error) {
 	req.Header.Set("Cache-Control", "no-store")
 	if f.cursor != "" {
 		if strings.ContainsFunc(f.cursor, unicode.IsControl) {
-			return nil, final{fmt.Errorf("streamer: the cursor %.100q cannot be sent: it has control characters", f.cursor)}
+			return nil, finalError{fmt.Errorf("streamer: the cursor %.100q cannot be sent: it has control characters", f.cursor)}
 		}
 		req.Header.Set("Last-Event-ID", f.cursor)
 	}
@@ -304,14 +304,14 @@ func (f *follower) check(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusOK:
 		if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
-			return final{&StatusError{resp.StatusCode, fmt.Sprintf("%s sends %q, not text/event-stream", f.url, resp.Header.Get("Content-Type"))}}
+			return finalError{&StatusError{resp.StatusCode, fmt.Sprintf("%s sends %q, not text/event-stream", f.url, resp.Header.Get("Content-Type"))}}
 		}
 		f.absent = time.Time{}
 		return nil
 	case http.StatusNoContent:
 		return errStopped
 	}
-	err := refused(resp)
+	err := statusError(resp)
 	if resp.StatusCode == http.StatusNotFound && f.mayBeAbsent(time.Now()) {
 		return err
 	}
@@ -323,7 +323,7 @@ func (f *follower) check(resp *http.Response) error {
 		}
 		return err
 	}
-	return final{err}
+	return finalError{err}
 }
 
 // mayBeAbsent reports whether to wait for a run that the server does not know.

@@ -159,7 +159,7 @@ func (c *Client) Values(ctx context.Context, runID string) (map[string]json.RawM
 	if err != nil {
 		return nil, err
 	}
-	var body shownValues
+	var body valuesBody
 	err = c.do(ctx, http.MethodGet, u, nil, &body)
 	return body.Values, err
 }
@@ -185,7 +185,7 @@ func (c *Client) Programs(ctx context.Context) ([]Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	var body programs
+	var body programsBody
 	err = c.do(ctx, http.MethodGet, u, nil, &body)
 	return body.Programs, err
 }
@@ -201,7 +201,7 @@ func (c *Client) Start(ctx context.Context, s Start) (runID, status string, err 
 	if err != nil {
 		return "", "", err
 	}
-	var body started
+	var body startedBody
 	err = c.postTo(ctx, u, s, &body)
 	return body.RunID, body.Status, err
 }
@@ -240,7 +240,7 @@ func (c *Client) continueAll(ctx context.Context, action string, choice Choice) 
 	if err != nil {
 		return nil, err
 	}
-	var body continued
+	var body continuedBody
 	err = c.postTo(ctx, u, choice, &body)
 	return body.Runs, err
 }
@@ -291,7 +291,7 @@ func (c *Client) do(ctx context.Context, method string, u *url.URL, body []byte,
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
-		return refused(resp)
+		return statusError(resp)
 	}
 	if into == nil {
 		return nil
@@ -302,7 +302,7 @@ func (c *Client) do(ctx context.Context, method string, u *url.URL, body []byte,
 	return nil
 }
 
-func refused(resp *http.Response) *StatusError {
+func statusError(resp *http.Response) *StatusError {
 	return &StatusError{resp.StatusCode, messageOf(resp.Body)}
 }
 

@@ -42,8 +42,8 @@ type Continued struct {
 	Error string `json:"error,omitempty"`
 }
 
-// continued is the response to a Choice.
-type continued struct {
+// continuedBody is the response to a Choice.
+type continuedBody struct {
 	Runs []Continued `json:"runs"`
 }
 
@@ -92,7 +92,7 @@ func (h *Handler) serveContinueAll(w http.ResponseWriter, req *http.Request, sco
 			runs[i].Error = redact(runs[i].Error)
 		}
 	}
-	h.sendJSON(w, continued{append([]Continued{}, runs...)})
+	h.sendJSON(w, continuedBody{append([]Continued{}, runs...)})
 }
 
 // admitContinue checks that the sender may make runs continue.

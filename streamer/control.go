@@ -12,7 +12,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-func (h *Handler) can(scope *Access) Permissions {
+// permissions returns what the sender of a request may do.
+func (h *Handler) permissions(scope *Access) Permissions {
 	may := h.options.Control != nil && scope.Control
 	return Permissions{
 		As: scope.Principal, Interrupt: may, Cancel: may, Answer: may,

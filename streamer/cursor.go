@@ -24,7 +24,7 @@ func cursorOf(r *record.Record) cursor { return cursor{r.Generation, r.Seq} }
 // same ID. If the time is not known, it is 0 and is left out.
 
 // cutCreated splits an ID into the time at which its run was created and the cursor.
-func cutCreated(id string) (born int64, rest string) {
+func cutCreated(id string) (created int64, rest string) {
 	text, rest, found := strings.Cut(id, ".")
 	if !found || len(text) > 20 {
 		return 0, id
@@ -37,11 +37,11 @@ func cutCreated(id string) (born int64, rest string) {
 }
 
 // appendCreated appends the beginning of an ID, with the creation time of its run.
-func appendCreated(b []byte, born int64) []byte {
-	if born == 0 {
+func appendCreated(b []byte, created int64) []byte {
+	if created == 0 {
 		return b
 	}
-	return append(strconv.AppendInt(b, born, 10), '.')
+	return append(strconv.AppendInt(b, created, 10), '.')
 }
 
 // maxCursor is the maximum length of an ID, without the creation time of its run.

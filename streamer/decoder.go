@@ -46,7 +46,7 @@ func (d *decoder) next() (Event, error) {
 		if len(d.line) == 0 {
 			d.lastID = d.id
 			if some {
-				return Event{ID: d.lastID, Name: orMessage(name), Data: valid(data[:len(data)-1])}, nil
+				return Event{ID: d.lastID, Name: eventName(name), Data: valid(data[:len(data)-1])}, nil
 			}
 			name, data, size, some = "", nil, 0, false
 			continue
@@ -70,7 +70,8 @@ func (d *decoder) next() (Event, error) {
 	}
 }
 
-func orMessage(name string) string {
+// eventName returns the name of an event, which is "message" if the stream has not named it.
+func eventName(name string) string {
 	if name == "" {
 		return "message"
 	}

@@ -134,7 +134,7 @@ func interpret(in string) (events []Event, lastID string) {
 		switch {
 		case line == "":
 			if lastID = id; data != nil {
-				events = append(events, Event{ID: id, Name: orMessage(name), Data: []byte(strings.Join(data, "\n"))})
+				events = append(events, Event{ID: id, Name: eventName(name), Data: []byte(strings.Join(data, "\n"))})
 			}
 			name, data = "", nil
 		case field == "event":

@@ -10,8 +10,8 @@ import (
 // eventDeleted is the name of the event that says that a run was deleted.
 const eventDeleted = "deleted"
 
-// gone is the frame of an entry for the deletion of a run.
-var gone = new(frame)
+// deletedFrame is the frame of an entry for the deletion of a run.
+var deletedFrame = new(frame)
 
 // deletedBody is the data of the event "deleted".
 type deletedBody struct {
@@ -27,7 +27,7 @@ func (h *Handler) Deleted(ctx context.Context, runID string) {
 	if h.source != nil {
 		info, err := h.source.Run(ctx, runID)
 		if err == nil {
-			if h.renew(runID, &info) {
+			if h.forgetReplaced(runID, &info) {
 				h.sayDeleted(deletedBody{runID, info.Created})
 			}
 			return
@@ -36,7 +36,7 @@ func (h *Handler) Deleted(ctx context.Context, runID string) {
 			return // not known; clients that reconnect find out
 		}
 	}
-	if r := h.runs.find(runID); r != nil && r.end(gone) {
+	if r := h.runs.find(runID); r != nil && r.end(deletedFrame) {
 		h.notifyLater(r.tape)
 	}
 	h.sayDeleted(deletedBody{RunID: runID})
@@ -48,14 +48,14 @@ func (h *Handler) sayDeleted(body deletedBody) {
 	f.once.Do(func() {
 		f.body = fmt.Appendf(nil, "data: %s\nevent: %s\n", mustJSON(body), eventDeleted)
 	})
-	if h.all.number(f, h.generation) {
+	if h.all.appendNumbered(f, h.generation) {
 		h.notifyLater(h.all)
 	}
 }
 
-// renew forgets a run that was replaced by another with the same ID, and returns false if
+// forgetReplaced forgets a run that was replaced by another with the same ID, and returns false if
 // the handler knows the other run already.
-func (h *Handler) renew(runID string, info *RunInfo) bool {
+func (h *Handler) forgetReplaced(runID string, info *RunInfo) bool {
 	r := h.runs.find(runID)
 	if r == nil {
 		return true
@@ -63,7 +63,7 @@ func (h *Handler) renew(runID string, info *RunInfo) bool {
 	r.mu.Lock()
 	known := r.view.ledger.First == 1 && !r.view.Created.Before(info.Created) // the known records belong to the new run
 	r.mu.Unlock()
-	if !known && r.end(restarted) {
+	if !known && r.end(restartedFrame) {
 		h.notifyLater(r.tape)
 	}
 	return !known
@@ -77,7 +77,7 @@ func (r *run) end(f *frame) (due bool) {
 	r.published, r.last = false, cursor{}
 	r.stored.Store(0)
 	r.ends.Add(1)
-	r.born.Store(0)
+	r.created.Store(0)
 	return r.tape.end(f)
 }
 
@@ -86,12 +86,12 @@ func (r *run) end(f *frame) (due bool) {
 func (t *tape) end(f *frame) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.finish(f)
+	t.endLocked(f)
 	return t.becomesDue()
 }
 
-// finish does what end does, without a notification; t.mu is held.
-func (t *tape) finish(f *frame) {
+// endLocked does what end does, without a notification; t.mu is held.
+func (t *tape) endLocked(f *frame) {
 	t.dropAll()
 	t.before, t.last, t.begun = cursor{}, cursor{}, nil
 	t.put(entry{frame: f})
@@ -100,6 +100,6 @@ func (t *tape) finish(f *frame) {
 // deleted tells the client that the run is gone, and begins again with the next run.
 func (s *stream) deleted() {
 	s.moves++
-	s.at, s.born = cursor{}, 0
+	s.at, s.created = cursor{}, 0
 	s.event(eventDeleted, deletedBody{RunID: s.run.id})
 }

@@ -56,13 +56,13 @@ const (
 
 	// Sending a piece to a client takes the service about 45 µs. If there are many clients, each
 	// gets deltas less often, so that all of them together take a twentieth of a processor.
-	deltaForEach  = time.Millisecond
-	deltaEveryTop = time.Second
+	deltaPerClient = time.Millisecond
+	deltaEveryTop  = time.Second
 )
 
 // deltaEvery returns how long a client waits for the next deltas.
 func (h *Handler) deltaEvery() time.Duration {
-	return min(max(deltaEvery, time.Duration(h.deltaClients.Load())*deltaForEach), deltaEveryTop)
+	return min(max(deltaEvery, time.Duration(h.deltaClients.Load())*deltaPerClient), deltaEveryTop)
 }
 
 // products contains what the calls of a run have produced in their running attempts: the end of
@@ -104,7 +104,7 @@ func (ps *products) add(d *live.Delta) (due bool) {
 		q.put(FollowEvent{Delta: &Delta{Delta: *d}})
 	}
 	if d.Part == live.PartBegin && d.Attempt > 0 {
-		due = ps.void(d.Address)
+		due = ps.dropInside(d.Address)
 	}
 	p := ps.calls[d.Address]
 	switch {
@@ -129,9 +129,9 @@ func (ps *products) add(d *live.Delta) (due bool) {
 	return ps.change() || due
 }
 
-// void drops what the calls inside a call have produced, since the outer call is made
+// dropInside drops what the calls inside a call have produced, since the outer call is made
 // again.
-func (ps *products) void(around record.Address) (due bool) {
+func (ps *products) dropInside(around record.Address) (due bool) {
 	for address := range ps.calls {
 		if address.IsInside(around) {
 			delete(ps.calls, address)
@@ -239,8 +239,8 @@ func (ps *products) notify() {
 	}
 }
 
-// shown records which products of a run a client has.
-type shown struct {
+// shownProducts records which products of a run a client has.
+type shownProducts struct {
 	run     *run
 	version uint64
 	calls   map[record.Address]*shownProduct
@@ -255,7 +255,7 @@ type shownProduct struct {
 }
 
 // since returns what the client does not have yet.
-func (ps *products) since(s *shown) (deltas []Delta) {
+func (ps *products) since(s *shownProducts) (deltas []Delta) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	if s.version == ps.version {
@@ -276,7 +276,7 @@ func (ps *products) since(s *shown) (deltas []Delta) {
 	return deltas
 }
 
-func (s *shown) take(deltas []Delta, address record.Address, p *product) []Delta {
+func (s *shownProducts) take(deltas []Delta, address record.Address, p *product) []Delta {
 	had := s.calls[address]
 	if had == nil {
 		had = &shownProduct{product: p}

@@ -17,25 +17,25 @@ type filter struct {
 }
 
 func parseFilter(kinds, statuses []string) (f filter, err error) {
-	for _, name := range words(kinds) {
+	for _, name := range splitCommas(kinds) {
 		var k record.Kind
 		if k.UnmarshalText([]byte(name)) != nil {
-			return f, fmt.Errorf("type %q is not known: want one of %s", name, allowed(record.KindTool, record.KindCompensation))
+			return f, fmt.Errorf("type %q is not known: want one of %s", name, allowedNames(record.KindTool, record.KindCompensation))
 		}
 		f.kinds = append(f.kinds, k)
 	}
-	for _, name := range words(statuses) {
+	for _, name := range splitCommas(statuses) {
 		var s record.Status
 		if s.UnmarshalText([]byte(name)) != nil {
-			return f, fmt.Errorf("status %q is not known: want one of %s", name, allowed(record.StatusStarted, record.StatusCancelled))
+			return f, fmt.Errorf("status %q is not known: want one of %s", name, allowedNames(record.StatusStarted, record.StatusCancelled))
 		}
 		f.statuses = append(f.statuses, s)
 	}
 	return f, nil
 }
 
-// words splits values at commas.
-func words(values []string) (all []string) {
+// splitCommas splits values at commas.
+func splitCommas(values []string) (all []string) {
 	for _, v := range values {
 		for word := range strings.SplitSeq(v, ",") {
 			if word = strings.TrimSpace(word); word != "" {
@@ -46,8 +46,8 @@ func words(values []string) (all []string) {
 	return all
 }
 
-// allowed lists the names from first to last.
-func allowed[T interface {
+// allowedNames lists the names from first to last.
+func allowedNames[T interface {
 	~uint8
 	String() string
 }](first, last T) string {

@@ -40,7 +40,7 @@ func (h *Handler) Follow(ctx context.Context, runID string) iter.Seq2[FollowEven
 		q := &followQueue{news: make(chan struct{}, 1)}
 		whole := r.attach(q)
 		defer r.detach(q)
-		f := &following{handler: h, run: r, queue: q, ends: r.ends.Load(), yield: yield}
+		f := &followState{handler: h, run: r, queue: q, ends: r.ends.Load(), yield: yield}
 		if err := f.follow(ctx, whole); err != nil {
 			yield(FollowEvent{}, err)
 		}
@@ -82,8 +82,8 @@ func (h *Handler) RecordJSON(ctx context.Context, rec *record.Record) ([]byte, e
 	return []byte(text), err
 }
 
-// following is one call of Follow.
-type following struct {
+// followState is one call of Follow.
+type followState struct {
 	handler *Handler
 	run     *run
 	queue   *followQueue
@@ -95,7 +95,7 @@ type following struct {
 // errStop reports that the caller has left the loop over Follow.
 var errStop = errors.New("streamer: the loop was left")
 
-func (f *following) follow(ctx context.Context, whole []Delta) error {
+func (f *followState) follow(ctx context.Context, whole []Delta) error {
 	err := f.read(ctx)
 	for i := range whole {
 		if err == nil && !f.yield(FollowEvent{Delta: &whole[i]}, nil) {
@@ -118,11 +118,11 @@ func (f *following) follow(ctx context.Context, whole []Delta) error {
 		case <-f.queue.news:
 		}
 		for _, e := range f.queue.take() {
-			if err = f.pass(ctx, e); err != nil {
+			if err = f.yieldArrived(ctx, e); err != nil {
 				break
 			}
 		}
-		f.handler.rest(timer, f.handler.round()) // meanwhile texts are joined
+		f.handler.pause(timer, f.handler.round()) // meanwhile texts are joined
 	}
 	if err == errStop { //nolint:errorlint // itself
 		return nil
@@ -130,9 +130,9 @@ func (f *following) follow(ctx context.Context, whole []Delta) error {
 	return err
 }
 
-// pass yields the records that have arrived. If records before one are missing, it reads them
-// from the source.
-func (f *following) pass(ctx context.Context, e FollowEvent) error {
+// yieldArrived yields the records that have arrived. If records before one are missing, it reads
+// them from the source.
+func (f *followState) yieldArrived(ctx context.Context, e FollowEvent) error {
 	if f.run.ends.Load() != f.ends {
 		return fmt.Errorf("streamer: run %s was deleted: %w", f.run.id, ErrNotFound)
 	}
@@ -160,7 +160,7 @@ func (f *following) pass(ctx context.Context, e FollowEvent) error {
 }
 
 // read yields the records that the source has after the newest one.
-func (f *following) read(ctx context.Context) error {
+func (f *followState) read(ctx context.Context) error {
 	if f.handler.whole == nil {
 		return nil
 	}
@@ -228,7 +228,7 @@ func (r *run) attach(q *followQueue) (whole []Delta) {
 	ps := &r.products
 	ps.mu.Lock()
 	ps.queues = append(ps.queues, q)
-	s := &shown{calls: make(map[record.Address]*shownProduct)}
+	s := &shownProducts{calls: make(map[record.Address]*shownProduct)}
 	for address, p := range ps.calls {
 		whole = s.take(whole, address, p)
 	}

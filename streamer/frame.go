@@ -16,11 +16,11 @@ type frame struct {
 	event  string
 	size   int64 // approximate size in memory
 
-	once   sync.Once
-	rec    *record.Record // nil once the frame is encoded
-	words  Vocabularies   // nil once the frame is encoded
-	body   []byte         // "data: …\nevent: …\n": the stream adds the ID and the empty line
-	events map[string][][]byte
+	once         sync.Once
+	rec          *record.Record // nil once the frame is encoded
+	vocabularies Vocabularies   // nil once the frame is encoded
+	body         []byte         // "data: …\nevent: …\n": the stream adds the ID and the empty line
+	events       map[string][][]byte
 }
 
 // eagerBytes is how much memory a record may refer to before its frame is encoded at once, so that
@@ -28,11 +28,11 @@ type frame struct {
 const eagerBytes = 4 << 10
 
 func (h *Handler) newFrame(r *record.Record) *frame {
-	f := &frame{runID: r.RunID, kind: r.Kind, status: r.Status, event: wire.Name(r), rec: r, words: h.options.Vocabularies}
+	f := &frame{runID: r.RunID, kind: r.Kind, status: r.Status, event: wire.Name(r), rec: r, vocabularies: h.options.Vocabularies}
 	if !r.Replayed {
 		f.seq = r.Seq
 	}
-	f.size = int64(1+len(f.words)) * frameBytes
+	f.size = int64(1+len(f.vocabularies)) * frameBytes
 	if d := r.Detail; d != nil {
 		n := len(d.Output) + len(d.Input) + len(d.Message)
 		if d.Metadata != nil || n > eagerBytes {
@@ -47,9 +47,9 @@ func (h *Handler) newFrame(r *record.Record) *frame {
 	return f
 }
 
-// restarted is the frame of an entry for the end of a run and the beginning of another with the
-// same ID.
-var restarted = new(frame)
+// restartedFrame is the frame of an entry for the end of a run and the beginning of another with
+// the same ID.
+var restartedFrame = new(frame)
 
 // frameBytes is the size of a frame without the data of users.
 const frameBytes = 1 << 10
@@ -64,8 +64,8 @@ func (f *frame) bytes() []byte {
 		f.body = append(f.body, "\nevent: "...)
 		f.body = append(f.body, f.event...)
 		f.body = append(f.body, '\n')
-		f.events = f.words.say(f.rec)
-		f.rec, f.words = nil, nil
+		f.events = f.vocabularies.encode(f.rec)
+		f.rec, f.vocabularies = nil, nil
 	})
 	return f.body
 }

@@ -8,7 +8,7 @@ import (
 // senders may do. It is for handlers that show runs in another form, such as those of
 // packages agui and aisdk, and check themselves which runs the sender may see.
 func (h *Handler) AdmitFunc(next func(http.ResponseWriter, *http.Request, *Access)) http.Handler {
-	return h.admitted(next)
+	return h.withAccess(next)
 }
 
 // Sees reports whether the sender may see the run.

@@ -98,7 +98,7 @@ type Options struct {
 
 const (
 	defaultMemory = 256 << 20
-	leastMemory   = 1 << 20 // some of the largest events
+	minMemory     = 1 << 20 // some of the largest events
 )
 
 // redactText is nil without a redaction.
@@ -128,8 +128,8 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		*c.n = cmp.Or(*c.n, c.def)
 	}
-	if o.Memory != 0 && o.Memory < leastMemory {
-		return o, fmt.Errorf("streamer: Options.Memory is %d: want %d bytes or more, or 0 for %d", o.Memory, leastMemory, defaultMemory)
+	if o.Memory != 0 && o.Memory < minMemory {
+		return o, fmt.Errorf("streamer: Options.Memory is %d: want %d bytes or more, or 0 for %d", o.Memory, minMemory, defaultMemory)
 	}
 	o.Memory = cmp.Or(o.Memory, defaultMemory)
 	times := []struct {
@@ -298,20 +298,20 @@ func (h *Handler) notifyLater(n notifier) {
 // however short it is. The more clients there are, the longer a round, so that all
 // clients together take at most one processor, however many events there are.
 const (
-	shortestRound = 5 * time.Millisecond
-	longestRound  = 100 * time.Millisecond
-	roundForEach  = 10 * time.Microsecond // by how much each client makes a round longer
+	shortestRound  = 5 * time.Millisecond
+	longestRound   = 100 * time.Millisecond
+	roundPerClient = 10 * time.Microsecond // by how much each client makes a round longer
 
-	// together is how long the other events that a run publishes at the same time may take to
+	// gatherTime is how long the other events that a run publishes at the same time may take to
 	// arrive after the first.
-	together = time.Millisecond
+	gatherTime = time.Millisecond
 )
 
 // notify notifies clients of events. It takes longer for a thousand clients than a run
 // should wait.
 func (h *Handler) notify() {
 	defer close(h.notified)
-	timer := time.NewTimer(together)
+	timer := time.NewTimer(gatherTime)
 	defer timer.Stop()
 	for {
 		select {
@@ -319,7 +319,7 @@ func (h *Handler) notify() {
 			return
 		case <-h.wakeup:
 		}
-		if !h.rest(timer, together) {
+		if !h.pause(timer, gatherTime) {
 			return
 		}
 		h.mu.Lock()
@@ -329,7 +329,7 @@ func (h *Handler) notify() {
 		for _, n := range due {
 			n.notify()
 		}
-		if !h.rest(timer, h.round()-together) {
+		if !h.pause(timer, h.round()-gatherTime) {
 			return
 		}
 	}
@@ -339,11 +339,11 @@ func (h *Handler) notify() {
 func (h *Handler) round() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return min(max(shortestRound, time.Duration(h.clients.total)*roundForEach), longestRound)
+	return min(max(shortestRound, time.Duration(h.clients.total)*roundPerClient), longestRound)
 }
 
-// rest waits for d. It returns false if the handler was closed meanwhile.
-func (h *Handler) rest(timer *time.Timer, d time.Duration) bool {
+// pause waits for d. It returns false if the handler was closed meanwhile.
+func (h *Handler) pause(timer *time.Timer, d time.Duration) bool {
 	timer.Reset(d)
 	select {
 	case <-h.closing:
@@ -388,17 +388,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 
 func (h *Handler) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.Handle("GET /events", h.admitted(h.serveEvents))
-	mux.Handle("GET /api/runs", h.admitted(h.serveRuns))
+	mux.Handle("GET /events", h.withAccess(h.serveEvents))
+	mux.Handle("GET /api/runs", h.withAccess(h.serveRuns))
 	mux.Handle("GET /api/runs/{run}", h.api(h.serveRun, "limit"))
 	mux.Handle("GET /api/runs/{run}/usage", h.api(h.serveUsage))
 	mux.Handle("GET /api/runs/{run}/records", h.api(h.serveRecords, "before", "limit"))
 	mux.Handle("GET /api/runs/{run}/calls/{address}/{part}", h.api(h.servePayload, "download"))
-	mux.Handle("GET /api/questions", h.admitted(h.serveQuestions))
+	mux.Handle("GET /api/questions", h.withAccess(h.serveQuestions))
 	mux.Handle("POST /api/questions/answer", h.api(h.serveAnswers))
 	mux.Handle("GET /api/history", h.api(h.serveHistory))
 	mux.Handle("GET /api/work", h.api(h.serveWork))
-	mux.Handle("GET /health", h.admitted(h.serveHealth))
+	mux.Handle("GET /health", h.withAccess(h.serveHealth))
 	mux.Handle("GET /api/programs", h.api(h.servePrograms))
 	mux.Handle("POST /api/runs", h.api(h.serveStart))
 	mux.Handle("POST /api/runs/resume", h.api(h.serveResumeAll))
@@ -414,9 +414,9 @@ func (h *Handler) routes() *http.ServeMux {
 	mux.Handle("GET /api/runs/{run}/values", h.api(h.serveValues))
 	mux.Handle("POST /api/threads/{thread}", h.api(h.serveSend))
 	mux.Handle("GET /api/threads/{thread}", h.api(h.serveThread, "limit"))
-	mux.Handle("GET /{$}", h.admitted(h.servePage))
-	mux.Handle("GET /{asset}", h.admitted(h.serveAsset))
-	mux.Handle("/", h.admitted(func(w http.ResponseWriter, req *http.Request, _ *Access) {
+	mux.Handle("GET /{$}", h.withAccess(h.servePage))
+	mux.Handle("GET /{asset}", h.withAccess(h.serveAsset))
+	mux.Handle("/", h.withAccess(func(w http.ResponseWriter, req *http.Request, _ *Access) {
 		h.refuseMethod(w, req)
 	}))
 	return mux

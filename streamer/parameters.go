@@ -14,7 +14,7 @@ import (
 // api serves requests of admitted senders. A URL with a parameter that is not listed is
 // refused.
 func (h *Handler) api(next func(http.ResponseWriter, *http.Request, *Access), parameters ...string) http.Handler {
-	return h.admitted(func(w http.ResponseWriter, req *http.Request, scope *Access) {
+	return h.withAccess(func(w http.ResponseWriter, req *http.Request, scope *Access) {
 		if _, err := parametersOf(req, parameters); err != nil {
 			h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
 			return

@@ -43,7 +43,7 @@ func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *
 	if err == nil {
 		data, err = h.partOf(req.Context(), &parts, part)
 	}
-	if large := (*errLarge)(nil); errors.As(err, &large) {
+	if large := (*tooLargeError)(nil); errors.As(err, &large) {
 		h.refuse(w, http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the %s has %d bytes as it is stored; at most %d are sent: reprise show %s --%s %s prints it",
 			part, large.bytes, maxPayload, id, part, address))
 		return
@@ -57,10 +57,10 @@ func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *
 // maxPayload is how many bytes an input or output may have, as it is stored, to be sent.
 const maxPayload = 64 << 20
 
-// errLarge means that a part of a call has more than maxPayload bytes.
-type errLarge struct{ bytes int }
+// tooLargeError means that a part of a call has more than maxPayload bytes.
+type tooLargeError struct{ bytes int }
 
-func (e *errLarge) Error() string { return strconv.Itoa(e.bytes) + " bytes" }
+func (e *tooLargeError) Error() string { return strconv.Itoa(e.bytes) + " bytes" }
 
 // partOf returns a part of a payload, without secrets. The error is ErrNotFound if there is
 // none.
@@ -88,7 +88,7 @@ func (h *Handler) partOf(ctx context.Context, p *payload.Payload, part string) (
 	case encoded == nil:
 		return nil, ErrNotFound
 	case len(encoded) > maxPayload:
-		return nil, &errLarge{len(encoded)}
+		return nil, &tooLargeError{len(encoded)}
 	}
 	text, err := record.JSON(encoded, h.options.redactText())
 	if errors.Is(err, record.ErrRedacted) {

@@ -182,7 +182,7 @@ func queryOf(req *http.Request, scope *Access) (q Query, err error) {
 		}
 	}
 	if class := record.ClassUnknown; q.ErrorClass != "" && class.UnmarshalText([]byte(q.ErrorClass)) != nil {
-		return q, fmt.Errorf("class is %.50q: want one of %s", q.ErrorClass, allowed(record.ClassUnknown, record.ClassBreaker))
+		return q, fmt.Errorf("class is %.50q: want one of %s", q.ErrorClass, allowedNames(record.ClassUnknown, record.ClassBreaker))
 	}
 	if q.Sort != "" && !slices.Contains(sorts, q.Sort) {
 		return q, fmt.Errorf("sort is %.50q: want one of %v", q.Sort, sorts)
@@ -269,7 +269,7 @@ func (h *Handler) stateOf(ctx context.Context, info *RunInfo, reads *int) RunSta
 	if isActive && (r == nil || s.Partial || s.LastSeq < info.LastSeq) && *reads < maxRead {
 		*reads++
 		r = h.runs.get(info.RunID, false)
-		_ = r.complete(ctx, h.source, info.LastSeq) // one unreadable run must not hide the others
+		_ = r.readMissing(ctx, h.source, info.LastSeq) // one unreadable run must not hide the others
 		s = r.state()
 	}
 	if s.LastSeq > 0 && (!s.Partial && s.LastSeq >= info.LastSeq || s.LastSeq > info.LastSeq) {
@@ -392,7 +392,7 @@ func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope
 		h.refuseError(w, err, "")
 		return
 	}
-	body := OpenQuestions{Now: time.Now().UTC(), Questions: []OpenQuestion{}, Next: page.Next, Can: h.can(scope)}
+	body := OpenQuestions{Now: time.Now().UTC(), Questions: []OpenQuestion{}, Next: page.Next, Can: h.permissions(scope)}
 	body.Asking = page.total(q.Status)
 	for i := range states {
 		s := &states[i]
@@ -410,7 +410,7 @@ func (h *Handler) questionsOf(ctx context.Context, s *RunState) []QuestionState 
 		return s.Questions
 	}
 	r := h.runs.get(s.RunID, false)
-	if err := r.complete(ctx, h.source, s.LastSeq); err != nil {
+	if err := r.readMissing(ctx, h.source, s.LastSeq); err != nil {
 		return s.Questions
 	}
 	whole := r.state()

@@ -44,7 +44,7 @@ func (h *Handler) refuseError(w http.ResponseWriter, err error, missing string) 
 
 // refusalOf returns the response for an error.
 func refusalOf(err error, missing string) (status int, code, text string) {
-	var limit *errTooMany
+	var limit *tooManyError
 	switch {
 	case errors.As(err, &limit):
 		return limit.status, "too_many", limit.message

@@ -14,8 +14,8 @@ type run struct {
 	clients atomic.Int64 // number of clients; a run with clients is not forgotten
 	stored  atomic.Int32 // above 0 if the source has the run, below 0 if it does not, 0 if that is not known
 
-	ends atomic.Int64 // how often the run was deleted, or replaced by another with its ID
-	born atomic.Int64 // creation time, see cutCreated; 0 while it is not known
+	ends    atomic.Int64 // how often the run was deleted, or replaced by another with its ID
+	created atomic.Int64 // creation time, see cutCreated; 0 while it is not known
 
 	products products
 
@@ -59,7 +59,7 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 		r.last = id
 	}
 	if id.n == 1 {
-		r.born.Store(rec.Time.UnixMicro())
+		r.created.Store(rec.Time.UnixMicro())
 	}
 	if id.n == 0 || id.n > r.view.last.n {
 		r.view.take(rec)
@@ -67,29 +67,29 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 	if r.reading != nil {
 		r.meanwhile = append(r.meanwhile, rec)
 	}
-	return true, r.tape.append(f, id), all.number(f, allGeneration)
+	return true, r.tape.append(f, id), all.appendNumbered(f, allGeneration)
 }
 
-// knownBorn returns the creation time of the run, see cutCreated, or 0 if it is not
+// knownCreated returns the creation time of the run, see cutCreated, or 0 if it is not
 // known.
-func (r *run) knownBorn() int64 {
+func (r *run) knownCreated() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.born.Load() == 0 && r.view.ledger.First == 1 {
-		r.born.Store(r.view.Created.UnixMicro())
+	if r.created.Load() == 0 && r.view.ledger.First == 1 {
+		r.created.Store(r.view.Created.UnixMicro())
 	}
-	return r.born.Load()
+	return r.created.Load()
 }
 
-// bornOf returns the creation time of the run. For a run that is not published to this
+// createdOf returns the creation time of the run. For a run that is not published to this
 // handler it asks the source, since the run may have been deleted and replaced without
 // notice.
-func (h *Handler) bornOf(ctx context.Context, r *run) (int64, error) {
+func (h *Handler) createdOf(ctx context.Context, r *run) (int64, error) {
 	r.mu.Lock()
 	published := r.published
 	r.mu.Unlock()
 	if published || h.source == nil {
-		return r.knownBorn(), nil
+		return r.knownCreated(), nil
 	}
 	for rec, err := range h.source.Records(ctx, r.id, 0) {
 		if err != nil || rec.Seq != 1 {
@@ -144,9 +144,9 @@ func (r *run) state() RunState {
 	return v.state() // it sorts, and calls Error on errors of users
 }
 
-// complete reads records up to a number that were not published to the handler, if there is a
+// readMissing reads records up to a number that were not published to the handler, if there is a
 // source: those before the first published record, and those after the newest known one.
-func (r *run) complete(ctx context.Context, source Source, upTo uint64) error {
+func (r *run) readMissing(ctx context.Context, source Source, upTo uint64) error {
 	if source == nil {
 		return nil
 	}
@@ -200,11 +200,11 @@ func (r *run) beginReading(upTo uint64) *view {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	upTo = max(upTo, r.view.LastSeq, 1)
-	if r.reading != nil || r.view.whole() && r.view.LastSeq >= upTo || r.readUpTo >= upTo {
+	if r.reading != nil || r.view.isWhole() && r.view.LastSeq >= upTo || r.readUpTo >= upTo {
 		return nil
 	}
 	fresh := newView(r.id)
-	if r.view.whole() {
+	if r.view.isWhole() {
 		fresh = r.view.clone()
 	}
 	r.reading, r.readUpTo = &fresh, upTo

@@ -60,7 +60,7 @@ func (rs *runs) makeRoom() {
 		return
 	}
 	most := 1 + rs.limit/10
-	for _, r := range rs.dispensable() {
+	for _, r := range rs.evictionOrder() {
 		if most == 0 || r.clients.Load() > 0 {
 			return
 		}
@@ -78,7 +78,7 @@ func (rs *runs) shrink() {
 	}
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	for _, r := range rs.dispensable() {
+	for _, r := range rs.evictionOrder() {
 		if rs.bytes.Load() <= rs.memory/4*3 {
 			return
 		}
@@ -86,10 +86,10 @@ func (rs *runs) shrink() {
 	}
 }
 
-// dispensable returns the runs in the order in which they are forgotten: first those that nobody
+// evictionOrder returns the runs in the order in which they are forgotten: first those that nobody
 // watches; of these, first those that ended, and then those with the oldest last record. rs.mu is
 // held.
-func (rs *runs) dispensable() []*run {
+func (rs *runs) evictionOrder() []*run {
 	type candidate struct {
 		run   *run
 		rank  int // the lowest is forgotten first

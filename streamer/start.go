@@ -74,14 +74,14 @@ type Result struct {
 	Error  string          `json:"error,omitempty"`
 }
 
-// started is the response to a Start.
-type started struct {
+// startedBody is the response to a Start.
+type startedBody struct {
 	RunID  string `json:"run_id"`
 	Status string `json:"status"`
 }
 
-// programs holds the programs that can be started.
-type programs struct {
+// programsBody holds the programs that can be started.
+type programsBody struct {
 	Programs []Program `json:"programs"`
 }
 
@@ -90,7 +90,7 @@ func (h *Handler) servePrograms(w http.ResponseWriter, _ *http.Request, scope *A
 		h.refuse(w, http.StatusForbidden, "forbidden", "runs cannot be started here")
 		return
 	}
-	h.sendJSON(w, programs{append([]Program{}, h.options.Starter.Programs()...)})
+	h.sendJSON(w, programsBody{append([]Program{}, h.options.Starter.Programs()...)})
 }
 
 func (h *Handler) mayStart(scope *Access) bool { return h.options.Starter != nil && scope.Control }
@@ -120,10 +120,10 @@ func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Ac
 	if isNew {
 		// Relative to the request, so that it is also right behind a proxy with a prefix.
 		w.Header().Set("Location", "runs/"+url.PathEscape(info.RunID))
-		h.sendStatus(w, http.StatusCreated, started{info.RunID, info.Status})
+		h.sendStatus(w, http.StatusCreated, startedBody{info.RunID, info.Status})
 		return
 	}
-	h.sendJSON(w, started{info.RunID, info.Status})
+	h.sendJSON(w, startedBody{info.RunID, info.Status})
 }
 
 // serveResult sends the result to senders that may see the run.
@@ -152,8 +152,8 @@ func (h *Handler) serveResult(w http.ResponseWriter, req *http.Request, scope *A
 	h.sendJSON(w, result)
 }
 
-// shownValues holds the values that a run shows.
-type shownValues struct {
+// valuesBody holds the values that a run shows.
+type valuesBody struct {
 	Values map[string]json.RawMessage `json:"values"`
 }
 
@@ -178,7 +178,7 @@ func (h *Handler) serveValues(w http.ResponseWriter, req *http.Request, scope *A
 			return
 		}
 	}
-	h.sendJSON(w, shownValues{values})
+	h.sendJSON(w, valuesBody{values})
 }
 
 // redactedJSON returns the JSON with redacted texts, nil if the result is not JSON.

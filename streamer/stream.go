@@ -23,7 +23,7 @@ type stream struct {
 	control    *http.ResponseController
 	timer      *time.Timer  // ends the wait for the next event
 	watched    *watchedRuns // the runs whose deltas the client has asked for; nil for none
-	born       int64        // creation time of the run, see cutCreated; 0 if it is not known
+	created    int64        // creation time of the run, see cutCreated; 0 if it is not known
 	vocabulary string       // the vocabulary of the events; empty for that of this package
 	proto      int          // the major version of HTTP
 
@@ -35,8 +35,8 @@ type stream struct {
 	deadline time.Time     // of the current write
 }
 
-// farewell is how long a client may take to read what was written when the handler is closed.
-const farewell = time.Second
+// closeTimeout is how long a client may take to read what was written when the handler is closed.
+const closeTimeout = time.Second
 
 // untilClosed returns a context that also ends when the handler is closed. Closing also ends
 // the wait for a client that reads nothing. The caller must call release before it returns.
@@ -46,7 +46,7 @@ func (s *stream) untilClosed(ctx context.Context) (_ context.Context, release fu
 	stop := context.AfterFunc(s.handler.open, func() {
 		defer close(done)
 		cancel(http.ErrServerClosed)
-		_ = s.control.SetWriteDeadline(time.Now().Add(farewell))
+		_ = s.control.SetWriteDeadline(time.Now().Add(closeTimeout))
 	})
 	return ctx, func() {
 		if !stop() {
@@ -95,7 +95,7 @@ func (s *stream) serveAll(ctx context.Context, id string, part int) error {
 		default:
 			pos = c.n
 			s.at = c
-			if err := s.sayRest(ctx, s.handler.all, part); err != nil {
+			if err := s.sendTranslatedRest(ctx, s.handler.all, part); err != nil {
 				return err
 			}
 		}
@@ -112,7 +112,7 @@ func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 		}
 	}
 	for {
-		s.born = cmp.Or(s.run.knownBorn(), s.born)
+		s.created = cmp.Or(s.run.knownCreated(), s.created)
 		before, ends := s.moves, s.run.ends.Load()
 		pos, where := s.run.tape.locate(s.at)
 		oldest, begin, kept := s.run.tape.oldest()
@@ -139,11 +139,11 @@ func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 // resume continues after the ID of an event of the run. It starts from the beginning if the ID
 // belongs to another run, which had the same run ID.
 func (s *stream) resume(ctx context.Context, id string, part int) error {
-	born, id := cutCreated(id)
-	now := born
+	created, id := cutCreated(id)
+	now := created
 	var err error
-	if born != 0 {
-		now, err = s.handler.bornOf(ctx, s.run)
+	if created != 0 {
+		now, err = s.handler.createdOf(ctx, s.run)
 	}
 	var ok bool
 	switch s.at, ok = parseCursor(id); {
@@ -153,11 +153,11 @@ func (s *stream) resume(ctx context.Context, id string, part int) error {
 		s.reset("the cursor belongs to another run; the stream begins again")
 	case s.at.n == 0:
 		s.at = cursor{} // the ID of a reset
-	case now != 0 && born != now:
+	case now != 0 && created != now:
 		s.reset(anotherRun)
 	default:
-		s.born = born
-		return s.sayRest(ctx, s.run.tape, part)
+		s.created = created
+		return s.sendTranslatedRest(ctx, s.run.tape, part)
 	}
 	return nil
 }
@@ -181,11 +181,11 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 		}
 		for i := range batch[:n] {
 			e := &batch[i]
-			if e.frame == gone {
+			if e.frame == deletedFrame {
 				s.deleted()
 				return errHole
 			}
-			if e.frame == restarted {
+			if e.frame == restartedFrame {
 				s.reset(anotherRun)
 				return errHole
 			}

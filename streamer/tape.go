@@ -47,8 +47,8 @@ func (t *tape) append(f *frame, id cursor) (due bool) {
 	return t.becomesDue()
 }
 
-// number is like append, for a tape that numbers its events itself, from 1.
-func (t *tape) number(f *frame, generation uint64) (due bool) {
+// appendNumbered is like append, for a tape that numbers its events itself, from 1.
+func (t *tape) appendNumbered(f *frame, generation uint64) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.put(entry{f, cursor{generation, t.next + 1}})
@@ -160,7 +160,7 @@ func (t *tape) rewind(number uint64) {
 func (t *tape) restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.finish(restarted)
+	t.endLocked(restartedFrame)
 }
 
 // find returns the frame of the cursor, nil if it is not kept.
@@ -251,7 +251,7 @@ func (t *tape) locate(c cursor) (pos uint64, where place) {
 	if !t.had(c) {
 		return t.next, placeUnknown
 	}
-	pos, next, kept := t.following(c)
+	pos, next, kept := t.afterLocked(c)
 	if kept && next.n > c.n+1 || !kept && c != t.last {
 		return pos, placeOlder
 	}
@@ -274,8 +274,8 @@ func (t *tape) had(c cursor) bool {
 	return false
 }
 
-// forgotten returns the newest ID of the events that are no longer kept.
-func (t *tape) forgotten() cursor {
+// lastForgotten returns the newest ID of the events that are no longer kept.
+func (t *tape) lastForgotten() cursor {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.before
@@ -286,12 +286,12 @@ func (t *tape) forgotten() cursor {
 func (t *tape) after(c cursor) (pos uint64, id cursor, kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.following(c)
+	return t.afterLocked(c)
 }
 
-// following does what after does; t.mu must be held. Numbers rise from event to event. Events of
+// afterLocked does what after does; t.mu must be held. Numbers rise from event to event. Events of
 // an older generation than that of the cursor are being removed by rewind.
-func (t *tape) following(c cursor) (pos uint64, id cursor, kept bool) {
+func (t *tape) afterLocked(c cursor) (pos uint64, id cursor, kept bool) {
 	pos = t.next
 	for p := t.next; p > t.first; {
 		p--

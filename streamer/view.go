@@ -132,8 +132,8 @@ type view struct {
 
 func newView(runID string) view { return view{RunInfo: RunInfo{RunID: runID, Status: statusRunning}} }
 
-// whole reports whether no record is missing before the newest.
-func (v *view) whole() bool { return v.ledger.First == 1 && !v.ledger.Gaps }
+// isWhole reports whether no record is missing before the newest.
+func (v *view) isWhole() bool { return v.ledger.First == 1 && !v.ledger.Gaps }
 
 // take adds the next record of the run, and keeps a pointer to it.
 func (v *view) take(r *record.Record) {
@@ -186,7 +186,7 @@ func (v *view) clone() view {
 func (v *view) state() RunState {
 	counts := v.ledger.Counts()
 	s := RunState{
-		RunInfo: v.RunInfo, Calls: callsOf(&counts), Usage: counts.Usage, Partial: v.ledger.First > 0 && !v.whole(),
+		RunInfo: v.RunInfo, Calls: callsOf(&counts), Usage: counts.Usage, Partial: v.ledger.First > 0 && !v.isWhole(),
 	}
 	for _, q := range v.ledger.Questions(false) {
 		s.Questions = append(s.Questions, stateOfQuestion(q))
@@ -222,7 +222,7 @@ func (v *view) state() RunState {
 		return cmp.Or(compareDue(a.NextAttemptAt(), b.NextAttemptAt()), cmp.Compare(a.Last, b.Last))
 	})
 	slices.SortFunc(others, func(a, b *record.Call) int { return cmp.Compare(b.Last, a.Last) })
-	s.Waiting, s.Others = listed(waiting), listed(others)
+	s.Waiting, s.Others = callStates(waiting), callStates(others)
 	return s
 }
 
@@ -238,7 +238,8 @@ func compareDue(a, b time.Time) int {
 	return -1
 }
 
-func listed(calls []*record.Call) (states []CallState) {
+// callStates returns the calls in the form in which they are sent.
+func callStates(calls []*record.Call) (states []CallState) {
 	for _, call := range calls[:min(len(calls), maxListed)] {
 		states = append(states, callOf(call))
 	}

@@ -19,7 +19,7 @@ const eventElsewhere = "elsewhere"
 
 // watchedRuns are the runs whose deltas a client has asked for.
 type watchedRuns struct {
-	runs  []*shown
+	runs  []*shownProducts
 	at    time.Time     // when the last deltas were sent
 	fresh chan struct{} // holds a value when there may be more deltas
 }
@@ -75,7 +75,7 @@ func (h *Handler) watch(s *stream, ids []string) (release func()) {
 		}
 		r := h.runs.get(id, true)
 		r.products.watch(w.fresh)
-		w.runs = append(w.runs, &shown{run: r, calls: make(map[record.Address]*shownProduct)})
+		w.runs = append(w.runs, &shownProducts{run: r, calls: make(map[record.Address]*shownProduct)})
 	}
 	s.watched = w
 	h.deltaClients.Add(1)

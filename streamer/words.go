@@ -42,9 +42,9 @@ func (v Vocabularies) parse(values []string) (name string, err error) {
 	return values[0], nil
 }
 
-// say returns the events that each vocabulary makes of the record, in the form in which they are
+// encode returns the events that each vocabulary makes of the record, in the form in which they are
 // sent, without their IDs.
-func (v Vocabularies) say(r *record.Record) map[string][][]byte {
+func (v Vocabularies) encode(r *record.Record) map[string][][]byte {
 	if len(v) == 0 {
 		return nil
 	}
@@ -102,8 +102,9 @@ func cutPart(id string) (whole string, part int) {
 	return id[:i], n
 }
 
-// say sends the events of the client's vocabulary for a record, after the part that the client has.
-func (s *stream) say(f *frame, id cursor, part int) error {
+// sendTranslated sends the events of the client's vocabulary for a record, after the part that the
+// client has.
+func (s *stream) sendTranslated(f *frame, id cursor, part int) error {
 	events := f.eventsFor(s.vocabulary)
 	for n := part + 1; n <= len(events); n++ {
 		if err := s.write(events[n-1]); err != nil {
@@ -116,7 +117,7 @@ func (s *stream) say(f *frame, id cursor, part int) error {
 		case n == len(events):
 			err = s.endWithID()
 		default:
-			err = s.write(fmt.Appendf(nil, "id: %s%v-%d\n\n", appendCreated(nil, s.born), s.at, n))
+			err = s.write(fmt.Appendf(nil, "id: %s%v-%d\n\n", appendCreated(nil, s.created), s.at, n))
 		}
 		if err != nil {
 			return err
@@ -125,9 +126,9 @@ func (s *stream) say(f *frame, id cursor, part int) error {
 	return nil
 }
 
-// sayRest sends the remaining events for the record of the cursor, if the client has only some of
-// them. If the record is neither kept nor in the source, they are lost.
-func (s *stream) sayRest(ctx context.Context, t *tape, part int) error {
+// sendTranslatedRest sends the remaining events for the record of the cursor, if the client has
+// only some of them. If the record is neither kept nor in the source, they are lost.
+func (s *stream) sendTranslatedRest(ctx context.Context, t *tape, part int) error {
 	if part == 0 || s.vocabulary == "" {
 		return nil
 	}
@@ -144,5 +145,5 @@ func (s *stream) sayRest(ctx context.Context, t *tape, part int) error {
 		s.gap(1)
 		return nil
 	}
-	return s.say(f, s.at, part)
+	return s.sendTranslated(f, s.at, part)
 }

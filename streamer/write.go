@@ -20,15 +20,15 @@ func (s *stream) send(f *frame, id cursor) error {
 	if id.n > 0 {
 		s.at = id
 		s.moves++
-		if s.born == 0 && s.run != nil {
-			s.born = s.run.born.Load() // its first record has just come
+		if s.created == 0 && s.run != nil {
+			s.created = s.run.created.Load() // its first record has just come
 		}
 	}
 	if !s.filter.picks(f) {
 		return nil
 	}
 	if s.vocabulary != "" {
-		return s.say(f, id, 0)
+		return s.sendTranslated(f, id, 0)
 	}
 	if err := s.write(f.bytes()); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (s *stream) send(f *frame, id cursor) error {
 func (s *stream) endWithID() error {
 	s.sent = s.at
 	line := append(s.buffer().AvailableBuffer(), "id: "...)
-	line = s.at.append(appendCreated(line, s.born))
+	line = s.at.append(appendCreated(line, s.created))
 	return s.write(append(line, "\n\n"...))
 }
 
@@ -73,7 +73,7 @@ func (s *stream) reset(reason string) {
 	s.moves++
 	if s.run != nil {
 		// a client that is disconnected now must not continue after its old events
-		s.at, s.born = cursor{}, 0
+		s.at, s.created = cursor{}, 0
 	}
 	s.event("reset", resetBody{RunID: s.runID(), Reason: reason})
 }
@@ -115,7 +115,7 @@ func newBuffer() any { return bufio.NewWriterSize(nil, gatherBytes) }
 func (s *stream) buffer() *bufio.Writer {
 	if s.out == nil {
 		s.out = s.handler.buffers.Get().(*bufio.Writer)
-		s.out.Reset(timely{s})
+		s.out.Reset(deadlineWriter{s})
 	}
 	return s.out
 }
@@ -143,13 +143,13 @@ func (s *stream) flush() error {
 	if err != nil {
 		return err
 	}
-	return asSlow(s.control.Flush())
+	return writeError(s.control.Flush())
 }
 
-// timely writes within the deadline of the stream.
-type timely struct{ *stream }
+// deadlineWriter writes within the deadline of the stream.
+type deadlineWriter struct{ *stream }
 
-func (s timely) Write(p []byte) (int, error) {
+func (s deadlineWriter) Write(p []byte) (int, error) {
 	if now := time.Now(); s.deadline.Sub(now) < s.handler.options.WriteTimeout*3/4 {
 		s.deadline = now.Add(s.handler.options.WriteTimeout)
 		// the writer of a router or a test may have no deadlines
@@ -159,11 +159,11 @@ func (s timely) Write(p []byte) (int, error) {
 		}
 	}
 	n, err := s.w.Write(p)
-	return n, asSlow(err)
+	return n, writeError(err)
 }
 
-// asSlow returns errSlow if a write failed because the client was too slow, and otherwise err.
-func asSlow(err error) error {
+// writeError returns errSlow if a write failed because the client was too slow, and otherwise err.
+func writeError(err error) error {
 	var timeout interface{ Timeout() bool }
 	if err != nil && errors.As(err, &timeout) && timeout.Timeout() {
 		return errSlow

@@ -122,7 +122,7 @@ func writeRun(ctx context.Context, w io.Writer, found *snapshot.Snapshot, format
 		if err != nil {
 			return err
 		}
-		return written(w.Write(data))
+		return writeError(w.Write(data))
 	}
 	encoder := json.NewEncoder(w)
 	if format == formatDocument {
@@ -131,7 +131,7 @@ func writeRun(ctx context.Context, w io.Writer, found *snapshot.Snapshot, format
 		if err != nil {
 			return err
 		}
-		return written(0, encoder.Encode(json.RawMessage(data)))
+		return writeError(0, encoder.Encode(json.RawMessage(data)))
 	}
 	for i := range found.Records {
 		if err := context.Cause(ctx); err != nil {
@@ -141,14 +141,15 @@ func writeRun(ctx context.Context, w io.Writer, found *snapshot.Snapshot, format
 		if err != nil {
 			return err
 		}
-		if err := written(w.Write(append(line, '\n'))); err != nil {
+		if err := writeError(w.Write(append(line, '\n'))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func written(_ int, err error) error {
+// writeError marks the error of a write as one of the output.
+func writeError(_ int, err error) error {
 	if err != nil {
 		return &outputError{err}
 	}

@@ -95,7 +95,7 @@ func (a *app) questions(runID string, open []core.Question) error {
 		words, _ := printer.HowToAnswer(runID, q)
 		rows = append(rows, []string{q.ID, cmp.Or(words, "any JSON"), text})
 	}
-	if err := a.table(rows); err != nil {
+	if err := a.writeTable(rows); err != nil {
 		return err
 	}
 	a.printf("\nto answer:\n")

@@ -41,8 +41,8 @@ func (r *redaction) text(text string) string {
 	return r.rules.Text(text)
 }
 
-// beginning redacts a text that may be truncated.
-func (r *redaction) beginning(text string) string {
+// truncatedText redacts a text that may be truncated.
+func (r *redaction) truncatedText(text string) string {
 	if r.rules == nil {
 		return text
 	}
@@ -71,10 +71,10 @@ func (r *redaction) apply(found *snapshot.Snapshot) {
 	found.Metadata.Description = r.text(found.Metadata.Description)
 	found.Standing = found.Standing.Clone()
 	for i := range found.Standing.Questions {
-		found.Standing.Questions[i].Text = r.beginning(found.Standing.Questions[i].Text)
+		found.Standing.Questions[i].Text = r.truncatedText(found.Standing.Questions[i].Text)
 	}
 	if last := found.Standing.LastError; last != nil {
-		last.Message = r.beginning(last.Message)
+		last.Message = r.truncatedText(last.Message)
 	}
 	for i := range found.Records {
 		found.Records[i] = found.Records[i].Redacted(redact)

@@ -101,7 +101,7 @@ func (a *app) continueOne(ctx context.Context, what *continueAction, runID strin
 
 // continueAll continues the selected runs. If one cannot continue, the others still do.
 func (a *app) continueAll(ctx context.Context, what *continueAction, f continueFlags) error {
-	since, err := a.time("--since", f.since)
+	since, err := a.parseTime("--since", f.since)
 	if err != nil {
 		return err
 	}

@@ -93,10 +93,10 @@ func (a *app) filter(f runFilter) (snapshot.Filter, error) {
 		return out, usageErrorf("--limit %d: want 1 or more, or 0 for all", f.limit)
 	}
 	var err error
-	if out.Since, err = a.time("--since", f.since); err != nil {
+	if out.Since, err = a.parseTime("--since", f.since); err != nil {
 		return out, err
 	}
-	out.Until, err = a.time("--until", f.until)
+	out.Until, err = a.parseTime("--until", f.until)
 	return out, err
 }
 
@@ -143,7 +143,7 @@ func (a *app) printRuns(infos []snapshot.Info) error {
 		fmt.Fprintln(a.stderr, "no runs")
 		return nil
 	}
-	return a.table(runRows(infos))
+	return a.writeTable(runRows(infos))
 }
 
 func runRows(infos []snapshot.Info) [][]string {

@@ -73,7 +73,8 @@ func newServer(handler http.Handler) *http.Server {
 	}
 }
 
-func limit(l net.Listener, clients int) net.Listener {
+// limitListener limits how many connections are open at a time.
+func limitListener(l net.Listener, clients int) net.Listener {
 	return netutil.LimitListener(l, clients+extraConnections)
 }
 
@@ -92,7 +93,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) error {
 	if err != nil {
 		return err
 	}
-	listener = limit(listener, s.clients)
+	listener = limitListener(listener, s.clients)
 	options := streamer.Options{Clients: s.clients, Redact: s.redact.redaction()}
 	if s.proxied != "" {
 		options.Authorize = s.authorizeProxied

@@ -180,7 +180,7 @@ func TestServeOutlivesSlowAndManyConnections(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(limit(listener, 1)) })
+	serving.Go(func() { _ = server.Serve(limitListener(listener, 1)) })
 	defer serving.Wait()
 	defer server.Close()
 	for range 5 * (1 + extraConnections) {

@@ -43,8 +43,8 @@ func needsQuotes(c rune) bool {
 	return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("._/:@%+,=-", c)
 }
 
-// table writes rows in aligned columns.
-func (a *app) table(rows [][]string) error {
+// writeTable writes rows in aligned columns.
+func (a *app) writeTable(rows [][]string) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		for i, cell := range row {

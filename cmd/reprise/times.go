@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// time parses the value of a flag: an RFC 3339 time or an age.
-func (a *app) time(flag, value string) (time.Time, error) {
+// parseTime parses the value of a flag: an RFC 3339 time or an age.
+func (a *app) parseTime(flag, value string) (time.Time, error) {
 	if value == "" {
 		return time.Time{}, nil
 	}

@@ -135,7 +135,7 @@ func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 		if r.Detail == nil {
 			continue
 		}
-		v.Problems = append(v.Problems, undecodable(r)...)
+		v.Problems = append(v.Problems, decodeProblems(r)...)
 		ref := r.Detail.Artifact
 		if ref == "" || seen[ref] {
 			continue
@@ -165,8 +165,8 @@ func (c *checker) artifact(ctx context.Context, ref string) error {
 	return err
 }
 
-// undecodable returns the problems of a record whose values cannot be decoded.
-func undecodable(r *record.Record) (problems []string) {
+// decodeProblems returns the problems of a record whose values cannot be decoded.
+func decodeProblems(r *record.Record) (problems []string) {
 	const none = "(unreadable)" // returned by record.Preview for invalid data; text would be quoted
 	if record.Preview(r.Detail.Input) == none {
 		problems = append(problems, fmt.Sprintf("record %d, %s: the input is not valid msgpack", r.Seq, subject(r)))

@@ -140,11 +140,11 @@ func (f *fleet) run(ctx context.Context, id string, j job) error {
 	f.mu.Unlock()
 	_ = j.call(live.Watch(st.Context(ctx), f.dash.Delta))
 	err = st.Close()
-	return errors.Join(err, f.closed(ctx, id, j, st.Status()))
+	return errors.Join(err, f.noteClosed(ctx, id, j, st.Status()))
 }
 
-// closed updates the fleet after a run was closed.
-func (f *fleet) closed(ctx context.Context, id string, j job, status snapshot.Status) error {
+// noteClosed updates the fleet after a run was closed.
+func (f *fleet) noteClosed(ctx context.Context, id string, j job, status snapshot.Status) error {
 	ctx = context.WithoutCancel(ctx) // also needed when the program ends
 	if status != snapshot.StatusPaused {
 		return f.noteEnd(ctx, id)

@@ -22,8 +22,8 @@ type weatherService struct {
 	requests int
 }
 
-// overloaded is the number of requests that the service refuses.
-const overloaded = 2
+// refusedRequests is the number of requests that the service refuses.
+const refusedRequests = 2
 
 func startWeatherService() (*weatherService, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,7 +51,7 @@ func (s *weatherService) Close() {
 func (s *weatherService) weather(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.requests++
-	busy := s.requests <= overloaded
+	busy := s.requests <= refusedRequests
 	s.mu.Unlock()
 	if busy {
 		w.Header().Set("Retry-After", "1")

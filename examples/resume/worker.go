@@ -59,7 +59,7 @@ func travelAgent(dir string) actors.Agent[Trip, string] {
 		return "flight to " + in.To, effect("flight-booked")
 	})
 	pay := decorators.Tool("pay", "Pays for a booking.", func(_ context.Context, booking Trip) (string, error) {
-		if refused(filepath.Join(dir, effectsFile)) < 2 {
+		if countRefusals(filepath.Join(dir, effectsFile)) < 2 {
 			return "", core.Retryable(errors.Join(errors.New("the payment service is busy"), effect("payment-refused")))
 		}
 		return "paid", effect("payment-made")
@@ -82,8 +82,8 @@ func travelAgent(dir string) actors.Agent[Trip, string] {
 	})
 }
 
-// refused returns how often the payment service has refused.
-func refused(file string) int {
+// countRefusals returns how often the payment service has refused.
+func countRefusals(file string) int {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return 0

@@ -110,13 +110,13 @@ func (c *encoder) events(e *turn.Event) []event {
 	case turn.StepBegins:
 		c.began = len(c.messages)
 	case turn.Text:
-		return c.words(e.Step, e.Text)
+		return c.textEvents(e.Step, e.Text)
 	case turn.Reasoning:
-		return c.thoughts(e.Step, e.Text)
+		return c.reasoningEvents(e.Step, e.Text)
 	case turn.StepVoid:
 		all := c.end()
 		c.withdraw(c.began)
-		if m := c.find(thoughtsOf(e.Step)); m != nil {
+		if m := c.find(reasoningID(e.Step)); m != nil {
 			m.text.Reset()
 		}
 		return all
@@ -185,7 +185,7 @@ func (c *encoder) interrupt(q *turn.Question) interrupt {
 	return in
 }
 
-func (c *encoder) words(id, text string) (all []event) {
+func (c *encoder) textEvents(id, text string) (all []event) {
 	if c.text == "" {
 		c.text = id
 		c.messages = append(c.messages, &snapshotMessage{ID: id, Role: "assistant"})
@@ -195,12 +195,12 @@ func (c *encoder) words(id, text string) (all []event) {
 	return append(all, event{Type: "TEXT_MESSAGE_CONTENT", MessageID: id, Delta: text})
 }
 
-// thoughtsOf returns the ID of the thoughts of a step. It is the same for each attempt,
+// reasoningID returns the ID of the thoughts of a step. It is the same for each attempt,
 // because clients keep thoughts that a snapshot omits.
-func thoughtsOf(step string) string { return step[:strings.LastIndexByte(step, '.')] + "/thoughts" }
+func reasoningID(step string) string { return step[:strings.LastIndexByte(step, '.')] + "/thoughts" }
 
-func (c *encoder) thoughts(step, text string) (all []event) {
-	id := thoughtsOf(step)
+func (c *encoder) reasoningEvents(step, text string) (all []event) {
+	id := reasoningID(step)
 	if c.reasoning == "" {
 		c.reasoning = id
 		if c.find(id) == nil {

@@ -141,13 +141,13 @@ func (s *stream) serve(ctx context.Context, attach bool) error {
 	if err != nil {
 		return err
 	}
-	if err := fits(t, in, last); err != nil {
+	if err := checkHistory(t, in, last); err != nil {
 		return err
 	}
 	if len(in.Resume) > 0 && !attach {
 		return s.resume(ctx, last)
 	}
-	m := in.asked()
+	m := in.newMessage()
 	if attach || m == nil || last != nil && last.ID == m.ID {
 		return s.attach(ctx, last)
 	}
@@ -194,9 +194,9 @@ func (s *stream) checkOpen(ctx context.Context, last *streamer.ThreadTurn) error
 	return turn.Refuse("interrupted", "the thread waits for answers, and the request has none in resume: %s", strings.Join(open, ", "))
 }
 
-// fits rejects assistant messages that are not part of the thread or out of order. The content
-// of messages is ignored: the server has the history.
-func fits(t *turn.Thread, in *input, last *streamer.ThreadTurn) error {
+// checkHistory rejects assistant messages that are not part of the thread or out of order. The
+// content of messages is ignored: the server has the history.
+func checkHistory(t *turn.Thread, in *input, last *streamer.ThreadTurn) error {
 	most, before := 0, 0
 	if last != nil {
 		most = last.Turn
@@ -244,12 +244,12 @@ func (s *stream) resume(ctx context.Context, last *streamer.ThreadTurn) error {
 	if err != nil {
 		return err
 	}
-	s.base = bytes.Join(raw(s.input.without(last.RunID)), []byte(","))
+	s.base = bytes.Join(raw(s.input.messagesWithout(last.RunID)), []byte(","))
 	return s.follow(ctx, last.RunID, at, nil)
 }
 
-// without returns the messages that do not belong to the run.
-func (in *input) without(runID string) (rest []json.RawMessage) {
+// messagesWithout returns the messages that do not belong to the run.
+func (in *input) messagesWithout(runID string) (rest []json.RawMessage) {
 	for i, m := range in.messages {
 		if !strings.HasPrefix(m.ID, runID+"/") {
 			rest = append(rest, in.Messages[i])
@@ -306,13 +306,13 @@ func (s *stream) attach(ctx context.Context, last *streamer.ThreadTurn) error {
 	if s.base, err = s.history(ctx); err != nil {
 		return err
 	}
-	return s.follow(ctx, last.RunID, 0, s.forgetting(last.RunID))
+	return s.follow(ctx, last.RunID, 0, s.withdrawal(last.RunID))
 }
 
-// forgetting returns a message that makes the client drop the thoughts that it has, or nil if it
+// withdrawal returns a message that makes the client drop the thoughts that it has, or nil if it
 // has none. A client keeps its thoughts if a snapshot has none, and keeps the places of the
 // messages that it has, so the thoughts would be shown before the messages that are sent again.
-func (s *stream) forgetting(runID string) []byte {
+func (s *stream) withdrawal(runID string) []byte {
 	if !slices.ContainsFunc(s.input.messages, func(m message) bool { return m.Role == "reasoning" }) {
 		return nil
 	}

@@ -79,8 +79,8 @@ func decode(data []byte) (*input, error) {
 	return &in, nil
 }
 
-// asked returns the new message from the user if it is the last message, and nil otherwise.
-func (in *input) asked() *message {
+// newMessage returns the new message from the user if it is the last message, and nil otherwise.
+func (in *input) newMessage() *message {
 	if n := len(in.messages); n > 0 && in.messages[n-1].Role == "user" {
 		return &in.messages[n-1]
 	}

@@ -13,7 +13,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if m := in.asked(); m != nil {
+		if m := in.newMessage(); m != nil {
 			if _, files, err := m.prompt(); err == nil && files != nil && !json.Valid(files) {
 				t.Errorf("files are not JSON: %s", files)
 			}

@@ -24,8 +24,8 @@ func (s *stream) begin() error {
 
 // follow sends the frames of a run, starting at index at, until it ends or pauses. If the client
 // attaches, it is first sent a snapshot of the earlier messages, with the message that
-// stream.forgetting returned.
-func (s *stream) follow(ctx context.Context, runID string, at int, forgetting []byte) error {
+// stream.withdrawal returned.
+func (s *stream) follow(ctx context.Context, runID string, at int, withdrawal []byte) error {
 	l, release, err := s.handler.hub.Open(ctx, runID)
 	if err != nil {
 		return err
@@ -35,13 +35,13 @@ func (s *stream) follow(ctx context.Context, runID string, at int, forgetting []
 		return err
 	}
 	if s.attaches {
-		s.snapshot(forgetting)
+		s.snapshot(withdrawal)
 	}
 	end, err := s.Follow(ctx, l, at, func(f *turn.Frame) { s.snapshot(f.Messages) })
 	if err != nil {
 		return err
 	}
-	if len(forgetting) > 0 && !end.Snapshot { // the client drops that message if the turn has thoughts
+	if len(withdrawal) > 0 && !end.Snapshot { // the client drops that message if the turn has thoughts
 		s.snapshot(end.Messages)
 	}
 	s.finish(end.Tail)

@@ -86,11 +86,11 @@ func (c *encoder) Encode(e *turn.Event) turn.Frame {
 func (c *encoder) chunks(e *turn.Event) []chunk {
 	switch e.Kind {
 	case turn.StepBegins:
-		return c.begin()
+		return c.beginStep()
 	case turn.Text:
-		return c.words(&c.text, "text", e.Text)
+		return c.textChunks(&c.text, "text", e.Text)
 	case turn.Reasoning:
-		return c.words(&c.reasoning, "reasoning", e.Text)
+		return c.textChunks(&c.reasoning, "reasoning", e.Text)
 	case turn.StepEnds:
 		c.answered = true
 		return c.end()
@@ -99,7 +99,7 @@ func (c *encoder) chunks(e *turn.Event) []chunk {
 		return []chunk{{Type: "reset-step"}}
 	case turn.TurnVoid: // later parts get a step of their own, for clients that begin there
 		c.text, c.reasoning = "", ""
-		return c.leave([]chunk{{Type: "reset-step"}})
+		return c.endStep([]chunk{{Type: "reset-step"}})
 	case turn.ToolCalled:
 		return []chunk{{Type: "tool-input-available", ToolCallID: e.Call, ToolName: e.Tool, Input: e.Data, Dynamic: true}}
 	case turn.ToolResult:
@@ -117,7 +117,7 @@ func (c *encoder) chunks(e *turn.Event) []chunk {
 	case turn.Paused:
 		return c.pause(e.Asked)
 	case turn.Completed, turn.Failed, turn.Stopped:
-		return c.leave(c.end())
+		return c.endStep(c.end())
 	}
 	return nil
 }
@@ -136,18 +136,18 @@ func (c *encoder) tail(e *turn.Event) []chunk {
 	return nil
 }
 
-// begin begins a step, unless the current step continues because its model is asked again.
-func (c *encoder) begin() (all []chunk) {
+// beginStep begins a step, unless the current step continues because its model is asked again.
+func (c *encoder) beginStep() (all []chunk) {
 	if c.inStep && !c.answered {
 		return nil
 	}
-	all = c.leave(nil)
+	all = c.endStep(nil)
 	c.inStep = true
 	return append(all, chunk{Type: "start-step"})
 }
 
-// leave ends the step.
-func (c *encoder) leave(all []chunk) []chunk {
+// endStep ends the step.
+func (c *encoder) endStep(all []chunk) []chunk {
 	if c.inStep {
 		all = append(all, chunk{Type: "finish-step"})
 	}
@@ -155,7 +155,7 @@ func (c *encoder) leave(all []chunk) []chunk {
 	return all
 }
 
-func (c *encoder) words(open *string, kind, text string) (all []chunk) {
+func (c *encoder) textChunks(open *string, kind, text string) (all []chunk) {
 	if *open == "" {
 		c.parts++
 		*open = strconv.Itoa(c.parts)
@@ -193,7 +193,7 @@ func (c *encoder) pause(asked []turn.Question) (all []chunk) {
 			Type: "tool-input-available", ToolCallID: c.callOf(q.ID), ToolName: questionTool, Dynamic: true, Input: inputOf(&q),
 		})
 	}
-	all = append(c.end(), c.leave(all)...)
+	all = append(c.end(), c.endStep(all)...)
 	if len(questions) > 0 {
 		all = append(all, chunk{Type: "start-step"})
 		all = append(append(all, questions...), chunk{Type: "finish-step"})

@@ -97,12 +97,12 @@ func (h *Handler) post(w http.ResponseWriter, req *http.Request, t *turn.Thread)
 	defer s.leave()
 	data, err := turn.ReadBody(w, req, h.options.MaxBody)
 	if err == nil {
-		err = h.say(req.Context(), t, data, s)
+		err = h.serveMessage(req.Context(), t, data, s)
 	}
 	s.end(err)
 }
 
-func (h *Handler) say(ctx context.Context, t *turn.Thread, data []byte, s *stream) error {
+func (h *Handler) serveMessage(ctx context.Context, t *turn.Thread, data []byte, s *stream) error {
 	r, err := decode(data)
 	if err != nil {
 		return turn.Refuse("bad_request", "%s", err.Error())

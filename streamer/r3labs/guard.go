@@ -18,7 +18,7 @@ type Guarded struct {
 
 	mu      sync.Mutex // guards the fields below; held while a stream is removed
 	clients map[string]int
-	left    []func(stream string)
+	onEmpty []func(stream string)
 }
 
 var _ http.Handler = (*Guarded)(nil)
@@ -48,7 +48,7 @@ func (g *Guarded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if _, err := strconv.Atoi(req.Header.Get("Last-Event-ID")); err != nil {
 		req.Header.Del("Last-Event-ID") // the server refuses it, and has no use for it
 	}
-	t := &timely{ResponseWriter: w, control: http.NewResponseController(w), timeout: g.timeout, cancel: cancel}
+	t := &deadlineWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: g.timeout, cancel: cancel}
 	defer func() { _ = t.control.SetWriteDeadline(time.Time{}) }() // the connection may be used again
 	g.server.ServeHTTP(t, req)
 }
@@ -66,7 +66,7 @@ func (g *Guarded) leave(name string) {
 	if last {
 		delete(g.clients, name)
 	}
-	left := g.left
+	left := g.onEmpty
 	g.mu.Unlock()
 	if !last {
 		return
@@ -80,7 +80,7 @@ func (g *Guarded) leave(name string) {
 func (g *Guarded) add(f func(stream string)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.left = append(g.left, f)
+	g.onEmpty = append(g.onEmpty, f)
 }
 
 // remove removes a stream if no client is connected to it. No client can connect
@@ -95,16 +95,16 @@ func (g *Guarded) remove(name string) bool {
 	return true
 }
 
-// timely writes within a deadline. The server ignores errors of a write, so the first one
+// deadlineWriter writes within a deadline. The server ignores errors of a write, so the first one
 // ends the request here.
-type timely struct {
+type deadlineWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
 	cancel  context.CancelFunc
 }
 
-func (t *timely) Write(p []byte) (int, error) {
+func (t *deadlineWriter) Write(p []byte) (int, error) {
 	t.extend()
 	n, err := t.ResponseWriter.Write(p)
 	if err != nil {
@@ -114,7 +114,7 @@ func (t *timely) Write(p []byte) (int, error) {
 }
 
 // Flush implements http.Flusher, which the server requires.
-func (t *timely) Flush() {
+func (t *deadlineWriter) Flush() {
 	t.extend()
 	if err := t.control.Flush(); err != nil {
 		t.cancel()
@@ -123,4 +123,4 @@ func (t *timely) Flush() {
 
 // extend sets the deadline, if the writer supports that: the writer of a test or of a
 // middleware may not.
-func (t *timely) extend() { _ = t.control.SetWriteDeadline(time.Now().Add(t.timeout)) }
+func (t *deadlineWriter) extend() { _ = t.control.SetWriteDeadline(time.Now().Add(t.timeout)) }

@@ -98,7 +98,7 @@ func New(server *sse.Server, options Options) (*Publisher, error) {
 		p.all = s
 	}
 	if options.Guard != nil {
-		options.Guard.add(p.left)
+		options.Guard.add(p.onEmpty)
 	}
 	return p, nil
 }
@@ -195,8 +195,8 @@ func (p *Publisher) send(s *stream) {
 	p.retire(s)
 }
 
-// left is called when the last client of a stream has gone.
-func (p *Publisher) left(name string) {
+// onEmpty is called when the last client of a stream has gone.
+func (p *Publisher) onEmpty(name string) {
 	p.mu.RLock()
 	s := p.streams[name]
 	p.mu.RUnlock()
@@ -208,12 +208,12 @@ func (p *Publisher) left(name string) {
 // retire removes the stream of a run that has ended, if all events were sent and no client
 // is connected.
 func (p *Publisher) retire(s *stream) {
-	if p.options.Guard == nil || !s.over() {
+	if p.options.Guard == nil || !s.isDone() {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.streams[s.name] != s || !s.over() {
+	if p.closed || p.streams[s.name] != s || !s.isDone() {
 		return
 	}
 	if p.options.Guard.remove(s.name) {

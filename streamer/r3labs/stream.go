@@ -93,8 +93,8 @@ func (s *stream) pop() (q queuedEvent, more bool) {
 	return q, true
 }
 
-// over reports whether the run has ended and all its events were sent.
-func (s *stream) over() bool {
+// isDone reports whether the run has ended and all its events were sent.
+func (s *stream) isDone() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.own && s.generation == 0 && s.ended && !s.sending

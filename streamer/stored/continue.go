@@ -16,12 +16,12 @@ var _ streamer.Continuer = (*Control)(nil)
 // Resume implements [streamer.Continuer]. A runner with the program of the run, in any
 // process, continues it.
 func (c *Control) Resume(ctx context.Context, runID string) error {
-	return controlled(c.resume(ctx, runID))
+	return controlError(c.resume(ctx, runID))
 }
 
 // Retry implements [streamer.Continuer], as Resume does.
 func (c *Control) Retry(ctx context.Context, runID string) error {
-	return controlled(c.retry(ctx, runID))
+	return controlError(c.retry(ctx, runID))
 }
 
 // ResumeAll implements [streamer.Continuer].

@@ -26,17 +26,17 @@ var _ streamer.Control = (*Control)(nil)
 // Interrupt implements [streamer.Control].
 func (c *Control) Interrupt(ctx context.Context, runID string, stop streamer.Stop) error {
 	if err := state.Interrupt(ctx, c.store, runID, snapshot.Stop{By: stop.By, Message: stop.Message}); err != nil {
-		return controlled(err)
+		return controlError(err)
 	}
-	return controlled(state.AwaitStop(ctx, c.store, runID))
+	return controlError(state.AwaitStop(ctx, c.store, runID))
 }
 
 // Cancel implements [streamer.Control].
 func (c *Control) Cancel(ctx context.Context, runID string, stop streamer.Stop) error {
 	if err := state.Cancel(ctx, c.store, runID, snapshot.Stop{By: stop.By, Message: stop.Message}); err != nil {
-		return controlled(err)
+		return controlError(err)
 	}
-	return controlled(state.AwaitStop(ctx, c.store, runID))
+	return controlError(state.AwaitStop(ctx, c.store, runID))
 }
 
 // Answer implements [streamer.Control].
@@ -48,7 +48,7 @@ func (c *Control) Answer(ctx context.Context, runID, questionID, by string, valu
 	if _, err := record.Encode(v); err != nil { // it is nested too deeply to be stored
 		return fmt.Errorf("%w: the answer cannot be stored: %w", streamer.ErrInvalid, err)
 	}
-	return controlled(state.Answer(ctx, c.store, runID, questionID, by, v))
+	return controlError(state.Answer(ctx, c.store, runID, questionID, by, v))
 }
 
 // Signal implements [streamer.Control].
@@ -57,11 +57,11 @@ func (c *Control) Signal(ctx context.Context, runID string, s streamer.Signal) e
 	if err != nil {
 		return fmt.Errorf("%w: the value cannot be read: %w", streamer.ErrInvalid, err)
 	}
-	return controlled(state.Signal(ctx, c.store, runID, s.Name, value, state.SignalOptions{ID: s.ID, By: s.By}))
+	return controlError(state.Signal(ctx, c.store, runID, s.Name, value, state.SignalOptions{ID: s.ID, By: s.By}))
 }
 
-// controlled translates the errors of a run into those of a Control.
-func controlled(err error) error {
+// controlError translates the errors of a run into those of a Control.
+func controlError(err error) error {
 	switch {
 	case errors.Is(err, snapshot.ErrNotFound), errors.Is(err, state.ErrNotAsked):
 		return fmt.Errorf("%w: %w", streamer.ErrNotFound, err)

@@ -32,7 +32,7 @@ func (c *Control) Fork(ctx context.Context, runID string, f streamer.Fork) error
 	case errors.Is(err, snapshot.ErrExists), errors.Is(err, state.ErrEffects), errors.Is(err, state.ErrCompensated):
 		return fmt.Errorf("%w: %s", streamer.ErrConflict, effectsText(err))
 	case errors.Is(err, snapshot.ErrNotFound), err == nil, errors.Is(err, core.ErrUnfit):
-		return controlled(err)
+		return controlError(err)
 	case errors.Is(err, snapshot.ErrUnavailable), errors.Is(err, snapshot.ErrCorrupt), ctx.Err() != nil:
 		return err
 	}

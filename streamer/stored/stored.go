@@ -75,14 +75,14 @@ func (s *Runs) Run(ctx context.Context, runID string) (streamer.RunInfo, error) 
 		return streamer.RunInfo{}, streamer.ErrNotFound
 	}
 	info, err := s.store.Info(ctx, runID)
-	return infoOf(&info), known(err)
+	return infoOf(&info), sourceError(err)
 }
 
 // Records implements [streamer.Source].
 func (s *Runs) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		for rec, err := range s.store.Records(ctx, runID, after) {
-			if !yield(rec, known(err)) {
+			if !yield(rec, sourceError(err)) {
 				return
 			}
 		}
@@ -121,7 +121,7 @@ func askerOf(questionID string) record.Address {
 // Artifact implements [streamer.Source].
 func (s *Runs) Artifact(ctx context.Context, reference string) ([]byte, error) {
 	data, err := s.store.Get(ctx, reference)
-	return data, known(err)
+	return data, sourceError(err)
 }
 
 // Answered implements [streamer.Source].
@@ -133,7 +133,7 @@ func (s *Runs) Answered(ctx context.Context, runID string) ([]string, error) {
 			ids = append(ids, m.Record.Name)
 		}
 	}
-	return ids, known(err)
+	return ids, sourceError(err)
 }
 
 // stopOf returns nil if the reason is not known.
@@ -144,8 +144,8 @@ func stopOf(s snapshot.Stop) *streamer.Stop {
 	return &streamer.Stop{Reason: string(s.Reason), By: s.By, Message: s.Message}
 }
 
-// known translates the errors of a store into those of a source.
-func known(err error) error {
+// sourceError translates the errors of a store into those of a source.
+func sourceError(err error) error {
 	if errors.Is(err, snapshot.ErrNotFound) {
 		return fmt.Errorf("%w: %w", streamer.ErrNotFound, err)
 	}

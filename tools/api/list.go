@@ -98,14 +98,14 @@ func (l *lister) name(p *types.Package) string {
 	return short(p.Path())
 }
 
-func (l *lister) of(t types.Type) string { return types.TypeString(t, l.name) }
+func (l *lister) typeString(t types.Type) string { return types.TypeString(t, l.name) }
 
 func (l *lister) object(o types.Object) {
 	switch o := o.(type) {
 	case *types.Const:
-		l.add("const %s %s = %s", o.Name(), l.of(o.Type()), o.Val())
+		l.add("const %s %s = %s", o.Name(), l.typeString(o.Type()), o.Val())
 	case *types.Var:
-		l.add("var %s %s", o.Name(), l.of(o.Type()))
+		l.add("var %s %s", o.Name(), l.typeString(o.Type()))
 	case *types.Func:
 		l.add("func %s%s", o.Name(), l.signature(o))
 	case *types.TypeName:
@@ -115,7 +115,7 @@ func (l *lister) object(o types.Object) {
 
 func (l *lister) typeName(o *types.TypeName) {
 	if o.IsAlias() {
-		l.add("type %s = %s", o.Name(), l.of(types.Unalias(o.Type())))
+		l.add("type %s = %s", o.Name(), l.typeString(types.Unalias(o.Type())))
 		return
 	}
 	named := o.Type().(*types.Named)
@@ -133,7 +133,7 @@ func (l *lister) typeName(o *types.TypeName) {
 		}
 		return
 	default:
-		l.add("type %s%s %s", o.Name(), parameters, l.of(under))
+		l.add("type %s%s %s", o.Name(), parameters, l.typeString(under))
 	}
 	for s := range types.NewMethodSet(types.NewPointer(named)).Methods() {
 		if m := s.Obj().(*types.Func); m.Exported() {
@@ -155,7 +155,7 @@ func (l *lister) method(receiver string, m *types.Func) {
 var result = regexp.MustCompile(`#rv[0-9]+ `)
 
 func (l *lister) signature(f *types.Func) string {
-	text := strings.TrimPrefix(l.of(f.Signature()), "func")
+	text := strings.TrimPrefix(l.typeString(f.Signature()), "func")
 	if f.Signature().Results().Len() == 1 {
 		if before, only, found := strings.Cut(text, "(#rv1 "); found {
 			return before + strings.TrimSuffix(only, ")")
@@ -173,7 +173,7 @@ func (l *lister) closed(i *types.Interface) string {
 		}
 	}
 	if !i.IsMethodSet() {
-		return " " + l.of(i)
+		return " " + l.typeString(i)
 	}
 	return ""
 }
@@ -181,7 +181,7 @@ func (l *lister) closed(i *types.Interface) string {
 func (l *lister) fields(of string, s *types.Struct) {
 	for f := range s.Fields() {
 		if f.Exported() {
-			l.add("field %s.%s %s", of, f.Name(), l.of(f.Type()))
+			l.add("field %s.%s %s", of, f.Name(), l.typeString(f.Type()))
 		}
 	}
 }
@@ -189,7 +189,7 @@ func (l *lister) fields(of string, s *types.Struct) {
 func (l *lister) parameters(t *types.Named) string {
 	var all []string
 	for p := range t.TypeParams().TypeParams() {
-		all = append(all, p.Obj().Name()+" "+l.of(p.Constraint()))
+		all = append(all, p.Obj().Name()+" "+l.typeString(p.Constraint()))
 	}
 	if all == nil {
 		return ""

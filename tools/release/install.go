@@ -22,8 +22,8 @@ type freshInstall struct {
 	dir, proxies string
 }
 
-// newFresh makes a GOPATH in an empty directory.
-func newFresh(ctx context.Context, dir, proxy string) (*freshInstall, error) {
+// newFreshInstall makes a GOPATH in an empty directory.
+func newFreshInstall(ctx context.Context, dir, proxy string) (*freshInstall, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOPROXY").Output()
 	if err != nil {
 		return nil, fmt.Errorf("go env: %w%s", err, stderrOf(err))

@@ -22,7 +22,7 @@ func TestReleasedModulesInstallAsAUserDoes(t *testing.T) {
 	proxy := t.TempDir()
 	_, err = writeProxy(t.Context(), repository, proxy, version)
 	require.NoError(t, err)
-	fresh, err := newFresh(t.Context(), t.TempDir(), proxy)
+	fresh, err := newFreshInstall(t.Context(), t.TempDir(), proxy)
 	require.NoError(t, err)
 	lines, err := installLines(repository)
 	require.NoError(t, err)

@@ -62,7 +62,7 @@ func checkReplaces(dir string) error {
 		return err
 	}
 	for _, r := range f.Replace {
-		return replaced("go.mod", r)
+		return replaceError("go.mod", r)
 	}
 	for _, folder := range released {
 		if _, err := goModOf(dir, folder, "v0.0.0"); err != nil {
@@ -80,7 +80,7 @@ func readGoMod(file string) (*modfile.File, error) {
 	return modfile.Parse(file, data, nil)
 }
 
-func replaced(file string, r *modfile.Replace) error {
+func replaceError(file string, r *modfile.Replace) error {
 	return fmt.Errorf("%s replaces %s with %s: go install refuses modules with replace directives; require a published version", file, r.Old.Path, r.New.Path)
 }
 
@@ -99,7 +99,7 @@ func goModOf(dir, folder, version string) ([]byte, error) {
 	}
 	f.Cleanup()
 	for _, r := range f.Replace {
-		return nil, replaced(folder+"/go.mod", r)
+		return nil, replaceError(folder+"/go.mod", r)
 	}
 	return f.Format()
 }

@@ -22,7 +22,7 @@ import (
 // that differ from those in the directory, by name.
 func writeProxy(ctx context.Context, dir, proxy, version string) (changed map[string][]byte, err error) {
 	root := module.Version{Path: rootPath, Version: version}
-	hash, err := serve(ctx, dir, ".", proxy, root, nil)
+	hash, err := writeModule(ctx, dir, ".", proxy, root, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func writeProxy(ctx context.Context, dir, proxy, version string) (changed map[st
 		if nested["go.sum"], err = goSumOf(dir, folder, root, hash, goMod); err != nil {
 			return nil, err
 		}
-		if _, err := serve(ctx, dir, folder, proxy, module.Version{Path: rootPath + "/" + folder, Version: version}, nested); err != nil {
+		if _, err := writeModule(ctx, dir, folder, proxy, module.Version{Path: rootPath + "/" + folder, Version: version}, nested); err != nil {
 			return nil, err
 		}
 		for name, data := range nested {
@@ -49,9 +49,9 @@ func writeProxy(ctx context.Context, dir, proxy, version string) (changed map[st
 	return changed, nil
 }
 
-// serve writes one module. Some of its files replace those in its folder. It returns the
+// writeModule writes one module. Some of its files replace those in its folder. It returns the
 // hash of its zip file.
-func serve(ctx context.Context, dir, folder, proxy string, m module.Version, changed map[string][]byte) (hash string, err error) {
+func writeModule(ctx context.Context, dir, folder, proxy string, m module.Version, changed map[string][]byte) (hash string, err error) {
 	files, err := zipFiles(ctx, dir, folder, changed)
 	if err != nil {
 		return "", err
@@ -125,7 +125,7 @@ func (f *file) Lstat() (fs.FileInfo, error) {
 	if err != nil || f.data == nil {
 		return stat, err
 	}
-	return &sized{stat, int64(len(f.data))}, nil
+	return &sizedInfo{stat, int64(len(f.data))}, nil
 }
 
 func (f *file) Open() (io.ReadCloser, error) {
@@ -135,12 +135,12 @@ func (f *file) Open() (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(f.data)), nil
 }
 
-type sized struct {
+type sizedInfo struct {
 	fs.FileInfo
 	size int64
 }
 
-func (s *sized) Size() int64 { return s.size }
+func (s *sizedInfo) Size() int64 { return s.size }
 
 func openerOf(data []byte) func(string) (io.ReadCloser, error) {
 	return func(string) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }

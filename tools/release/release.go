@@ -63,7 +63,7 @@ func (r *release) make(ctx context.Context) (err error) {
 		return err
 	}
 	r.say("install %s from a file-system proxy", r.version)
-	fresh, err := newFresh(ctx, filepath.Join(temporary, "fresh"), filepath.Join(temporary, "proxy"))
+	fresh, err := newFreshInstall(ctx, filepath.Join(temporary, "fresh"), filepath.Join(temporary, "proxy"))
 	if err != nil {
 		return err
 	}
@@ -104,12 +104,12 @@ func (r *release) checkModules(ctx context.Context, _ string) error {
 }
 
 func (r *release) checkChangelog(context.Context, string) error {
-	_, err := r.dated(r.dir)
+	_, err := r.datedChangelog(r.dir)
 	return err
 }
 
-// dated returns CHANGELOG.md with a date for the version.
-func (r *release) dated(dir string) ([]byte, error) {
+// datedChangelog returns CHANGELOG.md with a date for the version.
+func (r *release) datedChangelog(dir string) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "CHANGELOG.md"))
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ func (r *release) check(ctx context.Context, tree string) error {
 // commit makes the commit of the branch and, on top of it, the commit to be tagged. The
 // proxy then serves the modules of the latter.
 func (r *release) commit(ctx context.Context, tree, proxy string) (main, tagged string, err error) {
-	changelog, err := r.dated(tree)
+	changelog, err := r.datedChangelog(tree)
 	if err != nil {
 		return "", "", err
 	}
@@ -205,7 +205,7 @@ func (r *release) commit(ctx context.Context, tree, proxy string) (main, tagged 
 			return "", "", err
 		}
 		for _, replace := range f.Replace {
-			return "", "", replaced(folder+"/go.mod", replace)
+			return "", "", replaceError(folder+"/go.mod", replace)
 		}
 	}
 	return main, tagged, nil

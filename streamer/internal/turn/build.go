@@ -55,7 +55,7 @@ func (b *Builder) record(ctx context.Context, r *record.Record) (out []Event, er
 	b.ledger.Add(r)
 	switch {
 	case r.Kind == record.KindRun:
-		return b.ofRun(r), nil
+		return b.runEvents(r), nil
 	case r.Kind == record.KindQuestion:
 		b.ask(r)
 		return nil, nil
@@ -79,9 +79,9 @@ func (b *Builder) call(ctx context.Context, out []Event, r *record.Record) ([]Ev
 	case r.Address == b.agent && r.Status == record.StatusFailed && r.WillRetry:
 		out = b.void(out)
 	case b.isStep(r.Address) && r.Kind == record.KindLLM:
-		return b.ofStep(ctx, out, r)
+		return b.stepEvents(ctx, out, r)
 	case r.Detail != nil && r.Detail.ToolCall != "" && b.isStep(r.Address):
-		return b.ofCall(ctx, out, r)
+		return b.callEvents(ctx, out, r)
 	}
 	return out, nil
 }
@@ -96,7 +96,8 @@ func (b *Builder) takePrompt(r *record.Record) {
 	}
 }
 
-func (b *Builder) ofRun(r *record.Record) []Event {
+// runEvents returns the events for a record of the run itself.
+func (b *Builder) runEvents(r *record.Record) []Event {
 	switch r.Status {
 	case record.StatusRecorded:
 		b.takePrompt(r)

@@ -82,7 +82,7 @@ func (b *Builder) find(r *record.Record) *call {
 	return nil
 }
 
-func (b *Builder) ofCall(ctx context.Context, out []Event, r *record.Record) ([]Event, error) {
+func (b *Builder) callEvents(ctx context.Context, out []Event, r *record.Record) ([]Event, error) {
 	c := b.find(r)
 	if c == nil || !r.IsOutcome() || c.over {
 		return out, nil

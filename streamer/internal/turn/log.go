@@ -31,13 +31,13 @@ type Frame struct {
 // A Log has the frames of a run from its beginning, and grows while the run continues. Any
 // number of readers can start at any index.
 type Log struct {
-	mu      sync.Mutex
-	frames  []Frame
-	begins  int           // see Begin
-	changed chan struct{} // closed when there are more frames; nil while no reader waits
-	err     error         // why there will be no more frames
-	prompt  string
-	given   map[string]bool // questions, by ID on the wire, whose answers are stored but not yet in frames
+	mu       sync.Mutex
+	frames   []Frame
+	begins   int           // see Begin
+	changed  chan struct{} // closed when there are more frames; nil while no reader waits
+	err      error         // why there will be no more frames
+	prompt   string
+	answered map[string]bool // questions, by ID on the wire, whose answers are stored but not yet in frames
 
 	ready chan struct{} // closed when the log has caught up with the run
 	stop  context.CancelFunc
@@ -201,7 +201,7 @@ func (l *Log) append(encoder Encoder, events []Event, prompt string) {
 			l.begins = len(l.frames)
 		case Answered:
 			for _, q := range events[i].Asked {
-				delete(l.given, q.ID)
+				delete(l.answered, q.ID)
 			}
 		}
 	}
@@ -228,7 +228,7 @@ func (l *Log) failure() error {
 func (l *Log) isOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.err != nil || l.end(len(l.frames)) != nil
+	return l.err != nil || l.endLocked(len(l.frames)) != nil
 }
 
 // endAt returns the last frame if the log has n frames, and there are no more until the run is
@@ -236,17 +236,17 @@ func (l *Log) isOver() bool {
 func (l *Log) endAt(n int) *Frame {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.end(n)
+	return l.endLocked(n)
 }
 
-// end is like endAt. A frame with questions is not the last one if one of them has been
+// endLocked is like endAt. A frame with questions is not the last one if one of them has been
 // answered: the run is about to continue. l.mu must be held.
-func (l *Log) end(n int) *Frame {
+func (l *Log) endLocked(n int) *Frame {
 	if n == 0 || n != len(l.frames) || !l.frames[n-1].Kind.IsEnd() {
 		return nil
 	}
 	last := &l.frames[n-1]
-	if slices.ContainsFunc(last.Asked, func(q Question) bool { return l.given[q.ID] }) {
+	if slices.ContainsFunc(last.Asked, func(q Question) bool { return l.answered[q.ID] }) {
 		return nil
 	}
 	return last
@@ -288,7 +288,7 @@ func (l *Log) open() (open []Question) {
 		return nil
 	}
 	for _, q := range l.frames[n-1].Asked {
-		if !l.given[q.ID] {
+		if !l.answered[q.ID] {
 			open = append(open, q)
 		}
 	}
@@ -303,10 +303,10 @@ func (l *Log) beginAnswer(question string) bool {
 	if !slices.ContainsFunc(l.open(), func(q Question) bool { return q.ID == question }) {
 		return false
 	}
-	if l.given == nil {
-		l.given = make(map[string]bool)
+	if l.answered == nil {
+		l.answered = make(map[string]bool)
 	}
-	l.given[question] = true
+	l.answered[question] = true
 	return true
 }
 
@@ -314,7 +314,7 @@ func (l *Log) beginAnswer(question string) bool {
 func (l *Log) reopen(question string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.given, question)
+	delete(l.answered, question)
 	l.wake()
 }
 

@@ -43,8 +43,8 @@ func (r *Response) Flush() error {
 	return r.control.Flush()
 }
 
-// gather is how many bytes are buffered before they are sent.
-const gather = 64 << 10
+// gatherBytes is how many bytes are buffered before they are sent.
+const gatherBytes = 64 << 10
 
 // Follow sends the frames of a log, starting at index from, until a frame that ends the turn
 // or waits for the client. If write is not nil, it writes each frame, which may need more
@@ -62,7 +62,7 @@ func (r *Response) Follow(ctx context.Context, l *Log, from int, write func(*Fra
 			if frames[i].Snapshot {
 				write(&frames[i])
 			}
-			if r.buffer.Len() >= gather {
+			if r.buffer.Len() >= gatherBytes {
 				if err := r.Flush(); err != nil {
 					return nil, err
 				}

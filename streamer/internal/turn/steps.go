@@ -103,7 +103,7 @@ func (b *Builder) void(out []Event) []Event {
 	return append(out, Event{Kind: TurnVoid})
 }
 
-func (b *Builder) ofStep(ctx context.Context, out []Event, r *record.Record) ([]Event, error) {
+func (b *Builder) stepEvents(ctx context.Context, out []Event, r *record.Record) ([]Event, error) {
 	switch {
 	case r.Status == record.StatusStarted:
 		delete(b.done, r.Address)

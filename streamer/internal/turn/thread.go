@@ -141,8 +141,8 @@ func (t *Thread) Send(ctx context.Context, last *streamer.ThreadTurn, m streamer
 	return &sent, err
 }
 
-// lookedThrough is the number of turns that checkNew searches.
-const lookedThrough = 10
+// searchedTurns is the number of turns that checkNew searches.
+const searchedTurns = 10
 
 // checkNew refuses a message that already began a turn, such as one that a proxy sends again
 // late.
@@ -150,7 +150,7 @@ func (t *Thread) checkNew(ctx context.Context, message string) error {
 	if message == "" {
 		return nil
 	}
-	turns, err := t.Threads.Turns(ctx, t.ID, lookedThrough)
+	turns, err := t.Threads.Turns(ctx, t.ID, searchedTurns)
 	if err != nil {
 		return err
 	}
