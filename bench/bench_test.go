@@ -69,7 +69,7 @@ func run(b *testing.B, in instance) {
 
 // BenchmarkRecord's ns/op are of no interest.
 func BenchmarkRecord(b *testing.B) {
-	for _, c := range recordings {
+	for _, c := range recordContestants {
 		b.Run("lib="+c.lib, func(b *testing.B) {
 			var total float64
 			for b.Loop() {
@@ -88,7 +88,7 @@ func BenchmarkRecord(b *testing.B) {
 // no interest.
 func BenchmarkFanOut(b *testing.B) {
 	for _, f := range fanOuts {
-		for _, c := range broadcasters {
+		for _, c := range fanOutContestants {
 			b.Run(fmt.Sprintf("clients=%d/lib=%s", f.Clients, c.lib), func(b *testing.B) {
 				var sum serverReport
 				for b.Loop() {
@@ -124,7 +124,7 @@ func find(t testing.TB, name string) scenario {
 // BenchmarkSleepers starts a process for each measurement. Its ns/op are of
 // no interest.
 func BenchmarkSleepers(b *testing.B) {
-	for _, s := range sleepingContestants {
+	for _, s := range sleeperContestants {
 		b.Run("lib="+s.lib, func(b *testing.B) {
 			var bytes, seconds float64
 			for b.Loop() {

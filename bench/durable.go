@@ -235,10 +235,10 @@ func openBare(dir string, data []byte) (keeper, error) {
 	}, nil
 }
 
-// inLongRun is how much databases hold beforehand: enough that SQLite
+// prefilledRows is how much databases hold beforehand: enough that SQLite
 // overwrites its log repeatedly and bbolt's file does not grow with each
 // call.
-const inLongRun = 1500
+const prefilledRows = 1500
 
 // openSQLite opens a database with one connection, because SQLite has one
 // writer.
@@ -265,7 +265,7 @@ func openSQLiteKeeper(dir string, data []byte) (keeper, error) {
 	}
 	exec("CREATE TABLE steps (step INTEGER PRIMARY KEY, data BLOB NOT NULL)")
 	exec("PRAGMA synchronous = OFF")
-	for step := range inLongRun {
+	for step := range prefilledRows {
 		exec(insert, step+1, data)
 	}
 	exec("PRAGMA wal_checkpoint")
@@ -321,7 +321,7 @@ func openBboltWith(dir string, data []byte, update func(*bbolt.DB, func(*bbolt.T
 		if _, err := tx.CreateBucket(steps); err != nil {
 			return err
 		}
-		for step := range int64(inLongRun) {
+		for step := range int64(prefilledRows) {
 			if err := put(tx, step+1); err != nil {
 				return err
 			}

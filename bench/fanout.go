@@ -49,13 +49,13 @@ var fanOuts = []fanOut{
 	{Clients: 1000, Flood: 500, Paced: 100, Rate: 100},
 }
 
-// broadcasting is a contestant of FanOut.
-type broadcasting struct {
+// fanOutContestant is a contestant of FanOut.
+type fanOutContestant struct {
 	lib  string
 	open func(clients int) (broadcaster, error)
 }
 
-func (b broadcasting) String() string { return b.lib }
+func (b fanOutContestant) String() string { return b.lib }
 
 // A broadcaster sends every record to all clients that have the path open.
 type broadcaster struct {
@@ -65,7 +65,7 @@ type broadcaster struct {
 	close   func() error // called when the clients have gone
 }
 
-var broadcasters = []broadcasting{
+var fanOutContestants = []fanOutContestant{
 	{"reprise", func(clients int) (broadcaster, error) {
 		h, err := streamer.New(nil, streamer.Options{Clients: clients})
 		if err != nil {
@@ -121,7 +121,7 @@ const (
 
 // inChild measures with a server in a child process, which starts another one
 // for the clients.
-func (b broadcasting) inChild(f fanOut) (serverReport, error) {
+func (b fanOutContestant) inChild(f fanOut) (serverReport, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return serverReport{}, err
@@ -137,7 +137,7 @@ func (b broadcasting) inChild(f fanOut) (serverReport, error) {
 	return r, err
 }
 
-func measureFanOut(f fanOut, contestants []broadcasting) (result, error) {
+func measureFanOut(f fanOut, contestants []fanOutContestant) (result, error) {
 	r := make(result)
 	for pass := range fanOutPasses {
 		for _, i := range order(pass, len(contestants)) {
@@ -171,7 +171,7 @@ func (r serverReport) lost() serverReport {
 	}
 }
 
-func printFanOut(f fanOut, contestants []broadcasting, r result) {
+func printFanOut(f fanOut, contestants []fanOutContestant, r result) {
 	fmt.Printf("\n%s: %d events as fast as %d clients receive them, then %d per second. Ratios to %s.\n\n",
 		f.name(), f.Flood, f.Clients, f.Rate, fanOutPeer)
 	t := table{{

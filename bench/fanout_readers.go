@@ -32,8 +32,8 @@ type readersReport struct {
 }
 
 const (
-	hope         = 20 * time.Second // how long to wait for missing events
-	timedClients = 100              // number of clients whose latency is measured
+	missingTimeout = 20 * time.Second // how long to wait for missing events
+	timedClients   = 100              // number of clients whose latency is measured
 )
 
 // fanOutReaders runs the process of the clients. It reads parts and writes
@@ -83,8 +83,8 @@ type audience struct {
 func (a *audience) converse(dec *json.Decoder, enc *json.Encoder) error {
 	select {
 	case <-a.arrived:
-	case <-time.After(hope):
-		return fmt.Errorf("after %v, %d clients have received no event", hope, a.absent.Load())
+	case <-time.After(missingTimeout):
+		return fmt.Errorf("after %v, %d clients have received no event", missingTimeout, a.absent.Load())
 	}
 	if err := enc.Encode(readersReport{}); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (a *audience) hear() (h readersReport) {
 	select {
 	case at := <-a.done:
 		h.At = at.UnixNano()
-	case <-time.After(hope):
+	case <-time.After(missingTimeout):
 	}
 	var latencies []float64
 	for _, c := range a.clients {

@@ -35,7 +35,7 @@ func fanOutServer(lib, size string) error {
 	if err := json.Unmarshal([]byte(size), &f); err != nil {
 		return fmt.Errorf("-fanout %q: %w", size, err)
 	}
-	for _, b := range broadcasters {
+	for _, b := range fanOutContestants {
 		if b.lib == lib {
 			r, err := b.serve(f)
 			if err != nil {
@@ -48,7 +48,7 @@ func fanOutServer(lib, size string) error {
 }
 
 // serve measures with the server in this process.
-func (b broadcasting) serve(f fanOut) (r serverReport, err error) {
+func (b fanOutContestant) serve(f fanOut) (r serverReport, err error) {
 	open, err := b.open(f.Clients)
 	if err != nil {
 		return serverReport{}, err

@@ -12,7 +12,7 @@ import (
 var fewClients = fanOut{Clients: 5, Flood: 100, Paced: 20, Rate: 500}
 
 func TestEveryClientOfFanOutGetsEverything(t *testing.T) {
-	for _, b := range broadcasters {
+	for _, b := range fanOutContestants {
 		t.Run("lib="+b.lib, func(t *testing.T) {
 			t.Parallel()
 			r, err := b.inChild(fewClients)
@@ -43,8 +43,8 @@ func TestFanOutNoticesWhatIsMissing(t *testing.T) {
 	for name, times := range map[string]int{"left out": 0, "twice": 2} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := broadcasting{name, func(clients int) (broadcaster, error) {
-				open, err := broadcasters[1].open(clients)
+			b := fanOutContestant{name, func(clients int) (broadcaster, error) {
+				open, err := fanOutContestants[1].open(clients)
 				publish := open.publish
 				open.publish = func(r record.Record) (err error) {
 					if r.Seq != nth {

@@ -23,7 +23,7 @@ type maker func(ctx context.Context, tool *core.Definition[int, int], inputs []i
 // startGroup makes the calls in a separate run each time.
 func startGroup(makeAll maker) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {
-		tool := newTool(func(_ context.Context, in int) (int, error) { return in, nil }, atOnce, 0)
+		tool := newTool(func(_ context.Context, in int) (int, error) { return in, nil }, immediateRetry, 0)
 		inputs := inputsOf(groupCalls)
 		return instance{call: func() (int, error) {
 			st := state.New()

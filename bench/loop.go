@@ -50,14 +50,14 @@ func once(ctx context.Context, handle func(context.Context, int) (int, error), i
 // limited sets a time limit that only works if the handler observes its
 // context: the loop cannot continue before the handler returns.
 func limited(ctx context.Context, handle func(context.Context, int) (int, error), in int) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	return handle(ctx, in)
 }
 
 // abandonable sets a time limit that works with any handler, as Reprise does.
 func abandonable(ctx context.Context, handle func(context.Context, int) (int, error), in int) (int, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	type end struct {
 		out int

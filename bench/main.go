@@ -262,7 +262,7 @@ func measureAll() error {
 		results[s.name] = r
 		printScenario(s, r)
 	}
-	if chosen := pick(recordName, recordings, recording.String, selected); len(chosen) > 0 {
+	if chosen := pick(recordName, recordContestants, recordContestant.String, selected); len(chosen) > 0 {
 		r, err := measureRecordings(chosen, *rounds)
 		if err != nil {
 			return err
@@ -271,7 +271,7 @@ func measureAll() error {
 		printRecordings(chosen, r)
 	}
 	for _, f := range fanOuts {
-		chosen := pick(f.name(), broadcasters, broadcasting.String, selected)
+		chosen := pick(f.name(), fanOutContestants, fanOutContestant.String, selected)
 		if len(chosen) == 0 {
 			continue
 		}
@@ -286,7 +286,7 @@ func measureAll() error {
 		results[f.name()] = r
 		printFanOut(f, chosen, r)
 	}
-	chosen := pick(sleepersName, sleepingContestants, sleeping.String, selected)
+	chosen := pick(sleepersName, sleeperContestants, sleeperContestant.String, selected)
 	if *sleepers > 0 && len(chosen) > 0 {
 		r, err := measureSleepers(chosen, *sleepers)
 		if err != nil {

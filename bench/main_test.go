@@ -152,7 +152,7 @@ func notifications(lib, scenario string, calls int) int {
 }
 
 func TestRecordingsRecord(t *testing.T) {
-	for _, c := range recordings {
+	for _, c := range recordContestants {
 		if c.length > 10_000 {
 			continue
 		}
@@ -194,7 +194,7 @@ func TestCodecsKeepWhatTheyEncode(t *testing.T) {
 }
 
 func TestSleepersSleepUntilWoken(t *testing.T) {
-	for _, s := range sleepingContestants {
+	for _, s := range sleeperContestants {
 		t.Run("lib="+s.lib, func(t *testing.T) {
 			r, err := s.sleep(20, time.Millisecond)
 			if err != nil {
@@ -208,7 +208,7 @@ func TestSleepersSleepUntilWoken(t *testing.T) {
 }
 
 func TestSleepersInProcessOfTheirOwn(t *testing.T) {
-	r, err := sleepingContestants[0].inChild(100)
+	r, err := sleeperContestants[0].inChild(100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,21 +227,21 @@ func TestTargetsNameContestants(t *testing.T) {
 			t.Errorf("%s: no contestant %s", s.name, s.peer)
 		}
 	}
-	for _, c := range recordings {
+	for _, c := range recordContestants {
 		libs[recordName] = append(libs[recordName], c.lib)
 		if !slices.Contains(libs[recordName], c.first()) {
 			t.Errorf("%s: no contestant %s", recordName, c.first())
 		}
 	}
 	for _, f := range fanOuts {
-		for _, b := range broadcasters {
+		for _, b := range fanOutContestants {
 			libs[f.name()] = append(libs[f.name()], b.lib)
 		}
 		if !slices.Contains(libs[f.name()], fanOutPeer) {
 			t.Errorf("%s: no contestant %s", f.name(), fanOutPeer)
 		}
 	}
-	for _, s := range sleepingContestants {
+	for _, s := range sleeperContestants {
 		libs[sleepersName] = append(libs[sleepersName], s.lib)
 	}
 	for _, g := range targets {

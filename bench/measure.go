@@ -97,7 +97,7 @@ func (s scenario) measure(rounds int) (result, error) {
 // predecessor, such as pending disk writes.
 func order(round, n int) []int { return rand.New(rand.NewPCG(uint64(round), 0)).Perm(n) }
 
-func (s scenario) roundsOf(rounds int) int { return max(1, rounds/max(1, s.fewer)) }
+func (s scenario) roundsOf(rounds int) int { return max(1, rounds/max(1, s.roundsDivisor)) }
 
 // calibrate returns the number of calls that take about roundTime.
 func (s scenario) calibrate(c contestant) (calls int, err error) {

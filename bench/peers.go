@@ -44,7 +44,7 @@ func startFailsafeListeners(h handler) func(context.Context, *work) instance {
 func startFailsafeTimeout(h handler) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {
 		policy := retrypolicy.NewBuilder[int]().WithMaxAttempts(attempts).Build()
-		executor := failsafe.With[int](policy, timeout.New[int](limit)).WithContext(ctx)
+		executor := failsafe.With[int](policy, timeout.New[int](attemptTimeout)).WithContext(ctx)
 		handle := h.bind(w)
 		fn := func(exec failsafe.Execution[int]) (int, error) { return handle(exec.Context(), answer) }
 		return instance{call: func() (int, error) { return executor.GetWithExecution(fn) }}

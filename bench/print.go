@@ -14,9 +14,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// printed returns the records for Print: calls in an agent that fail twice and then
+// recordsToPrint returns the records for Print: calls in an agent that fail twice and then
 // succeed.
-func printed() []record.Record {
+func recordsToPrint() []record.Record {
 	var records []record.Record
 	for i := range 256 {
 		r := failedAttempt(i + 2)
@@ -49,7 +49,7 @@ func startPrinter(options ...printer.Option) func(context.Context, *work) instan
 		if err != nil {
 			return broken(err)
 		}
-		records, p := printed(), printer.New(f, options...)
+		records, p := recordsToPrint(), printer.New(f, options...)
 		return instance{
 			call: func() (int, error) {
 				p.Publish(records[w.calls%len(records)])
@@ -70,7 +70,7 @@ func startFprintln(_ context.Context, w *work) instance {
 	}
 	var out bytes.Buffer
 	p := printer.New(&out)
-	records := printed()
+	records := recordsToPrint()
 	texts := make([]string, len(records))
 	for i, r := range records {
 		p.Publish(r)

@@ -19,23 +19,23 @@ const (
 	lead       = 64  // records before a window, after a garbage collection
 )
 
-// recording is a contestant of Record.
-type recording struct {
-	lib    string
-	length int  // length of the history
-	stored bool // in a file store, without syncing
-	fewer  int  // divides the rounds
+// recordContestant is a contestant of Record.
+type recordContestant struct {
+	lib           string
+	length        int  // length of the history
+	stored        bool // in a file store, without syncing
+	roundsDivisor int  // divides the rounds
 }
 
-func (c recording) String() string { return c.lib }
+func (c recordContestant) String() string { return c.lib }
 
 // first is the contestant to which ratios are computed.
-func (c recording) first() string {
+func (c recordContestant) first() string {
 	kind, _, _ := strings.Cut(c.lib, "-")
 	return kind + "-100"
 }
 
-var recordings = []recording{
+var recordContestants = []recordContestant{
 	{"memory-100", 100, false, 2},
 	{"memory-10000", 10_000, false, 2},
 	{"memory-100000", 100_000, false, 2},
@@ -46,7 +46,7 @@ var recordings = []recording{
 
 // sample returns the cost of recording one event. It measures few events in
 // each run, so that the length of the history stays about the same.
-func (c recording) sample() (nanoseconds float64, err error) {
+func (c recordContestant) sample() (nanoseconds float64, err error) {
 	each := min(windows, max(1, c.length/10/(lead+window)))
 	var elapsed time.Duration
 	for left := windows; left > 0; {
@@ -63,9 +63,9 @@ func (c recording) sample() (nanoseconds float64, err error) {
 
 // measure fills a run to its length and measures the given number of windows.
 // A call has two records.
-func (c recording) measure(windows int) (elapsed time.Duration, err error) {
+func (c recordContestant) measure(windows int) (elapsed time.Duration, err error) {
 	w := &work{}
-	tool := newTool(handler((*work).succeed).bind(w), atOnce, 0)
+	tool := newTool(handler((*work).succeed).bind(w), immediateRetry, 0)
 	st, dir, err := c.open()
 	if err != nil {
 		return 0, err
@@ -93,7 +93,7 @@ func (c recording) measure(windows int) (elapsed time.Duration, err error) {
 	return elapsed, err
 }
 
-func (c recording) open() (*state.ExecutionState, string, error) {
+func (c recordContestant) open() (*state.ExecutionState, string, error) {
 	if !c.stored {
 		return state.New(), "", nil
 	}
@@ -105,12 +105,12 @@ func (c recording) open() (*state.ExecutionState, string, error) {
 	return st, dir, err
 }
 
-func measureRecordings(contestants []recording, rounds int) (result, error) {
+func measureRecordings(contestants []recordContestant, rounds int) (result, error) {
 	r := make(result)
 	for round := range rounds {
 		for _, i := range order(round, len(contestants)) {
 			c := contestants[i]
-			if round%c.fewer != 0 {
+			if round%c.roundsDivisor != 0 {
 				continue
 			}
 			ns, err := c.sample()
@@ -123,7 +123,7 @@ func measureRecordings(contestants []recording, rounds int) (result, error) {
 	return r, nil
 }
 
-func printRecordings(contestants []recording, r result) {
+func printRecordings(contestants []recordContestant, r result) {
 	fmt.Printf("\n%s: one more record in a history of this length. Ratios to 100.\n\n", recordName)
 	t := table{{"lib", "ns each", "ratio", "25–75 %"}}
 	for _, c := range contestants {

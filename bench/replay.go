@@ -117,7 +117,7 @@ func startReplay(calls int, made fixture, open func(context.Context, snapshot.St
 	}
 }
 
-func openToGoOn(ctx context.Context, store snapshot.Store) (*state.ExecutionState, error) {
+func openToContinue(ctx context.Context, store snapshot.Store) (*state.ExecutionState, error) {
 	return state.Open(ctx, store, runID)
 }
 
@@ -266,7 +266,7 @@ func checkOutput(encoded []byte) error {
 func replayers(calls int) []contestant {
 	run, rows := finishedCalls(calls), storedRows(calls)
 	return []contestant{
-		{"reprise", startReplay(calls, run, openToGoOn)},
+		{"reprise", startReplay(calls, run, openToContinue)},
 		{"reprise-replay", startReplay(calls, run, openToReplay)},
 		{"sqlite", startRead(calls, rows, readEach)},
 		{"sqlite-scan", startRead(calls, rows, readScan)},

@@ -26,12 +26,12 @@ func newTool(handle core.Handler[int, int], retry core.RetryConfig, timeout time
 	return d
 }
 
-var atOnce = core.RetryConfig{MaxAttempts: attempts, InitialDelay: core.NoDelay}
+var immediateRetry = core.RetryConfig{MaxAttempts: attempts, InitialDelay: core.NoDelay}
 
 func startReprise(h handler, timeout time.Duration) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {
 		w.boom = core.Retryable(errBoom)
-		tool := newTool(h.bind(w), atOnce, timeout)
+		tool := newTool(h.bind(w), immediateRetry, timeout)
 		return instance{call: func() (int, error) { return tool.Event().Execute(ctx, answer) }}
 	}
 }
@@ -39,7 +39,7 @@ func startReprise(h handler, timeout time.Duration) func(context.Context, *work)
 func startRun(h handler, timeout time.Duration) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {
 		w.boom = core.Retryable(errBoom)
-		r := &runs{outer: ctx, tool: newTool(h.bind(w), atOnce, timeout)}
+		r := &runs{outer: ctx, tool: newTool(h.bind(w), immediateRetry, timeout)}
 		return instance{call: r.call, stop: r.stop}
 	}
 }
@@ -50,7 +50,7 @@ func startRunSubscriber(h handler, timeout time.Duration) func(context.Context, 
 		events := bus.New()
 		subscription := events.Subscribe(func(record.Record) { w.heard++ }, bus.WithBlock(time.Minute))
 		r := &runs{
-			outer: ctx, tool: newTool(h.bind(w), atOnce, timeout),
+			outer: ctx, tool: newTool(h.bind(w), immediateRetry, timeout),
 			options: []state.Option{state.WithPublisher(events)},
 		}
 		stop := func() error {
@@ -77,7 +77,7 @@ func startRunListener(h handler, timeout time.Duration) func(context.Context, *w
 	return func(ctx context.Context, w *work) instance {
 		w.boom = core.Retryable(errBoom)
 		r := &runs{
-			outer: ctx, tool: newTool(h.bind(w), atOnce, timeout),
+			outer: ctx, tool: newTool(h.bind(w), immediateRetry, timeout),
 			options: []state.Option{state.WithPublisher(listener{w})},
 		}
 		return instance{call: r.call, stop: r.stop, notified: func() int { return w.heard }}

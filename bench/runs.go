@@ -75,26 +75,26 @@ func startAll(runs int, start func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// A count waits until the given number of runs have ended.
-type count struct {
+// A runCounter waits until the given number of runs have ended.
+type runCounter struct {
 	runs int
 	left atomic.Int64
 	done chan struct{}
 }
 
-func newCount(runs int) *count {
-	c := &count{runs: runs, done: make(chan struct{}, 1)}
+func newRunCounter(runs int) *runCounter {
+	c := &runCounter{runs: runs, done: make(chan struct{}, 1)}
 	c.left.Store(int64(runs))
 	return c
 }
 
-func (c *count) ended() {
+func (c *runCounter) ended() {
 	if c.left.Add(-1) == 0 {
 		c.done <- struct{}{}
 	}
 }
 
-func (c *count) wait() error {
+func (c *runCounter) wait() error {
 	timeout := time.NewTimer(waitTimeout)
 	defer timeout.Stop()
 	select {
@@ -119,7 +119,7 @@ func oneStep(handled func()) runner.Actor[int, int] {
 	tool := newTool(func(_ context.Context, in int) (int, error) {
 		handled()
 		return in, nil
-	}, atOnce, 0)
+	}, immediateRetry, 0)
 	return decorators.Agent("agent", "Calls a tool.", func(ctx context.Context, in int) (int, error) {
 		return tool.Event().Execute(ctx, in)
 	})
@@ -152,7 +152,7 @@ type worker struct {
 
 // serve starts a runner with the agent for each worker. The first one starts the runs.
 func serve(ctx context.Context, runs int, agent runner.Actor[int, int], workers ...worker) (service, error) {
-	all := newCount(runs)
+	all := newRunCounter(runs)
 	ctx, cancel := context.WithCancel(ctx)
 	served := make(chan error, len(workers))
 	var first *runner.Program[int, int]
@@ -206,14 +206,14 @@ func openRiver(clients int) opener {
 			return service{}, err
 		}
 		driver := riverpgxv5.New(pool)
-		migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: silent})
+		migrator, err := rivermigrate.New(driver, &rivermigrate.Config{Logger: discardLogger})
 		if err != nil {
 			return service{}, err
 		}
 		if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 			return service{}, err
 		}
-		all := newCount(runs)
+		all := newRunCounter(runs)
 		stops := []func() error{}
 		var first *river.Client[pgx.Tx]
 		for range clients {
@@ -241,7 +241,7 @@ func openRiver(clients int) opener {
 }
 
 // startRiver starts a client that counts the jobs that it has completed.
-func startRiver(ctx context.Context, driver *riverpgxv5.Driver, slots int, handled func(), all *count) (*river.Client[pgx.Tx], func() error, error) {
+func startRiver(ctx context.Context, driver *riverpgxv5.Driver, slots int, handled func(), all *runCounter) (*river.Client[pgx.Tx], func() error, error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(context.Context, *river.Job[jobArgs]) error {
 		handled()
@@ -251,7 +251,7 @@ func startRiver(ctx context.Context, driver *riverpgxv5.Driver, slots int, handl
 		Queues:        map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: slots}},
 		Workers:       workers,
 		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond,
-		Logger: silent,
+		Logger: discardLogger,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -273,7 +273,7 @@ func startRiver(ctx context.Context, driver *riverpgxv5.Driver, slots int, handl
 	return client, stop, err
 }
 
-var silent = slog.New(slog.DiscardHandler)
+var discardLogger = slog.New(slog.DiscardHandler)
 
 // openDBOS runs workflows of one step. They are not queued, so each start waits for
 // the end of the workflow.
@@ -305,7 +305,7 @@ func newDBOS(ctx context.Context, register func(dbos.Context)) (dbos.Context, fu
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := dbos.NewContext(ctx, dbos.Config{AppName: "bench", SystemDBPool: pool, Logger: silent})
+	c, err := dbos.NewContext(ctx, dbos.Config{AppName: "bench", SystemDBPool: pool, Logger: discardLogger})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,15 +11,15 @@ import (
 
 // A scenario is a task and its contestants.
 type scenario struct {
-	name        string
-	title       string
-	peer        string // the lib to which ratios are computed
-	attempts    int    // attempts that each call makes
-	fixed       int    // calls per round; 0 to choose a number that takes about roundTime
-	fewer       int    // divides the rounds; 0 for all of them
-	unit        unit   // unit in the table
-	contestants []contestant
-	postgres    []contestant // contestants that need PostgreSQL, skipped if it is not found
+	name          string
+	title         string
+	peer          string // the lib to which ratios are computed
+	attempts      int    // attempts that each call makes
+	fixed         int    // calls per round; 0 to choose a number that takes about roundTime
+	roundsDivisor int    // divides the rounds; 0 for all of them
+	unit          unit   // unit in the table
+	contestants   []contestant
+	postgres      []contestant // contestants that need PostgreSQL, skipped if it is not found
 }
 
 // all returns the contestants whose requirements this machine meets.
@@ -61,9 +61,9 @@ type instance struct {
 }
 
 const (
-	attempts = 3           // maximum attempts of a call
-	limit    = time.Second // timeout of an attempt, in Timeout
-	answer   = 42          // input and output of handlers
+	attempts       = 3           // maximum attempts of a call
+	attemptTimeout = time.Second // timeout of an attempt, in Timeout
+	answer         = 42          // input and output of handlers
 )
 
 // work is the handler of an instance.
@@ -92,8 +92,8 @@ func (w *work) look(ctx context.Context, in int) (int, error) {
 	}
 }
 
-// third is the handler of TwoFailures.
-func (w *work) third(_ context.Context, in int) (int, error) {
+// succeedThird is the handler of TwoFailures.
+func (w *work) succeedThird(_ context.Context, in int) (int, error) {
 	if w.calls++; w.calls%3 != 0 {
 		return 0, w.boom
 	}
@@ -127,10 +127,10 @@ var scenarios = []scenario{
 	{
 		name: "Timeout", title: "The handler succeeds at once, each attempt limited to a second", peer: "loop", attempts: 1,
 		contestants: []contestant{
-			{"reprise", startReprise((*work).look, limit)},
-			{"reprise-run", startRun((*work).look, limit)},
-			{"reprise-run-listener", startRunListener((*work).look, limit)},
-			{"reprise-run-subscriber", startRunSubscriber((*work).look, limit)},
+			{"reprise", startReprise((*work).look, attemptTimeout)},
+			{"reprise-run", startRun((*work).look, attemptTimeout)},
+			{"reprise-run-listener", startRunListener((*work).look, attemptTimeout)},
+			{"reprise-run-subscriber", startRunSubscriber((*work).look, attemptTimeout)},
 			{"failsafe", startFailsafeTimeout((*work).look)},
 			{"loop", startLoop((*work).look, limited)},
 			{"loop-abandon", startLoop((*work).look, abandonable)},
@@ -139,37 +139,37 @@ var scenarios = []scenario{
 	{
 		name: "TwoFailures", title: "Two failures without delay, then success", peer: "failsafe", attempts: 3,
 		contestants: []contestant{
-			{"reprise", startReprise((*work).third, 0)},
-			{"reprise-run", startRun((*work).third, 0)},
-			{"failsafe", startFailsafe((*work).third)},
-			{"cenkalti", startCenkalti((*work).third)},
-			{"avast", startAvast((*work).third)},
-			{"sethvargo", startSethvargo((*work).third)},
-			{"sethvargo-unlimited", startSethvargoUnlimited((*work).third)},
-			{"loop", startLoop((*work).third, once)},
+			{"reprise", startReprise((*work).succeedThird, 0)},
+			{"reprise-run", startRun((*work).succeedThird, 0)},
+			{"failsafe", startFailsafe((*work).succeedThird)},
+			{"cenkalti", startCenkalti((*work).succeedThird)},
+			{"avast", startAvast((*work).succeedThird)},
+			{"sethvargo", startSethvargo((*work).succeedThird)},
+			{"sethvargo-unlimited", startSethvargoUnlimited((*work).succeedThird)},
+			{"loop", startLoop((*work).succeedThird, once)},
 		},
 	},
 	{
 		name: "TwoFailuresListeners", title: "Two failures without delay, then success, with listeners", peer: "failsafe-listeners", attempts: 3,
 		contestants: []contestant{
-			{"reprise-run-listener", startRunListener((*work).third, 0)},
-			{"reprise-run-subscriber", startRunSubscriber((*work).third, 0)},
-			{"failsafe-listeners", startFailsafeListeners((*work).third)},
-			{"cenkalti-notify", startCenkaltiNotify((*work).third)},
-			{"avast-onretry", startAvastOnRetry((*work).third)},
-			{"loop-hook", startLoopHook((*work).third)},
+			{"reprise-run-listener", startRunListener((*work).succeedThird, 0)},
+			{"reprise-run-subscriber", startRunSubscriber((*work).succeedThird, 0)},
+			{"failsafe-listeners", startFailsafeListeners((*work).succeedThird)},
+			{"cenkalti-notify", startCenkaltiNotify((*work).succeedThird)},
+			{"avast-onretry", startAvastOnRetry((*work).succeedThird)},
+			{"loop-hook", startLoopHook((*work).succeedThird)},
 		},
 	},
 	{
-		name: "Encode", title: "The record of a failed attempt is encoded", peer: "msgpack", attempts: 1, fewer: 2,
+		name: "Encode", title: "The record of a failed attempt is encoded", peer: "msgpack", attempts: 1, roundsDivisor: 2,
 		contestants: encoders,
 	},
 	{
-		name: "Decode", title: "The record is decoded", peer: "msgpack", attempts: 1, fewer: 2,
+		name: "Decode", title: "The record is decoded", peer: "msgpack", attempts: 1, roundsDivisor: 2,
 		contestants: decoders,
 	},
 	{
-		name: "Print", title: "A record is printed to a file", peer: "fprintln", attempts: 1, fewer: 2,
+		name: "Print", title: "A record is printed to a file", peer: "fprintln", attempts: 1, roundsDivisor: 2,
 		contestants: []contestant{
 			{"reprise", startPrinter()},
 			{"reprise-compact", startPrinter(printer.WithCompact())},
@@ -178,7 +178,7 @@ var scenarios = []scenario{
 	},
 	{
 		name: "Durable", title: "The outcome of each call is stored durably", peer: "bare", attempts: 1,
-		fixed: durableCalls, fewer: 3, unit: perSecond,
+		fixed: durableCalls, roundsDivisor: 3, unit: perSecond,
 		contestants: []contestant{
 			{"reprise", startDurable(1)},
 			{"reprise-16", startDurable(callers)},
@@ -200,7 +200,7 @@ var scenarios = []scenario{
 	},
 	{
 		name: runsName, title: "2,000 runs of one call are started and ended, 64 at a time", peer: runsPeer, attempts: runsOfCall,
-		fixed: 1, fewer: 8, unit: runsPerSecond,
+		fixed: 1, roundsDivisor: 8, unit: runsPerSecond,
 		contestants: []contestant{
 			{"reprise", startService(runsOfCall, openRunner(oneCall))},
 			{"reprise-step", startService(runsOfCall, openRunner(oneStep))},
@@ -214,7 +214,7 @@ var scenarios = []scenario{
 	},
 	{
 		name: workersName, title: "1,000 runs of one call are started and finished by 1, 2 and 4 workers, 64 at a time", peer: runsPeer, attempts: runsOfWorker,
-		fixed: 1, fewer: 8, unit: runsPerSecond,
+		fixed: 1, roundsDivisor: 8, unit: runsPerSecond,
 		contestants: []contestant{
 			{"reprise-jetstream", startService(runsOfWorker, openJetStream(1, false))},
 			{"reprise-jetstream-2", startService(runsOfWorker, openJetStream(2, false))},
@@ -235,18 +235,18 @@ var scenarios = []scenario{
 	},
 	{
 		name: "Replay1000", title: "An agent makes 1,000 calls that are recalled", peer: "sqlite", attempts: 1,
-		fixed: 1, fewer: 4, unit: inMilliseconds, contestants: replayers(1000),
+		fixed: 1, roundsDivisor: 4, unit: inMilliseconds, contestants: replayers(1000),
 	},
 	{
 		name: "Replay10000", title: "An agent makes 10,000 calls that are recalled", peer: "sqlite", attempts: 1,
-		fixed: 1, fewer: 4, unit: inMilliseconds, contestants: replayers(10_000),
+		fixed: 1, roundsDivisor: 4, unit: inMilliseconds, contestants: replayers(10_000),
 	},
 	{
 		name: groupName, title: "10,000 calls that succeed at once, 50 at a time", peer: "errgroup", attempts: groupCalls,
-		fixed: 2, fewer: 2, unit: inMilliseconds, contestants: groups,
+		fixed: 2, roundsDivisor: 2, unit: inMilliseconds, contestants: groups,
 	},
 	{
-		name: "LLM", title: "A model on loopback answers at once", peer: "go-openai", attempts: 1, fewer: 2,
+		name: "LLM", title: "A model on loopback answers at once", peer: "go-openai", attempts: 1, roundsDivisor: 2,
 		contestants: []contestant{
 			{"reprise", llmInstance(callReprise)},
 			{"reprise-run", llmInstance(callRepriseRun)},
@@ -255,7 +255,7 @@ var scenarios = []scenario{
 		},
 	},
 	{
-		name: "LLMStream", title: "A model on loopback streams 500 chunks at once", peer: "go-openai", attempts: 1, fewer: 2,
+		name: "LLMStream", title: "A model on loopback streams 500 chunks at once", peer: "go-openai", attempts: 1, roundsDivisor: 2,
 		contestants: []contestant{
 			{"reprise-watch", llmInstance(streamRepriseWatch)},
 			{"reprise-iterator", llmInstance(streamRepriseIterator)},
@@ -263,7 +263,7 @@ var scenarios = []scenario{
 		},
 	},
 	{
-		name: "LLMAgent", title: "An agent of ten turns, nine of which call a tool, with a model on loopback", peer: "go-openai", attempts: 1, fewer: 2,
+		name: "LLMAgent", title: "An agent of ten turns, nine of which call a tool, with a model on loopback", peer: "go-openai", attempts: 1, roundsDivisor: 2,
 		contestants: []contestant{
 			{"reprise", llmInstance(agentReprise)},
 			{"go-openai", llmInstance(agentGoOpenAI)},

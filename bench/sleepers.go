@@ -32,26 +32,26 @@ const (
 	settle       = time.Second / 2 // from the last failure until all calls are asleep
 )
 
-// sleeping is a contestant of Sleepers.
-type sleeping struct {
+// sleeperContestant is a contestant of Sleepers.
+type sleeperContestant struct {
 	lib string
 	// start returns a call that fails and then waits, and a function that
 	// wakes all of them. handle counts the attempt and fails with err.
 	start func(ctx context.Context, cancel func(), handle func(err error) (int, error)) (call func() (int, error), wake func())
 }
 
-func (s sleeping) String() string { return s.lib }
+func (s sleeperContestant) String() string { return s.lib }
 
-var inAnHour = core.RetryConfig{
+var hourlyRetry = core.RetryConfig{
 	MaxAttempts: attempts, Backoff: core.Constant, InitialDelay: sleepFor, MaxDelay: sleepFor, Jitter: core.NoJitter,
 }
 
 func sleepingTool(handle func(error) (int, error)) *core.Definition[int, int] {
 	boom := core.Retryable(errBoom)
-	return newTool(func(context.Context, int) (int, error) { return handle(boom) }, inAnHour, 0)
+	return newTool(func(context.Context, int) (int, error) { return handle(boom) }, hourlyRetry, 0)
 }
 
-var sleepingContestants = []sleeping{
+var sleeperContestants = []sleeperContestant{
 	{"reprise", func(ctx context.Context, cancel func(), handle func(error) (int, error)) (func() (int, error), func()) {
 		tool := sleepingTool(handle)
 		return func() (int, error) { return tool.Event().Execute(ctx, answer) }, cancel
@@ -105,7 +105,7 @@ type sleepTimes struct {
 }
 
 // sleep lets n calls sleep in this process and wakes them.
-func (s sleeping) sleep(n int, settle time.Duration) (sleepTimes, error) {
+func (s sleeperContestant) sleep(n int, settle time.Duration) (sleepTimes, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var failures, successes atomic.Int64
@@ -151,7 +151,7 @@ func memory() int64 {
 
 // sleeperChild runs the child of [sleeping.inChild].
 func sleeperChild(lib string, n int) error {
-	for _, s := range sleepingContestants {
+	for _, s := range sleeperContestants {
 		if s.lib == lib {
 			r, err := s.sleep(n, settle)
 			if err != nil {
@@ -165,7 +165,7 @@ func sleeperChild(lib string, n int) error {
 
 // inChild measures in a separate process that no other contestant has used,
 // because grown heaps and timers do not shrink completely.
-func (s sleeping) inChild(n int) (sleepTimes, error) {
+func (s sleeperContestant) inChild(n int) (sleepTimes, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return sleepTimes{}, err
@@ -181,7 +181,7 @@ func (s sleeping) inChild(n int) (sleepTimes, error) {
 	return r, err
 }
 
-func measureSleepers(contestants []sleeping, n int) (result, error) {
+func measureSleepers(contestants []sleeperContestant, n int) (result, error) {
 	r := make(result)
 	for range sleepPasses {
 		for _, s := range contestants {

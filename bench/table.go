@@ -47,8 +47,8 @@ var targets = []target{
 	{"Replay10000", "reprise", nanoseconds, "sqlite", 0.4},
 	{"Replay10000", "reprise-replay", nanoseconds, "", 35e6},
 	{"Replay10000", "reprise-replay", nanoseconds, "sqlite", 0.4},
-	{recordName, "memory-100000", nanoseconds, "memory-100", same},
-	{recordName, "file-100000", nanoseconds, "file-100", same},
+	{recordName, "memory-100000", nanoseconds, "memory-100", sameTolerance},
+	{recordName, "file-100000", nanoseconds, "file-100", sameTolerance},
 	{groupName, "reprise", nanoseconds, "errgroup", 1.5},
 	{groupName, "reprise-yield", nanoseconds, "errgroup", 1.5},
 	{"LLM", "reprise", nanoseconds, "go-openai", 1.3},
@@ -67,9 +67,9 @@ var targets = []target{
 	{"FanOut1000", "reprise", bytesEach, "go-sse", 1.5},
 }
 
-// same is the tolerance for figures that should be the same: even two medians
+// sameTolerance is the tolerance for figures that should be the same: even two medians
 // of the same measurement differ this much.
-const same = 1.1
+const sameTolerance = 1.1
 
 // judge returns the measured figure. It returns false if there is none.
 func (t target) judge(results map[string]result) (figure float64, measured bool) {
@@ -81,14 +81,14 @@ func (t target) judge(results map[string]result) (figure float64, measured bool)
 	return r.median(t.lib, t.metric), len(r[t.lib][t.metric]) > 0
 }
 
-// shared is the fraction of an allocation by which a target may be exceeded:
+// allocTolerance is the fraction of an allocation by which a target may be exceeded:
 // an allocation shared by five calls or more.
-const shared = 0.2
+const allocTolerance = 0.2
 
 func (t target) verdict(figure float64) string {
 	slack := 0.0
 	if t.metric == allocations && t.peer == "" {
-		slack = shared
+		slack = allocTolerance
 	}
 	if figure > t.most+slack {
 		return "missed"
@@ -180,7 +180,7 @@ func (u unit) formatAllocations(n float64) string {
 	return fmt.Sprintf("%.2f", n)
 }
 
-func printSleepers(contestants []sleeping, r result, n int) {
+func printSleepers(contestants []sleeperContestant, r result, n int) {
 	fmt.Printf("\n%s: %d calls asleep in backoff. Ratios to %s.\n\n", sleepersName, n, sleepersPeer)
 	t := table{{"lib", "bytes each", "ratio", "release ms", "ratio"}}
 	for _, s := range contestants {

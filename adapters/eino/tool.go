@@ -42,7 +42,7 @@ func Tool(ctx context.Context, t tool.BaseTool, opts ...actors.Option) (tool.Bas
 	if err != nil {
 		return nil, err
 	}
-	d := &durableTool{inner: t, info: info, prepared: make(map[place]*core.PreparedCall[string, string])}
+	d := &durableTool{inner: t, info: info, prepared: make(map[callKey]*core.PreparedCall[string, string])}
 	d.tool = actors.NewTool(info.Name, info.Desc, schema, execute, opts...)
 	switch t := t.(type) {
 	case tool.InvokableTool:
@@ -73,13 +73,13 @@ type durableTool struct {
 	info  *schema.ToolInfo
 	tool  actors.Tool[string, string]
 
-	mu       sync.Mutex // guards the fields below
-	prepared map[place]*core.PreparedCall[string, string]
-	many     int // size of prepared at which obsolete entries are removed
+	mu        sync.Mutex // guards the fields below
+	prepared  map[callKey]*core.PreparedCall[string, string]
+	cleanupAt int // size of prepared at which obsolete entries are removed
 }
 
-// A place identifies a tool call that a model has requested.
-type place struct {
+// A callKey identifies a tool call that a model has requested.
+type callKey struct {
 	scope *core.Scope
 	id    string
 }
@@ -116,16 +116,16 @@ func (d *durableTool) prepare(ctx context.Context, id, arguments string) {
 	p := d.tool.Event().Prepare(ctx, arguments)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.prepared) > d.many { // some belong to ended attempts whose graphs did not make the calls
-		maps.DeleteFunc(d.prepared, func(at place, _ *core.PreparedCall[string, string]) bool { return at.scope.Closed() })
-		d.many = 2*len(d.prepared) + 16
+	if len(d.prepared) > d.cleanupAt { // some belong to ended attempts whose graphs did not make the calls
+		maps.DeleteFunc(d.prepared, func(at callKey, _ *core.PreparedCall[string, string]) bool { return at.scope.Closed() })
+		d.cleanupAt = 2*len(d.prepared) + 16
 	}
-	d.prepared[place{scope, id}] = p
+	d.prepared[callKey{scope, id}] = p
 }
 
 // take returns the prepared call of the context, or nil if there is none.
 func (d *durableTool) take(ctx context.Context) *core.PreparedCall[string, string] {
-	at := place{core.ScopeOf(ctx), compose.GetToolCallID(ctx)}
+	at := callKey{core.ScopeOf(ctx), compose.GetToolCallID(ctx)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p := d.prepared[at]
@@ -133,12 +133,12 @@ func (d *durableTool) take(ctx context.Context) *core.PreparedCall[string, strin
 	return p
 }
 
-// run is the context key of the function that an attempt of a tool calls.
-type run struct{}
+// runKey is the context key of the function that an attempt of a tool calls.
+type runKey struct{}
 
 // execute is the handler of all tools.
 func execute(ctx context.Context, arguments string) (string, error) {
-	f, ok := ctx.Value(run{}).(func(context.Context, string) (string, error))
+	f, ok := ctx.Value(runKey{}).(func(context.Context, string) (string, error))
 	if !ok {
 		return "", core.Permanent(errors.New("eino: the tool was called outside a graph"))
 	}
@@ -147,7 +147,7 @@ func execute(ctx context.Context, arguments string) (string, error) {
 
 func (d *durableTool) call(ctx context.Context, arguments string, f func(context.Context, string) (string, error)) (string, error) {
 	p := d.take(ctx)
-	ctx = context.WithValue(ctx, run{}, f)
+	ctx = context.WithValue(ctx, runKey{}, f)
 	if p != nil {
 		return p.Execute(ctx)
 	}

@@ -15,12 +15,12 @@ func advice(err error) string {
 	case errors.Is(err, nats.ErrMaxPayload):
 		return "; raise max_payload of the server"
 	case errors.As(err, &api):
-		return advices[api.ErrorCode]
+		return adviceByCode[api.ErrorCode]
 	}
 	return ""
 }
 
-var advices = map[jetstream.ErrorCode]string{
+var adviceByCode = map[jetstream.ErrorCode]string{
 	10002: moreStorage,
 	10005: "; a cluster needs as many servers with JetStream as Options.Replicas",
 	10023: moreStorage,

@@ -44,7 +44,7 @@ func (s *Store) putArtifact(ctx context.Context, ref string, data []byte) error 
 	}}
 	hash := sha256.New()
 	last := uint64(0)
-	for part := range slices.Chunk(data, min(chunkSize, s.room())) {
+	for part := range slices.Chunk(data, min(chunkSize, s.maxPayload())) {
 		hash.Write(part)
 		msg := nats.NewMsg(s.names.objectData(o.NUID))
 		msg.Data = part
@@ -64,7 +64,7 @@ func (s *Store) putArtifact(ctx context.Context, ref string, data []byte) error 
 		was, err := s.get(ctx, s.names.bucket(), query{Last: s.names.object(ref)})
 		if err == nil {
 			o.seq = was.Seq
-		} else if !errors.Is(err, errNone) {
+		} else if !errors.Is(err, errNotFound) {
 			return err
 		}
 		if err = s.putObject(ctx, &o, about); !errors.Is(err, errConflict) {
@@ -93,7 +93,7 @@ func (s *Store) Get(ctx context.Context, ref string) ([]byte, error) {
 		data, err = s.artifact(ctx, ref)
 	}
 	switch {
-	case errors.Is(err, errNone):
+	case errors.Is(err, errNotFound):
 		return nil, fmt.Errorf("%w: no artifact %s", snapshot.ErrNotFound, ref)
 	case errors.Is(err, snapshot.ErrCorrupt):
 		return nil, err
@@ -115,11 +115,11 @@ func (s *Store) artifact(ctx context.Context, ref string) (data []byte, err erro
 	if err != nil {
 		return nil, err
 	} else if o.Deleted {
-		return nil, errNone
+		return nil, errNotFound
 	}
 	subject := s.names.objectData(o.NUID)
 	last, err := s.get(ctx, s.names.bucket(), query{Last: subject})
-	if errors.Is(err, errNone) {
+	if errors.Is(err, errNotFound) {
 		return nil, nil // an empty artifact, or the data are missing
 	} else if err != nil {
 		return nil, err

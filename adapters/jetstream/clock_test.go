@@ -97,7 +97,7 @@ func TestJobIsDueByTheClockOfTheServer(t *testing.T) {
 }
 
 // The lease of a killed worker ends by the clock of the server, even for a worker that has just
-// started and has seen only one life sign of it. The clock of the server seems to be an hour
+// started and has seen only one heartbeat of it. The clock of the server seems to be an hour
 // ahead.
 func TestLeaseIsOverForAWorkerThatHasJustBegun(t *testing.T) {
 	t.Parallel()

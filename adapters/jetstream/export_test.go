@@ -29,7 +29,7 @@ func DeleteOnly(ctx context.Context, s *Store, runID string) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.append(ctx, runID, &message{kind: deleted, generation: h.generation, last: h.last, born: h.born}, &h.info, h.seq)
+	_, err = s.append(ctx, runID, &message{kind: kindDeleted, generation: h.generation, last: h.last, born: h.born}, &h.info, h.seq)
 	return err
 }
 

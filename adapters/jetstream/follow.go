@@ -90,7 +90,7 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 		case err != nil: // such as a missing heartbeat
 			return from, denied(s.api + "CONSUMER.")
 		}
-		m, meta, err := delivered(msg)
+		m, meta, err := readDelivered(msg)
 		if err != nil {
 			return from, err
 		}
@@ -194,10 +194,10 @@ func (f *follower) take(ctx context.Context, msg *storedMessage) error {
 	if err != nil {
 		return err
 	}
-	if m.kind == deleted || m.born != "" && m.born != f.born {
+	if m.kind == kindDeleted || m.born != "" && m.born != f.born {
 		return storekit.NotFound(f.runID)
 	}
-	for rec, err := range f.store.decoded(ctx, f.runID, m) {
+	for rec, err := range f.store.decodeRecords(ctx, f.runID, m) {
 		if err == nil {
 			err = f.pass(ctx, &rec)
 		}

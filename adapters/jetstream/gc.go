@@ -137,7 +137,7 @@ func (s *Store) garbage(ctx context.Context, grace time.Duration) (*garbage, err
 		last, err := s.get(ctx, s.names.bucket(), query{Last: subject})
 		if err == nil && last.Time.Before(before) {
 			g.data = append(g.data, subject)
-		} else if err != nil && !errors.Is(err, errNone) {
+		} else if err != nil && !errors.Is(err, errNotFound) {
 			return nil, err
 		}
 	}
@@ -150,7 +150,7 @@ func (s *Store) objects(ctx context.Context) (map[string]object, error) {
 	found := make(map[string]object)
 	for at := uint64(1); ; {
 		m, err := s.get(ctx, s.names.bucket(), query{Next: s.names.object("*"), Seq: at})
-		if errors.Is(err, errNone) {
+		if errors.Is(err, errNotFound) {
 			return found, nil
 		} else if err != nil {
 			return nil, err
@@ -199,7 +199,7 @@ func (s *Store) addReferences(ctx context.Context, named map[string]bool, runID 
 		if last = m.last; m.artifact != "" {
 			named[m.artifact] = true
 		}
-		for rec, err := range s.decoded(ctx, runID, m) {
+		for rec, err := range s.decodeRecords(ctx, runID, m) {
 			if err != nil {
 				return err
 			}
@@ -209,7 +209,7 @@ func (s *Store) addReferences(ctx context.Context, named map[string]bool, runID 
 		}
 	}
 	if last < h.last {
-		return s.missing(ctx, h, last)
+		return s.missingError(ctx, h, last)
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func (s *Store) renew(ctx context.Context, ref string) (bool, error) {
 	subject := s.names.object(ref)
 	for {
 		m, err := s.get(ctx, s.names.bucket(), query{Last: subject})
-		if errors.Is(err, errNone) {
+		if errors.Is(err, errNotFound) {
 			return false, nil
 		} else if err != nil {
 			return false, err

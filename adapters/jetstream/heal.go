@@ -140,9 +140,9 @@ func (s *Store) storedStamps(ctx context.Context) (map[string]*storedStamp, erro
 		}
 		delete(all, id)
 		switch kind(h.Get(headerKind)) {
-		case deleted:
-		case appended:
-			numbers := reader{h: h}
+		case kindDeleted:
+		case kindAppended:
+			numbers := headerReader{h: h}
 			all[id] = &storedStamp{run: is, opening: numbers.uint(headerOpening)}
 			if numbers.err != nil {
 				return fmt.Errorf("%w: run %s: message %d: %w", snapshot.ErrCorrupt, id, m.Seq, numbers.err)
@@ -177,7 +177,7 @@ func (s *Store) indexedStamps(ctx context.Context) (map[string]stamp, error) {
 
 // stampOf returns the stamp in a message of the index.
 func stampOf(h nats.Header) (stamp, error) {
-	numbers := reader{h: h}
+	numbers := headerReader{h: h}
 	is := stamp{numbers.uint(headerVersion), h.Get(headerVersionID)}
 	if numbers.err != nil {
 		return is, fmt.Errorf("%w: a message of the index: %w", snapshot.ErrCorrupt, numbers.err)
@@ -207,7 +207,7 @@ func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subje
 			}
 			before := left
 			for msg := range batch.Messages() {
-				m, meta, err := delivered(msg)
+				m, meta, err := readDelivered(msg)
 				if err != nil {
 					return err
 				}
@@ -242,7 +242,7 @@ func (s *Store) isIntact(ctx context.Context) (bool, error) {
 		if stored, err := s.isStored(ctx, indexedRun(last.Subject), is); err != nil || !stored {
 			return false, err
 		}
-	} else if !errors.Is(err, errNone) {
+	} else if !errors.Is(err, errNotFound) {
 		return false, err
 	}
 	return s.isLastShown(ctx)
@@ -251,7 +251,7 @@ func (s *Store) isIntact(ctx context.Context) (bool, error) {
 // isLastShown reports whether the index shows the run that changed last.
 func (s *Store) isLastShown(ctx context.Context) (bool, error) {
 	last, err := s.get(ctx, s.names.records(), query{Last: s.names.all("r")})
-	if errors.Is(err, errNone) {
+	if errors.Is(err, errNotFound) {
 		return true, nil
 	} else if err != nil {
 		return false, err
@@ -264,7 +264,7 @@ func (s *Store) isLastShown(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	_, shown, err := s.indexed(ctx, id)
-	if h.kind == appended {
+	if h.kind == kindAppended {
 		return shown.seq >= h.opening, err
 	}
 	return shown == h.stamp(), err
@@ -273,7 +273,7 @@ func (s *Store) isLastShown(ctx context.Context) (bool, error) {
 // isStored reports whether the message of a stamp still exists.
 func (s *Store) isStored(ctx context.Context, runID string, is stamp) (bool, error) {
 	m, err := s.get(ctx, s.names.records(), query{Seq: is.seq})
-	if errors.Is(err, errNone) {
+	if errors.Is(err, errNotFound) {
 		return false, nil
 	} else if err != nil {
 		return false, err
@@ -292,9 +292,9 @@ func (s *Store) healOpened(ctx context.Context) error {
 	return err
 }
 
-// healOften repairs the store after its server was restarted, and after a stream has lost messages,
+// healLoop repairs the store after its server was restarted, and after a stream has lost messages,
 // until the store is closed.
-func (s *Store) healOften() {
+func (s *Store) healLoop() {
 	connected := s.conn.StatusChanged(nats.CONNECTED)
 	defer s.conn.RemoveStatusListener(connected)
 	for server := s.conn.ConnectedServerId(); ; {
@@ -360,7 +360,7 @@ func (s *Store) hasLost(ctx context.Context) bool {
 		return false
 	}
 	m, err := s.get(ctx, s.names.records(), query{Seq: is.seq})
-	if errors.Is(err, errNone) {
+	if errors.Is(err, errNotFound) {
 		return true // or the run was deleted; then a new session does no harm
 	} else if err != nil {
 		return false // if the server stays unreachable, the session ends

@@ -52,7 +52,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 // postOver replaces a message that belongs to a run which was deleted, or that was removed.
 func (s *Store) postOver(ctx context.Context, msg *nats.Msg, born string) error {
 	waiting, err := s.get(ctx, s.names.records(), query{Last: msg.Subject})
-	if errors.Is(err, errNone) {
+	if errors.Is(err, errNotFound) {
 		_, err = s.publish(ctx, s.names.records(), msg, 0)
 		return err
 	} else if err != nil {
@@ -77,7 +77,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	}
 	subject := s.names.inbox(runID)
 	last, err := s.get(ctx, s.names.records(), query{Last: subject})
-	if errors.Is(err, errNone) {
+	if errors.Is(err, errNotFound) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (s *Store) bornOf(ctx context.Context, runID string) (string, error) {
 }
 
 func readMessage(runID string, msg *storedMessage) (m snapshot.Message, err error) {
-	numbers := reader{h: msg.Header}
+	numbers := headerReader{h: msg.Header}
 	m.Generation = numbers.uint(headerGeneration)
 	if m.Record, err = snapshot.DecodeRecord(msg.Data); err == nil {
 		err = numbers.err
@@ -143,7 +143,7 @@ func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 func (s *Store) removeMessage(ctx context.Context, subject string) error {
 	for {
 		last, err := s.get(ctx, s.names.records(), query{Last: subject})
-		if errors.Is(err, errNone) || err == nil && len(last.Data) == 0 {
+		if errors.Is(err, errNotFound) || err == nil && len(last.Data) == 0 {
 			return nil
 		} else if err != nil {
 			return err

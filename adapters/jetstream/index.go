@@ -32,8 +32,8 @@ type entry struct {
 	subject string
 }
 
-// unread represents an entry that was not read.
-var unread = entry{seq: ^uint64(0)}
+// unreadEntry represents an entry that was not read.
+var unreadEntry = entry{seq: ^uint64(0)}
 
 // freeChanged reports whether the free fields, which may change at any time, have
 // changed.
@@ -44,15 +44,15 @@ func freeChanged(a, b *snapshot.Info) bool {
 // show makes the index show the current state of a run. The run has changed already, so an error is
 // not returned to the caller: it is corrected later.
 func (s *Store) show(ctx context.Context, h *head, was entry) (now entry) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.patience())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.answerTimeout())
 	defer cancel()
 	now, _, err := s.putIndex(ctx, h, was)
 	if errors.Is(err, errConflict) {
 		_, err = s.reindex(ctx, h.info.RunID)
 	}
 	if err != nil {
-		s.lag(h.info.RunID)
-		return unread
+		s.noteLagging(h.info.RunID)
+		return unreadEntry
 	}
 	return now
 }
@@ -61,14 +61,15 @@ func (s *Store) show(ctx context.Context, h *head, was entry) (now entry) {
 // once, the later one shows both changes.
 func (s *Store) showNow(ctx context.Context, h *head, was entry) entry {
 	if err := s.readFree(ctx, h); err != nil {
-		s.lag(h.info.RunID)
-		return unread
+		s.noteLagging(h.info.RunID)
+		return unreadEntry
 	}
 	return s.show(ctx, h, was)
 }
 
-// lag notes that the index does not show the current state of a run, and causes it to be corrected.
-func (s *Store) lag(runID string) {
+// noteLagging notes that the index does not show the current state of a run, and causes it to be
+// corrected.
+func (s *Store) noteLagging(runID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lagging[runID] = true
@@ -102,7 +103,7 @@ func (s *Store) mendLagging() {
 // putIndex puts one run into the index, in place of the given entry, and reports whether that
 // changed the index. The error is errConflict if the entry has changed.
 func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, put bool, err error) {
-	wasUnread := was == unread
+	wasUnread := was == unreadEntry
 	if wasUnread {
 		var shown stamp
 		if was, shown, err = s.indexed(ctx, h.info.RunID); err != nil {
@@ -175,7 +176,7 @@ func (s *Store) removeIndexed(ctx context.Context, seq uint64) error {
 	if err == nil || errors.As(err, &api) && api.ErrorCode == codeNotFound {
 		return nil
 	}
-	if _, gone := s.get(ctx, s.names.index(), query{Seq: seq}); errors.Is(gone, errNone) { // the server has no error code for that
+	if _, gone := s.get(ctx, s.names.index(), query{Seq: seq}); errors.Is(gone, errNotFound) { // the server has no error code for that
 		return nil
 	}
 	return err
@@ -185,7 +186,7 @@ func (s *Store) removeIndexed(ctx context.Context, seq uint64) error {
 // It reports whether there were any.
 func (s *Store) removeOld(ctx context.Context, runID string, last entry) (bool, error) {
 	m, err := s.get(ctx, s.names.index(), query{Next: s.names.indexedOf(runID), Seq: 1})
-	if errors.Is(err, errNone) || err == nil && m.Seq >= last.seq {
+	if errors.Is(err, errNotFound) || err == nil && m.Seq >= last.seq {
 		return false, nil
 	} else if err != nil {
 		return false, err
@@ -198,7 +199,7 @@ func (s *Store) removeOld(ctx context.Context, runID string, last entry) (bool, 
 // does not contain the run.
 func (s *Store) indexed(ctx context.Context, runID string) (is entry, shown stamp, err error) {
 	m, err := s.get(ctx, s.names.index(), query{Last: s.names.indexedOf(runID)})
-	if errors.Is(err, errNone) {
+	if errors.Is(err, errNotFound) {
 		return entry{}, stamp{}, nil
 	} else if err != nil {
 		return entry{}, stamp{}, err
@@ -217,7 +218,7 @@ func (s *Store) reindex(ctx context.Context, runID string) (changed bool, err er
 		} else if err != nil {
 			return false, err
 		}
-		if _, changed, err = s.putIndex(ctx, h, unread); !errors.Is(err, errConflict) {
+		if _, changed, err = s.putIndex(ctx, h, unreadEntry); !errors.Is(err, errConflict) {
 			return changed, err
 		}
 	}
@@ -226,7 +227,7 @@ func (s *Store) reindex(ctx context.Context, runID string) (changed bool, err er
 // mend is like reindex, but tries again later after an error.
 func (s *Store) mend(ctx context.Context, runID string) {
 	if _, err := s.reindex(ctx, runID); err != nil && !errors.Is(err, nats.ErrPermissionViolation) { // without the permission, other processes have to do it
-		s.lag(runID)
+		s.noteLagging(runID)
 	}
 }
 

@@ -161,7 +161,7 @@ func TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved(t *testing.T) {
 	})
 	require.EqualValues(t, 3, messages())
 	assert.Equal(t, "cancelled ended", listed())
-	require.Eventually(t, func() bool { // the process may end without a last life sign
+	require.Eventually(t, func() bool { // the process may end without a last heartbeat
 		_, err := s.List(t.Context(), sweeping())
 		return assert.NoError(t, err) && messages() == 2
 	}, patience, 10*time.Millisecond)

@@ -26,14 +26,14 @@ type journal struct {
 
 // begin returns the journal of a run that was opened by the message of j.marker.
 func (j *journal) begin(restored *snapshot.Run) *journal {
-	j.Journal = storekit.NewJournal(restored, j, storekit.JournalOptions{Most: j.store.room() - closing})
+	j.Journal = storekit.NewJournal(restored, j, storekit.JournalOptions{Most: j.store.maxPayload() - closingRoom})
 	j.session.add(j)
 	j.stop = context.AfterFunc(j.session.ctx, j.Lose)
 	return j
 }
 
-// closing is the room for the info in the message that closes a run.
-const closing = 16 << 10
+// closingRoom is the room for the info in the message that closes a run.
+const closingRoom = 16 << 10
 
 // Append implements [snapshot.Journal]. It checks the clock: see isOver.
 func (j *journal) Append(records ...record.Record) error {
@@ -46,13 +46,13 @@ func (j *journal) Append(records ...record.Record) error {
 // Write implements [storekit.Writer].
 func (j *journal) Write(ctx context.Context, b storekit.Batch) error {
 	return j.send(ctx, &message{
-		kind: appended, generation: j.marker.generation, session: j.session.id, opening: j.marker.seq, last: b.Last, records: b.Data,
+		kind: kindAppended, generation: j.marker.generation, session: j.session.id, opening: j.marker.seq, last: b.Last, records: b.Data,
 	}, nil)
 }
 
 // Finish implements [storekit.Writer].
 func (j *journal) Finish(ctx context.Context, end snapshot.End, rest storekit.Batch) error {
-	m := &message{kind: settled, generation: j.marker.generation, born: j.marker.born, last: max(rest.Prev, rest.Last), records: rest.Data}
+	m := &message{kind: kindSettled, generation: j.marker.generation, born: j.marker.born, last: max(rest.Prev, rest.Last), records: rest.Data}
 	info := storekit.Closed(j.known, end)
 	info.LastSeq = m.last
 	if err := j.send(ctx, m, &info); err != nil {

@@ -60,7 +60,7 @@ func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string
 	if err != nil {
 		return nil, err
 	}
-	m := &message{kind: opened, generation: now.Generation, last: h.last, session: own.id, born: h.born}
+	m := &message{kind: kindOpened, generation: now.Generation, last: h.last, session: own.id, born: h.born}
 	seq, err := s.append(ctx, runID, m, &now, h.seq)
 	if errors.Is(err, errConflict) {
 		return nil, err
@@ -68,7 +68,7 @@ func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string
 		return nil, fmt.Errorf("snapshot: open run %s: %w", runID, err)
 	}
 	m.seq = seq
-	j := &journal{store: s, session: own, runID: runID, marker: *m, known: now, indexed: unread, at: seq}
+	j := &journal{store: s, session: own, runID: runID, marker: *m, known: now, indexed: unreadEntry, at: seq}
 	run, err := s.restore(ctx, &found, restored)
 	if err != nil { // restore the state in which it was found
 		end := snapshot.End{Status: restored.Status, Stop: restored.Stop, Due: restored.Due, Usage: restored.Usage, Standing: restored.Standing}
@@ -78,7 +78,7 @@ func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string
 		}
 		return nil, errors.Join(fmt.Errorf("snapshot: open run %s: %w", runID, err), closeErr)
 	}
-	j.indexed = s.showNow(ctx, &head{message: *m, info: now}, unread)
+	j.indexed = s.showNow(ctx, &head{message: *m, info: now}, unreadEntry)
 	return j.begin(run), nil
 }
 
@@ -88,7 +88,7 @@ func (s *Store) restore(ctx context.Context, h *head, restored snapshot.Info) (*
 	if err != nil || h.seq == 0 || h.kind == "" {
 		return run, err
 	}
-	if h.kind == settled && h.generation == 0 && len(h.records) > 0 { // it was created with all of its records in this message
+	if h.kind == kindSettled && h.generation == 0 && len(h.records) > 0 { // it was created with all of its records in this message
 		run, _, err = run.Extend(h.records)
 	} else {
 		run, err = s.readRun(ctx, run, h.seq)
@@ -106,7 +106,7 @@ func (s *Store) readRun(ctx context.Context, run *snapshot.Run, to uint64) (*sna
 		if err != nil {
 			return run, err
 		}
-		if m.kind == deleted { // earlier messages belong to another run
+		if m.kind == kindDeleted { // earlier messages belong to another run
 			parts = nil
 			continue
 		}
@@ -220,7 +220,7 @@ func (s *Store) awaitClosed(ctx context.Context, h *head) error {
 	watching.Go(func() {
 		defer close(changed)
 		for msg, err := range s.consume(own, stream.Created, []string{s.names.run(h.info.RunID)}, h.seq+1) {
-			if err != nil || kind(msg.Header.Get(headerKind)) != appended {
+			if err != nil || kind(msg.Header.Get(headerKind)) != kindAppended {
 				return
 			}
 		}

@@ -46,11 +46,11 @@ func (s *Store) count(ctx context.Context, f snapshot.Filter) (map[snapshot.Stat
 		page, err := s.pick(ctx, f)
 		return page.Counts, err
 	}
-	page, err := s.pickFrom(ctx, f, []string{s.names.indexedAs(active)})
+	page, err := s.pickFrom(ctx, f, []string{s.names.indexedAs(activeStatus)})
 	if err != nil {
 		return nil, err
 	}
-	for _, status := range notActive {
+	for _, status := range inactiveStatuses {
 		n, err := s.countOn(ctx, s.names.index(), s.names.indexedAs(string(status)))
 		if err != nil {
 			return nil, err
@@ -132,12 +132,12 @@ func (s *Store) pickFrom(ctx context.Context, f snapshot.Filter, subjects []stri
 		}
 	}
 	page := p.Page()
-	page.Runs = once(page.Runs)
+	page.Runs = withoutDuplicates(page.Runs)
 	return page, nil
 }
 
-// once removes the older of two messages of a run that is moving in the index.
-func once(runs []snapshot.Info) []snapshot.Info {
+// withoutDuplicates removes the older of two messages of a run that is moving in the index.
+func withoutDuplicates(runs []snapshot.Info) []snapshot.Info {
 	newest := make(map[string]*snapshot.Info, len(runs))
 	for i := range runs {
 		if is := newest[runs[i].RunID]; is == nil || runs[i].Updated.After(is.Updated) {
@@ -250,7 +250,7 @@ func (s *Store) eachLatest(ctx context.Context, filter snapshot.Filter, f func(*
 			from = before - window
 		}
 		messages, err := s.window(ctx, subjects, from, before-1)
-		if errors.Is(err, errMany) {
+		if errors.Is(err, errTooMany) {
 			window = max(window/8, firstWindow)
 			continue
 		} else if err != nil {
@@ -288,7 +288,7 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 		return seq, nil
 	}
 	last, err := s.get(ctx, s.names.index(), query{Last: s.names.indexedAs("*")})
-	if errors.Is(err, errNone) {
+	if errors.Is(err, errNotFound) {
 		return 0, nil
 	} else if err != nil {
 		return 0, err
@@ -296,8 +296,8 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 	return last.Seq + 1, nil
 }
 
-// errMany means that a window has more messages than fit into memory.
-var errMany = errors.New("jetstream: too many messages")
+// errTooMany means that a window has more messages than fit into memory.
+var errTooMany = errors.New("jetstream: too many messages")
 
 // window reads a window of the index, the last message first.
 func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) (window []*storedMessage, err error) {
@@ -307,7 +307,7 @@ func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) 
 				return nil, err
 			}
 			if window = append(window, m); len(window) > 4*lastWindow && to-from > firstWindow {
-				return nil, errMany
+				return nil, errTooMany
 			}
 		}
 	}
@@ -331,7 +331,7 @@ func (l *lister) look(ctx context.Context, m *storedMessage) (*foundRun, error) 
 		return nil, fmt.Errorf("snapshot: list: %w", err)
 	}
 	if statusIn(m.Subject) != indexedAs(info.Status) {
-		l.store.lag(info.RunID)
+		l.store.noteLagging(info.RunID)
 	}
 	shown, err := stampOf(m.Header)
 	if err != nil {
@@ -359,7 +359,7 @@ func (l *lister) look(ctx context.Context, m *storedMessage) (*foundRun, error) 
 func (l *lister) lookAgain(ctx context.Context, is *foundRun) (*foundRun, error) {
 	runID := is.info.RunID
 	if l.store.isFirstLook(runID, is.seq) {
-		l.store.lag(runID)
+		l.store.noteLagging(runID)
 	}
 	info, err := l.store.Info(ctx, runID)
 	if errors.Is(err, snapshot.ErrNotFound) {

@@ -16,10 +16,10 @@ import (
 type kind string
 
 const (
-	opened   kind = "open"    // a generation begins
-	appended kind = "records" // records of the open generation
-	settled  kind = "set"     // nobody has the run open: it was created, closed or updated
-	deleted  kind = "deleted"
+	kindOpened   kind = "open"    // a generation begins
+	kindAppended kind = "records" // records of the open generation
+	kindSettled  kind = "set"     // nobody has the run open: it was created, closed or updated
+	kindDeleted  kind = "deleted"
 )
 
 // A message is a message on the subject of a run. The last message on the subject has the
@@ -55,7 +55,7 @@ const (
 	headerArtifact   = "Rp-Artifact"
 	headerVersion    = "Rp-Version" // index: the sequence of the message that it was derived from
 	headerVersionID  = "Rp-Version-Id"
-	headerLease      = "Rp-Lease" // life sign: how long it is valid
+	headerLease      = "Rp-Lease" // heartbeat: how long it is valid
 )
 
 // deletedTTL is how long the message about the deletion of a run is kept for followers of the run.
@@ -76,7 +76,7 @@ func (m *message) encode(subject string) *nats.Msg {
 			h.Set(name, value)
 		}
 	}
-	if m.kind == deleted {
+	if m.kind == kindDeleted {
 		h.Set(jetstream.MsgTTLHeader, deletedTTL.String())
 	}
 	if m.opening > 0 {
@@ -96,9 +96,9 @@ func decode(from *storedMessage) (*message, error) {
 		seq: from.Seq, kind: kind(h.Get(headerKind)), id: h.Get(headerID), session: h.Get(headerSession),
 		born: h.Get(headerBorn), artifact: h.Get(headerArtifact),
 	}
-	numbers := reader{h: h}
+	numbers := headerReader{h: h}
 	m.generation, m.last = numbers.uint(headerGeneration), numbers.uint(headerLast)
-	if m.kind == appended {
+	if m.kind == kindAppended {
 		m.opening = numbers.uint(headerOpening)
 	}
 	info := 0
@@ -106,11 +106,11 @@ func decode(from *storedMessage) (*message, error) {
 		info = int(min(numbers.uint(headerInfo), 1<<31-1))
 	}
 	switch {
-	case m.kind != opened && m.kind != appended && m.kind != settled && m.kind != deleted:
+	case m.kind != kindOpened && m.kind != kindAppended && m.kind != kindSettled && m.kind != kindDeleted:
 		numbers.err = fmt.Errorf("its kind is %q", m.kind)
 	case info > len(data):
 		numbers.err = errors.New("it is shorter than its info")
-	case info == 0 && m.kind != appended:
+	case info == 0 && m.kind != kindAppended:
 		numbers.err = errors.New("it has no info")
 	}
 	if numbers.err != nil {
@@ -120,13 +120,13 @@ func decode(from *storedMessage) (*message, error) {
 	return m, nil
 }
 
-// reader reads numbers from headers until one of them is invalid.
-type reader struct {
+// headerReader reads numbers from headers until one of them is invalid.
+type headerReader struct {
 	h   nats.Header
 	err error
 }
 
-func (r *reader) uint(name string) uint64 {
+func (r *headerReader) uint(name string) uint64 {
 	n, err := strconv.ParseUint(r.h.Get(name), 10, 64)
 	if err != nil && r.err == nil {
 		r.err = fmt.Errorf("the header %s is %q", name, r.h.Get(name))
@@ -135,4 +135,4 @@ func (r *reader) uint(name string) uint64 {
 }
 
 // isOpen reports whether the run is open after the message.
-func (m *message) isOpen() bool { return m.kind == opened || m.kind == appended }
+func (m *message) isOpen() bool { return m.kind == kindOpened || m.kind == kindAppended }

@@ -58,7 +58,7 @@ func Open(ctx context.Context, conn *nats.Conn, o Options) (*Store, error) {
 		stop()
 		return nil, err
 	}
-	s.run(s.healOften)
+	s.run(s.healLoop)
 	return s, nil
 }
 
@@ -174,7 +174,7 @@ func (s *Store) makeBucket(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return notMade("bucket "+bucket.Bucket, err)
+		return createError("bucket "+bucket.Bucket, err)
 	}
 	return nil
 }
@@ -201,14 +201,14 @@ func (s *Store) makeStream(ctx context.Context, want *jetstream.StreamConfig) (s
 		return err
 	})
 	if err != nil {
-		return nil, notMade("stream "+want.Name, err)
+		return nil, createError("stream "+want.Name, err)
 	}
 	return stream, nil
 }
 
-// notMade returns the error for a stream that cannot be created, usually because of missing
+// createError returns the error for a stream that cannot be created, usually because of missing
 // storage or servers.
-func notMade(what string, err error) error {
+func createError(what string, err error) error {
 	return fmt.Errorf("jetstream: %s cannot be created: %w", what, unavailable(err))
 }
 

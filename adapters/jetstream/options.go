@@ -96,6 +96,6 @@ func (o *Options) renewal() time.Duration { return o.Lease / 4 }
 // is for clocks that run at different speeds.
 func (o *Options) trusted() time.Duration { return o.Lease * 3 / 4 }
 
-// patience is how long a process waits for the answer to a message before it sends
+// answerTimeout is how long a process waits for the answer to a message before it sends
 // the message again, which does no harm.
-func (o *Options) patience() time.Duration { return max(o.Lease/8, 200*time.Millisecond) }
+func (o *Options) answerTimeout() time.Duration { return max(o.Lease/8, 200*time.Millisecond) }

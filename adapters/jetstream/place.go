@@ -23,18 +23,18 @@ func (s *Store) place(ctx context.Context, h *head, seq uint64) (uint64, error) 
 	if seq <= worthSearching {
 		seq = 0
 	}
-	p := placer{store: s, head: h, since: h.seq}
-	if h.kind == appended {
+	p := placeFinder{store: s, head: h, since: h.seq}
+	if h.kind == kindAppended {
 		p.since = h.opening
 	}
-	first, is, err := p.from(ctx, 1, seq)
+	first, is, err := p.firstFrom(ctx, 1, seq)
 	if err != nil || is {
 		return first, err
 	}
 	low, high := first+1, h.seq
 	for low < high {
 		middle := low + (high-low)/2
-		next, is, err := p.from(ctx, middle, seq)
+		next, is, err := p.firstFrom(ctx, middle, seq)
 		if err != nil {
 			return 0, err
 		}
@@ -47,19 +47,19 @@ func (s *Store) place(ctx context.Context, h *head, seq uint64) (uint64, error) 
 	return high, nil
 }
 
-// A placer looks at single messages of a run.
-type placer struct {
+// A placeFinder looks at single messages of a run.
+type placeFinder struct {
 	store *Store
 	head  *head
 	since uint64 // the sequence of a message of the run; later ones belong to the run, too
 }
 
-// from returns the sequence of the first message at or after the given one, and
+// firstFrom returns the sequence of the first message at or after the given one, and
 // whether it belongs to the run and holds the record or a later one.
-func (p *placer) from(ctx context.Context, at, record uint64) (seq uint64, is bool, err error) {
+func (p *placeFinder) firstFrom(ctx context.Context, at, record uint64) (seq uint64, is bool, err error) {
 	subject := p.store.names.run(p.head.info.RunID)
 	m, err := p.store.message(ctx, query{Next: subject, Seq: at})
-	if errors.Is(err, errNone) {
+	if errors.Is(err, errNotFound) {
 		return 0, false, storekit.NotFound(p.head.info.RunID)
 	} else if err != nil {
 		return 0, false, err
@@ -72,14 +72,14 @@ func (p *placer) from(ctx context.Context, at, record uint64) (seq uint64, is bo
 }
 
 // isOfRun reports whether a message belongs to this run, and not to a deleted one with the same ID.
-func (p *placer) isOfRun(ctx context.Context, m *message) (bool, error) {
+func (p *placeFinder) isOfRun(ctx context.Context, m *message) (bool, error) {
 	if m.seq >= p.since {
 		return true, nil
 	}
 	born, since := m.born, m.seq
-	if m.kind == appended {
+	if m.kind == kindAppended {
 		opening, err := p.store.message(ctx, query{Seq: m.opening})
-		if errors.Is(err, errNone) { // messages of a deleted run are being removed
+		if errors.Is(err, errNotFound) { // messages of a deleted run are being removed
 			return false, nil
 		} else if err != nil {
 			return false, err
@@ -125,7 +125,7 @@ func (s *Store) yieldRecords(ctx context.Context, runID string, after uint64, yi
 		if err != nil {
 			return err
 		}
-		for rec, err := range s.decoded(ctx, runID, m) {
+		for rec, err := range s.decodeRecords(ctx, runID, m) {
 			switch {
 			case err != nil:
 				return err
@@ -141,13 +141,13 @@ func (s *Store) yieldRecords(ctx context.Context, runID string, after uint64, yi
 		}
 	}
 	if last < h.last {
-		return s.missing(ctx, h, last)
+		return s.missingError(ctx, h, last)
 	}
 	return nil
 }
 
-// missing returns the error of a run that has fewer records than it should.
-func (s *Store) missing(ctx context.Context, h *head, last uint64) error {
+// missingError returns the error of a run that has fewer records than it should.
+func (s *Store) missingError(ctx context.Context, h *head, last uint64) error {
 	now, err := s.head(ctx, h.info.RunID)
 	if err != nil {
 		return err
@@ -157,8 +157,8 @@ func (s *Store) missing(ctx context.Context, h *head, last uint64) error {
 	return fmt.Errorf("%w: run %s: it has %d records, want %d", snapshot.ErrCorrupt, h.info.RunID, last, h.last)
 }
 
-// decoded yields the records of a message of a run.
-func (s *Store) decoded(ctx context.Context, runID string, m *message) iter.Seq2[record.Record, error] {
+// decodeRecords yields the records of a message of a run.
+func (s *Store) decodeRecords(ctx context.Context, runID string, m *message) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		data, err := s.recordsOf(ctx, m)
 		if err != nil {

@@ -29,7 +29,7 @@ type Queue struct {
 	jobs  jetstream.Stream
 
 	mu      sync.Mutex
-	pulls   map[puller]*pull
+	pulls   map[puller]*pullState
 	levels  map[runner.ProgramID][]int // levels that are known to be in use, the highest first
 	noted   map[puller]bool            // levels that this process has announced to the others
 	learned *session                   // the session in which the levels in use were read
@@ -44,7 +44,7 @@ var _ runner.Queue = (*Queue)(nil)
 // with the store.
 func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
 	q := &Queue{
-		store: s, pulls: make(map[puller]*pull), levels: make(map[runner.ProgramID][]int), noted: make(map[puller]bool),
+		store: s, pulls: make(map[puller]*pullState), levels: make(map[runner.ProgramID][]int), noted: make(map[puller]bool),
 		wanted: make(chan struct{}), changed: make(chan struct{}),
 	}
 	want := q.config()
@@ -64,7 +64,7 @@ func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
 	s.queue = q
 	s.mu.Unlock()
 	s.noteRepaired(Repaired{Queued: queued})
-	s.run(q.repairOften)
+	s.run(q.repairLoop)
 	return q, nil
 }
 
@@ -76,8 +76,8 @@ func (q *Queue) config() jetstream.StreamConfig {
 	}
 }
 
-// safe returns a name in a form that can be part of a subject.
-func safe(name string) string {
+// safeToken returns a name in a form that can be part of a subject.
+func safeToken(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
 		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' {
@@ -91,11 +91,13 @@ func safe(name string) string {
 
 // subject returns the subject of the job of a run.
 func (q *Queue) subject(e *runner.Entry) string {
-	return fmt.Sprintf("rq.%s.j.%d.%s.%s.%s", q.store.names.store, levelOf(e.Priority), safe(e.Program.Name), safe(e.Program.Version), token(e.RunID))
+	return fmt.Sprintf("rq.%s.j.%d.%s.%s.%s", q.store.names.store, levelOf(e.Priority), safeToken(e.Program.Name), safeToken(e.Program.Version), token(e.RunID))
 }
 
-// wait returns the subject on which a job waits for its time.
-func (q *Queue) wait(runID string) string { return "rq." + q.store.names.store + ".w." + token(runID) }
+// waitSubject returns the subject on which a job waits for its time.
+func (q *Queue) waitSubject(runID string) string {
+	return "rq." + q.store.names.store + ".w." + token(runID)
+}
 
 // job is the form of an entry in a message.
 type job struct {
@@ -143,7 +145,7 @@ func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
 	if err != nil {
 		return err
 	}
-	_ = q.store.purge(ctx, q.jobs, q.wait(e.RunID), seq) // if this fails, the run is only offered once more
+	_ = q.store.purge(ctx, q.jobs, q.waitSubject(e.RunID), seq) // if this fails, the run is only offered once more
 	return nil
 }
 
@@ -175,7 +177,7 @@ func (q *Queue) message(ctx context.Context, e *runner.Entry) (*nats.Msg, error)
 	if e.Due.After(now) {
 		msg.Header.Set(jetstream.ScheduleHeader, "@at "+e.Due.UTC().Format(time.RFC3339Nano)) // with nanoseconds
 		msg.Header.Set(jetstream.ScheduleTargetHeader, msg.Subject)
-		msg.Subject = q.wait(e.RunID)
+		msg.Subject = q.waitSubject(e.RunID)
 	}
 	return msg, nil
 }
@@ -198,7 +200,7 @@ func (l *lease) release() { l.session.release(l) }
 func (l *lease) Done(ctx context.Context) error {
 	defer l.release()
 	if l.session.isOver() {
-		return errOver
+		return errExpired
 	}
 	if !l.queue.store.conn.IsConnected() { // the client would send the request after it has reconnected, when the job may belong to another process
 		return unavailable(fmt.Errorf("end the job of run %s: %w", l.entry.RunID, nats.ErrDisconnected))
@@ -233,7 +235,7 @@ func (l *lease) remove(ctx context.Context) error {
 func (l *lease) Park(ctx context.Context, due time.Time) error {
 	if l.session.isOver() {
 		l.release()
-		return errOver
+		return errExpired
 	}
 	l.entry.Due = due
 	if _, err := l.queue.put(ctx, &l.entry); err != nil {
@@ -251,10 +253,10 @@ func (l *lease) Abandon() { l.release() }
 // may belong to another process.
 func (l *lease) giveBack() {
 	l.release()
-	if errors.Is(context.Cause(l.session.ctx), errOver) {
+	if errors.Is(context.Cause(l.session.ctx), errExpired) {
 		return
 	}
-	_, _ = l.queue.store.conn.Request(l.msg.Reply(), nak, fetchPatience) // without an answer, the server offers the job after AckWait
+	_, _ = l.queue.store.conn.Request(l.msg.Reply(), nak, fetchTimeout) // without an answer, the server offers the job after AckWait
 }
 
 var nak = []byte("-NAK")

@@ -112,7 +112,7 @@ func (q *Queue) learnAll(ctx context.Context, own *session) error {
 	if done {
 		return nil
 	}
-	for m, err := range q.store.readThere(ctx, q.store.names.records(), q.store.names.all("p"), 1, everything) {
+	for m, err := range q.store.readThere(ctx, q.store.names.records(), q.store.names.all("p"), 1, endOfStream) {
 		if err != nil {
 			return err
 		}

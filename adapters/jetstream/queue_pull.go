@@ -20,8 +20,8 @@ type puller struct {
 	level   int
 }
 
-// A pull is the state of a puller, and the jobs that it has. The lock of the queue guards it.
-type pull struct {
+// A pullState is the state of a puller, and the jobs that it has. The lock of the queue guards it.
+type pullState struct {
 	held    []*lease  // jobs that nobody has taken yet
 	waits   bool      // the server has no waiting job, and will send the next one
 	err     error     // why the server delivers no jobs
@@ -30,7 +30,7 @@ type pull struct {
 
 // mayHaveMore reports whether a job may be waiting at the server. Until that is known, no job of a
 // lower level is taken.
-func (p *pull) mayHaveMore() bool { return len(p.held) == 0 && !p.waits && p.err == nil }
+func (p *pullState) mayHaveMore() bool { return len(p.held) == 0 && !p.waits && p.err == nil }
 
 // Take implements [runner.Queue]. It returns jobs of the highest levels once it is known that they
 // are the next ones.
@@ -74,7 +74,7 @@ func (q *Queue) pickSome(programs []runner.ProgramID, most int) (taken []runner.
 			}
 			return taken, q.changed, err
 		}
-		l.session.handed(l)
+		l.session.noteHanded(l)
 		taken = append(taken, l)
 	}
 	return taken, nil, nil
@@ -82,11 +82,11 @@ func (q *Queue) pickSome(programs []runner.ProgramID, most int) (taken []runner.
 
 // pick takes a job, if it is known which is next. The lock is held.
 func (q *Queue) pick(programs []runner.ProgramID) (next *lease, err error) {
-	var from *pull
+	var from *pullState
 	highest, asked := -maxLevel-1, -maxLevel-1
 	for _, program := range programs {
 		for _, level := range q.levelsOf(program) {
-			p := q.pull(puller{program, level})
+			p := q.stateOf(puller{program, level})
 			switch {
 			case len(p.held) > 0 && level > highest:
 				from, highest = p, level
@@ -139,12 +139,12 @@ func (q *Queue) whenWanted() <-chan struct{} {
 	return q.wanted
 }
 
-// pull returns the state of a puller, and starts the puller if necessary. The lock is held.
-func (q *Queue) pull(p puller) *pull {
+// stateOf returns the state of a puller, and starts the puller if necessary. The lock is held.
+func (q *Queue) stateOf(p puller) *pullState {
 	now := q.pulls[p]
 	if now == nil {
-		now = &pull{}
-		if q.store.run(func() { q.pullOften(p, now) }) {
+		now = &pullState{}
+		if q.store.run(func() { q.pullLoop(p, now) }) {
 			q.pulls[p] = now
 		}
 	}
@@ -152,7 +152,7 @@ func (q *Queue) pull(p puller) *pull {
 }
 
 // set changes the state of a puller.
-func (q *Queue) set(now *pull, held []*lease, waits bool, err error) {
+func (q *Queue) set(now *pullState, held []*lease, waits bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now.held, now.waits, now.err, now.failing = held, waits, err, time.Time{}
@@ -161,19 +161,19 @@ func (q *Queue) set(now *pull, held []*lease, waits bool, err error) {
 
 // fail notes that the server does not answer, so that other levels do not wait long for
 // this one.
-func (q *Queue) fail(now *pull) {
+func (q *Queue) fail(now *pullState) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if now.failing.IsZero() {
 		now.failing = time.Now()
 	}
-	now.held, now.err, now.waits = nil, nil, time.Since(now.failing) > q.store.options.patience()
+	now.held, now.err, now.waits = nil, nil, time.Since(now.failing) > q.store.options.answerTimeout()
 	q.signal()
 }
 
-// pullOften pulls until the store is closed. If the server refuses a consumer permanently, for
+// pullLoop pulls until the store is closed. If the server refuses a consumer permanently, for
 // example because the stream is missing, the callers of Take get the error.
-func (q *Queue) pullOften(p puller, now *pull) {
+func (q *Queue) pullLoop(p puller, now *pullState) {
 	ctx := q.store.ctx
 	for ctx.Err() == nil {
 		denied := deniedSince(q.store.conn)
@@ -184,7 +184,7 @@ func (q *Queue) pullOften(p puller, now *pull) {
 			err = refused
 		}
 		wait := retryPause
-		if err == nil || isPassing(err) {
+		if err == nil || isTemporary(err) {
 			q.fail(now)
 		} else {
 			q.set(now, nil, true, err)
@@ -228,7 +228,7 @@ func (o *Options) pullFor() time.Duration { return o.Lease / 2 }
 // pullFrom pulls jobs until something fails, and returns a permanent error. It takes the
 // waiting jobs, or else the next one. It pulls only while somebody wants jobs, so a worker
 // without a free slot leaves them to others.
-func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, now *pull) error {
+func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, now *pullState) error {
 	for {
 		select {
 		case <-q.whenWanted():
@@ -271,14 +271,14 @@ func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 	switch {
 	case len(jobs) > 0:
 		return jobs, nil
-	case batch.Error() == nil && time.Since(asked) >= fetchPatience: // the client does not distinguish this from an empty answer
+	case batch.Error() == nil && time.Since(asked) >= fetchTimeout: // the client does not distinguish this from an empty answer
 		return nil, errNoAnswer
 	}
 	return nil, batch.Error()
 }
 
-// fetchPatience is how long the client waits for the answer whether jobs are waiting.
-const fetchPatience = time.Second
+// fetchTimeout is how long the client waits for the answer whether jobs are waiting.
+const fetchTimeout = time.Second
 
 // next waits for the next job, and returns none after a while.
 func (q *Queue) next(ctx context.Context, consumer jetstream.Consumer) ([]jetstream.Msg, error) {
@@ -296,7 +296,7 @@ func (q *Queue) next(ctx context.Context, consumer jetstream.Consumer) ([]jetstr
 
 // offer holds jobs for the callers of Take until all are taken. If nobody wants one, they are
 // given back.
-func (q *Queue) offer(own *session, jobs []jetstream.Msg, now *pull) {
+func (q *Queue) offer(own *session, jobs []jetstream.Msg, now *pullState) {
 	q.set(now, q.hold(own, jobs), false, nil)
 	tick := time.NewTicker(heldFor)
 	defer tick.Stop()
@@ -341,7 +341,7 @@ func (q *Queue) hold(own *session, jobs []jetstream.Msg) []*lease {
 }
 
 // giveBack makes the server offer the jobs of a puller to others.
-func (q *Queue) giveBack(now *pull) {
+func (q *Queue) giveBack(now *pullState) {
 	q.mu.Lock()
 	left := now.held
 	now.held = nil

@@ -35,7 +35,7 @@ func (q *Queue) repair(ctx context.Context) (queued int, err error) {
 func (q *Queue) repairBelow(ctx context.Context, subject string, floor uint64) (queued int, err error) {
 	for at := uint64(1); ; {
 		m, err := q.store.get(ctx, q.config().Name, query{Next: subject, Seq: at})
-		if errors.Is(err, errNone) || err == nil && m.Seq > floor {
+		if errors.Is(err, errNotFound) || err == nil && m.Seq > floor {
 			return queued, nil
 		} else if err != nil {
 			return queued, err
@@ -53,8 +53,8 @@ func (q *Queue) repairBelow(ctx context.Context, subject string, floor uint64) (
 	}
 }
 
-// repairOften repairs the queue until its store is closed.
-func (q *Queue) repairOften() {
+// repairLoop repairs the queue until its store is closed.
+func (q *Queue) repairLoop() {
 	tick := time.NewTicker(repairEvery * q.store.options.Lease)
 	defer tick.Stop()
 	for {

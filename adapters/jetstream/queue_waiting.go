@@ -35,7 +35,7 @@ func (s *Store) askTime(ctx context.Context) (now time.Time, err error) {
 }
 
 // Waiting implements [runner.Queue]. The server counts the jobs. Processes report with their
-// life signs how many of them were taken, so the result may be as old as the last life signs.
+// heartbeats how many of them were taken, so the result may be as old as the last heartbeats.
 func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, parked int, err error) {
 	own, err := q.store.session(ctx)
 	if err == nil {
@@ -62,7 +62,7 @@ func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, 
 		if p, ofJobs := q.programOf(c); ofJobs {
 			jobs[p] += int(c.NumPending) + c.NumAckPending
 			untaken[p] += int(c.NumPending)
-		} else if c.Config.FilterSubject == q.waits() {
+		} else if c.Config.FilterSubject == q.waitSubjects() {
 			parked = int(c.NumPending)
 		}
 	}
@@ -73,10 +73,10 @@ func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, 
 }
 
 // programToken returns a program as a part of a subject.
-func programToken(p runner.ProgramID) string { return safe(p.Name) + "." + safe(p.Version) }
+func programToken(p runner.ProgramID) string { return safeToken(p.Name) + "." + safeToken(p.Version) }
 
-// waits returns the subject of all jobs that wait for their time.
-func (q *Queue) waits() string { return "rq." + q.store.names.store + ".w.*" }
+// waitSubjects returns the subject of all jobs that wait for their time.
+func (q *Queue) waitSubjects() string { return "rq." + q.store.names.store + ".w.*" }
 
 // programOf returns the program of the jobs that a consumer delivers, if it delivers any.
 func (q *Queue) programOf(c *jetstream.ConsumerInfo) (token string, ofJobs bool) {
@@ -108,9 +108,9 @@ func (q *Queue) complete(ctx context.Context, all []*jetstream.ConsumerInfo, pro
 	for _, c := range all {
 		there[c.Config.FilterSubject] = true
 	}
-	if !there[q.waits()] {
+	if !there[q.waitSubjects()] {
 		c, err := q.jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
-			Durable: "parked", Description: "counts the runs that wait for their time", FilterSubject: q.waits(),
+			Durable: "parked", Description: "counts the runs that wait for their time", FilterSubject: q.waitSubjects(),
 			AckPolicy: jetstream.AckExplicitPolicy, InactiveThreshold: consumerUnused,
 		})
 		if err != nil {
@@ -142,16 +142,16 @@ func (q *Queue) takenJobs(ctx context.Context) (map[string]int, error) {
 		return nil, err
 	}
 	all := own.jobs()
-	for sign, err := range q.store.readThere(ctx, q.store.names.records(), q.store.names.all("s"), 1, everything) {
+	for beat, err := range q.store.readThere(ctx, q.store.names.records(), q.store.names.all("s"), 1, endOfStream) {
 		if err != nil {
 			return nil, err
 		}
-		lease, _ := time.ParseDuration(sign.Header.Get(headerLease))
-		if _, id := parse(sign.Subject); id == own.id || now.Sub(sign.Time) > lease {
+		lease, _ := time.ParseDuration(beat.Header.Get(headerLease))
+		if _, id := parse(beat.Subject); id == own.id || now.Sub(beat.Time) > lease {
 			continue // the session was counted already, or is over
 		}
 		var jobs map[string]int
-		if err := json.Unmarshal(sign.Data, &jobs); err != nil {
+		if err := json.Unmarshal(beat.Data, &jobs); err != nil {
 			continue
 		}
 		for p, n := range jobs {

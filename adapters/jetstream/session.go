@@ -15,15 +15,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A session is the lease of a process on the runs that it has open. It renews a life sign. For
-// other processes, a session is over if its life sign was not renewed for the length of a
+// A session is the lease of a process on the runs that it has open. It sends heartbeats. For
+// other processes, a session is over if it has sent no heartbeat for the length of a
 // lease; for the process itself, after three quarters of that, by its monotonic clock. A
 // session that is over cannot continue: the process begins another for the runs that it opens
 // next.
 type session struct {
 	store *Store
 	id    string
-	ctx   context.Context // ends when the session is over, with errOver
+	ctx   context.Context // ends when the session is over, with errExpired
 	end   context.CancelCauseFunc
 
 	mu       sync.Mutex
@@ -33,13 +33,13 @@ type session struct {
 	left     map[string]uint64 // the runs that could not be closed, with the sequence of their opening
 }
 
-var errOver = errors.New("jetstream: the lease of this process is over")
+var errExpired = errors.New("jetstream: the lease of this process is over")
 
-// bound returns a context that also ends when the session is over, with errOver. The caller must
+// bound returns a context that also ends when the session is over, with errExpired. The caller must
 // call cancel.
 func (s *session) bound(ctx context.Context) (_ context.Context, cancel func()) {
 	ctx, end := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(s.ctx, func() { end(errOver) })
+	stop := context.AfterFunc(s.ctx, func() { end(errExpired) })
 	return ctx, func() {
 		stop()
 		end(nil)
@@ -63,7 +63,7 @@ func (s *session) finish() {
 	s.mu.Lock()
 	s.until = time.Time{}
 	s.mu.Unlock()
-	s.end(errOver)
+	s.end(errExpired)
 }
 
 // lost returns a channel that is closed when the session is over.
@@ -114,8 +114,8 @@ func (s *session) hold(l *lease) {
 	s.leases[l] = false
 }
 
-// handed notes that somebody has the job, unless it was released already.
-func (s *session) handed(l *lease) {
+// noteHanded notes that somebody has the job, unless it was released already.
+func (s *session) noteHanded(l *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, held := s.leases[l]; held {
@@ -129,7 +129,7 @@ func (s *session) release(l *lease) {
 	delete(s.leases, l)
 }
 
-// keep renews the leases of jobs. It is called after the life sign was renewed: a session that is
+// keep renews the leases of jobs. It is called after a heartbeat was sent: a session that is
 // over must not touch jobs, which may then belong to others.
 func (s *session) keep() {
 	s.mu.Lock()
@@ -173,32 +173,32 @@ func (s *Store) session(ctx context.Context) (*session, error) {
 	return n, nil
 }
 
-// begin publishes the first life sign, and begins to listen. The lock of the store is held, so that
+// begin publishes the first heartbeat, and begins to listen. The lock of the store is held, so that
 // only one session begins.
 func (s *session) begin(ctx context.Context) error {
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
 	at := time.Now()
-	if err := s.store.retry(ctx, s.store.names.sign(s.id), s.sign); err != nil {
+	if err := s.store.retry(ctx, s.store.names.heartbeat(s.id), s.sendHeartbeat); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	s.until = at.Add(s.store.options.trusted())
 	s.mu.Unlock()
-	s.store.running.Go(s.renewOften) // the lock of the store is held
+	s.store.running.Go(s.renewLoop) // the lock of the store is held
 	return nil
 }
 
-// sign publishes the life sign. There is one message with it, which expires some time after the
-// last renewal.
-func (s *session) sign(ctx context.Context) error {
+// sendHeartbeat publishes a heartbeat. Only the last one is kept, and that expires some time after
+// it was sent.
+func (s *session) sendHeartbeat(ctx context.Context) error {
 	lease := s.store.options.Lease
-	return s.publishSign(ctx, lease, 2*lease+time.Second)
+	return s.publishHeartbeat(ctx, lease, 2*lease+time.Second)
 }
 
-func (s *session) publishSign(ctx context.Context, lease, stays time.Duration) error {
-	msg := nats.NewMsg(s.store.names.sign(s.id))
+func (s *session) publishHeartbeat(ctx context.Context, lease, stays time.Duration) error {
+	msg := nats.NewMsg(s.store.names.heartbeat(s.id))
 	msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
 	msg.Header.Set(headerLease, lease.String())
 	var err error
@@ -209,9 +209,9 @@ func (s *session) publishSign(ctx context.Context, lease, stays time.Duration) e
 	return err
 }
 
-// renewOften renews the life sign until a renewal is too late, or the store is closed. The new
+// renewLoop sends heartbeats until one is too late, or the store is closed. The new
 // lease counts from before the request was sent, so no other clock matters.
-func (s *session) renewOften() {
+func (s *session) renewLoop() {
 	defer s.finish()
 	timer := time.NewTimer(s.store.options.renewal())
 	defer timer.Stop()
@@ -229,15 +229,15 @@ func (s *session) renewOften() {
 	}
 }
 
-// renew renews the life sign once, and returns the wait until the next renewal.
+// renew sends one heartbeat, and returns the wait until the next.
 func (s *session) renew() time.Duration {
 	s.mu.Lock()
 	until := s.until
 	s.mu.Unlock()
 	at := time.Now()
-	ctx, cancel := context.WithDeadline(s.ctx, minTime(until, at.Add(s.store.options.patience())))
+	ctx, cancel := context.WithDeadline(s.ctx, minTime(until, at.Add(s.store.options.answerTimeout())))
 	defer cancel()
-	if err := s.sign(ctx); err != nil {
+	if err := s.sendHeartbeat(ctx); err != nil {
 		return retryPause
 	}
 	s.mu.Lock()
@@ -256,15 +256,15 @@ func minTime(a, b time.Time) time.Time {
 	return b
 }
 
-// resign publishes a last life sign, which says that the lease has ended, so that nobody has to
+// resign publishes a last heartbeat, which says that the lease has ended, so that nobody has to
 // wait for its expiry.
 func (s *session) resign() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.store.options.patience())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.store.options.answerTimeout())
 	defer cancel()
-	_ = s.publishSign(ctx, 0, time.Second) // if this fails, the life sign expires
+	_ = s.publishHeartbeat(ctx, 0, time.Second) // if this fails, the heartbeat expires
 }
 
-// listen notifies the owners of runs of messages, notes the life signs of others, and tells the
+// listen notifies the owners of runs of messages, notes the heartbeats of others, and tells the
 // queue which priorities are in use. It reads stored messages, so nobody is notified of a
 // message before it can be read.
 func (s *session) listen(ctx context.Context) error {
@@ -313,8 +313,8 @@ func (s *session) hear(m *storedMessage) {
 	}
 }
 
-// A sighting is the time at which a life sign was first seen, by the clock of this process. The
-// first life sign that this process sees of another counts as seen when the server stored it.
+// A sighting is the time at which a heartbeat was first seen, by the clock of this process. The
+// first heartbeat that this process sees of another counts as seen when the server stored it.
 // Otherwise, after a restart of this process, the runs of a killed process would wait for
 // another full lease.
 type sighting struct {
@@ -322,10 +322,10 @@ type sighting struct {
 	at  time.Time
 }
 
-// noLease is the lease in the last life sign of a session.
+// noLease is the lease in the last heartbeat of a session.
 const noLease = "0s"
 
-// firstSeen records a life sign of some age, and returns when it was first seen. The last life sign
+// firstSeen records a heartbeat of some age, and returns when it was first seen. The last heartbeat
 // of a session counts as seen long ago.
 func (s *Store) firstSeen(session string, seq uint64, age time.Duration, isLast bool) time.Time {
 	s.mu.Lock()
@@ -347,10 +347,10 @@ func (s *Store) firstSeen(session string, seq uint64, age time.Duration, isLast 
 	return at
 }
 
-// ageOf returns the age of a life sign by the clock of the server, which has set its time. If
-// this process has seen an earlier sign of the session, the sign was just renewed, and the
+// ageOf returns the age of a heartbeat by the clock of the server, which has set its time. If
+// this process has seen an earlier heartbeat of the session, this one was just sent, and the
 // server is not asked.
-func (s *Store) ageOf(ctx context.Context, session string, sign *storedMessage) time.Duration {
+func (s *Store) ageOf(ctx context.Context, session string, beat *storedMessage) time.Duration {
 	s.mu.Lock()
 	_, isKnown := s.sightings[session]
 	isKnown = isKnown || s.current != nil && s.current.id == session
@@ -362,23 +362,23 @@ func (s *Store) ageOf(ctx context.Context, session string, sign *storedMessage) 
 	if err != nil {
 		return 0
 	}
-	return max(0, now.Sub(sign.Time))
+	return max(0, now.Sub(beat.Time))
 }
 
-// isAlive reports whether a session may still be valid: its life sign exists, and was renewed
+// isAlive reports whether a session may still be valid: its last heartbeat exists, and was sent
 // within the length of a lease.
 func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
-	sign, err := s.get(ctx, s.names.records(), query{Last: s.names.sign(id)})
-	if errors.Is(err, errNone) {
+	beat, err := s.get(ctx, s.names.records(), query{Last: s.names.heartbeat(id)})
+	if errors.Is(err, errNotFound) {
 		return false, nil
 	} else if err != nil {
 		return false, err
 	}
-	given := sign.Header.Get(headerLease)
-	since := s.firstSeen(id, sign.Seq, s.ageOf(ctx, id, sign), given == noLease)
+	given := beat.Header.Get(headerLease)
+	since := s.firstSeen(id, beat.Seq, s.ageOf(ctx, id, beat), given == noLease)
 	lease, err := time.ParseDuration(given)
 	if err != nil {
-		return false, errors.Join(snapshot.ErrCorrupt, errors.New("jetstream: the life sign "+strconv.Quote(id)+" does not name a lease"))
+		return false, errors.Join(snapshot.ErrCorrupt, errors.New("jetstream: the heartbeat "+strconv.Quote(id)+" does not name a lease"))
 	}
 	return time.Since(since) <= lease, nil
 }

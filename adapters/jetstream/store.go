@@ -95,26 +95,26 @@ func (s *Store) head(ctx context.Context, runID string) (*head, error) {
 	}
 	for {
 		h, err := s.tryHead(ctx, runID)
-		if !errors.Is(err, errNone) {
+		if !errors.Is(err, errNotFound) {
 			return h, err
 		}
 	}
 }
 
-// tryHead returns errNone if the run changed meanwhile.
+// tryHead returns errNotFound if the run changed meanwhile.
 func (s *Store) tryHead(ctx context.Context, runID string) (*head, error) {
 	subject := s.names.run(runID)
 	last, err := s.message(ctx, query{Last: subject})
 	switch {
-	case errors.Is(err, errNone):
+	case errors.Is(err, errNotFound):
 		return &head{}, storekit.NotFound(runID)
 	case err != nil:
 		return nil, fmt.Errorf("snapshot: run %s: %w", runID, err)
-	case last.kind == deleted:
+	case last.kind == kindDeleted:
 		return &head{message: message{seq: last.seq}}, storekit.NotFound(runID)
 	}
 	h := &head{message: *last}
-	if last.kind == appended {
+	if last.kind == kindAppended {
 		opening, err := s.message(ctx, query{Seq: last.opening})
 		if err != nil {
 			return nil, err
@@ -146,7 +146,7 @@ func (s *Store) hasLeft(h *head) bool {
 	own := s.current
 	s.mu.Unlock()
 	opening := h.seq
-	if h.kind == appended {
+	if h.kind == kindAppended {
 		opening = h.opening
 	}
 	return own != nil && own.id == h.session && own.hasLeft(h.info.RunID, opening)
@@ -165,7 +165,7 @@ func (s *Store) message(ctx context.Context, q query) (*message, error) {
 // the run open.
 func (s *Store) readFree(ctx context.Context, h *head) error {
 	m, err := s.get(ctx, s.names.records(), query{Last: s.names.free(h.info.RunID)})
-	if errors.Is(err, errNone) {
+	if errors.Is(err, errNotFound) {
 		return nil
 	} else if err != nil {
 		return err
@@ -209,7 +209,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 		return snapshot.Info{}, err
 	}
 	info.LastSeq = uint64(run.Len())
-	m := &message{kind: settled, generation: info.Generation, last: info.LastSeq, born: nuid.Next()}
+	m := &message{kind: kindSettled, generation: info.Generation, last: info.LastSeq, born: nuid.Next()}
 	for seq := range info.LastSeq {
 		m.records = append(m.records, run.Encoded(seq+1)...)
 	}
@@ -242,7 +242,7 @@ func (s *Store) append(ctx context.Context, runID string, m *message, info *snap
 			return 0, err
 		}
 	}
-	if len(m.info)+len(m.records) > s.room() && len(m.records) > 0 {
+	if len(m.info)+len(m.records) > s.maxPayload() && len(m.records) > 0 {
 		if m.artifact, err = s.Put(ctx, m.records); err != nil {
 			return 0, err
 		}
@@ -254,8 +254,8 @@ func (s *Store) append(ctx context.Context, runID string, m *message, info *snap
 	return seq, err
 }
 
-// room returns the maximum size of the payload of a message.
-func (s *Store) room() int { return int(s.conn.MaxPayload()) - headerRoom }
+// maxPayload returns the maximum size of the payload of a message.
+func (s *Store) maxPayload() int { return int(s.conn.MaxPayload()) - headerRoom }
 
 // Update implements [snapshot.Store].
 func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.Info) error) (snapshot.Info, error) {
@@ -274,7 +274,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 // update returns errConflict if the run changed meanwhile; then nothing was done.
 func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	before := h.info
-	after, err := changed(before, change)
+	after, err := applyChange(before, change)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -284,7 +284,7 @@ func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info)
 	}
 	after.Updated = storekit.Later(before.Updated)
 	if owned {
-		m := &message{kind: settled, generation: h.generation, last: h.last, born: h.born}
+		m := &message{kind: kindSettled, generation: h.generation, last: h.last, born: h.born}
 		seq, err := s.append(ctx, after.RunID, m, &after, h.seq)
 		if errors.Is(err, errConflict) {
 			return snapshot.Info{}, err
@@ -300,12 +300,12 @@ func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info)
 			return snapshot.Info{}, err
 		}
 	}
-	s.show(ctx, h, unread)
+	s.show(ctx, h, unreadEntry)
 	return h.info, nil
 }
 
-// changed returns the changed Info.
-func changed(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
+// applyChange returns the changed Info.
+func applyChange(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	after := before.Clone()
 	if err := change(&after); err != nil {
 		return snapshot.Info{}, err
@@ -337,7 +337,7 @@ func (s *Store) putFree(ctx context.Context, h *head, before snapshot.Info, chan
 		if err := s.readFree(ctx, &now); err != nil {
 			return err
 		}
-		after, err := changed(now.info, change)
+		after, err := applyChange(now.info, change)
 		if err != nil {
 			return err
 		}
@@ -357,7 +357,7 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 		if h.info.Open {
 			return &snapshot.LockedError{RunID: runID, Owner: h.info.Owner}
 		}
-		m := &message{kind: deleted, generation: h.generation, last: h.last, born: h.born}
+		m := &message{kind: kindDeleted, generation: h.generation, last: h.last, born: h.born}
 		seq, err := s.append(ctx, runID, m, &h.info, h.seq)
 		if errors.Is(err, errConflict) {
 			continue

@@ -15,7 +15,7 @@ import (
 //	RP_<store>   rp.<store>.r.<run>       what happened to a run, in order
 //	             rp.<store>.f.<run>       the fields of it that may change at any time
 //	             rp.<store>.m.<run>.<id>  messages that wait for it
-//	             rp.<store>.s.<session>   the life sign of a process, with the number of its jobs
+//	             rp.<store>.s.<session>   the heartbeat of a process, with the number of its jobs
 //	             rp.<store>.p.<program>.<version>.<level>
 //	                                      a note that runs have that priority
 //	RPI_<store>  rpi.<store>.<status>.<year>.<month>.<day>.<hour>.<run>
@@ -42,7 +42,7 @@ func (n names) inbox(runID string) string { return "rp." + n.store + ".m." + tok
 func (n names) message(runID, id string) string {
 	return "rp." + n.store + ".m." + token(runID) + "." + id
 }
-func (n names) sign(session string) string { return "rp." + n.store + ".s." + session }
+func (n names) heartbeat(session string) string { return "rp." + n.store + ".s." + session }
 func (n names) indexed(i *snapshot.Info) string {
 	return "rpi." + n.store + "." + indexedAs(i.Status) + "." + hourOf(i) + "." + token(i.RunID)
 }
@@ -54,7 +54,7 @@ func (n names) indexedOf(runID string) string { return "rpi." + n.store + ".*.*.
 func (n names) indexedAs(status string) string { return "rpi." + n.store + "." + status + ".*.*.*.*.*" }
 
 func (n names) level(p puller) string {
-	return "rp." + n.store + ".p." + safe(p.program.Name) + "." + safe(p.program.Version) + "." + strconv.Itoa(p.level)
+	return "rp." + n.store + ".p." + safeToken(p.program.Name) + "." + safeToken(p.program.Version) + "." + strconv.Itoa(p.level)
 }
 func (n names) all(class string) string { return "rp." + n.store + "." + class + ".>" }
 
@@ -110,19 +110,19 @@ func hoursUntil(t time.Time) (hours []string) {
 	return hours
 }
 
-// active is the status in the subjects of runs that are queued or running: most queued
+// activeStatus is the status in the subjects of runs that are queued or running: most queued
 // runs soon run, and then need not move in the index.
-const active = "active"
+const activeStatus = "active"
 
-// notActive are the other statuses.
-var notActive = []snapshot.Status{
+// inactiveStatuses are the other statuses.
+var inactiveStatuses = []snapshot.Status{
 	snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
 }
 
 // indexedAs returns a status in the form that it has in a subject of the index.
 func indexedAs(status snapshot.Status) string {
 	if status == snapshot.StatusQueued || status == snapshot.StatusRunning {
-		return active
+		return activeStatus
 	}
 	return string(status)
 }

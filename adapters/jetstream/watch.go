@@ -176,9 +176,9 @@ func (w *watcher) deletion(ctx context.Context, id string, last uint64) (e snaps
 	subject := w.store.names.run(id)
 	m, err := w.store.message(ctx, query{Last: subject})
 	switch {
-	case errors.Is(err, errNone): // the message about the deletion is kept only for a while
+	case errors.Is(err, errNotFound): // the message about the deletion is kept only for a while
 		return snapshot.Change{Info: snapshot.Info{RunID: id}, Deleted: true}, true, nil
-	case err != nil || m.kind != deleted || m.seq > last:
+	case err != nil || m.kind != kindDeleted || m.seq > last:
 		return e, false, err
 	}
 	e.Deleted = true
@@ -190,7 +190,7 @@ func (w *watcher) deletion(ctx context.Context, id string, last uint64) (e snaps
 func (w *watcher) event(ctx context.Context, msg *storedMessage) (e snapshot.Change, isEvent bool, err error) {
 	class, id := parse(msg.Subject)
 	if class == "r" {
-		e, isEvent, err = w.ofRun(ctx, id, msg)
+		e, isEvent, err = w.runEvent(ctx, id, msg)
 	} else if e.Info, err = w.store.Info(ctx, id); err == nil { // something other than the records has changed
 		isEvent = true
 	} else if errors.Is(err, snapshot.ErrNotFound) {
@@ -200,35 +200,35 @@ func (w *watcher) event(ctx context.Context, msg *storedMessage) (e snapshot.Cha
 	return e, isEvent, err
 }
 
-// ofRun returns the event for a message of a run.
-func (w *watcher) ofRun(ctx context.Context, id string, msg *storedMessage) (e snapshot.Change, isEvent bool, err error) {
+// runEvent returns the event for a message of a run.
+func (w *watcher) runEvent(ctx context.Context, id string, msg *storedMessage) (e snapshot.Change, isEvent bool, err error) {
 	m, err := decode(msg)
 	if err != nil {
 		return e, false, err
 	}
-	if m.kind == appended {
-		return w.ofRecords(ctx, id, m)
+	if m.kind == kindAppended {
+		return w.recordsEvent(ctx, id, m)
 	}
 	h := &head{message: *m}
 	if h.info, err = snapshot.DecodeInfo(m.info); err != nil {
 		return e, false, fmt.Errorf("snapshot: run %s: %w", id, err)
 	}
-	h.info.LastSeq, h.info.Open = m.last, m.kind == opened
-	if m.kind != deleted {
+	h.info.LastSeq, h.info.Open = m.last, m.kind == kindOpened
+	if m.kind != kindDeleted {
 		if err := w.store.readFree(ctx, h); err != nil {
 			return e, false, err
 		}
 	}
-	if delete(w.open, id); m.kind == opened && w.options.Records {
+	if delete(w.open, id); m.kind == kindOpened && w.options.Records {
 		w.open[id] = h.info
 	}
-	e = snapshot.Change{Info: h.info, Deleted: m.kind == deleted}
+	e = snapshot.Change{Info: h.info, Deleted: m.kind == kindDeleted}
 	err = w.addRecords(ctx, &e, m)
 	return e, err == nil, err
 }
 
-// ofRecords returns the event for records that were appended, if they are wanted.
-func (w *watcher) ofRecords(ctx context.Context, id string, m *message) (e snapshot.Change, isEvent bool, err error) {
+// recordsEvent returns the event for records that were appended, if they are wanted.
+func (w *watcher) recordsEvent(ctx context.Context, id string, m *message) (e snapshot.Change, isEvent bool, err error) {
 	if !w.options.Records {
 		return e, false, nil
 	}
@@ -248,10 +248,10 @@ func (w *watcher) ofRecords(ctx context.Context, id string, m *message) (e snaps
 }
 
 func (w *watcher) addRecords(ctx context.Context, e *snapshot.Change, m *message) error {
-	if !w.options.Records || m.kind == deleted {
+	if !w.options.Records || m.kind == kindDeleted {
 		return nil
 	}
-	for rec, err := range w.store.decoded(ctx, e.Info.RunID, m) {
+	for rec, err := range w.store.decodeRecords(ctx, e.Info.RunID, m) {
 		if err != nil {
 			return err
 		}

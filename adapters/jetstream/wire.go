@@ -19,7 +19,7 @@ import (
 
 // Errors of the server and of the connection.
 var (
-	errNone     = errors.New("jetstream: there is no such message")
+	errNotFound = errors.New("jetstream: there is no such message")
 	errConflict = errors.New("jetstream: another message came first")
 )
 
@@ -32,11 +32,11 @@ func unavailable(err error) error {
 	return fmt.Errorf("%w: %w%s", snapshot.ErrUnavailable, err, advice(err))
 }
 
-// isPassing reports whether a retry may help, because no server has answered.
-func isPassing(err error) bool {
+// isTemporary reports whether a retry may help, because no server has answered.
+func isTemporary(err error) bool {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
-		return api.ErrorCode == codeInFlight || api.Code == 503 && !slices.Contains(lasting, api.ErrorCode)
+		return api.ErrorCode == codeInFlight || api.Code == 503 && !slices.Contains(lastingCodes, api.ErrorCode)
 	}
 	return !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrMaxPayload) && !errors.Is(err, nats.ErrBadSubject) &&
 		!errors.Is(err, nats.ErrPermissionViolation) && !errors.Is(err, snapshot.ErrCorrupt)
@@ -48,9 +48,9 @@ const (
 	codeInFlight  = 10164 // a message on the subject waits for a majority, such as an earlier attempt to send this one
 )
 
-// lasting are the errors of a server that is unavailable for a lasting reason: it has no
+// lastingCodes are the errors of a server that is unavailable for a lasting reason: it has no
 // JetStream, no resources or no storage, or the stream is full.
-var lasting = []jetstream.ErrorCode{10076, 10039, 10023, 10047, 10077}
+var lastingCodes = []jetstream.ErrorCode{10076, 10039, 10023, 10047, 10077}
 
 // retry calls f until it succeeds, fails for good, or time is up: at the end of ctx, or
 // after the length of a lease if ctx has no deadline.
@@ -60,7 +60,7 @@ var lasting = []jetstream.ErrorCode{10076, 10039, 10023, 10047, 10077}
 //
 // The error is the cause of the end of ctx, or snapshot.ErrUnavailable.
 func (s *Store) retry(ctx context.Context, subject string, f func(context.Context) error) error {
-	return s.retryWithin(ctx, subject, s.options.Lease, s.options.patience(), f)
+	return s.retryWithin(ctx, subject, s.options.Lease, s.options.answerTimeout(), f)
 }
 
 // retryWithin is like retry, but with another limit, and another limit for each call of f.
@@ -94,7 +94,7 @@ func retryFor(ctx context.Context, conn *nats.Conn, subject string, limit, patie
 		once, cancel := context.WithTimeout(ctx, patience)
 		err := f(once)
 		cancel()
-		if err == nil || !isPassing(err) {
+		if err == nil || !isTemporary(err) {
 			return err
 		}
 		if err := denied(subject); err != nil {
@@ -144,8 +144,8 @@ func readDirectly(msg *nats.Msg) (*storedMessage, error) {
 	return &storedMessage{Subject: h.Get(jetstream.SubjectHeader), Seq: seq, Header: h, Data: msg.Data, Time: at}, nil
 }
 
-// delivered returns a message that a consumer has delivered.
-func delivered(msg jetstream.Msg) (*storedMessage, *jetstream.MsgMetadata, error) {
+// readDelivered returns a message that a consumer has delivered.
+func readDelivered(msg jetstream.Msg) (*storedMessage, *jetstream.MsgMetadata, error) {
 	meta, err := msg.Metadata()
 	if err != nil {
 		return nil, nil, err
@@ -163,7 +163,7 @@ type query struct {
 }
 
 // get asks the leader of a stream, which never lags, for one message. If there is none, the
-// error is errNone.
+// error is errNotFound.
 func (s *Store) get(ctx context.Context, stream string, q query) (*storedMessage, error) {
 	request, err := json.Marshal(q)
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Store) get(ctx context.Context, stream string, q query) (*storedMessage
 	})
 	switch m := response.Message; {
 	case response.Error != nil && response.Error.ErrorCode == codeNotFound:
-		return nil, errNone
+		return nil, errNotFound
 	case err != nil:
 		return nil, err
 	case len(m.RawHeader) == 0:
@@ -224,7 +224,7 @@ func (s *Store) read(ctx context.Context, stream, subject string, from, to uint6
 			if from > before {
 				continue
 			}
-			if _, err := s.get(ctx, stream, query{Seq: to}); errors.Is(err, errNone) {
+			if _, err := s.get(ctx, stream, query{Seq: to}); errors.Is(err, errNotFound) {
 				return // the last message was removed meanwhile, with all earlier ones
 			}
 			if err := pause(ctx, retryPause); err != nil { // a replica that lags behind has answered
@@ -258,8 +258,8 @@ func (s *Store) readThere(ctx context.Context, stream, subject string, from, to 
 	}
 }
 
-// everything is after the last message of any stream.
-const everything = math.MaxUint64
+// endOfStream is after the last message of any stream.
+const endOfStream = math.MaxUint64
 
 // countOn returns the number of messages on a subject, which may have wildcards.
 func (s *Store) countOn(ctx context.Context, stream, subject string) (int, error) {
@@ -335,7 +335,7 @@ func (s *Store) publishAfter(ctx context.Context, stream string, msg *nats.Msg, 
 	})
 	var api *jetstream.APIError
 	if errors.As(err, &api) && api.ErrorCode == codeWrongLast {
-		return s.published(ctx, stream, msg, expected)
+		return s.findPublished(ctx, stream, msg, expected)
 	}
 	return seq, err
 }
@@ -363,15 +363,15 @@ func (s *Store) publishOnce(ctx context.Context, stream string, msg *nats.Msg, o
 		return 0, err
 	}
 	if stream == s.names.records() {
-		s.stored(before, ack.Sequence)
+		s.noteStored(before, ack.Sequence)
 	}
 	return ack.Sequence, nil
 }
 
-// stored notes the sequence of a message of the records. before is the newest sequence that was
+// noteStored notes the sequence of a message of the records. before is the newest sequence that was
 // known when the message was sent: if the new one is not higher, the stream has lost messages,
 // and the open runs of this process may be lost.
-func (s *Store) stored(before, seq uint64) {
+func (s *Store) noteStored(before, seq uint64) {
 	for newest := s.newest.Load(); newest < seq && !s.newest.CompareAndSwap(newest, seq); {
 		newest = s.newest.Load()
 	}
@@ -380,11 +380,11 @@ func (s *Store) stored(before, seq uint64) {
 	}
 }
 
-// published reports whether a refused message was stored by an earlier attempt: then it is
+// findPublished reports whether a refused message was stored by an earlier attempt: then it is
 // the first message after expected.
-func (s *Store) published(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (uint64, error) {
+func (s *Store) findPublished(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (uint64, error) {
 	first, err := s.get(ctx, stream, query{Next: msg.Subject, Seq: expected + 1})
-	if errors.Is(err, errNone) {
+	if errors.Is(err, errNotFound) {
 		return 0, errConflict
 	} else if err != nil {
 		return 0, err

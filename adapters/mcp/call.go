@@ -54,7 +54,7 @@ func init() {
 func (c *Client) request(ctx context.Context, name string, send func(context.Context, *session, string) error) (json.RawMessage, error) {
 	s, err := c.acquire(ctx)
 	if err != nil {
-		return nil, notSent(ctx, err)
+		return nil, notSentError(ctx, err)
 	}
 	token := tokenOf(c.calls.Add(1))
 	e, forget := s.tap.expect(token, name, live.Emitter(ctx))
@@ -70,7 +70,7 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 		return nil, context.Cause(ctx)
 	case end.response != nil:
 		c.release(s, false)
-		return answered(end.response)
+		return resultOfResponse(end.response)
 	case err == nil: // the SDK answered from its cache
 		c.release(s, false)
 		return nil, nil
@@ -81,8 +81,8 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 	return nil, failure
 }
 
-// notSent returns the error of a request that was never sent.
-func notSent(ctx context.Context, err error) error {
+// notSentError returns the error of a request that was never sent.
+func notSentError(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 		return err
 	}
@@ -107,8 +107,8 @@ func (c *Client) classify(err error, end fate) (lost bool, failure error) {
 	return true, fmt.Errorf("%w: %w", ErrLost, err)
 }
 
-// answered returns the result in a response, or its error.
-func answered(r *jsonrpc.Response) (json.RawMessage, error) {
+// resultOfResponse returns the result in a response, or its error.
+func resultOfResponse(r *jsonrpc.Response) (json.RawMessage, error) {
 	if r.Error == nil {
 		return r.Result, nil
 	}

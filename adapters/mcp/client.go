@@ -83,7 +83,7 @@ func (c *Client) acquire(ctx context.Context) (*session, error) {
 		return nil, context.Cause(ctx)
 	}
 	defer func() { <-c.dialing }()
-	if s, err := c.present(); s != nil || err != nil {
+	if s, err := c.currentSession(); s != nil || err != nil {
 		return s, err
 	}
 	s, err := c.dial(ctx)
@@ -99,8 +99,8 @@ func (c *Client) acquire(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// present returns the current session, or nil.
-func (c *Client) present() (*session, error) {
+// currentSession returns the current session, or nil.
+func (c *Client) currentSession() (*session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {

@@ -31,7 +31,7 @@ func formOf(q *core.Question) form {
 	if q.Asks == record.AsksDoubt {
 		return form{
 			schema: json.RawMessage(`{"type":"object","properties":{"decision":{"type":"string","enum":["completed","run_again","failed","take_over"],"description":"whether the call took effect"},"output":{"type":"string","description":"if the call completed: its output, as JSON"},"message":{"type":"string","description":"if the call failed: why"}},"required":["decision"]}`),
-			read:   fields("output"),
+			read:   fieldsReader("output"),
 		}
 	}
 	var root struct {
@@ -45,12 +45,12 @@ func formOf(q *core.Question) form {
 		case root.Type == "object" && approved && arguments:
 			return form{
 				schema: json.RawMessage(`{"type":"object","properties":{"approved":{"type":"boolean"},"reason":{"type":"string","description":"why the call is refused"},"arguments":{"type":"string","description":"changed arguments, as a JSON object; empty to keep them"}},"required":["approved"]}`),
-				read:   fields("arguments"),
+				read:   fieldsReader("arguments"),
 			}
 		case root.Type == "object" && areFlat(root.Properties):
 			return form{schema: q.Schema, read: func(content map[string]any) (any, error) { return asAnswer(content) }}
 		case isFlat(q.Schema):
-			return form{schema: wrapped(q.Schema), read: func(content map[string]any) (any, error) { return asAnswer(content["answer"]) }}
+			return form{schema: wrapSchema(q.Schema), read: func(content map[string]any) (any, error) { return asAnswer(content["answer"]) }}
 		}
 	}
 	return form{
@@ -63,8 +63,8 @@ func formOf(q *core.Question) form {
 	}
 }
 
-// wrapped returns the schema of an object whose only property, answer, has the given schema.
-func wrapped(schema json.RawMessage) json.RawMessage {
+// wrapSchema returns the schema of an object whose only property, answer, has the given schema.
+func wrapSchema(schema json.RawMessage) json.RawMessage {
 	return slices.Concat(json.RawMessage(`{"type":"object","properties":{"answer":`), schema, json.RawMessage(`},"required":["answer"]}`))
 }
 
@@ -101,9 +101,9 @@ func areFlat(fields map[string]json.RawMessage) bool {
 	return len(fields) > 0
 }
 
-// fields returns a function that reads a form whose fields are the properties of the answer. The
-// field called name holds JSON.
-func fields(name string) func(map[string]any) (any, error) {
+// fieldsReader returns a function that reads a form whose fields are the properties of the answer.
+// The field called name holds JSON.
+func fieldsReader(name string) func(map[string]any) (any, error) {
 	return func(content map[string]any) (any, error) {
 		answer := make(map[string]any, len(content))
 		for key, value := range content {

@@ -67,7 +67,7 @@ const metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 func (s *server) callerOf(ctx context.Context, session *sdk.ServerSession, extra *sdk.RequestExtra, meta sdk.Meta) (caller, error) {
 	c := caller{session: session}
 	var err error
-	if c.principal, err = s.who(ctx, extra); err != nil {
+	if c.principal, err = s.principalOf(ctx, extra); err != nil {
 		return c, err
 	}
 	if declared, ok := meta[metaCapabilities]; ok {
@@ -172,9 +172,9 @@ func (s *server) refused(err error) (sdk.Result, error) {
 	var arguments *actors.ArgumentsError
 	switch {
 	case errors.As(err, &arguments):
-		return failed(arguments.Error()), nil
+		return errorResult(arguments.Error()), nil
 	case errors.Is(err, runner.ErrInput), errors.Is(err, runner.ErrTooMany), errors.Is(err, runner.ErrStopping), errors.Is(err, runner.ErrStarted):
-		return failed(err.Error()), nil
+		return errorResult(err.Error()), nil
 	}
 	return nil, err
 }
@@ -238,7 +238,7 @@ func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) 
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		case isOver:
-			return text("The run %s of %s is still running. Call %s with {\"run\": %q} to wait for its result.", runID, progress.info.Program, toolWait, runID), nil
+			return textResult("The run %s of %s is still running. Call %s with {\"run\": %q} to wait for its result.", runID, progress.info.Program, toolWait, runID), nil
 		case err != nil:
 			return nil, err
 		case len(progress.questions) == 0:
@@ -348,9 +348,9 @@ func (s *server) questions(ctx context.Context, runID string) ([]core.Question, 
 func (s *server) outcome(ctx context.Context, info *snapshot.Info) (*callResult, error) {
 	switch info.Status {
 	case snapshot.StatusCancelled:
-		return failed("the run was cancelled" + afterColon(info.Stop.Message)), nil
+		return errorResult("the run was cancelled" + afterColon(info.Stop.Message)), nil
 	case snapshot.StatusInterrupted:
-		return failed(fmt.Sprintf("the run %s was interrupted%s; when it is resumed, call %s with {\"run\": %q}", info.RunID, afterColon(info.Stop.Message), toolWait, info.RunID)), nil
+		return errorResult(fmt.Sprintf("the run %s was interrupted%s; when it is resumed, call %s with {\"run\": %q}", info.RunID, afterColon(info.Stop.Message), toolWait, info.RunID)), nil
 	}
 	out, err := s.runner.Result(ctx, info.RunID)
 	if err != nil {
@@ -358,7 +358,7 @@ func (s *server) outcome(ctx context.Context, info *snapshot.Info) (*callResult,
 		case errors.Is(err, core.ErrPanic): // not a failure that a tool reports
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: record.Truncate(err.Error(), record.MessageLimit)}
 		case info.Status == snapshot.StatusFailed:
-			return failed(err.Error()), nil
+			return errorResult(err.Error()), nil
 		}
 		return nil, err
 	}
@@ -370,12 +370,12 @@ func resultOf(out any) (*callResult, error) {
 	r := &callResult{ResultType: "complete"}
 	switch out := out.(type) {
 	case string:
-		return text("%s", out), nil
+		return textResult("%s", out), nil
 	case actors.ToolOutput:
 		r.Content = contentOf(out.Text, out.Parts)
 		return r, nil
 	case interface{ ToolResult() string }:
-		return text("%s", out.ToolResult()), nil
+		return textResult("%s", out.ToolResult()), nil
 	}
 	raw, err := json.Marshal(out)
 	if err != nil {
@@ -410,12 +410,12 @@ func contentOf(text string, parts []actors.Part) []sdk.Content {
 	return content
 }
 
-func text(format string, args ...any) *callResult {
+func textResult(format string, args ...any) *callResult {
 	return &callResult{ResultType: "complete", Content: []sdk.Content{&sdk.TextContent{Text: fmt.Sprintf(format, args...)}}}
 }
 
-func failed(message string) *callResult {
-	r := text("%s", record.Truncate(message, record.MessageLimit))
+func errorResult(message string) *callResult {
+	r := textResult("%s", record.Truncate(message, record.MessageLimit))
 	r.IsError = true
 	return r
 }
@@ -438,7 +438,7 @@ func (s *server) openQuestions(ctx context.Context, runID string) (sdk.Result, e
 			fmt.Fprintf(&b, "  schema: %s\n", q.Schema)
 		}
 	}
-	return text("%s", strings.TrimSpace(b.String())), nil
+	return textResult("%s", strings.TrimSpace(b.String())), nil
 }
 
 // The tools for clients that do not support tasks.
@@ -471,14 +471,14 @@ func (s *server) callRunTool(ctx context.Context, c caller, p *sdk.CallToolParam
 		Answer   json.RawMessage `json:"answer"`
 	}
 	if len(p.Arguments) == 0 || json.Unmarshal(p.Arguments, &in) == nil && in.Run == "" {
-		return failed(`invalid arguments: run is missing; want the ID of a run, such as {"run": "mcp-…"}`), nil
+		return errorResult(`invalid arguments: run is missing; want the ID of a run, such as {"run": "mcp-…"}`), nil
 	}
 	if err := json.Unmarshal(p.Arguments, &in); err != nil {
-		return failed("invalid arguments: " + err.Error()), nil
+		return errorResult("invalid arguments: " + err.Error()), nil
 	}
 	info, err := s.find(ctx, c, in.Run)
 	if err != nil {
-		return failed(err.Error()), nil
+		return errorResult(err.Error()), nil
 	}
 	if p.Name == toolAnswer {
 		value, err := state.JSONAnswer(in.Answer)
@@ -486,7 +486,7 @@ func (s *server) callRunTool(ctx context.Context, c caller, p *sdk.CallToolParam
 			err = s.runner.Answer(ctx, info.RunID, in.Question, c.principal, value)
 		}
 		if err != nil {
-			return failed(err.Error()), nil
+			return errorResult(err.Error()), nil
 		}
 	}
 	return s.hold(ctx, c, info.RunID, info.LastSeq)

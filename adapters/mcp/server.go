@@ -81,9 +81,9 @@ type server struct {
 	runner  *runner.Runner
 	options ServerOptions
 
-	mu     sync.Mutex
-	of     string      // the programs for which served was made
-	served *sdk.Server // nil before the first request
+	mu        sync.Mutex
+	servedFor string      // the programs for which served was made
+	served    *sdk.Server // nil before the first request
 }
 
 // NewHandler returns a handler that serves the programs of r as tools over streamable HTTP. It
@@ -111,21 +111,21 @@ func NewHandler(r *runner.Runner, o ServerOptions) http.Handler {
 		case r.ContentLength > int64(s.options.MaxRequest):
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
-			_, _ = w.Write(s.tooLarge()) // the client may be gone
+			_, _ = w.Write(s.tooLargeResponse()) // the client may be gone
 		default:
 			served.ServeHTTP(w, r)
 		}
 	})
 }
 
-// tooLarge returns the response to a request that is too large.
-func (s *server) tooLarge() []byte {
-	return unread(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the request is larger than ServerOptions.MaxRequest, %d bytes", s.options.MaxRequest))
+// tooLargeResponse returns the response to a request that is too large.
+func (s *server) tooLargeResponse() []byte {
+	return unreadableResponse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the request is larger than ServerOptions.MaxRequest, %d bytes", s.options.MaxRequest))
 }
 
-// unread returns the response to a request that could not be read, so that its ID is
+// unreadableResponse returns the response to a request that could not be read, so that its ID is
 // unknown.
-func unread(code int64, message string) []byte {
+func unreadableResponse(code int64, message string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, message)
 }
 
@@ -156,10 +156,10 @@ func ServeIO(ctx context.Context, r *runner.Runner, in io.ReadCloser, out io.Wri
 	case errors.Is(err, io.EOF) || ctx.Err() != nil || err == nil:
 		return nil
 	case isTooLarge(err):
-		_, _ = out.Write(s.tooLarge()) // the client may be gone
+		_, _ = out.Write(s.tooLargeResponse()) // the client may be gone
 		return fmt.Errorf("mcp: a request is larger than ServerOptions.MaxRequest, %d bytes: %w", s.options.MaxRequest, err)
 	case isSyntax(err):
-		_, _ = out.Write(unread(jsonrpc.CodeParseError, "the request is not JSON")) // likewise
+		_, _ = out.Write(unreadableResponse(jsonrpc.CodeParseError, "the request is not JSON")) // likewise
 	}
 	return fmt.Errorf("mcp: %w", err)
 }
@@ -179,8 +179,8 @@ func (s *server) current() *sdk.Server {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.served == nil || s.of != of.String() {
-		s.served, s.of = s.newServer(programs), of.String()
+	if s.served == nil || s.servedFor != of.String() {
+		s.served, s.servedFor = s.newServer(programs), of.String()
 	}
 	return s.served
 }
@@ -244,8 +244,8 @@ func extraOf(ctx context.Context) *sdk.RequestExtra {
 	return extra
 }
 
-// who returns the principal that makes a request.
-func (s *server) who(ctx context.Context, extra *sdk.RequestExtra) (string, error) {
+// principalOf returns the principal that makes a request.
+func (s *server) principalOf(ctx context.Context, extra *sdk.RequestExtra) (string, error) {
 	if s.options.Authorize == nil {
 		return "", nil
 	}

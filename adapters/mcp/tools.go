@@ -152,7 +152,7 @@ func (c *Client) learnHeaders(ctx context.Context, l *Listed) error {
 	}
 	s, err := c.acquire(ctx)
 	if err != nil {
-		return notSent(ctx, err)
+		return notSentError(ctx, err)
 	}
 	_, isListed := s.pages.Load("")
 	isHTTP := s.process == nil

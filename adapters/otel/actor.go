@@ -15,10 +15,10 @@ import (
 // An actor holds what the calls of an actor have in common. It is built once, since
 // building it costs more than a span.
 type actor struct {
-	span      string                  // name of the spans
-	start     []trace.SpanStartOption // options with the attributes that samplers see
-	of        metric.MeasurementOption
-	completed metric.MeasurementOption
+	span       string                  // name of the spans
+	start      []trace.SpanStartOption // options with the attributes that samplers see
+	attributes metric.MeasurementOption
+	completed  metric.MeasurementOption
 }
 
 type actorKey struct {
@@ -55,9 +55,9 @@ func (a *actorCache) of(kind record.Kind, name string) *actor {
 
 func newActor(k actorKey) *actor {
 	return &actor{
-		span:  spanName(k.kind, k.name),
-		start: []trace.SpanStartOption{trace.WithSpanKind(spanKind(k.kind)), trace.WithAttributes(spanAttributes(k)...)},
-		of:    metric.WithAttributeSet(attribute.NewSet(k.attributes()...)),
+		span:       spanName(k.kind, k.name),
+		start:      []trace.SpanStartOption{trace.WithSpanKind(spanKind(k.kind)), trace.WithAttributes(spanAttributes(k)...)},
+		attributes: metric.WithAttributeSet(attribute.NewSet(k.attributes()...)),
 		completed: metric.WithAttributeSet(attribute.NewSet(
 			append(k.attributes(), statusKey.String(record.StatusCompleted.String()))...)),
 	}

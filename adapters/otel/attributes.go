@@ -49,7 +49,7 @@ func attributesOf(rec *record.Record) []attribute.KeyValue {
 	}
 	attributes := make([]attribute.KeyValue, 0, len(rec.Detail.Metadata))
 	for _, key := range slices.Sorted(maps.Keys(rec.Detail.Metadata)) {
-		attributes = append(attributes, ours(key, rec.Detail.Metadata[key]))
+		attributes = append(attributes, ownAttribute(key, rec.Detail.Metadata[key]))
 	}
 	return attributes
 }
@@ -58,8 +58,8 @@ func attributesOf(rec *record.Record) []attribute.KeyValue {
 // whole batch of spans.
 func utf8Of(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// ours returns an attribute of an attempt under a name of this package.
-func ours(key string, value any) attribute.KeyValue {
+// ownAttribute returns an attribute of an attempt under a name of this package.
+func ownAttribute(key string, value any) attribute.KeyValue {
 	key = attributePrefix + utf8Of(key)
 	switch v := value.(type) {
 	case bool:
@@ -88,7 +88,7 @@ func modelAttributes(rec *record.Record) []attribute.KeyValue {
 		case ok:
 			attributes = append(attributes, kv)
 		default:
-			attributes = append(attributes, ours(key, value))
+			attributes = append(attributes, ownAttribute(key, value))
 		}
 	}
 	return attributes

@@ -25,7 +25,7 @@ func (t *Telemetry) attempt(ctx context.Context, info *core.CallInfo, next func(
 // It returns the context for the handler, and the span of the call, which is nil outside a run.
 func (t *Telemetry) begin(outside context.Context, info *core.CallInfo) (ctx context.Context, span trace.Span) {
 	ctx = outside
-	defer guard()
+	defer recoverPanic()
 	r := t.run(info.RunID)
 	if r == nil {
 		return ctx, nil

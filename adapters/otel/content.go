@@ -16,7 +16,7 @@ import (
 // showInput sets the input of a model or tool as attributes of the span of its call. An
 // input that cannot be decoded is left out.
 func (t *Telemetry) showInput(span trace.Span, info *core.CallInfo) {
-	defer guard()
+	defer recoverPanic()
 	if info.Kind != record.KindLLM && info.Kind != record.KindTool {
 		return
 	}
@@ -45,7 +45,7 @@ func (t *Telemetry) showInput(span trace.Span, info *core.CallInfo) {
 // showOutput sets the output of a model or tool as attributes of the span of its call. The
 // output of an actor with NoStore is left out.
 func (t *Telemetry) showOutput(span trace.Span, info *core.CallInfo) {
-	defer guard()
+	defer recoverPanic()
 	if info.Kind != record.KindLLM && info.Kind != record.KindTool || !span.IsRecording() {
 		return
 	}

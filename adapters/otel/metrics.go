@@ -19,7 +19,7 @@ type metrics struct {
 
 	started, ended, crashed, troubles, attempts, retries, exhausted metric.Int64Counter
 
-	openFor, callFor metric.Float64Histogram
+	openDuration, callDuration metric.Float64Histogram
 
 	tokens     genaiconv.ClientTokenUsage
 	duration   genaiconv.ClientOperationDuration
@@ -58,8 +58,8 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 		histogram         *metric.Float64Histogram
 		name, description string
 	}{
-		{&m.openFor, "reprise.run.open.duration", "How long runs were open"},
-		{&m.callFor, "reprise.call.duration", "Time of calls, with all attempts and waits"},
+		{&m.openDuration, "reprise.run.open.duration", "How long runs were open"},
+		{&m.callDuration, "reprise.call.duration", "Time of calls, with all attempts and waits"},
 	} {
 		*h.histogram, err = meter.Float64Histogram(h.name, metric.WithUnit("s"), metric.WithDescription(h.description), metric.WithExplicitBucketBoundaries(longBuckets...))
 		if err != nil {
@@ -106,7 +106,7 @@ func (t *Telemetry) Watch(r *runner.Runner) (stop func() error, err error) {
 
 // observe counts an event of a runner.
 func (t *Telemetry) observe(e runner.Notice) {
-	defer guard()
+	defer recoverPanic()
 	ctx, m := context.Background(), t.metrics
 	program := []attribute.KeyValue{programKey.String(e.Program), versionKey.String(e.Version)}
 	switch e.Type {
@@ -115,7 +115,7 @@ func (t *Telemetry) observe(e runner.Notice) {
 	case runner.NoticeClosed:
 		attributes := metric.WithAttributes(append(program, statusKey.String(string(e.Status)))...)
 		m.ended.Add(ctx, 1, attributes)
-		m.openFor.Record(ctx, e.Took.Seconds(), attributes)
+		m.openDuration.Record(ctx, e.Took.Seconds(), attributes)
 	case runner.NoticeCrashed:
 		m.crashed.Add(ctx, 1, metric.WithAttributes(program...))
 	case runner.NoticeTrouble:
@@ -125,19 +125,19 @@ func (t *Telemetry) observe(e runner.Notice) {
 
 // count counts a record of a call.
 func (t *Telemetry) count(rec *record.Record) {
-	defer guard()
+	defer recoverPanic()
 	ctx, m := context.Background(), t.metrics
 	key := actorKey{rec.Kind, rec.Name}
 	switch {
 	case !rec.Kind.IsCall():
 	case rec.Status == record.StatusStarted:
-		m.attempts.Add(ctx, 1, t.actors.of(rec.Kind, rec.Name).of)
+		m.attempts.Add(ctx, 1, t.actors.of(rec.Kind, rec.Name).attributes)
 	case rec.Status == record.StatusRetrying:
 		m.retries.Add(ctx, 1, metric.WithAttributes(key.attributes(errorType(rec.Class))...))
 	case rec.Status == record.StatusCompleted:
-		m.callFor.Record(ctx, rec.Elapsed.Seconds(), t.actors.of(rec.Kind, rec.Name).completed)
+		m.callDuration.Record(ctx, rec.Elapsed.Seconds(), t.actors.of(rec.Kind, rec.Name).completed)
 	case rec.IsOutcome():
-		m.callFor.Record(ctx, rec.Elapsed.Seconds(), metric.WithAttributes(key.attributes(statusKey.String(rec.Status.String()))...))
+		m.callDuration.Record(ctx, rec.Elapsed.Seconds(), metric.WithAttributes(key.attributes(statusKey.String(rec.Status.String()))...))
 		if rec.Reason.IsExhaustion() {
 			m.exhausted.Add(ctx, 1, metric.WithAttributes(key.attributes(reasonKey.String(rec.Reason.String()))...))
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // A publisher counts records, and ends the spans that they belong to.
-type publisher struct{ t *Telemetry }
+type publisher struct{ telemetry *Telemetry }
 
 // Publish implements [state.Publisher]. It ignores replayed records. Groups and branches
 // only contain calls: they have a duration but no spans.
@@ -21,16 +21,16 @@ func (p publisher) Publish(rec record.Record) {
 	switch {
 	case rec.Replayed:
 	case !rec.Kind.IsParallel():
-		p.t.count(&rec)
-		p.t.follow(&rec)
+		p.telemetry.count(&rec)
+		p.telemetry.follow(&rec)
 	case rec.IsOutcome():
-		p.t.count(&rec)
+		p.telemetry.count(&rec)
 	}
 }
 
 // follow ends the spans that the record completes.
 func (t *Telemetry) follow(rec *record.Record) {
-	defer guard()
+	defer recoverPanic()
 	r := t.run(rec.RunID)
 	switch {
 	case r == nil || r.generation != rec.Generation:
@@ -58,7 +58,7 @@ func (t *Telemetry) followCall(r *run, rec *record.Record) {
 				attemptKey.Int(rec.Attempt+1), delayKey.Float64(rec.Delay.Seconds()), errorType(rec.Class)))
 		}
 	case c == nil && rec.Status == record.StatusFailed: // the call was refused before its first attempt
-		t.endCall(&call{span: t.refused(r, rec)}, rec, []trace.SpanEndOption{trace.WithTimestamp(rec.Time)})
+		t.endCall(&call{span: t.startRefused(r, rec)}, rec, []trace.SpanEndOption{trace.WithTimestamp(rec.Time)})
 	case c == nil:
 	default:
 		at := []trace.SpanEndOption{trace.WithTimestamp(rec.Time)}
@@ -70,8 +70,8 @@ func (t *Telemetry) followCall(r *run, rec *record.Record) {
 	}
 }
 
-// refused starts the span of a call without an attempt. r.mu must be held.
-func (t *Telemetry) refused(r *run, rec *record.Record) trace.Span {
+// startRefused starts the span of a call without an attempt. r.mu must be held.
+func (t *Telemetry) startRefused(r *run, rec *record.Record) trace.Span {
 	around := r.span
 	for a, c := range r.calls {
 		for _, attempt := range c.attempts {

@@ -43,7 +43,7 @@ const spanID = "span_id"
 // open starts the span of an opening. The first opening begins a trace. The spans of later
 // openings are children of the first.
 func (t *Telemetry) open(ctx context.Context, o state.Opening) (attributes map[string]any) {
-	defer guard()
+	defer recoverPanic()
 	first := extract(texts(o.Before))
 	options := []trace.SpanStartOption{trace.WithAttributes(runAttributes(&o)...), trace.WithLinks(links(ctx, &o, first)...)}
 	if first.IsValid() {

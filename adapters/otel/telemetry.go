@@ -126,9 +126,9 @@ func extract(carrier map[string]string) trace.SpanContext {
 	return trace.SpanContextFromContext(ctx)
 }
 
-// guard recovers from a panic of a provider, a processor or an exporter, because telemetry
+// recoverPanic recovers from a panic of a provider, a processor or an exporter, because telemetry
 // must not affect a run. It must be deferred.
-func guard() {
+func recoverPanic() {
 	if p := recover(); p != nil {
 		global.Handle(fmt.Errorf("otel: telemetry panicked: %v", p))
 	}

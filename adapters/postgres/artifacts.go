@@ -33,7 +33,7 @@ func (s *Store) Put(ctx context.Context, data []byte) (reference string, err err
 // Get implements [snapshot.ArtifactStore].
 func (s *Store) Get(ctx context.Context, reference string) ([]byte, error) {
 	found, err := storekit.Again(ctx, func() ([][]byte, error) {
-		return query(ctx, s.db, pgx.RowTo[[]byte], `select data from reprise.artifacts where ref = $1`, text(reference))
+		return query(ctx, s.db, pgx.RowTo[[]byte], `select data from reprise.artifacts where ref = $1`, storableText(reference))
 	})
 	switch {
 	case err != nil:

@@ -21,7 +21,7 @@ import (
 // statement: it needs no transaction, and works behind a pooler.
 type database struct {
 	pool      *pgxpool.Pool
-	in        names
+	schema    schemaName
 	process   atomic.Int64 // the lease ID of this process; replaced after the lease has expired
 	lease     time.Duration
 	queue     *Queue
@@ -29,13 +29,13 @@ type database struct {
 
 	statements storekit.Gate // for statements that several callers share
 	finds      storekit.Combiner[string, []storekit.Head]
-	readings   storekit.Combiner[reading, []storekit.Batch]
+	readings   storekit.Combiner[recordsQuery, []storekit.Batch]
 	inboxes    storekit.Combiner[string, map[string][]byte]
 	inserts    storekit.Combiner[swap, bool]
 	updates    storekit.Combiner[swap, bool]
 	deletes    storekit.Combiner[swap, bool]
 	appends    storekit.Combiner[storekit.Batch, bool]
-	ends       storekit.Combiner[ending, bool]
+	ends       storekit.Combiner[doneJob, bool]
 }
 
 // How many statements of one kind may run at the same time. The fewer there are, the more each of
@@ -47,40 +47,40 @@ const (
 	writers = 4
 )
 
-func newDatabase(pool *pgxpool.Pool, in names, lease time.Duration) *database {
-	d := &database{pool: pool, in: in, lease: lease, maxSorted: maxSorted}
+func newDatabase(pool *pgxpool.Pool, in schemaName, lease time.Duration) *database {
+	d := &database{pool: pool, schema: in, lease: lease, maxSorted: maxSorted}
 	gate := &d.statements
 	d.finds = storekit.Combiner[string, []storekit.Head]{Do: d.findAll, Most: one, Gate: gate}
-	d.readings = storekit.Combiner[reading, []storekit.Batch]{Do: d.readAll, Most: writers, Gate: gate}
+	d.readings = storekit.Combiner[recordsQuery, []storekit.Batch]{Do: d.readAll, Most: writers, Gate: gate}
 	d.inboxes = storekit.Combiner[string, map[string][]byte]{Do: d.messagesOfAll, Most: one, Gate: gate}
 	d.inserts = storekit.Combiner[swap, bool]{Do: d.insertAll, Size: (*swap).size, Most: some, Gate: gate}
 	d.updates = storekit.Combiner[swap, bool]{Do: d.updateAll, Size: (*swap).size, Most: some, Gate: gate}
 	d.deletes = storekit.Combiner[swap, bool]{Do: d.deleteAll, Most: one, Gate: gate}
 	d.appends = storekit.Combiner[storekit.Batch, bool]{Do: d.appendAll, Size: func(b *storekit.Batch) int { return len(b.Data) }, Most: writers, Gate: gate}
-	d.ends = storekit.Combiner[ending, bool]{Do: d.endAll, Most: one, Gate: gate}
+	d.ends = storekit.Combiner[doneJob, bool]{Do: d.endAll, Most: one, Gate: gate}
 	return d
 }
 
-// readPatience is how long a statement that reads may take.
-const readPatience = time.Minute
+// readTimeout is how long a statement that reads may take.
+const readTimeout = time.Minute
 
-// patience is how long a statement that changes something may take before it is sent again on
+// changeTimeout is how long a statement that changes something may take before it is sent again on
 // another connection, which does no harm.
-func (d *database) patience() time.Duration { return max(d.lease/2, 2*time.Second) }
+func (d *database) changeTimeout() time.Duration { return max(d.lease/2, 2*time.Second) }
 
 // query returns the rows of a reading statement.
 func query[T any](ctx context.Context, d *database, scan pgx.RowToFunc[T], statement string, args ...any) ([]T, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, readPatience)
+	bounded, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	rows, err := d.pool.Query(bounded, d.in.sql(statement), args...)
+	rows, err := d.pool.Query(bounded, d.schema.sql(statement), args...)
 	if err != nil {
-		return nil, d.known(ctx, err)
+		return nil, d.storeError(ctx, err)
 	}
 	all, err := pgx.CollectRows(rows, scan)
-	return all, d.known(ctx, err)
+	return all, d.storeError(ctx, err)
 }
 
 // now asks the server for its time.
@@ -99,23 +99,23 @@ func (d *database) change(ctx context.Context, statement string, args ...any) (r
 		return 0, err
 	}
 	going := context.WithoutCancel(ctx)
-	bounded, cancel := context.WithTimeout(going, d.patience())
+	bounded, cancel := context.WithTimeout(going, d.changeTimeout())
 	defer cancel()
-	tag, err := d.pool.Exec(bounded, d.in.sql(statement), args...)
-	return int(tag.RowsAffected()), d.known(going, err)
+	tag, err := d.pool.Exec(bounded, d.schema.sql(statement), args...)
+	return int(tag.RowsAffected()), d.storeError(going, err)
 }
 
 // changeAll executes a statement that changes several things, and returns for each key whether the
 // statement has returned it.
 func (d *database) changeAll(ctx context.Context, keys []string, statement string, args ...any) ([]bool, error) {
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.patience())
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.changeTimeout())
 	defer cancel()
-	rows, err := d.pool.Query(bounded, d.in.sql(statement), args...)
+	rows, err := d.pool.Query(bounded, d.schema.sql(statement), args...)
 	if err != nil {
-		return nil, d.known(context.WithoutCancel(ctx), err)
+		return nil, d.storeError(context.WithoutCancel(ctx), err)
 	}
 	found, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return column(keys, func(key *string) bool { return slices.Contains(found, *key) }), d.known(context.WithoutCancel(ctx), err)
+	return column(keys, func(key *string) bool { return slices.Contains(found, *key) }), d.storeError(context.WithoutCancel(ctx), err)
 }
 
 // column returns a column of many rows as an array, for an argument of a statement.
@@ -135,18 +135,18 @@ const (
 	codeReadOnly     = "25006"
 )
 
-// passingCodes are the codes, or classes of codes, of temporary errors: lost connections, servers
+// temporaryCodes are the codes, or classes of codes, of temporary errors: lost connections, servers
 // that stop, start, are full or busy, a failover, and conflicts between transactions.
-var passingCodes = []string{"08", "53", "57P", "57014", "58", "40001", "40P01", "25P03", "25P04", "55P03", codeReadOnly}
+var temporaryCodes = []string{"08", "53", "57P", "57014", "58", "40001", "40P01", "25P03", "25P04", "55P03", codeReadOnly}
 
-// isPassing reports whether an error of pgx is temporary.
-func isPassing(err error) bool {
+// isTemporary reports whether an error of pgx is temporary.
+func isTemporary(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
 		var scan pgx.ScanArgError
 		return err != nil && !errors.Is(err, pgx.ErrNoRows) && !errors.Is(err, pgx.ErrTxClosed) && !errors.As(err, &scan)
 	}
-	for _, code := range passingCodes {
+	for _, code := range temporaryCodes {
 		if strings.HasPrefix(refused.Code, code) {
 			return true
 		}
@@ -154,8 +154,8 @@ func isPassing(err error) bool {
 	return false
 }
 
-// known converts an error of the database to an error of a store.
-func (d *database) known(ctx context.Context, err error) error {
+// storeError converts an error of the database to an error of a store.
+func (d *database) storeError(ctx context.Context, err error) error {
 	var refused *pgconn.PgError
 	isRefused := errors.As(err, &refused)
 	switch {
@@ -166,10 +166,10 @@ func (d *database) known(ctx context.Context, err error) error {
 	case isRefused && refused.Code == codeReadOnly:
 		return fmt.Errorf("%w: postgres: the database is read-only, such as a replica: %w", snapshot.ErrUnavailable, err)
 	case isRefused && refused.Code == codeNoPrivilege:
-		return fmt.Errorf("postgres: the role lacks a privilege in schema %s; see Migrate: %w", d.in, err)
+		return fmt.Errorf("postgres: the role lacks a privilege in schema %s; see Migrate: %w", d.schema, err)
 	case isRefused && (refused.Code == "42P05" || refused.Code == "26000"): // a prepared statement exists, or does not
 		return fmt.Errorf("postgres: the pooler in front of the server does not support prepared statements; add default_query_exec_mode=cache_describe to the URL of the pool: %w", err)
-	case isPassing(err):
+	case isTemporary(err):
 		return fmt.Errorf("%w: postgres: %w", snapshot.ErrUnavailable, err)
 	}
 	return fmt.Errorf("postgres: %w", err)

@@ -45,4 +45,4 @@ func OpenFaulty(ctx context.Context, pool *pgxpool.Pool, o Options, next func() 
 func SetMaxSorted(s *Store, n int) { s.db.maxSorted = n }
 
 // Words returns the searched texts of a run, as they are stored.
-func Words(i *snapshot.Info) string { return words(i) }
+func Words(i *snapshot.Info) string { return searchedText(i) }

@@ -17,8 +17,8 @@ import (
 // isOpen is the condition that a living process has a run open.
 const isOpen = `r.opening <> '' and exists (select from reprise.processes p where p.id = r.process and p.expires > clock_timestamp())`
 
-// head lists the columns of a head, in the order in which scanChange reads them.
-const head = `r.uid, r.version, r.opening, r.swaps, r.last_seq, r.info, ` + isOpen + `, false`
+// headColumns lists the columns of a head, in the order in which scanChange reads them.
+const headColumns = `r.uid, r.version, r.opening, r.swaps, r.last_seq, r.info, ` + isOpen + `, false`
 
 func scanChange(row pgx.CollectableRow) (c storekit.Change, err error) {
 	var version, last int64
@@ -49,7 +49,7 @@ func (d *database) Find(ctx context.Context, runIDs ...string) ([]storekit.Head,
 }
 
 func (d *database) find(ctx context.Context, runIDs []string) ([]storekit.Head, error) {
-	return query(ctx, d, scanHead, `select `+head+` from reprise.runs r where r.id = any($1::text[])`, runIDs)
+	return query(ctx, d, scanHead, `select `+headColumns+` from reprise.runs r where r.id = any($1::text[])`, runIDs)
 }
 
 // findAll finds runs for different callers.
@@ -98,9 +98,9 @@ func (d *database) Swap(ctx context.Context, before, after storekit.Head, record
 	return d.updates.Ask(going, s)
 }
 
-// columns are the columns of a swap, in the order of rowsOf. Each statement adds some
+// swapColumns are the columns of a swap, in the order of rowsOf. Each statement adds some
 // more.
-const columns = `uid text, version bigint, opening text, swaps text, process bigint, info bytea,
+const swapColumns = `uid text, version bigint, opening text, swaps text, process bigint, info bytea,
 	status text, program text, program_version text, pipeline text, parent text, error_class text, asking bool, tags text, created bigint, updated bigint,
 	ended bigint, cost bigint, tokens bigint, retries bigint, words text, last bigint, data bytea, `
 
@@ -118,7 +118,7 @@ func rows(columns string) string {
 // rowsOf returns the arguments for columns.
 func rowsOf(all []swap) []any {
 	texts := func(of func(i *snapshot.Info) string) []string {
-		return column(all, func(s *swap) string { return text(of(&s.after.Info)) })
+		return column(all, func(s *swap) string { return storableText(of(&s.after.Info)) })
 	}
 	numbers := func(of func(i *snapshot.Info) int64) []int64 {
 		return column(all, func(s *swap) int64 { return of(&s.after.Info) })
@@ -140,7 +140,7 @@ func rowsOf(all []swap) []any {
 		texts(func(i *snapshot.Info) string { return array(i.Metadata.Tags) }),
 		numbers(snapshot.SortCreated.Value), numbers(snapshot.SortUpdated.Value),
 		numbers(snapshot.SortEnded.Value), numbers(snapshot.SortCost.Value), numbers(snapshot.SortTokens.Value), numbers(snapshot.SortRetries.Value),
-		texts(words),
+		texts(searchedText),
 		column(all, func(s *swap) int64 { return int64(s.records.Last) }),
 		column(all, func(s *swap) []byte { return s.records.Data }),
 	}
@@ -157,16 +157,16 @@ func errorClass(i *snapshot.Info) string {
 func array(all []string) string {
 	quoted := make([]string, len(all))
 	for i, s := range all {
-		quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text(s)) + `"`
+		quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(storableText(s)) + `"`
 	}
 	return "{" + strings.Join(quoted, ",") + "}"
 }
 
-// between separates the searched strings of a run. No string contains it: see text.
-const between = "\uFFFF"
+// separator separates the searched strings of a run. No string contains it: see storableText.
+const separator = "\uFFFF"
 
-// words returns the searched strings of a run, in lower case.
-func words(i *snapshot.Info) string {
+// searchedText returns the searched strings of a run, in lower case.
+func searchedText(i *snapshot.Info) string {
 	all := []string{i.RunID, i.Metadata.Description}
 	if last := i.Standing.LastError; last != nil {
 		all = append(all, last.Message)
@@ -175,13 +175,13 @@ func words(i *snapshot.Info) string {
 		all = append(all, q.Text)
 	}
 	for n := range all {
-		all[n] = strings.ReplaceAll(strings.ToLower(all[n]), between, "\uFFFD")
+		all[n] = strings.ReplaceAll(strings.ToLower(all[n]), separator, "\uFFFD")
 	}
-	return strings.Join(all, between)
+	return strings.Join(all, separator)
 }
 
-// text returns a string in a form that the database can store.
-func text(s string) string {
+// storableText returns a string in a form that the database can store.
+func storableText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
@@ -199,7 +199,7 @@ func (d *database) insertAll(ctx context.Context, all []swap) ([]bool, error) {
 	return d.changeAll(ctx, uids, insertRuns, append(rowsOf(all), ids, jobs, priorities, dues)...)
 }
 
-var insertRuns = `with k as (` + rows(columns+`id text, queued bool, priority bigint, due bigint`) + `), own as (
+var insertRuns = `with k as (` + rows(swapColumns+`id text, queued bool, priority bigint, due bigint`) + `), own as (
 		insert into reprise.runs (uid, version, opening, swaps, process, info, status, program, program_version, pipeline, parent, error_class, asking, tags, created, updated, id, last_seq)
 		select k.uid, k.version, k.opening, k.swaps, k.process, k.info, k.status, k.program, k.program_version, k.pipeline, k.parent, k.error_class, k.asking, k.tags::text[],
 			k.created, k.updated, k.id, k.last from k on conflict do nothing returning uid
@@ -221,7 +221,7 @@ func (d *database) updateAll(ctx context.Context, all []swap) ([]bool, error) {
 	was := column(all, func(s *swap) int64 { return int64(s.before.Version) })
 	prev := column(all, func(s *swap) int64 { return int64(s.records.Prev) })
 	differ := column(all, func(s *swap) bool { return !sameFigures(&s.before.Info, &s.after.Info) })
-	other := column(all, func(s *swap) bool { return words(&s.before.Info) != words(&s.after.Info) })
+	other := column(all, func(s *swap) bool { return searchedText(&s.before.Info) != searchedText(&s.after.Info) })
 	swaps := column(all, func(s *swap) string { return s.after.Swaps })
 	return d.changeAll(ctx, swaps, updateRuns, append(rowsOf(all), was, prev, differ, other)...)
 }
@@ -239,7 +239,7 @@ func sameFigures(a, b *snapshot.Info) bool {
 
 // updateRuns returns the swaps that were made: of two swaps of the same run, only one
 // is made.
-var updateRuns = `with k as (` + rows(columns+`was bigint, prev bigint, figures bool, searched bool`) + `), own as (
+var updateRuns = `with k as (` + rows(swapColumns+`was bigint, prev bigint, figures bool, searched bool`) + `), own as (
 		update reprise.runs r set version = k.version, opening = k.opening, swaps = k.swaps, process = case when r.opening = k.opening then r.process else k.process end,
 			info = k.info, status = k.status, program = k.program, program_version = k.program_version, pipeline = k.pipeline, parent = k.parent,
 			error_class = k.error_class, asking = k.asking, tags = k.tags::text[], created = k.created, updated = k.updated,
@@ -292,14 +292,14 @@ func (d *database) Changes(ctx context.Context, runID string, since uint64) (cha
 	h, from := found[0], int64(since)
 	switch {
 	case since == 0:
-		changes, err = query(ctx, d, scanChange, `select `+head+` from reprise.runs r where $1::text = '' or r.id = $1::text`, runID)
+		changes, err = query(ctx, d, scanChange, `select `+headColumns+` from reprise.runs r where $1::text = '' or r.id = $1::text`, runID)
 	case from < h.Forgotten || from > h.Next:
 		return nil, 0, errkind.New(snapshot.ErrReset, "postgres: the changes since %d are no longer known", since)
 	case runID != "":
-		changes, err = query(ctx, d, scanChange, `select `+head+` from reprise.runs r where r.id = $1::text union all `+changesDeleted+` and d.id = $1::text`, runID, strconv.FormatUint(since, 10))
+		changes, err = query(ctx, d, scanChange, `select `+headColumns+` from reprise.runs r where r.id = $1::text union all `+changesDeleted+` and d.id = $1::text`, runID, strconv.FormatUint(since, 10))
 	default:
-		changes, err = query(ctx, d, scanChange, `select `+head+` from reprise.runs r where r.changed >= $2::text::xid8 and $1::text = '' union all
-			select `+head+` from reprise.runs r where r.uid in (select uid from reprise.batches where changed >= $2::text::xid8) union all `+changesDeleted, runID, strconv.FormatUint(since, 10))
+		changes, err = query(ctx, d, scanChange, `select `+headColumns+` from reprise.runs r where r.changed >= $2::text::xid8 and $1::text = '' union all
+			select `+headColumns+` from reprise.runs r where r.uid in (select uid from reprise.batches where changed >= $2::text::xid8) union all `+changesDeleted, runID, strconv.FormatUint(since, 10))
 	}
 	return changes, uint64(h.Now), err
 }

@@ -17,7 +17,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	if !f.IsSorted() || f.Count && !isExact(&f) {
 		return s.Store.List(ctx, f)
 	}
-	page, err := s.db.sorted(ctx, f)
+	page, err := s.db.sortedPage(ctx, f)
 	if err == nil && f.Count {
 		page.Counts, err = storekit.Again(ctx, func() (map[snapshot.Status]int, error) { return s.db.Count(ctx, f) })
 	}
@@ -27,7 +27,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 // isExact reports whether the database selects exactly what the filter selects.
 func isExact(f *snapshot.Filter) bool {
 	of := strings.Join(append([]string{f.Pipeline, f.Program, f.Version, f.Parent, f.ErrorClass, f.Text}, f.Tags...), "")
-	return f.Only == nil && text(of) == of && !strings.ContainsAny(of, between+"\uFFFD")
+	return f.Only == nil && storableText(of) == of && !strings.ContainsAny(of, separator+"\uFFFD")
 }
 
 // List implements [storekit.Heads]. For a program or a pipeline it queries each status separately:
@@ -45,12 +45,12 @@ func (d *database) List(ctx context.Context, f snapshot.Filter, after storekit.P
 	}
 	q.filter(&f)
 	order := ` order by r.updated desc, r.id limit ` + strconv.Itoa(n)
-	return query(ctx, d, scanHead, `select `+head+` from unnest(`+q.arg(statuses(&f))+`::text[]) s cross join lateral (
+	return query(ctx, d, scanHead, `select `+headColumns+` from unnest(`+q.arg(statuses(&f))+`::text[]) s cross join lateral (
 		select * from reprise.runs r where r.status = s and `+q.where()+order+`) r`+order, q.args...)
 }
 
-// every contains all statuses.
-var every = []snapshot.Status{
+// allStatuses contains all statuses.
+var allStatuses = []snapshot.Status{
 	snapshot.StatusQueued, snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted,
 	snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
 }
@@ -60,7 +60,7 @@ var every = []snapshot.Status{
 func statuses(f *snapshot.Filter) []string {
 	selected := f.Status
 	if len(selected) == 0 {
-		selected = every
+		selected = allStatuses
 	}
 	var all []string
 	for _, s := range selected {
@@ -101,7 +101,7 @@ func (q *listing) filter(f *snapshot.Filter) {
 		"program": f.Program, "program_version": f.Version, "pipeline": f.Pipeline, "parent": f.Parent, "error_class": f.ErrorClass,
 	} {
 		if value != "" { // the indexes only contain runs with a value
-			q.and("r."+column+" <> ''", "r."+column+" = "+q.arg(text(value)))
+			q.and("r."+column+" <> ''", "r."+column+" = "+q.arg(storableText(value)))
 		}
 	}
 	if len(f.Tags) > 0 {
@@ -123,7 +123,7 @@ func (q *listing) filter(f *snapshot.Filter) {
 
 // pattern returns the pattern of words that contain the text of a filter.
 func pattern(f *snapshot.Filter) string {
-	escaped := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, between, "\uFFFD").Replace(text(strings.ToLower(f.Text)))
+	escaped := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, separator, "\uFFFD").Replace(storableText(strings.ToLower(f.Text)))
 	return "%" + escaped + "%"
 }
 
@@ -133,8 +133,8 @@ var sortedBy = map[snapshot.Sort]string{
 	snapshot.SortEnded: "f.ended", snapshot.SortCost: "f.cost", snapshot.SortTokens: "f.tokens", snapshot.SortRetries: "f.retries",
 }
 
-// sorted returns a page of a list in another order than that of List.
-func (d *database) sorted(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
+// sortedPage returns a page of a list in another order than that of List.
+func (d *database) sortedPage(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {
 		return snapshot.Page{}, err
@@ -224,11 +224,11 @@ func (d *database) next(ctx context.Context, f *snapshot.Filter, value int64, ru
 		from = q.among(&o, uids)
 	} else {
 		if o.alias == "f" && f.Program != "" {
-			o.also = ` and f.program = ` + q.arg(text(f.Program))
+			o.also = ` and f.program = ` + q.arg(storableText(f.Program))
 		}
 		from = q.inOrder(&o, limit)
 	}
-	return query(ctx, d, scanHead, `select `+head+` from `+from+` order by r.by`+o.direction()+`, r.id`+limit, q.args...)
+	return query(ctx, d, scanHead, `select `+headColumns+` from `+from+` order by r.by`+o.direction()+`, r.id`+limit, q.args...)
 }
 
 // among selects from the candidates the runs that the filter selects and that follow the
@@ -289,7 +289,7 @@ func (d *database) Count(ctx context.Context, f snapshot.Filter) (map[snapshot.S
 	q := &listing{}
 	q.filter(&f)
 	counted := `select case when ` + isOpen + ` then 'running' else 'interrupted' end, count(*) from reprise.runs r where ` + q.where() + ` and r.status = 'running' group by 1`
-	for _, status := range every {
+	for _, status := range allStatuses {
 		if status != snapshot.StatusRunning {
 			counted += ` union all select '` + string(status) + `', count(*) from reprise.runs r where ` + q.where() + ` and r.status = '` + string(status) + `' having count(*) > 0`
 		}

@@ -37,7 +37,7 @@ func Migrate(ctx context.Context, conn interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }, schema string,
 ) error {
-	in, err := named(schema)
+	in, err := checkSchemaName(schema)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func Migrate(ctx context.Context, conn interface {
 	return nil
 }
 
-func migrate(ctx context.Context, tx pgx.Tx, in names) error {
+func migrate(ctx context.Context, tx pgx.Tx, in schemaName) error {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('reprise', 0))`); err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func migrate(ctx context.Context, tx pgx.Tx, in names) error {
 // MigrationSQL returns the statements of Migrate for a schema of some version, 0 for one
 // that does not exist, to be applied by another tool in one transaction.
 func MigrationSQL(schema string, from int) (string, error) {
-	in, err := named(schema)
+	in, err := checkSchemaName(schema)
 	if err != nil {
 		return "", err
 	}
@@ -108,7 +108,7 @@ func MigrationSQL(schema string, from int) (string, error) {
 
 // steps returns the migrations after a version, each with the statement that records
 // it.
-func (in names) steps(after int) ([]string, error) {
+func (in schemaName) steps(after int) ([]string, error) {
 	var steps []string
 	for version := after + 1; version <= schemaVersion; version++ {
 		step, err := migrations.ReadFile(fmt.Sprintf("migrations/%04d.sql", version))
@@ -123,29 +123,29 @@ func (in names) steps(after int) ([]string, error) {
 // checkSchema returns an error unless the schema has the version of this package.
 func (d *database) checkSchema(ctx context.Context) error {
 	var version int
-	err := d.pool.QueryRow(ctx, d.in.sql(`select coalesce(max(version), 0) from reprise.migrations`)).Scan(&version)
+	err := d.pool.QueryRow(ctx, d.schema.sql(`select coalesce(max(version), 0) from reprise.migrations`)).Scan(&version)
 	var refused *pgconn.PgError
 	switch {
 	case errors.As(err, &refused) && refused.Code == codeNoTable:
-		return fmt.Errorf("%w: schema %s has no tables", ErrSchemaOld, d.in)
+		return fmt.Errorf("%w: schema %s has no tables", ErrSchemaOld, d.schema)
 	case err != nil:
-		return d.known(ctx, err)
+		return d.storeError(ctx, err)
 	case version < schemaVersion:
-		return fmt.Errorf("%w: schema %s has version %d, want %d", ErrSchemaOld, d.in, version, schemaVersion)
+		return fmt.Errorf("%w: schema %s has version %d, want %d", ErrSchemaOld, d.schema, version, schemaVersion)
 	case version > schemaVersion:
-		return fmt.Errorf("%w: schema %s has version %d, want %d", ErrSchemaNew, d.in, version, schemaVersion)
+		return fmt.Errorf("%w: schema %s has version %d, want %d", ErrSchemaNew, d.schema, version, schemaVersion)
 	}
 	return nil
 }
 
-// names is the name of the schema of a store. Statements are written for a schema with
+// schemaName is the name of the schema of a store. Statements are written for a schema with
 // the name reprise.
-type names string
+type schemaName string
 
 const maxSchema = 40
 
-// named checks the name of a schema.
-func named(schema string) (names, error) {
+// checkSchemaName checks the name of a schema.
+func checkSchemaName(schema string) (schemaName, error) {
 	if schema == "" {
 		return defaultSchema, nil
 	}
@@ -154,15 +154,15 @@ func named(schema string) (names, error) {
 	}) {
 		return "", fmt.Errorf("postgres: schema %.60q; want 1 to %d letters, digits, dashes and underscores", schema, maxSchema)
 	}
-	return names(schema), nil
+	return schemaName(schema), nil
 }
 
 const defaultSchema = "reprise"
 
-func (in names) quoted() string { return pgx.Identifier{string(in)}.Sanitize() }
+func (in schemaName) quoted() string { return pgx.Identifier{string(in)}.Sanitize() }
 
 // sql returns a statement for the schema.
-func (in names) sql(statement string) string {
+func (in schemaName) sql(statement string) string {
 	if in == defaultSchema {
 		return statement
 	}

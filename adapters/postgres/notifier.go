@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// news tells other processes what has changed. A notification takes a lock of the whole server
+// notifier tells other processes what has changed. A notification takes a lock of the whole server
 // until its transaction is committed, so the statements that store something do not notify:
 // notifications are sent some time later, together, in a transaction that does not wait for the
 // disk. If they are lost, polling finds the changes.
-type news struct {
+type notifier struct {
 	db   *database
 	wake chan struct{} // has a value if there is something to send
 
@@ -23,18 +23,18 @@ type news struct {
 	jobs bool
 }
 
-func newNews(d *database) *news {
-	return &news{db: d, wake: make(chan struct{}, 1), runs: make(map[string]bool)}
+func newNotifier(d *database) *notifier {
+	return &notifier{db: d, wake: make(chan struct{}, 1), runs: make(map[string]bool)}
 }
 
-func (n *news) tellRun(runID string) {
+func (n *notifier) tellRun(runID string) {
 	n.mu.Lock()
 	n.runs[runID] = true
 	n.mu.Unlock()
 	signal(n.wake)
 }
 
-func (n *news) tellJobs() {
+func (n *notifier) tellJobs() {
 	n.mu.Lock()
 	n.jobs = true
 	n.mu.Unlock()
@@ -52,8 +52,8 @@ func signal(c chan struct{}) {
 // sendEvery is the time between notifications.
 const sendEvery = 20 * time.Millisecond
 
-// sendOften sends pending notifications until ctx ends.
-func (n *news) sendOften(ctx context.Context) {
+// sendLoop sends pending notifications until ctx ends.
+func (n *notifier) sendLoop(ctx context.Context) {
 	for {
 		select {
 		case <-n.wake:
@@ -81,7 +81,7 @@ func pause(ctx context.Context, length time.Duration) bool {
 
 // channel returns the name of the channel for notifications, which has at most 63
 // bytes.
-func (d *database) channel() string { return "reprise:" + string(d.in) }
+func (d *database) channel() string { return "reprise:" + string(d.schema) }
 
 // A payload contains the ID of the process that sends it, someJobs if the queue has changed, and
 // the IDs of the runs that have changed, or allRuns if they do not fit.
@@ -91,7 +91,7 @@ const (
 	someJobs   = "+"
 )
 
-func (n *news) payload() string {
+func (n *notifier) payload() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var b strings.Builder
@@ -111,9 +111,9 @@ func (n *news) payload() string {
 	return b.String()
 }
 
-// listenOften receives the notifications of other processes until ctx ends. After a lost
+// listenLoop receives the notifications of other processes until ctx ends. After a lost
 // connection, anything may have changed.
-func (s *Store) listenOften(ctx context.Context, config *pgx.ConnConfig) {
+func (s *Store) listenLoop(ctx context.Context, config *pgx.ConnConfig) {
 	for ctx.Err() == nil {
 		_ = s.listen(ctx, config)
 		if !pause(ctx, time.Second) {

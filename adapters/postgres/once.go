@@ -48,12 +48,12 @@ func Once[Out any](ctx context.Context, s *Store, f func(tx pgx.Tx) (Out, error)
 	if !errors.As(err, &unsure) {
 		return out, err
 	}
-	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), readPatience)
+	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), readTimeout)
 	defer cancel()
 	if out, found, lookErr := find[Out](looking, e); found || lookErr != nil {
 		return out, lookErr
 	}
-	return none, passing(unsure.err)
+	return none, retryable(unsure.err)
 }
 
 // LookUp returns a function for [core.Definition.LookUp] that finds the output that [Once] has
@@ -96,19 +96,19 @@ func do[Out any](ctx context.Context, e effect, f func(tx pgx.Tx) (Out, error)) 
 	var none Out
 	tx, err := e.db.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
-		return none, passing(err)
+		return none, retryable(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	kept, found, err := e.claim(ctx, tx)
 	if err != nil {
-		return none, passing(err)
+		return none, retryable(err)
 	} else if found {
 		err = record.Decode(kept, &out)
 		return out, err
 	}
 	if out, err = f(tx); err != nil {
 		if refused := (*pgconn.PgError)(nil); errors.As(err, &refused) || tx.Conn().IsClosed() {
-			err = passing(err)
+			err = retryable(err)
 		}
 		return none, err
 	}
@@ -116,7 +116,7 @@ func do[Out any](ctx context.Context, e effect, f func(tx pgx.Tx) (Out, error)) 
 		return none, fmt.Errorf("postgres: the output of the transaction: %w", err)
 	}
 	if err := e.keep(ctx, tx, kept); err != nil {
-		return none, passing(err)
+		return none, retryable(err)
 	}
 	if err := tx.Commit(ctx); err != nil {
 		return none, &commitError{err}
@@ -128,44 +128,44 @@ func do[Out any](ctx context.Context, e effect, f func(tx pgx.Tx) (Out, error)) 
 func find[Out any](ctx context.Context, e effect) (out Out, found bool, err error) {
 	tx, err := e.db.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
-		return out, false, passing(err)
+		return out, false, retryable(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(ctx)) }()
 	kept, found, err := e.claim(ctx, tx)
 	if err == nil && found {
 		err = record.Decode(kept, &out)
 	}
-	return out, found && err == nil, passing(err)
+	return out, found && err == nil, retryable(err)
 }
 
 // claim returns the stored output of the call, or makes sure that no other attempt stores one
 // before the transaction ends.
 func (e *effect) claim(ctx context.Context, tx pgx.Tx) (output []byte, found bool, err error) {
-	tag, err := tx.Exec(ctx, e.db.in.sql(`insert into reprise.effects (key, uid) values ($1, $2) on conflict do nothing`), e.key, e.uid)
+	tag, err := tx.Exec(ctx, e.db.schema.sql(`insert into reprise.effects (key, uid) values ($1, $2) on conflict do nothing`), e.key, e.uid)
 	if err != nil || tag.RowsAffected() > 0 {
 		return nil, false, err
 	}
-	err = tx.QueryRow(ctx, e.db.in.sql(`select output from reprise.effects where key = $1`), e.key).Scan(&output)
+	err = tx.QueryRow(ctx, e.db.schema.sql(`select output from reprise.effects where key = $1`), e.key).Scan(&output)
 	return output, err == nil, err
 }
 
 // keep stores the output of the call, if the process still has the run: the lock on the row of the
 // run is held until the commit.
 func (e *effect) keep(ctx context.Context, tx pgx.Tx, output []byte) error {
-	if _, err := tx.Exec(ctx, e.db.in.sql(`update reprise.effects set output = $2 where key = $1`), e.key, output); err != nil || e.uid == "" {
+	if _, err := tx.Exec(ctx, e.db.schema.sql(`update reprise.effects set output = $2 where key = $1`), e.key, output); err != nil || e.uid == "" {
 		return err
 	}
 	var one int
-	err := tx.QueryRow(ctx, e.db.in.sql(`select 1 from reprise.runs where uid = $1 and opening = $2 for share`), e.uid, e.opening).Scan(&one)
+	err := tx.QueryRow(ctx, e.db.schema.sql(`select 1 from reprise.runs where uid = $1 and opening = $2 for share`), e.uid, e.opening).Scan(&one)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("%w: the transaction of a call is rolled back", snapshot.ErrFenced)
 	}
 	return err
 }
 
-// passing marks a temporary error as retryable.
-func passing(err error) error {
-	if errors.Is(err, snapshot.ErrFenced) || !isPassing(err) {
+// retryable marks a temporary error as retryable.
+func retryable(err error) error {
+	if errors.Is(err, snapshot.ErrFenced) || !isTemporary(err) {
 		return err
 	}
 	return core.Retryable(err)

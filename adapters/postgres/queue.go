@@ -98,7 +98,7 @@ func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error)
 		return true, nil
 	}
 	added, err = q.change(ctx, `with done as (insert into reprise.jobs (run, program, version, priority, due) values ($1, $2, $3, $4, $5) on conflict do nothing`+notWaiting,
-		e.RunID, text(e.Program.Name), text(e.Program.Version), e.Priority, microseconds(e.Due))
+		e.RunID, storableText(e.Program.Name), storableText(e.Program.Version), e.Priority, microseconds(e.Due))
 	if added {
 		q.wakeTakers()
 	}
@@ -115,7 +115,7 @@ func microseconds(t time.Time) time.Time {
 func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
 	_, err := q.change(ctx, `insert into reprise.jobs (run, program, version, priority, due) values ($1, $2, $3, $4, '-infinity')
 		on conflict (run) do update set program = $2, version = $3, priority = $4, due = '-infinity', process = null, stamp = 0`,
-		e.RunID, text(e.Program.Name), text(e.Program.Version), e.Priority)
+		e.RunID, storableText(e.Program.Name), storableText(e.Program.Version), e.Priority)
 	if err == nil {
 		q.wakeTakers()
 	}
@@ -140,8 +140,8 @@ func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, 
 
 // programColumns returns the names and the versions of programs.
 func programColumns(programs []runner.ProgramID) (names, versions []string) {
-	return column(programs, func(p *runner.ProgramID) string { return text(p.Name) }),
-		column(programs, func(p *runner.ProgramID) string { return text(p.Version) })
+	return column(programs, func(p *runner.ProgramID) string { return storableText(p.Name) }),
+		column(programs, func(p *runner.ProgramID) string { return storableText(p.Version) })
 }
 
 // Take implements [runner.Queue].
@@ -324,29 +324,29 @@ func (l *lease) Lost() <-chan struct{} { return l.lost }
 func (l *lease) end(do func() (bool, error)) error {
 	defer l.queue.release(l.stamp)
 	if isClosed(l.lost) {
-		return errOver
+		return errExpired
 	}
 	_, err := do()
 	return err
 }
 
-// An ending is a job that is done.
-type ending struct {
+// A doneJob is a job that is done.
+type doneJob struct {
 	run   string
 	stamp int64
 }
 
 func (l *lease) Done(ctx context.Context) error {
 	return l.end(func() (bool, error) {
-		return storekit.Again(ctx, func() (bool, error) { return l.queue.db.ends.Ask(ctx, ending{l.entry.RunID, l.stamp}) })
+		return storekit.Again(ctx, func() (bool, error) { return l.queue.db.ends.Ask(ctx, doneJob{l.entry.RunID, l.stamp}) })
 	})
 }
 
 // endAll removes jobs. Jobs that other processes have by now remain.
-func (d *database) endAll(ctx context.Context, all []ending) ([]bool, error) {
-	runs := column(all, func(e *ending) string { return e.run })
+func (d *database) endAll(ctx context.Context, all []doneJob) ([]bool, error) {
+	runs := column(all, func(e *doneJob) string { return e.run })
 	return d.changeAll(ctx, runs, `with done as (delete from reprise.jobs j using (`+rows(`run text, stamp bigint`)+`) k where j.run = k.run and j.stamp = k.stamp`+notWaiting,
-		runs, column(all, func(e *ending) int64 { return e.stamp }))
+		runs, column(all, func(e *doneJob) int64 { return e.stamp }))
 }
 
 func (l *lease) Park(ctx context.Context, due time.Time) error {

@@ -40,18 +40,18 @@ var appendBatches = `with b as (` + rows(`uid text, opening text, before bigint,
 const appendBatch = `with own as (update reprise.runs set last_seq = $4 where uid = $1 and opening = $2 and last_seq = $3 returning 1)
 	insert into reprise.batches (uid, last, data) select $1, $4, $5 from own`
 
-// A reading selects the records of a run to read.
-type reading struct {
+// A recordsQuery selects the records of a run to read.
+type recordsQuery struct {
 	uid   string
 	after int64
 }
 
 // Records implements [storekit.Journals].
 func (d *database) Records(ctx context.Context, _, uid string, after uint64) ([]storekit.Batch, error) {
-	return d.readings.Ask(ctx, reading{uid, int64(after)})
+	return d.readings.Ask(ctx, recordsQuery{uid, int64(after)})
 }
 
-func (d *database) readAll(ctx context.Context, all []reading) ([][]storekit.Batch, error) {
+func (d *database) readAll(ctx context.Context, all []recordsQuery) ([][]storekit.Batch, error) {
 	found := make([][]storekit.Batch, len(all))
 	_, err := query(ctx, d, func(row pgx.CollectableRow) (struct{}, error) {
 		var n, last int64
@@ -64,7 +64,7 @@ func (d *database) readAll(ctx context.Context, all []reading) ([][]storekit.Bat
 		return struct{}{}, err
 	}, `select k.n, b.last, b.data from unnest($1::text[], $2::bigint[]) with ordinality k (uid, after, n)
 		cross join lateral (select last, data from reprise.batches where uid = k.uid and last > k.after order by last) b order by k.n, b.last`,
-		column(all, func(r *reading) string { return r.uid }), column(all, func(r *reading) int64 { return r.after }))
+		column(all, func(r *recordsQuery) string { return r.uid }), column(all, func(r *recordsQuery) int64 { return r.after }))
 	return found, err
 }
 

@@ -19,14 +19,14 @@ import (
 // one with [Open].
 type Store struct {
 	*storekit.Store
-	db     *database
-	lease  *storekit.Lease
-	news   *news // nil if the store is mute
-	queue  *Queue
-	stop   context.CancelFunc
-	wait   sync.WaitGroup
-	closed sync.Once
-	err    error // the error of Close
+	db       *database
+	lease    *storekit.Lease
+	notifier *notifier // nil if the store is mute
+	queue    *Queue
+	stop     context.CancelFunc
+	wait     sync.WaitGroup
+	closed   sync.Once
+	err      error // the error of Close
 }
 
 var _ snapshot.Store = (*Store)(nil)
@@ -46,7 +46,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, backend func(*data
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	in, err := named(o.Schema)
+	in, err := checkSchemaName(o.Schema)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +61,9 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, backend func(*data
 	background, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	if !o.Mute {
-		s.news = newNews(d)
-		options.OnChange = s.news.tellRun
-		s.queue.tell = s.news.tellJobs
+		s.notifier = newNotifier(d)
+		options.OnChange = s.notifier.tellRun
+		s.queue.tell = s.notifier.tellJobs
 	}
 	s.Store = storekit.New(backend(d), options)
 	if !o.Mute {
@@ -71,8 +71,8 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, backend func(*data
 		if listen == nil {
 			listen = pool.Config().ConnConfig
 		}
-		s.wait.Go(func() { s.news.sendOften(background) })
-		s.wait.Go(func() { s.listenOften(background, listen) })
+		s.wait.Go(func() { s.notifier.sendLoop(background) })
+		s.wait.Go(func() { s.listenLoop(background, listen) })
 	}
 	s.wait.Go(func() { s.keep(background) })
 	return s, nil
@@ -107,7 +107,7 @@ func (d *database) begin(ctx context.Context) error {
 	var commit, encoding string
 	switch err := d.pool.QueryRow(ctx, `select current_setting('synchronous_commit'), current_setting('server_encoding')`).Scan(&commit, &encoding); {
 	case err != nil:
-		return d.known(ctx, err)
+		return d.storeError(ctx, err)
 	case encoding != "UTF8":
 		return fmt.Errorf("postgres: the database has the encoding %s; want UTF8", encoding)
 	case commit == "off":
@@ -130,14 +130,14 @@ func (d *database) take(ctx context.Context) error {
 	return err
 }
 
-var errOver = fmt.Errorf("%w: postgres: the process did not renew its lease in time", snapshot.ErrLease)
+var errExpired = fmt.Errorf("%w: postgres: the process did not renew its lease in time", snapshot.ErrLease)
 
 // renew renews the lease, unless it is over.
 func (d *database) renew(ctx context.Context) error {
 	renewed, err := query(ctx, d, pgx.RowTo[int64], `update reprise.processes set expires = clock_timestamp() + $2::interval
 		where id = $1 and expires > clock_timestamp() returning id`, d.process.Load(), d.lease)
 	if err == nil && len(renewed) == 0 {
-		err = errOver
+		err = errExpired
 	}
 	return err
 }

@@ -97,11 +97,11 @@ func (c *Cluster) await(what string, isSo func() bool) {
 	c.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for limit := time.After(ready); !isSo(); {
+	for limit := time.After(readyTimeout); !isSo(); {
 		select {
 		case <-tick.C:
 		case <-limit:
-			c.t.Fatalf("jstest: not true within %v: %s", ready, what)
+			c.t.Fatalf("jstest: not true within %v: %s", readyTimeout, what)
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ready is how long a server may take to start, or a cluster to elect its
+// readyTimeout is how long a server may take to start, or a cluster to elect its
 // leader. A busy machine takes long; only a fault takes longer.
-const ready = 3 * time.Minute
+const readyTimeout = 3 * time.Minute
 
 // An Option configures the servers of a test.
 type Option func(*server.Options)
@@ -79,7 +79,7 @@ func (s *Server) run() error {
 	}
 	running.Start()
 	s.server = running
-	if !running.ReadyForConnections(ready) {
+	if !running.ReadyForConnections(readyTimeout) {
 		return errors.New("jstest: the server does not accept connections")
 	}
 	return nil
