@@ -8,5 +8,5 @@ import "time"
 // it is not known.
 func cpuTime() time.Duration { return 0 }
 
-// enoughFiles returns an error if the process cannot open the given number of files.
-func enoughFiles(int) error { return nil }
+// checkFileLimit returns an error if the process cannot open the given number of files.
+func checkFileLimit(int) error { return nil }

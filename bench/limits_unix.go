@@ -18,9 +18,9 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// enoughFiles returns an error if the process cannot open n files. Go has already
+// checkFileLimit returns an error if the process cannot open n files. Go has already
 // raised the limit as far as possible.
-func enoughFiles(n int) error {
+func checkFileLimit(n int) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return err

@@ -275,7 +275,7 @@ func measureAll() error {
 		if len(chosen) == 0 {
 			continue
 		}
-		if err := enoughFiles(f.Clients + spareFiles); err != nil {
+		if err := checkFileLimit(f.Clients + spareFiles); err != nil {
 			fmt.Printf("\n%s was skipped: %v\n", f.name(), err)
 			continue
 		}

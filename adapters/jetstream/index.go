@@ -81,7 +81,7 @@ func (s *Store) noteLagging(runID string) {
 
 // mendLagging corrects the index at intervals, until it shows all runs in their current state.
 func (s *Store) mendLagging() {
-	tick := time.NewTicker(s.options.renewal())
+	tick := time.NewTicker(s.options.renewEvery())
 	defer tick.Stop()
 	for {
 		select {

@@ -89,12 +89,12 @@ func isName(name string) bool {
 	})
 }
 
-// renewal is how often a process renews its lease.
-func (o *Options) renewal() time.Duration { return o.Lease / 4 }
+// renewEvery is how often a process renews its lease.
+func (o *Options) renewEvery() time.Duration { return o.Lease / 4 }
 
-// trusted is how long a process relies on a lease, from just before it sent the renewal. The rest
+// trustedFor is how long a process relies on a lease, from just before it sent the renewal. The rest
 // is for clocks that run at different speeds.
-func (o *Options) trusted() time.Duration { return o.Lease * 3 / 4 }
+func (o *Options) trustedFor() time.Duration { return o.Lease * 3 / 4 }
 
 // answerTimeout is how long a process waits for the answer to a message before it sends
 // the message again, which does no harm.

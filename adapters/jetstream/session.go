@@ -184,7 +184,7 @@ func (s *session) begin(ctx context.Context) error {
 		return err
 	}
 	s.mu.Lock()
-	s.until = at.Add(s.store.options.trusted())
+	s.until = at.Add(s.store.options.trustedFor())
 	s.mu.Unlock()
 	s.store.running.Go(s.renewLoop) // the lock of the store is held
 	return nil
@@ -213,7 +213,7 @@ func (s *session) publishHeartbeat(ctx context.Context, lease, stays time.Durati
 // lease counts from before the request was sent, so no other clock matters.
 func (s *session) renewLoop() {
 	defer s.finish()
-	timer := time.NewTimer(s.store.options.renewal())
+	timer := time.NewTimer(s.store.options.renewEvery())
 	defer timer.Stop()
 	for {
 		select {
@@ -242,11 +242,11 @@ func (s *session) renew() time.Duration {
 	}
 	s.mu.Lock()
 	if time.Now().Before(s.until) { // otherwise the session was over when the answer arrived
-		s.until = at.Add(s.store.options.trusted())
+		s.until = at.Add(s.store.options.trustedFor())
 	}
 	s.mu.Unlock()
 	s.keep()
-	return s.store.options.renewal()
+	return s.store.options.renewEvery()
 }
 
 func minTime(a, b time.Time) time.Time {
@@ -390,5 +390,5 @@ func (s *Store) timeLeft(id string) time.Duration {
 	if was, ok := s.sightings[id]; ok {
 		return time.Until(was.at.Add(s.options.Lease)) + time.Millisecond
 	}
-	return s.options.renewal()
+	return s.options.renewEvery()
 }

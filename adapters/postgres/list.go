@@ -185,13 +185,13 @@ func (d *database) candidates(ctx context.Context, f *snapshot.Filter) (uids []s
 
 // An order is the order of a list, and where the next page begins.
 type order struct {
-	table, alias string // the table whose index has the order
-	by           string
-	ascending    bool
-	also         string // selects rows of the table by their program, which the index also contains
-	value        int64  // the value of the last run of the previous page
-	runID        string
-	isAfter      bool // there is a previous page
+	table, alias     string // the table whose index has the order
+	by               string
+	ascending        bool
+	programCondition string // selects rows of the table by their program, which the index also contains
+	value            int64  // the value of the last run of the previous page
+	runID            string
+	isAfter          bool // there is a previous page
 }
 
 func orderOf(f *snapshot.Filter, value int64, runID string, isAfter bool) order {
@@ -224,7 +224,7 @@ func (d *database) next(ctx context.Context, f *snapshot.Filter, value int64, ru
 		from = q.among(&o, uids)
 	} else {
 		if o.alias == "f" && f.Program != "" {
-			o.also = ` and f.program = ` + q.arg(storableText(f.Program))
+			o.programCondition = ` and f.program = ` + q.arg(storableText(f.Program))
 		}
 		from = q.inOrder(&o, limit)
 	}
@@ -272,7 +272,7 @@ func (q *listing) inOrder(o *order, limit string) string {
 // scan reads a table in an order, and leaves out what the filter does not select. A subquery
 // with an offset is executed as written, whatever the statistics, so nothing else is read.
 func (q *listing) scan(o *order, place, by, limit string) string {
-	order := ` as by from ` + o.table + ` ` + o.alias + ` where ` + place + o.also + ` order by ` + by + ` offset 0)`
+	order := ` as by from ` + o.table + ` ` + o.alias + ` where ` + place + o.programCondition + ` order by ` + by + ` offset 0)`
 	if o.alias == "f" { // only the index is read
 		return `(select r.*, f.by from (select f.id, ` + o.by + order + ` f cross join lateral (select * from reprise.runs r where r.id = f.id and ` + q.where() + ` offset 0) r` + limit + `)`
 	}

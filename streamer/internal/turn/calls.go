@@ -15,7 +15,7 @@ import (
 // A call is a tool call that the model requested.
 type call struct {
 	id      string // ID on the wire
-	given   string // ID given by the model
+	modelID string // ID given by the model
 	name    string
 	address record.Address // set once the call has a record
 	over    bool
@@ -68,11 +68,11 @@ func (b *Builder) find(r *record.Record) *call {
 	}
 	for i := len(b.calls) - 1; i >= 0; i-- { // search the latest step first; of two calls with the same ID, take the first
 		c := b.calls[i]
-		if c.given != r.Detail.ToolCall || !c.address.IsZero() {
+		if c.modelID != r.Detail.ToolCall || !c.address.IsZero() {
 			continue
 		}
 		for j := i - 1; j >= 0 && b.calls[j].address.IsZero(); j-- {
-			if b.calls[j].given == c.given {
+			if b.calls[j].modelID == c.modelID {
 				c = b.calls[j]
 			}
 		}

@@ -15,13 +15,13 @@ import (
 // A step is a call of the model by the agent, as in the protocols of the pages. It has nothing to do
 // with core.Step.
 type step struct {
-	address record.Address
-	number  int
-	attempt int
-	shown   [2]strings.Builder // the text and the reasoning shown so far
-	any     bool               // something was shown
-	over    bool               // the attempt has failed
-	cut     bool               // its beginning is unknown, so nothing is shown before its end
+	address  record.Address
+	number   int
+	attempt  int
+	shown    [2]strings.Builder // the text and the reasoning shown so far
+	hasShown bool               // something was shown
+	over     bool               // the attempt has failed
+	cut      bool               // its beginning is unknown, so nothing is shown before its end
 }
 
 func (b *Builder) delta(d *streamer.Delta) (out []Event) {
@@ -55,7 +55,7 @@ func (b *Builder) isStep(a record.Address) bool {
 // begin begins a step, or an attempt of one, unless it has begun already.
 func (b *Builder) begin(out []Event, a record.Address, attempt int) []Event {
 	switch s := b.step; {
-	case s != nil && s.address == a && s.attempt == attempt && !s.any:
+	case s != nil && s.address == a && s.attempt == attempt && !s.hasShown:
 		return out
 	case s != nil && s.address == a:
 		out = b.voidStep(out)
@@ -80,17 +80,17 @@ func (b *Builder) show(out []Event, part live.Part, text string) []Event {
 	if text == "" {
 		return out
 	}
-	b.step.any = true
+	b.step.hasShown = true
 	b.step.shown[of].WriteString(text)
 	return append(out, Event{Kind: kind, Step: b.stepName(), Text: text})
 }
 
 func (b *Builder) voidStep(out []Event) []Event {
-	if b.step == nil || !b.step.any {
+	if b.step == nil || !b.step.hasShown {
 		return out
 	}
 	out = append(out, Event{Kind: StepVoid, Step: b.stepName()})
-	b.step.any, b.step.shown = false, [2]strings.Builder{}
+	b.step.hasShown, b.step.shown = false, [2]strings.Builder{}
 	return out
 }
 
@@ -162,7 +162,7 @@ func (b *Builder) finish(out []Event, m *actors.Message) []Event {
 	name := b.stepName()
 	out = append(out, Event{Kind: StepEnds, Step: name})
 	for i, c := range m.ToolCalls {
-		asked := &call{id: b.unique(c.ID, i), given: c.ID, name: c.Name}
+		asked := &call{id: b.unique(c.ID, i), modelID: c.ID, name: c.Name}
 		b.calls = append(b.calls, asked)
 		out = append(out, Event{Kind: ToolCalled, Step: name, Call: asked.id, Tool: c.Name, Data: object(c.Arguments)})
 	}
