@@ -52,12 +52,12 @@ func (t *text) clean(s string, limit int) {
 	t.buf = appendClean(t.buf, s, limit, t.ellipsis)
 }
 
-// cleanOr adds s, or otherwise if nothing is left of s.
-func (t *text) cleanOr(s string, limit int, otherwise string) {
+// cleanOr adds s, or fallback if cleaning leaves nothing of s.
+func (t *text) cleanOr(s string, limit int, fallback string) {
 	before := len(t.buf)
 	t.clean(s, limit)
 	if len(t.buf) == before {
-		t.add(otherwise)
+		t.add(fallback)
 	}
 }
 

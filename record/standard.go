@@ -32,7 +32,7 @@ type keptError struct {
 // The other kinds of a keptError.
 const (
 	keptSentinel = "sentinel" // a registered error: its name and its text
-	keptTyped    = "typed"    // an error of a registered type: the name of another value of Error.Typed
+	keptTyped    = "typed"    // an error of a registered type: the name of the value of Error.Typed that holds it
 	keptOther    = "other"    // any other error: whether it is a timeout, and whether it is temporary
 )
 

@@ -119,7 +119,7 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 	if len(o.program.compensations) > 0 {
 		options = append(options, state.WithCompensations(o.program.compensations...))
 	}
-	if r.isSuspect(o) {
+	if r.isCurrentSuspect(o) {
 		options = append(options, r.untilOutcome(ctx, o))
 	}
 	if r.options.ParkAfter > 0 {
@@ -129,8 +129,8 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 	return st, input, err
 }
 
-// isSuspect reports whether it is the turn of the run among the suspects.
-func (r *Runner) isSuspect(o *openRun) bool {
+// isCurrentSuspect reports whether the run is the suspect whose turn it is.
+func (r *Runner) isCurrentSuspect(o *openRun) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.suspects.current == o

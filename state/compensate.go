@@ -309,7 +309,7 @@ func (r *restoredRun) markHollow(a record.Address) {
 	}
 }
 
-// errUncompensated is returned for a run with a waiting cancel if calls have to be compensated
+// errUncompensated is returned for a run with a pending cancel whose calls have to be compensated
 // first.
 var errUncompensated = errors.New("it is cancelled, but has calls to be compensated")
 

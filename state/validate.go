@@ -238,7 +238,7 @@ func (v *validation) compareClaim(scope string, c record.Claim) {
 		return
 	}
 	i := slices.IndexFunc(recorded.claims, func(was *recordedClaim) bool { return was != nil && was.address == c.Address })
-	if i < 0 || i >= recorded.checked() {
+	if i < 0 || i >= recorded.numChecked() {
 		return
 	}
 	if was := recorded.claims[i]; !was.matches(c) {

@@ -118,15 +118,15 @@ func (r *run) hasPassed(s *engine.Scope, scope string, claimed int) bool {
 	if r.restored == nil {
 		return false
 	}
-	if c := r.restored.ordinals[scope]; c != nil && claimed < c.checked() {
+	if c := r.restored.ordinals[scope]; c != nil && claimed < c.numChecked() {
 		return true
 	}
 	t := r.restored.calls[s.Address()]
 	return t != nil && t.Phase == record.PhaseSucceeded && int(t.Attempt) == s.Attempt() && !r.rerun.isDiscarded(s.Address())
 }
 
-// checked returns the number of claims that the program must repeat.
-func (s *scopeClaims) checked() int {
+// numChecked returns the number of claims that the program must repeat.
+func (s *scopeClaims) numChecked() int {
 	if s.unchecked > 0 {
 		return min(s.unchecked-1, len(s.claims))
 	}

@@ -33,9 +33,8 @@ type Client struct {
 	After    string          // the ID of the event after which to continue; empty to begin
 
 	// Deltas also requests events "delta", which show what the calls of Run produce: see
-	// [Event.Delta]. They do not move the cursor: a later delta includes any that was missed. If
-	// the run is executed by another process than the server, there are none: an event "elsewhere"
-	// says so.
+	// [Event.Delta]. They do not move the cursor: a later delta includes any that was missed. If a
+	// process other than the server executes the run, there are none: an event "elsewhere" says so.
 	Deltas bool
 
 	// UntilEnd ends the events of Run after the event that the run completed, failed or

@@ -87,7 +87,7 @@ type followState struct {
 	handler *Handler
 	run     *run
 	queue   *followQueue
-	ends    int64
+	ends    int64  // run.ends when Follow began; another value means that the run was deleted or replaced
 	at      cursor // of the newest record that was yielded
 	yield   func(FollowEvent, error) bool
 }

@@ -30,7 +30,7 @@ func deniedSince(conn *nats.Conn) func(subject string) error {
 		switch {
 		case found == nil:
 			return nil
-		case found[1] == "Subscription" && strings.HasPrefix(found[2], inboxes(conn)):
+		case found[1] == "Subscription" && strings.HasPrefix(found[2], inboxPrefix(conn)):
 			return denied("subscribe to", found[2])
 		case found[1] == "Publish" && strings.HasPrefix(found[2], subject):
 			return denied("publish to", found[2])
@@ -39,8 +39,8 @@ func deniedSince(conn *nats.Conn) func(subject string) error {
 	}
 }
 
-// inboxes is the prefix of the inboxes of a connection.
-func inboxes(conn *nats.Conn) string {
+// inboxPrefix returns the prefix of the inboxes of a connection.
+func inboxPrefix(conn *nats.Conn) string {
 	inbox := conn.NewInbox()
 	return inbox[:strings.LastIndexByte(inbox, '.')+1]
 }

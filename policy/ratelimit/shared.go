@@ -86,7 +86,7 @@ func (s *sharedState) payOwed(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// A spanUsage is what others used in a span.
+// A spanUsage is what other limiters used in a span.
 type spanUsage struct {
 	at     time.Time // the latest time at which the service counted it
 	amount budget.Amount

@@ -73,7 +73,7 @@ type memory struct {
 	Left    int     `json:"left"`    // number of messages left out
 	Mark    uint64  `json:"mark"`    // their fingerprint
 	Summary string  `json:"summary"` // their summary
-	Scale   float64 `json:"scale"`   // actual tokens per estimated token; 0 for 1
+	Scale   float64 `json:"scale"`   // actual tokens per estimated token; 0 means 1
 	Refused int     `json:"refused"` // the lowest estimate that the service found too long; 0 for none
 }
 

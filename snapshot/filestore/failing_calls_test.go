@@ -47,8 +47,8 @@ func (l *ledger) fails(err error) bool {
 	return err != nil
 }
 
-// live calls every method of a store. After a failure it continues with the next step.
-func (l *ledger) live(ctx context.Context, t testing.TB, dir string, disk filestore.Disk) {
+// exercise calls every method of a store. After a failure it continues with the next step.
+func (l *ledger) exercise(ctx context.Context, t testing.TB, dir string, disk filestore.Disk) {
 	l.created, l.tried, l.deleted = make(map[string]int), make(map[string]int), make(map[string]bool)
 	l.posted, l.removed = make(map[string]bool), make(map[string]bool)
 	l.artifacts, l.statuses = make(map[string][]byte), map[snapshot.Status]int{snapshot.StatusInterrupted: 1}
@@ -268,7 +268,7 @@ func TestNoFailedSystemCallLosesConfirmedData(t *testing.T) {
 		require.Len(t, openFiles(dir), 1)
 	}
 	require.NoError(t, open.Close())
-	whole.live(t.Context(), t, dir, counting)
+	whole.exercise(t.Context(), t, dir, counting)
 	require.FileExists(t, filepath.Join(dir, "runs", "short", "00000001.journal"))
 	require.FileExists(t, filepath.Join(dir, "runs", "fork", "00000000.snapshot"))
 	require.Empty(t, whole.errs)
@@ -305,7 +305,7 @@ func TestNoFailedSystemCallLosesConfirmedData(t *testing.T) {
 					t.Logf("failed: %v\nerrors: %v", disk.failed[:min(len(disk.failed), 3)], l.errs)
 				}
 			}()
-			l.live(t.Context(), t, dir, disk)
+			l.exercise(t.Context(), t, dir, disk)
 			for _, err := range l.errs {
 				require.ErrorIs(t, err, disk.err)
 				require.NotErrorIs(t, err, snapshot.ErrCorrupt, "a failed call does not mean that the data is damaged")

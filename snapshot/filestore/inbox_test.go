@@ -51,8 +51,8 @@ func (w *warnings) take() []string {
 	return all
 }
 
-// pausedRun makes a store with a closed run.
-func pausedRun(t testing.TB, dir string, opts ...filestore.Option) *filestore.Store {
+// storeWithPausedRun makes a store with a paused run.
+func storeWithPausedRun(t testing.TB, dir string, opts ...filestore.Option) *filestore.Store {
 	t.Helper()
 	s := newFileStore(t, dir, opts...)
 	j := begin(t, s)
@@ -70,7 +70,7 @@ func messages(t testing.TB, s *filestore.Store) []snapshot.Message {
 
 func TestOnlyTheOwnerCanReadMessages(t *testing.T) {
 	dir := t.TempDir()
-	s := pausedRun(t, dir)
+	s := storeWithPausedRun(t, dir)
 	m := storetest.Answer("a?1", "yes")
 	require.NoError(t, s.Post(t.Context(), "run", m))
 	require.Equal(t, []string{m.ID()}, names(t, inboxOf(dir)), "no temporary file is left")
@@ -85,7 +85,7 @@ func TestADamagedMessageIsReportedAndIgnored(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var warned warnings
-	s := pausedRun(t, dir, warned.option())
+	s := storeWithPausedRun(t, dir, warned.option())
 	good, bad := storetest.Answer("good?1", "yes"), storetest.Answer("bad?1", "no")
 	whole := filestore.EncodeMessage(t, "run", bad)
 	broken := func(data []byte, what string) {
@@ -129,7 +129,7 @@ func TestADamagedMessageIsReportedAndIgnored(t *testing.T) {
 func TestAMessageOfANewerVersionIsSetAside(t *testing.T) {
 	dir := t.TempDir()
 	var warned warnings
-	s := pausedRun(t, dir, warned.option())
+	s := storeWithPausedRun(t, dir, warned.option())
 	require.NoError(t, os.MkdirAll(inboxOf(dir), 0o700))
 	m := storetest.Answer("a?1", "yes")
 	bodies := filestore.Bodies(filestore.EncodeMessage(t, "run", m))
@@ -144,7 +144,7 @@ func TestAMessageOfANewerVersionIsSetAside(t *testing.T) {
 func TestOtherEntriesOfAnInboxAreSetAside(t *testing.T) {
 	dir := t.TempDir()
 	var warned warnings
-	s := pausedRun(t, dir, warned.option())
+	s := storeWithPausedRun(t, dir, warned.option())
 	require.NoError(t, s.Post(t.Context(), "run", storetest.Answer("a?1", "yes")))
 	require.NoError(t, os.Mkdir(inboxOf(dir, "answer-1"), 0o700))
 	require.NoError(t, syscall.Mkfifo(inboxOf(dir, "answer-2"), 0o600))
@@ -162,7 +162,7 @@ func TestOtherEntriesOfAnInboxAreSetAside(t *testing.T) {
 
 func TestOldTemporaryMessagesAreRemoved(t *testing.T) {
 	dir := t.TempDir()
-	s := pausedRun(t, dir)
+	s := storeWithPausedRun(t, dir)
 	require.NoError(t, s.Post(t.Context(), "run", storetest.Answer("a?1", "yes")))
 	for name, age := range map[string]time.Duration{"old.tmp": 2 * time.Hour, "young.tmp": time.Minute} {
 		require.NoError(t, os.WriteFile(inboxOf(dir, name), nil, 0o600))
@@ -176,7 +176,7 @@ func TestOldTemporaryMessagesAreRemoved(t *testing.T) {
 
 func TestInboxThatIsNotADirectoryIsAnErrorThatNamesTheRun(t *testing.T) {
 	dir := t.TempDir()
-	s := pausedRun(t, dir)
+	s := storeWithPausedRun(t, dir)
 	require.NoError(t, os.WriteFile(inboxOf(dir), nil, 0o600))
 	_, err := s.Messages(t.Context(), "run")
 	require.ErrorContains(t, err, "inbox of run run")
@@ -184,7 +184,7 @@ func TestInboxThatIsNotADirectoryIsAnErrorThatNamesTheRun(t *testing.T) {
 }
 
 func TestAMessageThatIsTooLargeIsRefused(t *testing.T) {
-	s := pausedRun(t, t.TempDir())
+	s := storeWithPausedRun(t, t.TempDir())
 	err := s.Post(t.Context(), "run", storetest.Answer("a?1", strings.Repeat("x", 16<<20)))
 	require.ErrorContains(t, err, "want at most 16777216")
 	require.Empty(t, messages(t, s))
@@ -196,7 +196,7 @@ func TestAMessageThatIsTooLargeIsRefused(t *testing.T) {
 func TestAMessageThatCannotBeWrittenIsNotPosted(t *testing.T) {
 	dir := t.TempDir()
 	d := newFaultyDisk()
-	s := pausedRun(t, dir, filestore.WithDisk(d))
+	s := storeWithPausedRun(t, dir, filestore.WithDisk(d))
 	full := errors.New("no space left on device")
 	m := storetest.Answer("a?1", "yes")
 	d.write = func(name string) error {
@@ -298,7 +298,7 @@ func TestOneSystemWatcherServesAllRuns(t *testing.T) {
 
 func TestAWatchWithoutASystemWatcherPolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := pausedRun(t, t.TempDir(), filestore.WithPolling(time.Second))
+		s := storeWithPausedRun(t, t.TempDir(), filestore.WithPolling(time.Second))
 		ctx, cancel := context.WithCancel(t.Context())
 		start, events := time.Now(), new(atomic.Int32)
 		var wait sync.WaitGroup

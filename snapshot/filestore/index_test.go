@@ -18,7 +18,7 @@ import (
 )
 
 // oldRuns makes runs whose meta files are an hour old, and a store that counts
-// what it reads. One run in ten is failed, the others are completed; each has its
+// what it reads. One run in ten has failed, the others have completed; each has its
 // own tag.
 func oldRuns(t *testing.T, n int, opts ...filestore.Option) (s *filestore.Store, disk *countingDisk, dir string) {
 	t.Helper()

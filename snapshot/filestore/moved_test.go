@@ -232,7 +232,7 @@ func movedRound(t *testing.T, random *rand.Rand) {
 			moved.Add(1) // before it is moved back
 			require.NoError(t, os.Rename(away, run))
 			homes[number] = run
-			for range random.IntN(3) { // the life may notice or not
+			for range random.IntN(3) { // a moment in which the process may notice the move
 				_ = l.confirmed.Load()
 			}
 			_ = l.journal.Sync(t.Context(), 1)

@@ -426,7 +426,7 @@ func (w world) key() uint64 {
 	return h.Sum64()
 }
 
-// write replaces a directory by the files of the world.
+// write replaces a directory with the files of the world.
 func (w world) write(t testing.TB, dir string) {
 	t.Helper()
 	require.NoError(t, os.RemoveAll(dir))

@@ -33,23 +33,23 @@ func (h *heldFS) sync() error {
 
 func (h *heldFS) close() error { h.closed = true; return nil }
 
-// A syncing is a file that is being synced.
-type syncing struct {
+// A syncingFile is a file that is being synced.
+type syncingFile struct {
 	file  *os.File
 	alone chan error // receives the result if the file is synced alone
 	done  chan error
 }
 
 // begin starts the sync of a file.
-func begin(s *sharedSync) syncing {
-	g := syncing{new(os.File), make(chan error), make(chan error, 1)}
+func begin(s *sharedSync) syncingFile {
+	g := syncingFile{new(os.File), make(chan error), make(chan error, 1)}
 	go func() { g.done <- s.sync(g.file, func(*os.File) error { return <-g.alone }) }()
 	synctest.Wait()
 	return g
 }
 
 // isShared reports whether a file is synced together with others.
-func (g syncing) isShared() bool {
+func (g syncingFile) isShared() bool {
 	synctest.Wait()
 	select {
 	case g.alone <- nil:
@@ -61,7 +61,7 @@ func (g syncing) isShared() bool {
 
 // occupy starts the maximum number of syncs of single files.
 func occupy(t *testing.T, s *sharedSync) (release func()) {
-	var all []syncing
+	var all []syncingFile
 	for range syncsAlone {
 		all = append(all, begin(s))
 	}

@@ -243,9 +243,9 @@ func (p *Publisher) Stats() Stats {
 }
 
 // Close sends the queued events and, with a guard, removes the streams that this publisher
-// created and that have no clients. It waits until that is done, or until ctx ends, and
-// then returns its error: in that case a client that does not read blocks the server until
-// the server is closed. Closing twice is fine.
+// created and that have no clients. It waits until that is done. If ctx ends before, Close
+// returns the error of ctx, and a client that does not read blocks the server until the
+// server is closed. Closing twice is fine.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true

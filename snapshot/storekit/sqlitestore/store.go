@@ -78,7 +78,7 @@ func (s *Store) Close() error {
 // A database is the backend of a Store.
 type database struct {
 	pool    *sql.DB
-	process atomic.Int64 // ID of the current lease; a new one after each expiration
+	process atomic.Int64 // ID of the row of this process; a new one after each expiration of its lease
 	lease   time.Duration
 }
 

@@ -30,8 +30,8 @@ func valid(data []byte) json.RawMessage {
 	return quoted
 }
 
-// object returns arguments as JSON, or as a string if they are not JSON.
-func object(arguments string) json.RawMessage {
+// argumentsJSON returns arguments as JSON: {} if they are empty, and a string if they are not JSON.
+func argumentsJSON(arguments string) json.RawMessage {
 	if strings.TrimSpace(arguments) == "" {
 		return json.RawMessage("{}")
 	}

@@ -164,7 +164,7 @@ func (b *Builder) finish(out []Event, m *actors.Message) []Event {
 	for i, c := range m.ToolCalls {
 		asked := &call{id: b.unique(c.ID, i), modelID: c.ID, name: c.Name}
 		b.calls = append(b.calls, asked)
-		out = append(out, Event{Kind: ToolCalled, Step: name, Call: asked.id, Tool: c.Name, Data: object(c.Arguments)})
+		out = append(out, Event{Kind: ToolCalled, Step: name, Call: asked.id, Tool: c.Name, Data: argumentsJSON(c.Arguments)})
 	}
 	b.done[b.step.address] = true
 	b.step = nil
