@@ -101,8 +101,10 @@ func (s *RunState) adopt(info RunInfo) {
 	if s.Updated.Before(info.Updated) {
 		s.Updated = info.Updated
 	}
-	if info.LastSeq >= s.LastSeq && info.Status != "" {
-		// the source knows the status even if the process of the run was killed
+	// The source knows the status even if the process of the run was killed. But if the last record
+	// ends or pauses the run, the source says "running" until the run is closed, a moment later.
+	isBefore := info.LastSeq < s.LastSeq || info.LastSeq == s.LastSeq && info.Status == statusRunning
+	if !isBefore && info.Status != "" {
 		s.LastSeq, s.Status, s.Stop = info.LastSeq, info.Status, info.Stop
 		if s.Partial && info.Status != statusRunning {
 			s.Usage = info.Usage
