@@ -39,9 +39,10 @@ logged() { # title command...: prints the output at the end, so that it does not
 }
 
 nested() { # module
-  local detector=$race
+  local detector=$race parallel=$processors
   [[ $plain_modules == *" $1 "* ]] && detector=
-  (cd "$1" && logged "go test $1" run -parallel $((2 * processors)) ${detector:+"$detector"} ./...)
+  [ "$1" = ./tests/browser ] && parallel=$((2 * processors)) # its tests wait for browsers
+  (cd "$1" && logged "go test $1" run -parallel "$parallel" ${detector:+"$detector"} ./...)
 }
 
 root() {
