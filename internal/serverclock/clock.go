@@ -70,8 +70,8 @@ func (c *Clock) set(told, at time.Time, took time.Duration) {
 	c.serverTime, c.receivedAt, c.next, c.roundTrip = told.Round(0), at, at.Add(askEvery), took
 }
 
-// estimate returns the time based on the last answer, unless there is none, or it is old and must
-// be current.
+// estimate returns the time based on the last answer. It reports false if there is no answer, or only
+// an old one where that is not enough.
 func (c *Clock) estimate(mayBeOld bool) (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -246,7 +246,7 @@ func (s *Store) scanRun(ctx context.Context, runID string, before *indexedRun) *
 	}
 	e := &indexedRun{Place: storekit.Place{RunID: runID}, time: written, size: size}
 	info, isSure, err := d.infoForList(ctx)
-	if err != nil && !isForeign(err) {
+	if err != nil && !isContentError(err) {
 		return e
 	}
 	e.isSure, e.settled = isSure, isSure && !written.IsZero() && now.Sub(written) > settledAfter

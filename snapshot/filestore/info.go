@@ -116,7 +116,7 @@ func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.
 	now := unclosedRun{files: files, info: info, err: err}
 	switch {
 	case err == nil:
-	case isForeign(err):
+	case isContentError(err):
 		now.info = storekit.Crashed(meta)
 	case errors.Is(err, fs.ErrNotExist):
 		return snapshot.Info{}, noRun(id)

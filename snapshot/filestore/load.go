@@ -124,7 +124,7 @@ func (d *runDir) read(ctx context.Context) (*reading, error) {
 		case err == nil && same:
 			r.held = held
 			return r, d.compare(r, meta, before.info.LastSeq)
-		case err != nil && (same || !isForeign(err) && !errors.Is(err, fs.ErrNotExist)):
+		case err != nil && (same || !isContentError(err) && !errors.Is(err, fs.ErrNotExist)):
 			return nil, err
 		case n == maxReads:
 			return nil, fmt.Errorf("snapshot: read run %s: its files changed %d times while they were read", d.runID, n)

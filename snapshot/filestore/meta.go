@@ -67,7 +67,7 @@ func (d *runDir) metaAndUpdate() (metaFile, error) {
 	if err != nil {
 		return m, err
 	}
-	if m.update, err = d.readUpdate(); isForeign(err) {
+	if m.update, err = d.readUpdate(); isContentError(err) {
 		m.damaged, err = err, nil
 	}
 	return m, err

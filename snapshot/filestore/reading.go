@@ -59,7 +59,7 @@ func (d *runDir) collect(ctx context.Context, l listing) (*reading, error) {
 	in := &reader{dir: d, keep: true}
 	defer in.close()
 	switch err := in.read(ctx, l, func(p *piece) error { return r.add(d.runID, p) }); {
-	case isForeign(err):
+	case isContentError(err):
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, unavailable(err))
@@ -69,9 +69,9 @@ func (d *runDir) collect(ctx context.Context, l listing) (*reading, error) {
 	return r, nil
 }
 
-// isForeign reports whether err says that the files are those of another run, or of a
-// newer version.
-func isForeign(err error) bool {
+// isContentError reports whether err is about the content of the files: they are damaged, or those of
+// another run, or of a newer version.
+func isContentError(err error) bool {
 	return errors.Is(err, snapshot.ErrFormat) || errors.Is(err, snapshot.ErrCorrupt)
 }
 

@@ -267,7 +267,7 @@ func (w *watchState) changed(ctx context.Context) (ids, gone []string, err error
 // lookAt yields what is new in one run.
 func (w *watchState) lookAt(ctx context.Context, id string) error {
 	info, _, err := w.store.dir(id).infoForList(ctx)
-	if isForeign(err) {
+	if isContentError(err) {
 		err = nil // Load reports what is wrong
 	}
 	if err == nil && w.options.RunID != "" && !info.Open { // it has its final status, but may still be locked

@@ -178,7 +178,7 @@ func PageOf(f snapshot.Filter, n int, place func(i int) Place, look func(i int) 
 		first = sort.Search(n, func(i int) bool { return place(i).Compare(before) > 0 })
 	}
 	most := 0
-	if f.CountsAll() { // an Info is large: the page should not be copied while it grows
+	if f.CountsAll() && len(f.Status) == 0 { // an Info is large: the page should not be copied while it grows
 		most = n - first
 	}
 	if f.Limit > 0 {
