@@ -77,10 +77,27 @@ func (w *watcher) begin(ctx context.Context, yield func(snapshot.Change, error) 
 		return 0, err
 	}
 	w.created = info.Created
-	if w.options.After != "" {
+	switch {
+	case w.options.After != "":
 		return w.after(info)
+	case w.options.RunID != "":
+		return w.beginRun(ctx, yield)
 	}
 	return info.State.LastSeq + 1, w.list(ctx, info.State.LastSeq, yield)
+}
+
+// beginRun yields an event for the watched run, if it exists. Reading continues behind the message
+// that the event shows, not at the end of the stream: the two may come from different servers, and
+// a server that does not know yet that it no longer leads the stream shows an old state.
+func (w *watcher) beginRun(ctx context.Context, yield func(snapshot.Change, error) bool) (from uint64, err error) {
+	h, err := w.store.head(ctx, w.options.RunID)
+	if errors.Is(err, snapshot.ErrNotFound) {
+		return h.seq + 1, nil
+	} else if err != nil {
+		return 0, err
+	}
+	w.stopped = !yield(snapshot.Change{Info: h.info}, nil)
+	return h.seq + 1, nil
 }
 
 // streamInfo returns the state of the stream of the records.
@@ -114,15 +131,6 @@ func epoch(created time.Time) string { return strconv.FormatInt(created.UnixNano
 // last, or later. Their events have no positions, since a watcher could not continue between
 // them.
 func (w *watcher) list(ctx context.Context, last uint64, yield func(snapshot.Change, error) bool) error {
-	if id := w.options.RunID; id != "" {
-		info, err := w.store.Info(ctx, id)
-		if err == nil {
-			w.stopped = !yield(snapshot.Change{Info: info}, nil)
-		} else if errors.Is(err, snapshot.ErrNotFound) {
-			err = nil
-		}
-		return err
-	}
 	w.store.reindexLagging(ctx)
 	shown := make(map[string]stamp)
 	err := w.store.eachLatest(ctx, snapshot.Filter{}, func(is *foundRun) bool {

@@ -2,6 +2,7 @@ package jetstream_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -12,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/adapters/jetstream"
 	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
 // The index is written after the records. In this test Watch begins between the two writes: the
@@ -74,4 +76,54 @@ func TestWatchDoesNotMissWhatTheIndexDoesNotShowYet(t *testing.T) {
 		"same": snapshot.StatusQueued, "new": snapshot.StatusQueued, "ended": snapshot.StatusCompleted,
 	}, got)
 	assert.Equal(t, 6, events, "each run, two corrections and a deletion")
+}
+
+// TestWatchOfARunMissesNothingAfterAnOldAnswer: the state of the run comes from a server that does
+// not know yet that it no longer leads the stream, and the end of the stream from its new leader.
+func TestWatchOfARunMissesNothingAfterAnOldAnswer(t *testing.T) {
+	t.Parallel()
+	conn := jstest.Start(t).Connect()
+	const last = "STREAM.MSG.GET.RP_reprise"
+	var old atomic.Pointer[nats.Msg] // the answer of the server that no longer leads
+	_, err := conn.Subscribe("old.API.>", func(request *nats.Msg) {
+		call := strings.TrimPrefix(request.Subject, "old.API.")
+		if call == last && strings.Contains(string(request.Data), "rp.reprise.r.run") {
+			if answer := old.Swap(nil); answer != nil {
+				assert.NoError(t, request.Respond(answer.Data))
+				return
+			}
+		}
+		assert.NoError(t, conn.PublishRequest("$JS.API."+call, request.Reply, request.Data))
+	})
+	require.NoError(t, err)
+	reader := open(t, conn, jetstream.Options{APIPrefix: "old.API"})
+	writer := open(t, conn, jetstream.Options{})
+
+	j := begin(t, writer, snapshot.OpenOptions{Create: true})
+	require.NoError(t, j.Append(storetest.Records(1, 1)...))
+	require.NoError(t, j.Sync(t.Context(), 1))
+	before, err := conn.Request("$JS.API."+last, []byte(`{"last_by_subj":"rp.reprise.r.run"}`), patience)
+	require.NoError(t, err)
+	require.NoError(t, j.Append(storetest.Records(2, 1)...))
+	require.NoError(t, j.Sync(t.Context(), 2))
+	old.Store(before)
+
+	var seen []uint64
+	for e, err := range reader.Watch(t.Context(), snapshot.WatchOptions{RunID: "run", Records: true}) {
+		require.NoError(t, err)
+		if len(e.Records) == 0 { // the first event
+			assert.Equal(t, uint64(1), e.Info.LastSeq)
+			require.NoError(t, j.Append(storetest.Records(3, 1)...))
+			require.NoError(t, j.Sync(t.Context(), 3))
+			continue
+		}
+		for _, rec := range e.Records {
+			seen = append(seen, rec.Seq)
+		}
+		if seen[len(seen)-1] == 3 {
+			break
+		}
+	}
+	assert.Equal(t, []uint64{2, 3}, seen)
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
