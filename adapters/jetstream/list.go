@@ -16,7 +16,8 @@ import (
 // its sequence.
 
 // List implements [snapshot.Reader]. The server selects by status, and with f.DueBy also by due
-// time; the rest of the filter is applied here.
+// time; the rest of the filter is applied here. In a cluster any server answers. If it lags behind,
+// a page that is selected by status may show a run that has just changed as it was before.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
@@ -299,10 +300,15 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 // errTooMany means that a window has more messages than fit into memory.
 var errTooMany = errors.New("jetstream: too many messages")
 
-// window reads a window of the index, the last message first.
+// window reads a window of the index, the last message first. If all statuses are wanted, the last
+// message of the window shows whether the replica that answered has all of it.
 func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) (window []*storedMessage, err error) {
 	for _, subject := range subjects {
-		for m, err := range s.readThere(ctx, s.names.index(), subject, from, to) {
+		read := s.readThere
+		if subject == s.names.indexedAs("*") {
+			read = s.read
+		}
+		for m, err := range read(ctx, s.names.index(), subject, from, to) {
 			if err != nil {
 				return nil, err
 			}

@@ -85,18 +85,13 @@ func TestWatchOfARunMissesNothingAfterAnOldAnswer(t *testing.T) {
 	conn := jstest.Start(t).Connect()
 	const last = "STREAM.MSG.GET.RP_reprise"
 	var old atomic.Pointer[nats.Msg] // the answer of the server that no longer leads
-	_, err := conn.Subscribe("old.API.>", func(request *nats.Msg) {
-		call := strings.TrimPrefix(request.Subject, "old.API.")
+	answerFirst(t, conn, func(call string, request *nats.Msg) *nats.Msg {
 		if call == last && strings.Contains(string(request.Data), "rp.reprise.r.run") {
-			if answer := old.Swap(nil); answer != nil {
-				assert.NoError(t, request.Respond(answer.Data))
-				return
-			}
+			return old.Swap(nil)
 		}
-		assert.NoError(t, conn.PublishRequest("$JS.API."+call, request.Reply, request.Data))
+		return nil
 	})
-	require.NoError(t, err)
-	reader := open(t, conn, jetstream.Options{APIPrefix: "old.API"})
+	reader := open(t, conn, jetstream.Options{APIPrefix: "first.API"})
 	writer := open(t, conn, jetstream.Options{})
 
 	j := begin(t, writer, snapshot.OpenOptions{Create: true})
@@ -126,4 +121,43 @@ func TestWatchOfARunMissesNothingAfterAnOldAnswer(t *testing.T) {
 	}
 	assert.Equal(t, []uint64{2, 3}, seen)
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+}
+
+// answerFirst calls answer with each call of the API with the prefix "first.API". If that returns no
+// message, the server answers.
+func answerFirst(t *testing.T, conn *nats.Conn, answer func(call string, request *nats.Msg) *nats.Msg) {
+	const prefix = "first.API."
+	_, err := conn.Subscribe(prefix+">", func(request *nats.Msg) {
+		call := strings.TrimPrefix(request.Subject, prefix)
+		if m := answer(call, request); m != nil {
+			assert.NoError(t, request.RespondMsg(&nats.Msg{Header: m.Header, Data: m.Data}))
+			return
+		}
+		assert.NoError(t, conn.PublishRequest("$JS.API."+call, request.Reply, request.Data))
+	})
+	require.NoError(t, err)
+}
+
+// TestListAsksAgainIfAServerLagsBehind: the server that answers first has nothing yet of what another
+// server has stored.
+func TestListAsksAgainIfAServerLagsBehind(t *testing.T) {
+	t.Parallel()
+	conn := jstest.Start(t).Connect()
+	var lags atomic.Bool
+	answerFirst(t, conn, func(call string, _ *nats.Msg) *nats.Msg {
+		if call == "DIRECT.GET.RPI_reprise" && lags.CompareAndSwap(true, false) {
+			return &nats.Msg{Header: nats.Header{"Status": {"404"}, "Description": {"Message Not Found"}}}
+		}
+		return nil
+	})
+	s := open(t, conn, jetstream.Options{APIPrefix: "first.API"})
+	run, err := snapshot.NewRun(snapshot.Info{RunID: "run", Status: snapshot.StatusCompleted}, nil)
+	require.NoError(t, err)
+	_, err = s.Create(t.Context(), run)
+	require.NoError(t, err)
+	lags.Store(true)
+	page, err := s.List(t.Context(), snapshot.Filter{})
+	require.NoError(t, err)
+	assert.Len(t, page.Runs, 1)
+	assert.False(t, lags.Load())
 }
