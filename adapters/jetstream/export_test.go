@@ -65,3 +65,9 @@ func Bucket(ctx context.Context, s *Store) (uint64, error) {
 	}
 	return stream.CachedInfo().State.Msgs, nil
 }
+
+// NoteWritten notes that a message with a sequence and an ID was stored while the process was
+// connected to a server.
+func NoteWritten(ctx context.Context, s *Store, seq uint64, id, server string) {
+	s.noteWritten(ctx, stamp{seq, id}, server)
+}

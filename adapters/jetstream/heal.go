@@ -322,50 +322,59 @@ func (s *Store) healLoop() {
 	}
 }
 
-// lastWritten contains the last message of a run that this process wrote to the server that it is
-// connected to, and to the one before.
+// lastWritten contains, for each server that this process was connected to, the last message of a
+// run that it wrote there and that was not compared yet.
 type lastWritten struct {
-	mu     sync.Mutex
-	last   stamp
-	server string
-	before stamp // the last message on the previous server that was not compared yet
+	mu sync.Mutex
+	on map[string]stamp
 }
 
 func (w *lastWritten) add(is stamp, server string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.server != server && w.before.seq == 0 {
-		w.before = w.last
+	if w.on == nil {
+		w.on = make(map[string]stamp)
 	}
-	w.last, w.server = is, server
+	if is.seq > w.on[server].seq {
+		w.on[server] = is
+	}
 }
 
-// take returns the last message that was written to another server than the current one.
-func (w *lastWritten) take(server string) stamp {
+// takeOthers returns the messages that were written to other servers than the current one, and
+// forgets them.
+func (w *lastWritten) takeOthers(current string) (others []stamp) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	is := w.before
-	if w.before = (stamp{}); is.seq == 0 && w.server != server {
-		is = w.last
+	for server, is := range w.on {
+		if server != current {
+			others = append(others, is)
+			delete(w.on, server)
+		}
 	}
-	return is
+	return others
 }
 
-// hasLost reports whether the restarted server no longer has the last message that this process
-// wrote. Then it has lost others, too: a closed run may be open there, by the session of this
-// process.
+// noteWritten notes that a message of a run was stored. server is the one to which this process was
+// connected before it sent the message. If the process is connected to another one now, healLoop
+// may have looked already, and it is up to the caller to look.
+func (s *Store) noteWritten(ctx context.Context, is stamp, server string) {
+	s.written.add(is, server)
+	if s.conn.ConnectedServerId() != server && s.hasLost(ctx) {
+		s.noteDamage()
+	}
+}
+
+// hasLost reports whether a restarted server no longer has the last message that this process
+// wrote before. Then it has lost others, too: a closed run may be open there, by the session of this
+// process. If the server does not answer, hasLost assumes so, since a new session does no harm.
 func (s *Store) hasLost(ctx context.Context) bool {
-	is := s.written.take(s.conn.ConnectedServerId())
-	if is.seq == 0 {
-		return false
+	for _, is := range s.written.takeOthers(s.conn.ConnectedServerId()) {
+		m, err := s.get(ctx, s.names.records(), query{Seq: is.seq})
+		if err != nil || m.Header.Get(headerID) != is.id { // a run that was deleted is not found either
+			return true
+		}
 	}
-	m, err := s.get(ctx, s.names.records(), query{Seq: is.seq})
-	if errors.Is(err, errNotFound) {
-		return true // or the run was deleted; then a new session does no harm
-	} else if err != nil {
-		return false // if the server stays unreachable, the session ends
-	}
-	return m.Header.Get(headerID) != is.id
+	return false
 }
 
 // noteDamage is called when the stream of the records is found to have lost messages.

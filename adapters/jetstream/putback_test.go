@@ -10,12 +10,15 @@ import (
 	"testing"
 	"time"
 
+	njs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/adapters/jetstream"
+	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
 	"github.com/reprise-go/reprise/internal/testkit/process"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
 // A server syncs each stream separately. After a loss of power, the end of one stream
@@ -37,6 +40,30 @@ func TestStoreHealsAfterAStreamWasPutBack(t *testing.T) {
 			p.end()
 		})
 	}
+}
+
+// TestMessageThatIsNotedAfterTheServerWasRestartedIsCompared: the server is restarted between the
+// acknowledgement of a message and the moment when its writer notes it, and has lost the message.
+// The runs of the process may be lost as well, and are opened again.
+func TestMessageThatIsNotedAfterTheServerWasRestartedIsCompared(t *testing.T) {
+	t.Parallel()
+	conn := jstest.Start(t).Connect()
+	s := open(t, conn, jetstream.Options{Lease: longLease})
+	j := begin(t, s, snapshot.OpenOptions{Create: true})
+	require.NoError(t, j.Append(storetest.Records(1, 1)...))
+	require.NoError(t, j.Sync(t.Context(), 1))
+	js, err := njs.New(conn)
+	require.NoError(t, err)
+	records, err := js.Stream(t.Context(), "RP_reprise")
+	require.NoError(t, err)
+	last, err := records.GetLastMsgForSubject(t.Context(), "rp.reprise.r.run")
+	require.NoError(t, err)
+
+	jetstream.NoteWritten(t.Context(), s, last.Sequence, last.Header.Get("Rp-Id"), "the server before")
+	require.NoError(t, j.Append(storetest.Records(2, 1)...), "the message is there")
+	require.NoError(t, j.Sync(t.Context(), 2))
+	jetstream.NoteWritten(t.Context(), s, last.Sequence, "lost", "the server before")
+	<-j.Lost()
 }
 
 // A putBack restores old files of a stream.

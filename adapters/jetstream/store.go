@@ -248,8 +248,9 @@ func (s *Store) append(ctx context.Context, runID string, m *message, info *snap
 		}
 		m.records = nil
 	}
+	server := s.conn.ConnectedServerId()
 	if seq, err = s.publish(ctx, s.names.records(), m.encode(s.names.run(runID)), expected); err == nil {
-		s.written.add(stamp{seq, m.id}, s.conn.ConnectedServerId())
+		s.noteWritten(ctx, stamp{seq, m.id}, server)
 	}
 	return seq, err
 }
