@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/snapshot"
@@ -21,8 +22,17 @@ func TestWatcherEndsWhileTheServerDoesNotAnswer(t *testing.T) {
 	ended := make(chan error)
 	go func() {
 		var last error
+		events := 0
 		for _, err := range here.Watch(ctx, snapshot.WatchOptions{}) {
-			if last = err; err == nil {
+			last = err
+			switch events++; events {
+			case 1: // the run exists
+				_, err := there.Update(t.Context(), "run", func(i *snapshot.Info) error {
+					i.Pinned = true
+					return nil
+				})
+				assert.NoError(t, err)
+			case 2: // the watcher reads new messages now
 				close(begun)
 			}
 		}
