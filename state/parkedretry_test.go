@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,5 +202,22 @@ func TestParkedBackoffIsReplayedWithoutAWait(t *testing.T) {
 		assert.Equal(t, 2, out)
 		assert.Equal(t, 2, attempts)
 		assert.Zero(t, time.Since(begin))
+	})
+}
+
+func TestRunParkedForTheLongestTimeIsOpenedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		const longest = time.Duration(math.MaxInt64)
+		busy := decorators.Tool("busy", "", func(context.Context, struct{}) (int, error) {
+			<-time.After(time.Second)
+			return 0, core.WithRetryAfter(errBusy, longest)
+		}, actors.WithRetry(core.RetryConfig{MaxRetryAfter: longest}))
+		agent := decorators.Agent("a", "", busy.Call)
+		_, info, _ := openParking(t, store, agent)
+		_, again, err := openParking(t, store, agent)
+		require.ErrorIs(t, err, core.ErrInterrupted)
+		assert.Equal(t, snapshot.StatusPaused, again.Status)
+		assert.True(t, info.Due.Equal(again.Due), again.Due)
 	})
 }

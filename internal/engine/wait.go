@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/reprise-go/reprise/record"
@@ -93,9 +94,15 @@ func (c *Call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 	var rec record.Record
 	c.describeEnd(&rec, record.StatusAwaiting, p, s, nil)
 	rec.Stage, rec.Class, rec.Err = record.StageWait, record.ClassCanceled, e
-	rec.Delay, rec.Elapsed = delay, rec.Elapsed+delay
+	rec.Delay, rec.Elapsed = delay, addDuration(rec.Elapsed, delay)
 	_ = c.append(p, s, &rec) // as in suspend
 	return e
+}
+
+// addDuration returns the sum of two durations that are not negative, or the longest
+// duration if the sum is longer.
+func addDuration(a, b time.Duration) time.Duration {
+	return a + min(b, math.MaxInt64-a)
 }
 
 // parkedUntil returns the suspension of a call that waits until due. The text what says what
