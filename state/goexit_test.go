@@ -10,8 +10,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -40,4 +44,46 @@ func TestHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
 	_, err = openedFor(t, s, agent, undisturbed)
 	testkit.Failed(t, err, record.ReasonPanic)
 	assert.ErrorContains(t, err, "runtime.Goexit")
+}
+
+// A call whose goroutine ends before its outcome is known has no outcome: the run is then
+// interrupted, and the next opening makes the call again.
+func TestRunIsNotCompletedIfACallLeftItsGoroutine(t *testing.T) {
+	exits := true
+	exit := func() bool {
+		if exits {
+			runtime.Goexit() // like t.FailNow
+		}
+		return false
+	}
+	for name, stop := range map[string]core.RetryConfig{
+		"RetryWhen": {RetryWhen: func(core.Attempt) bool { return exit() }},
+		"StopWhen":  {StopWhen: func(core.Attempt) bool { return exit() }},
+		"RetryOn":   {RetryOn: []core.Matcher{func(error) bool { return exit() }}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			exits = true
+			stop.MaxAttempts = 1
+			store := memstore.New()
+			tool := decorators.Tool("tool", "", func(context.Context, struct{}) (string, error) { return "", errBusy }, actors.WithRetry(stop))
+			st, err := state.Open(t.Context(), store, "run-1")
+			require.NoError(t, err)
+			left := make(chan struct{})
+			go func() {
+				defer close(left)
+				_, _ = tool.Call(st.Context(t.Context()), struct{}{})
+			}()
+			<-left
+			require.NoError(t, st.Close())
+			assert.Equal(t, snapshot.StatusInterrupted, st.Status())
+
+			exits = false
+			st, err = state.Open(t.Context(), store, "run-1")
+			require.NoError(t, err)
+			_, err = tool.Call(st.Context(t.Context()), struct{}{})
+			require.ErrorContains(t, err, "busy")
+			require.NoError(t, st.Close())
+			assert.Equal(t, snapshot.StatusFailed, st.Status())
+		})
+	}
 }

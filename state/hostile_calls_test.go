@@ -22,6 +22,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -161,6 +162,7 @@ func TestRunIsClosedAlthoughAPublisherLeftItsGoroutine(t *testing.T) {
 		}()
 		<-gone
 		require.NoError(t, st.Close())
+		assert.Equal(t, snapshot.StatusInterrupted, st.Status(), "the call has no outcome")
 		assert.EqualValues(t, 1, st.Stats().PublisherPanics)
 		assert.Equal(t, lastRecord(t, st).Status, told[len(told)-1], "later records are published")
 	})

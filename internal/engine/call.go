@@ -61,15 +61,28 @@ func (c *Call) execute(first *Scope) error {
 		return err
 	}
 	var p record.Progress
-	c.recallProgress(&p)
+	returned := false
+	defer func() {
+		if !returned && !p.HasOutcome() {
+			c.abandon()
+		}
+	}()
+	err := c.run(&p, first)
+	returned = true
+	return err
+}
+
+// run takes the steps of the call, from progress p on.
+func (c *Call) run(p *record.Progress, first *Scope) error {
+	c.recallProgress(p)
 	for s := first; ; s = nil {
-		step := c.next(&p)
+		step := c.next(p)
 		if step.Do == Return {
 			again, err := c.replay(first)
 			if !again {
-				return c.undo(&p, first, err)
+				return c.undo(p, first, err)
 			}
-			p, c.recall.found = record.Progress{}, nil
+			*p, c.recall.found = record.Progress{}, nil
 			continue
 		}
 		if s == nil {
@@ -77,12 +90,22 @@ func (c *Call) execute(first *Scope) error {
 		}
 		s.attempt = step.Attempt
 		if step.Do == Make && p.Phase == record.PhaseWaiting {
-			c.wait(&p, s)
+			c.wait(p, s)
 		}
-		if err := c.take(&p, s, step); err != nil || p.HasOutcome() {
-			return c.undo(&p, first, err)
+		if err := c.take(p, s, step); err != nil || p.HasOutcome() {
+			return c.undo(p, first, err)
 		}
 	}
+}
+
+// abandon suspends what is around a call whose goroutine ended (runtime.Goexit) before
+// the call had an outcome, for example in a function that judges its error.
+func (c *Call) abandon() {
+	e := &InterruptedError{Reason: record.InterruptClosed, Cause: errGoexit}
+	if c.isRoot() {
+		c.root.refused.CompareAndSwap(nil, e)
+	}
+	c.parent.stop(e)
 }
 
 // enter counts a root call as in progress. Pass its result to leave.
