@@ -91,19 +91,19 @@ type chatCustom struct {
 }
 
 type usage struct {
-	Input         lenientInt  `json:"prompt_tokens"`
-	Output        lenientInt  `json:"completion_tokens"`
-	InputDetails  *usageTail  `json:"prompt_tokens_details"`
-	OutputDetails *usageTail  `json:"completion_tokens_details"`
-	CacheHit      lenientInt  `json:"prompt_cache_hit_tokens"`
-	Cached        lenientInt  `json:"cached_tokens"`
-	Cost          lenientCost `json:"cost"`
+	Input         lenientCount `json:"prompt_tokens"`
+	Output        lenientCount `json:"completion_tokens"`
+	InputDetails  *usageTail   `json:"prompt_tokens_details"`
+	OutputDetails *usageTail   `json:"completion_tokens_details"`
+	CacheHit      lenientCount `json:"prompt_cache_hit_tokens"`
+	Cached        lenientCount `json:"cached_tokens"`
+	Cost          lenientCost  `json:"cost"`
 }
 
 type usageTail struct {
-	Cached     lenientInt `json:"cached_tokens"`
-	CacheWrite lenientInt `json:"cache_write_tokens"`
-	Reasoning  lenientInt `json:"reasoning_tokens"`
+	Cached     lenientCount `json:"cached_tokens"`
+	CacheWrite lenientCount `json:"cache_write_tokens"`
+	Reasoning  lenientCount `json:"reasoning_tokens"`
 }
 
 func (u *usage) core() core.Usage {

@@ -78,6 +78,18 @@ func (n *lenientInt) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// A lenientCount is a lenientInt that counts tokens. A negative number, such as -1 for an
+// unknown one, is zero: no answer may lower the usage of a run.
+type lenientCount int
+
+// UnmarshalJSON accepts what a lenientInt accepts.
+func (c *lenientCount) UnmarshalJSON(data []byte) error {
+	var n lenientInt
+	err := n.UnmarshalJSON(data)
+	*c = lenientCount(max(0, n))
+	return err
+}
+
 // A lenientCost accepts a number or, as sent by Perplexity, an object with its parts and
 // their total. Anything else is zero: an answer is not discarded because of its price.
 type lenientCost float64

@@ -114,6 +114,8 @@ func TestUsageIsReadInEveryForm(t *testing.T) {
 		},
 		{`{"prompt_tokens":12,"prompt_cache_hit_tokens":7,"prompt_tokens_details":null}`, core.Usage{InputTokens: 12, CachedInputTokens: 7}},
 		{`null`, core.Usage{}},
+		{`{"prompt_tokens":-1,"completion_tokens":-1,"prompt_tokens_details":{"cached_tokens":-1}}`, core.Usage{}},
+		{`{"prompt_tokens":12,"completion_tokens":-5,"completion_tokens_details":{"reasoning_tokens":-1}}`, core.Usage{InputTokens: 12}},
 	} {
 		t.Run(tc.usage, func(t *testing.T) {
 			_, st, llm := setup(t, []openaitest.Step{openaitest.Raw(200, `{"choices":[{"message":{"content":"Fine."}}],"usage":`+tc.usage+`}`)})

@@ -20,11 +20,11 @@ type responsesReply struct {
 }
 
 type responsesUsage struct {
-	Input         lenientInt  `json:"input_tokens"`
-	Output        lenientInt  `json:"output_tokens"`
-	InputDetails  *usageTail  `json:"input_tokens_details"`
-	OutputDetails *usageTail  `json:"output_tokens_details"`
-	Cost          lenientCost `json:"cost"`
+	Input         lenientCount `json:"input_tokens"`
+	Output        lenientCount `json:"output_tokens"`
+	InputDetails  *usageTail   `json:"input_tokens_details"`
+	OutputDetails *usageTail   `json:"output_tokens_details"`
+	Cost          lenientCost  `json:"cost"`
 }
 
 type outputItem struct {
