@@ -24,7 +24,8 @@ type Ended[T any] struct {
 // all branches have ended; otherwise it yields nothing after the first failure. If the group ends
 // for another reason before all its branches have ended, the last pair contains that error, and
 // Branch is 0. Breaking out of the loop interrupts the branches that have not ended, and the group
-// completes.
+// completes. If the loop is left because a call in its body was suspended, the branches run to
+// their end, and the group is suspended too: it continues when the run is resumed.
 //
 // The order is recorded, and is the same on resume. The body of the loop belongs to the caller: its
 // calls are made by the attempt that ctx belongs to, while the group is running.
@@ -99,7 +100,7 @@ func (f *finishedIterator[In, Out]) run(yield func(Ended[Out], error) bool) erro
 	case failure != nil:
 		engine.EndGroup(f.ctx, failure)
 	case enough:
-		engine.EndGroup(f.ctx, nil)
+		engine.LeaveGroup(f.ctx)
 	}
 	wg.Wait()
 	if enough {

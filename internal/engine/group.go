@@ -82,6 +82,20 @@ func EndGroup(ctx context.Context, cause error) {
 	s.group.cancel(&InterruptedError{Reason: record.InterruptGroup, Cause: cause, Origin: s})
 }
 
+// LeaveGroup ends the group whose handler received ctx, since its caller leaves it before
+// all branches have ended. If the caller cannot go on because a call of its own was
+// suspended, the group is suspended too, and its branches run to their end: it is entered
+// again when the caller is.
+func LeaveGroup(ctx context.Context) {
+	if s := ScopeOf(ctx); s != nil && s.group != nil {
+		if e := s.call.parent.blockedBy(); e != nil {
+			s.Suspend(e)
+			return
+		}
+	}
+	EndGroup(ctx, nil)
+}
+
 var errEnough = errors.New("the group needs no more branches")
 
 // GroupRecorded reports whether the group whose handler received ctx has a
