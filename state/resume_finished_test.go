@@ -159,57 +159,62 @@ func TestGroupContinuesAfterTheBodyOfItsLoopWasSuspended(t *testing.T) {
 			return nil
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				store, fetched, asked := memstore.New(), map[int]int{}, map[int]bool{}
-				fetch := decorators.Tool("fetch", "", func(ctx context.Context, p page) (int, error) {
-					fetched[p.N]++
-					select {
-					case <-time.After(time.Duration(p.N) * time.Second):
-						return p.N, nil
-					case <-ctx.Done():
-						return 0, ctx.Err()
-					}
-				})
-				publish := decorators.Tool("publish", "", func(ctx context.Context, p page) (int, error) {
-					again := asked[p.N]
-					asked[p.N] = true
-					return p.N, act(ctx, again)
-				})
-				agent := decorators.Agent("a", "", func(ctx context.Context, _ struct{}) (order []int, err error) {
-					for out, err := range actors.AsEnded(ctx, actors.Group{Name: "pages", Workers: 1}, fetch, []page{{3}, {1}, {2}}) {
-						if err != nil {
-							return nil, err
+		for _, atRoot := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", at the root: ", atRoot), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store, fetched, asked := memstore.New(), map[int]int{}, map[int]bool{}
+					fetch := decorators.Tool("fetch", "", func(ctx context.Context, p page) (int, error) {
+						fetched[p.N]++
+						select {
+						case <-time.After(time.Duration(p.N) * time.Second):
+							return p.N, nil
+						case <-ctx.Done():
+							return 0, ctx.Err()
 						}
-						n, err := publish.Call(ctx, page{out.Output})
-						if err != nil {
-							return nil, err
+					})
+					publish := decorators.Tool("publish", "", func(ctx context.Context, p page) (int, error) {
+						again := asked[p.N]
+						asked[p.N] = true
+						return p.N, act(ctx, again)
+					})
+					program := func(ctx context.Context, _ struct{}) (order []int, err error) {
+						for out, err := range actors.AsEnded(ctx, actors.Group{Name: "pages", Workers: 1}, fetch, []page{{3}, {1}, {2}}) {
+							if err != nil {
+								return nil, err
+							}
+							n, err := publish.Call(ctx, page{out.Output})
+							if err != nil {
+								return nil, err
+							}
+							order = append(order, n)
 						}
-						order = append(order, n)
+						return order, nil
 					}
-					return order, nil
-				})
-				for range 3 { // one suspension for each page
+					if !atRoot {
+						program = decorators.Agent("a", "", program).Call
+					}
+					for range 3 { // one suspension for each page
+						st, err := state.Open(t.Context(), store, "r", state.WithWait())
+						require.NoError(t, err)
+						_, err = program(st.Context(t.Context()), struct{}{})
+						require.ErrorIs(t, err, core.ErrInterrupted)
+						require.NoError(t, st.Close())
+						questions, err := state.Questions(t.Context(), store, "r")
+						require.NoError(t, err)
+						for _, q := range questions {
+							require.NoError(t, state.Answer(t.Context(), store, "r", q.ID, "ann", "yes"))
+						}
+					}
 					st, err := state.Open(t.Context(), store, "r", state.WithWait())
 					require.NoError(t, err)
-					_, err = agent.Call(st.Context(t.Context()), struct{}{})
-					require.ErrorIs(t, err, core.ErrInterrupted)
-					require.NoError(t, st.Close())
-					questions, err := state.Questions(t.Context(), store, "r")
-					require.NoError(t, err)
-					for _, q := range questions {
-						require.NoError(t, state.Answer(t.Context(), store, "r", q.ID, "ann", "yes"))
+					order, err := program(st.Context(t.Context()), struct{}{})
+					require.NoError(t, errors.Join(err, st.Close()))
+					assert.Equal(t, []int{3, 1, 2}, order)
+					if name == "asks" { // an interrupt cuts the branch off that runs
+						assert.Equal(t, map[int]int{1: 1, 2: 1, 3: 1}, fetched)
 					}
-				}
-				st, err := state.Open(t.Context(), store, "r", state.WithWait())
-				require.NoError(t, err)
-				order, err := agent.Call(st.Context(t.Context()), struct{}{})
-				require.NoError(t, errors.Join(err, st.Close()))
-				assert.Equal(t, []int{3, 1, 2}, order)
-				if name == "asks" { // an interrupt cuts the branch off that runs
-					assert.Equal(t, map[int]int{1: 1, 2: 1, 3: 1}, fetched)
-				}
+				})
 			})
-		})
+		}
 	}
 }

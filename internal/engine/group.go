@@ -88,7 +88,12 @@ func EndGroup(ctx context.Context, cause error) {
 // again when the caller is.
 func LeaveGroup(ctx context.Context) {
 	if s := ScopeOf(ctx); s != nil && s.group != nil {
-		if e := s.call.parent.blockedBy(); e != nil {
+		around := s.call.parent
+		e := around.blockedBy()
+		if e == nil {
+			e = around.suspended() // a root call, which does not prevent others
+		}
+		if e != nil {
 			s.Suspend(e)
 			return
 		}
