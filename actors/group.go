@@ -374,7 +374,7 @@ func (b *branches[In, Out]) err(ctx context.Context) error {
 // groupEnd returns why the group itself has ended, or nil if it has not.
 func groupEnd(ctx context.Context) error {
 	var e *core.InterruptedError
-	if errors.As(context.Cause(ctx), &e) && e.Reason == record.InterruptGroup {
+	if errors.As(context.Cause(ctx), &e) && e != nil && e.Reason == record.InterruptGroup {
 		return e.Cause
 	}
 	return nil

@@ -67,6 +67,22 @@ func TestTypedNilErrorOfTheCheckerChangesNothing(t *testing.T) {
 	assert.Equal(t, "done", out)
 }
 
+// Handle.Interrupted of a run that was not interrupted is such a cause.
+func TestTypedNilInterruptAsACauseInterruptsTheRun(t *testing.T) {
+	st := state.New()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	tool := newTool("wait", func(ctx context.Context) (string, error) {
+		cancel(state.From(ctx).Interrupted())
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	agent := decorators.Agent("agent", "", tool.Call)
+	_, err := agent.Call(st.Context(ctx), item{})
+	require.ErrorIs(t, err, core.ErrInterrupted)
+	require.NoError(t, st.Close())
+	assert.Equal(t, snapshot.StatusInterrupted, st.Status())
+}
+
 type cyclicNode struct {
 	Next *cyclicNode `json:"next"`
 }

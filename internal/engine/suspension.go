@@ -148,7 +148,10 @@ func (s *Scope) interruption() *InterruptedError {
 func interruption(ctx context.Context) *InterruptedError {
 	cause := context.Cause(ctx)
 	if e, ok := cause.(*InterruptedError); ok { //nolint:errorlint // the cause itself
-		return e
+		if e != nil {
+			return e
+		}
+		cause = ctx.Err() // the interrupt of a run that was not interrupted
 	}
 	return &InterruptedError{Reason: record.InterruptContext, Cause: cause}
 }
