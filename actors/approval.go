@@ -114,7 +114,7 @@ func newApproval[In any](tool string, a *approval) *typedApproval[In] {
 	of.question, ok = a.question.(func(In) string)
 	checkTaken(tool, "ApprovalQuestion", a.question, ok, *new(In))
 	if a.after > 0 {
-		of.defaults = []core.AwaitOption[Approval]{core.Default(a.after, a.answer)}
+		of.defaults = []core.AwaitOption[Approval]{core.AwaitDefault(a.after, a.answer)}
 	}
 	return of
 }

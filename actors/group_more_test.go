@@ -136,7 +136,7 @@ func TestResultsByName(t *testing.T) {
 // asFinished returns the branches in the order in which they are yielded. Failed
 // ones are negative, and the error of the group is 0.
 func asFinished(ctx context.Context, g actors.Group, actor actors.Tool[number, int], inputs []number) (order []int, err error) {
-	for f, failure := range actors.AsEnded(ctx, g, actor, inputs) {
+	for f, failure := range actors.MapSeq(ctx, g, actor, inputs) {
 		n := f.Branch
 		if failure != nil {
 			n, err = -n, failure
@@ -149,7 +149,7 @@ func asFinished(ctx context.Context, g actors.Group, actor actors.Tool[number, i
 func TestResultsComeAsTheyFinish(t *testing.T) {
 	both(t, func(t *testing.T, ctx context.Context) {
 		start := time.Now()
-		for f, err := range actors.AsEnded(ctx, actors.Group{Name: "g"}, slowest(), upTo(4)) {
+		for f, err := range actors.MapSeq(ctx, actors.Group{Name: "g"}, slowest(), upTo(4)) {
 			require.NoError(t, err)
 			assert.Equal(t, f.Branch*10, f.Output)
 			assert.Equal(t, time.Duration(100-f.Branch)*time.Second, time.Since(start), "at once")
@@ -163,7 +163,7 @@ func TestResultsComeAsTheyFinish(t *testing.T) {
 	})
 }
 
-func TestAsEndedEndsWithTheFirstFailure(t *testing.T) {
+func TestMapSeqEndsWithTheFirstFailure(t *testing.T) {
 	both(t, func(t *testing.T, ctx context.Context) {
 		tool := decorators.Tool("tool", "", func(ctx context.Context, in number) (int, error) {
 			if err := testkit.Pause(ctx, time.Duration(in.N)*time.Second); err != nil {
@@ -198,7 +198,7 @@ func TestBreakingOutOfALoopInterruptsTheRest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		start := time.Now()
-		for f, err := range actors.AsEnded(ctx, actors.Group{Name: "g"}, slowest(), upTo(4)) {
+		for f, err := range actors.MapSeq(ctx, actors.Group{Name: "g"}, slowest(), upTo(4)) {
 			require.NoError(t, err)
 			if f.Branch == 3 {
 				break
@@ -216,7 +216,7 @@ func TestPanicInALoopLeavesNothingBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // synctest finds leaked goroutines
 		_, ctx := testkit.Run(t)
 		assert.NotEmpty(t, testkit.PanicText(t, func() {
-			for range actors.AsEnded(ctx, actors.Group{Name: "g"}, slowest(), upTo(4)) {
+			for range actors.MapSeq(ctx, actors.Group{Name: "g"}, slowest(), upTo(4)) {
 				panic("in the body")
 			}
 		}))
@@ -315,7 +315,7 @@ func TestTenThousandItemsInFiftySlots(t *testing.T) {
 	})
 }
 
-func ExampleAsEnded() {
+func ExampleMapSeq() {
 	ready := []chan struct{}{make(chan struct{}), make(chan struct{}), make(chan struct{})}
 	fetch := decorators.Tool("fetch", "Fetches report n when it is ready.", func(_ context.Context, in number) (string, error) {
 		<-ready[in.N]
@@ -323,7 +323,7 @@ func ExampleAsEnded() {
 	})
 	close(ready[0])
 	next := 1
-	for f, err := range actors.AsEnded(context.Background(), actors.Group{Name: "reports"}, fetch, []number{{2}, {0}, {1}}) {
+	for f, err := range actors.MapSeq(context.Background(), actors.Group{Name: "reports"}, fetch, []number{{2}, {0}, {1}}) {
 		if err != nil {
 			fmt.Println(err)
 			return

@@ -35,7 +35,7 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 			}
 			req.Options.Annotate(ctx)
 			resp, err := callWithDeltas(ctx, req, handler)
-			if !resp.Usage.IsZero() && core.UsageInside(ctx).IsZero() {
+			if !resp.Usage.IsZero() && core.UsageOfCalls(ctx).IsZero() {
 				core.AddUsage(ctx, resp.Usage)
 			}
 			annotate(ctx, &resp)

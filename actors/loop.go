@@ -86,7 +86,7 @@ func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 		if err != nil {
 			return Answer{}, err
 		}
-		answer.Usage = core.UsageInside(ctx)
+		answer.Usage = core.UsageOfCalls(ctx)
 		calls := resp.Message.ToolCalls
 		conversation = append(conversation, presentable(resp.Message))
 		answer.Finish = resp.finish()

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// partsKey is the key of the function of [WithParts] in a context.
+// partsKey is the key of the function of [ContextWithParts] in a context.
 type partsKey struct{}
 
-// WithParts returns a context in which LLMs get the data of parts that are stored elsewhere:
+// ContextWithParts returns a context in which LLMs get the data of parts that are stored elsewhere:
 // parts with a URL that fetch recognizes. fetch returns the data for the URL, and reports
 // whether it recognizes the URL. It is called for each attempt of a call of an LLM, and its
 // result is not recorded. Recorded and compared requests contain the URLs.
-func WithParts(ctx context.Context, fetch func(ctx context.Context, url string) (data []byte, isOurs bool, err error)) context.Context {
+func ContextWithParts(ctx context.Context, fetch func(ctx context.Context, url string) (data []byte, isOurs bool, err error)) context.Context {
 	return context.WithValue(ctx, partsKey{}, fetch)
 }
 

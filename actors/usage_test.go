@@ -84,10 +84,10 @@ func TestUsageOfAnAnswerHasThatOfSubAgents(t *testing.T) {
 }
 
 func TestUsageInsideExcludesTheAttemptsOwn(t *testing.T) {
-	assert.Zero(t, core.UsageInside(t.Context()))
+	assert.Zero(t, core.UsageOfCalls(t.Context()))
 	agent := decorators.Agent("agent", "", func(ctx context.Context, _ number) (core.Usage, error) {
 		core.AddUsage(ctx, core.Usage{InputTokens: 5})
-		return core.UsageInside(ctx), nil
+		return core.UsageOfCalls(ctx), nil
 	})
 	for range 2 {
 		out, err := agent.Call(t.Context(), number{})

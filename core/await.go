@@ -22,10 +22,10 @@ type Question struct {
 	ID   string // the address of the call, "?" and a number: "assistant/refund?1"
 	Text string
 
-	// Asks is record.AsksDoubt if the question is about a call in doubt; the answer is then a
-	// state.InDoubtAnswer. It is record.AsksTime for a [Sleep], which nobody has to answer, and
-	// record.AsksAnswer for every other question.
-	Asks record.Asks
+	// Awaits is record.AwaitDecision if the question is about a call in doubt; the answer is then a
+	// state.InDoubtAnswer. It is record.AwaitTime for a [Sleep], which nobody has to answer, and
+	// record.AwaitAnswer for every other question.
+	Awaits record.AwaitKind
 
 	// Due is when the default answers the question. It is zero if there is no default.
 	Due time.Time
@@ -61,7 +61,7 @@ type Question struct {
 // reason, and the call stays suspended. Time spent waiting does not count against any timeout.
 // Outside a run, the error is [ErrNoRun].
 //
-// With [Default], a default answers the question when its time has passed and the run is resumed. A
+// With [AwaitDefault], a default answers the question when its time has passed and the run is resumed. A
 // runner resumes the run at that time.
 func Await[T any](ctx context.Context, question string, options ...AwaitOption[T]) (T, error) {
 	var answer T
@@ -72,7 +72,7 @@ func Await[T any](ctx context.Context, question string, options ...AwaitOption[T
 	if err != nil {
 		return answer, Permanent(fmt.Errorf("core: Await: nobody can answer with a %v: %w", reflect.TypeFor[T](), err))
 	}
-	q := Question{Asks: record.AsksAnswer, Text: question, Schema: answers.JSON()}
+	q := Question{Awaits: record.AwaitAnswer, Text: question, Schema: answers.JSON()}
 	def, err := defaultOf(q, options)
 	if err != nil {
 		return answer, Permanent(err)
@@ -89,13 +89,13 @@ type AwaitOption[T any] struct {
 	answer T
 }
 
-// Default sets the answer to a question that nobody answers in time. The time, after, is
+// AwaitDefault sets the answer to a question that nobody answers in time. The time, after, is
 // counted from when the question was first asked. A later answer still counts if the run has
 // not continued yet. For [Receive] it is the value if no signal has come by then. after must
 // be above zero.
 //
-//	ok, err := core.Await(ctx, "Refund it?", core.Default(24*time.Hour, false))
-func Default[T any](after time.Duration, answer T) AwaitOption[T] {
+//	ok, err := core.Await(ctx, "Refund it?", core.AwaitDefault(24*time.Hour, false))
+func AwaitDefault[T any](after time.Duration, answer T) AwaitOption[T] {
 	return AwaitOption[T]{after, answer}
 }
 

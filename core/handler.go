@@ -33,11 +33,11 @@ type Usage = record.Usage
 // does nothing.
 func AddUsage(ctx context.Context, u Usage) { engine.AddUsage(ctx, u) }
 
-// UsageInside returns what the calls inside the attempt that ctx belongs to
+// UsageOfCalls returns what the calls inside the attempt that ctx belongs to
 // have consumed so far, at any depth: each counts once, for the attempt that
 // called [AddUsage]. What the attempt itself has added is not included. In a
 // run that was resumed, what was consumed before is included.
-func UsageInside(ctx context.Context) Usage { return engine.UsageInside(ctx) }
+func UsageOfCalls(ctx context.Context) Usage { return engine.UsageOfCalls(ctx) }
 
 // Annotate sets an attribute of the attempt that ctx belongs to, such as the response ID of a
 // service. The record that ends the attempt contains it in Detail.Metadata, even if the attempt

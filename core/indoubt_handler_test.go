@@ -101,7 +101,7 @@ func TestAHandlerInDoubtAsksAndEachAnswerCounts(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, open, 1)
 			assert.Equal(t, "agent/send?in-doubt1", open[0].ID)
-			assert.Equal(t, record.AsksDoubt, open[0].Asks)
+			assert.Equal(t, record.AwaitDecision, open[0].Awaits)
 			require.NoError(t, state.Answer(t.Context(), store, "letters", open[0].ID, "", c.answer))
 			out, err := s.run(t, store, spec)
 			if c.out == "" {

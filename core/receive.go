@@ -21,7 +21,7 @@ import (
 // at the same time, any of them gets the first signal.
 //
 // A value that does not fit T counts as received; the error is permanent, and is [ErrUnfit]. With
-// [Default], Receive returns the default when its time has passed and the run is resumed. Time
+// [AwaitDefault], Receive returns the default when its time has passed and the run is resumed. Time
 // spent waiting does not count against any timeout. Outside a run, the error is [ErrNoRun].
 func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T]) (T, error) {
 	var value T
@@ -31,7 +31,7 @@ func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T])
 	if !engine.IsSignalName(name) {
 		return value, Permanent(fmt.Errorf("core: Receive: the name %q; want 1 to %d letters, digits, dots, dashes and underscores", record.Truncate(name, engine.MaxSignalName), engine.MaxSignalName))
 	}
-	q := Question{Asks: record.AsksSignal, Text: name}
+	q := Question{Awaits: record.AwaitSignal, Text: name}
 	def, err := defaultOf(q, options)
 	if err != nil {
 		return value, Permanent(err)

@@ -25,11 +25,11 @@ const undecided = `{"decision": "DECISION"}`
 // words, words is empty and JSON takes the place of the example. The example for a call in
 // doubt has to be filled in. If the IDs cannot be quoted portably, both results are empty.
 func HowToAnswer(runID string, q core.Question) (words, arguments string) {
-	if q.Asks == record.AsksSignal {
+	if q.Awaits == record.AwaitSignal {
 		return "", howToSignal(runID, q.Text)
 	}
 	example := undecided
-	if words = "completed with the output, run_again, or failed"; q.Asks != record.AsksDoubt {
+	if words = "completed with the output, run_again, or failed"; q.Awaits != record.AwaitDecision {
 		words, example = describeAnswer(q.Schema)
 	} else if q.InDoubt != nil && q.InDoubt.Effect.CanBeTakenOver() {
 		words, example = "take_over, completed with the output, run_again, or failed", `{"decision": "take_over"}`

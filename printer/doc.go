@@ -41,7 +41,7 @@
 //	   ├─ 🔧 get_weather (cities/5) ⠹ 0.6s
 //	… and 2 more running, 2 retrying
 //
-// [Printer.Delta] shows the output of a running call, such as a model's answer. The
+// [Printer.PublishDelta] shows the output of a running call, such as a model's answer. The
 // last three lines are shown if there is room for them.
 //
 // Live lines take at most two thirds of the window's height and are truncated to its

@@ -154,7 +154,7 @@ func Example_run() {
 }
 
 // A model's answer is shown as it is generated, below the live line of its call.
-func ExamplePrinter_Delta() {
+func ExamplePrinter_PublishDelta() {
 	p := printer.New(os.Stderr)
 	defer p.Close()
 	st := state.New(state.WithPublisher(p))
@@ -165,7 +165,7 @@ func ExamplePrinter_Delta() {
 		}
 		return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, Text: "It is warm."}}, nil
 	})
-	ctx := live.Watch(st.Context(context.Background()), p.Delta)
+	ctx := live.Watch(st.Context(context.Background()), p.PublishDelta)
 	answer, err := model.Call(ctx, actors.Request{})
 	fmt.Println(answer.Message.Text, err)
 	// Output:

@@ -8,16 +8,16 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Delta shows the output of a running call below its live line: the last lines of a
+// PublishDelta shows the output of a running call below its live line: the last lines of a
 // model's answer, thoughts or tool calls, or the progress of a tool. The lines
-// disappear when the attempt ends. Without live lines Delta does nothing. Use it with
+// disappear when the attempt ends. Without live lines PublishDelta does nothing. Use it with
 // [live.Watch]:
 //
-//	ctx = live.Watch(ctx, p.Delta)
+//	ctx = live.Watch(ctx, p.PublishDelta)
 //
 // Deltas are not redacted, even if the run redacts its records. Pass
-// live.Redact(redact, p.Delta) to redact them.
-func (p *Printer) Delta(d live.Delta) {
+// live.Redact(redact, p.PublishDelta) to redact them.
+func (p *Printer) PublishDelta(d live.Delta) {
 	if !p.live {
 		return
 	}

@@ -34,7 +34,7 @@ func TestTextIsShownBelowItsCallWhileItArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer()
 		show := func(attempt int, part live.Part, text string) []string {
-			p.Delta(delta(t, attempt, part, text))
+			p.PublishDelta(delta(t, attempt, part, text))
 			pass(sec)
 			return e.texts()
 		}
@@ -68,7 +68,7 @@ func TestToolCallsAndProgressHaveTheirNames(t *testing.T) {
 		p := e.printer()
 		publish(p, now(tool(t, record.StatusStarted, 0))...)
 		show := func(d live.Delta) []string {
-			p.Delta(d)
+			p.PublishDelta(d)
 			pass(sec)
 			return e.texts()
 		}
@@ -84,7 +84,7 @@ func TestToolCallsAndProgressHaveTheirNames(t *testing.T) {
 		d.Text = "4 of 9"
 		assert.Equal(t, []string{"  pages 4 of 9"}, show(d), "progress replaces earlier progress")
 		require.NoError(t, p.Close())
-		p.Delta(d)
+		p.PublishDelta(d)
 		e.atRest(t)
 	})
 }
@@ -101,7 +101,7 @@ func TestTextsTakeTheRowsThatCallsLeave(t *testing.T) {
 					publish(p, now(r)...)
 					d := delta(t, 0, live.PartText, strings.Repeat("many words ", 1000))
 					d.Address = r.Address
-					p.Delta(d)
+					p.PublishDelta(d)
 				}
 				pass(sec)
 				assert.Equal(t, want, strings.Count(e.shown(), "\n")+1, e.shown())
@@ -117,7 +117,7 @@ func TestTextsOfCallsThatAreNotPublishedAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer()
 		for i := range 5000 {
-			p.Delta(live.Delta{RunID: fmt.Sprint(i), Address: address(t, "x"), Part: live.PartProgress, Text: "x"})
+			p.PublishDelta(live.Delta{RunID: fmt.Sprint(i), Address: address(t, "x"), Part: live.PartProgress, Text: "x"})
 		}
 		pass(sec)
 		assert.Empty(t, e.shown())
@@ -125,7 +125,7 @@ func TestTextsOfCallsThatAreNotPublishedAreBounded(t *testing.T) {
 	var out strings.Builder
 	p := printer.New(&out)
 	p.Publish(tool(t, record.StatusStarted, 0))
-	p.Delta(delta(t, 0, live.PartText, "hello"))
+	p.PublishDelta(delta(t, 0, live.PartText, "hello"))
 	assert.NotContains(t, out.String(), "hello", "there are no live lines")
 }
 
@@ -147,7 +147,7 @@ func TestAnswerOfAModelIsShownWhileItArrives(t *testing.T) {
 		hide, err := redact.New("tok_[0-9]{3}")
 		require.NoError(t, err)
 		st := state.New(state.WithPublisher(p), state.WithRunID("r1"), state.WithRedaction(hide.Text))
-		ctx := live.Watch(st.Context(t.Context()), live.Redact(hide, p.Delta))
+		ctx := live.Watch(st.Context(t.Context()), live.Redact(hide, p.PublishDelta))
 		done := make(chan error, 1)
 		go func() {
 			_, err := agent.Call(ctx, struct{}{})
@@ -179,7 +179,7 @@ func FuzzDelta(f *testing.F) {
 			for i := range 3 {
 				d := delta(t, 0, live.PartToolCall, text[:len(text)*(i+1)/3])
 				d.Name = name
-				p.Delta(d)
+				p.PublishDelta(d)
 				pass(sec / 5)
 			}
 			require.NoError(t, p.Close())

@@ -14,11 +14,11 @@ func (t *text) question(r *record.Record) {
 	t.message(": ", r.Message())
 	t.cause(r.Err)
 	t.finish(r)
-	q := core.Question{ID: r.Name, Asks: r.Asks()}
+	q := core.Question{ID: r.Name, Awaits: r.Awaits()}
 	if r.Detail != nil {
 		q.Schema, q.InDoubt = r.Detail.Schema, r.Detail.InDoubt
 	}
-	if q.Asks == record.AsksDoubt && q.InDoubt != nil {
+	if q.Awaits == record.AwaitDecision && q.InDoubt != nil {
 		t.preview("input: ", record.Preview(q.InDoubt.Input))
 	}
 	t.hint(r.RunID, q)

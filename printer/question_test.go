@@ -142,7 +142,7 @@ func TestQuestionAboutACallInDoubtShowsItsInput(t *testing.T) {
 	require.NoError(t, err)
 	r := record.Record{
 		RunID: "r1", Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "pay?in-doubt1",
-		Detail: &record.Detail{Message: "has it taken effect?", Asks: record.AsksDoubt, InDoubt: &record.CallInDoubt{Kind: record.KindTool, Name: "pay", Input: input}},
+		Detail: &record.Detail{Message: "has it taken effect?", Awaits: record.AwaitDecision, InDoubt: &record.CallInDoubt{Kind: record.KindTool, Name: "pay", Input: input}},
 	}
 	assert.Equal(t, `⏸ QUESTION pay?in-doubt1: has it taken effect?
   · input: {"amount":12}

@@ -174,11 +174,11 @@ func (a Address) Tag() string {
 	return tag
 }
 
-// Preconditions is used as the attempt number of calls made by preconditions.
-const Preconditions = -1
+// PreconditionAttempt is used as the attempt number of calls made by preconditions.
+const PreconditionAttempt = -1
 
-// Compensations is used as the attempt number of compensations.
-const Compensations = -2
+// CompensationAttempt is used as the attempt number of compensations.
+const CompensationAttempt = -2
 
 // Path returns the part of an address that precedes the names of the calls of the attempt, counted
 // from 0: "assistant", or "assistant@2" for the second attempt.
@@ -188,9 +188,9 @@ func (a Address) Path(attempt int) string {
 	}
 	b := append(a.AppendTo(nil), '@')
 	switch attempt {
-	case Preconditions:
+	case PreconditionAttempt:
 		return string(append(b, preconditions...))
-	case Compensations:
+	case CompensationAttempt:
 		return string(append(b, compensations...))
 	}
 	return string(strconv.AppendInt(b, int64(attempt)+1, 10))

@@ -42,8 +42,8 @@ type InterruptedError struct {
 	By      string // who interrupted; empty for Reprise itself
 	Cause   error  // what ended the context; nil if there was an interrupt
 
-	Question string // the ID of the question that the call waits for; empty otherwise
-	Asks     Asks   // what the call waits for; 0 for nothing
+	Question string    // the ID of the question that the call waits for; empty otherwise
+	Awaits   AwaitKind // what the call waits for; 0 for nothing
 
 	// Origin is the part of the run that ended, if not the whole run was
 	// interrupted: an attempt that timed out, or a group that failed fast. The

@@ -59,7 +59,7 @@ type recordJSON struct {
 	Replayed      bool           `json:"replayed,omitempty"`
 
 	Question string           `json:"question,omitempty"` // ID of the question that the call waits for
-	Asks     Asks             `json:"asks,omitempty"`
+	Awaits   AwaitKind        `json:"asks,omitempty"`
 	Replaces *replacedJSON    `json:"replaces,omitempty"`
 	Schema   json.RawMessage  `json:"schema,omitempty"`
 	InDoubt  *callInDoubtJSON `json:"in_doubt,omitempty"`
@@ -126,7 +126,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	if e := r.Interrupt(); e != nil {
 		e.intoJSON(&out)
 	}
-	out.Asks = r.Asks()
+	out.Awaits = r.Awaits()
 	data, err := marshalSafely(out)
 	if err != nil {
 		// Metadata comes from the user: the record must not be lost because of it.

@@ -60,15 +60,15 @@ func (in *recordJSON) record() (r Record, err error) {
 	}
 	switch {
 	case suspended && in.Reason != "":
-		r.Err = &InterruptedError{Reason: InterruptReason(in.Reason), By: in.InterruptedBy, Message: in.Message, Question: in.Question, Asks: in.Asks}
+		r.Err = &InterruptedError{Reason: InterruptReason(in.Reason), By: in.InterruptedBy, Message: in.Message, Question: in.Question, Awaits: in.Awaits}
 	case in.OriginalError != "" || in.ErrorClass != "":
 		r.Err = &Error{Message: in.OriginalError, Class: r.Class}
 	}
-	if r.Detail, err = in.detail(); err == nil && in.Kind == KindQuestion && in.Asks != 0 {
+	if r.Detail, err = in.detail(); err == nil && in.Kind == KindQuestion && in.Awaits != 0 {
 		if r.Detail == nil {
 			r.Detail = new(Detail)
 		}
-		r.Detail.Asks = in.Asks
+		r.Detail.Awaits = in.Awaits
 	}
 	return r, err
 }

@@ -179,7 +179,7 @@ func (l *Ledger) move(call *Call, r *Record, c *Transition) {
 		}
 	case StatusAwaiting:
 		call.State, call.suspended = StateAsking, true
-		if r.Asks() == AsksTime {
+		if r.Awaits() == AwaitTime {
 			call.State = StateWaiting
 			call.wait(r.Time)
 		}

@@ -13,7 +13,7 @@ import (
 type Question struct {
 	ID      string
 	Text    string
-	Asks    Asks
+	Awaits  AwaitKind
 	Address Address   // of the call that asks
 	Asked   time.Time // by the clock of the process
 	Due     time.Time // when the default answers it; zero if it has none
@@ -34,7 +34,7 @@ type questions struct {
 
 // ask adds a question, in place of an earlier one with the same ID.
 func (q *questions) ask(r *Record) *Question {
-	asked := &Question{ID: r.Name, Text: r.Message(), Asks: r.Asks(), Address: r.Address, Asked: r.Time, Seq: r.Seq, Refused: r.Err}
+	asked := &Question{ID: r.Name, Text: r.Message(), Awaits: r.Awaits(), Address: r.Address, Asked: r.Time, Seq: r.Seq, Refused: r.Err}
 	if r.Delay > 0 {
 		asked.Due = r.Time.Add(r.Delay)
 	}
@@ -161,7 +161,7 @@ func (q *questions) clone() questions {
 // list returns the open questions in the order in which they were asked.
 func (q *questions) list(sleeps bool) (open []*Question) {
 	for _, asked := range q.byID {
-		if !asked.moot && (sleeps || asked.Asks.NeedsAnswer()) {
+		if !asked.moot && (sleeps || asked.Awaits.NeedsAnswer()) {
 			open = append(open, asked)
 		}
 	}

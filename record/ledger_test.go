@@ -178,8 +178,8 @@ func FuzzLedger(f *testing.F) {
 			r.Stage, r.Generation, r.Seq = record.Stage(b[4]>>4), uint64(b[3]%4), uint64(i/5)+uint64(b[4]&4)-uint64(b[4]&8)/4
 			r.Delay, r.Time = time.Duration(int8(b[2]))*time.Second, ledgerBegin.Add(time.Duration(int8(b[3]))*time.Second)
 			if b[4]&4 != 0 {
-				r.Detail = &record.Detail{Asks: record.Asks(b[2] % 5), Replaces: &record.Replaced{Seq: uint64(b[2]), Status: record.Status(b[3] % 5), Attempts: int(int8(b[4]))}}
-				r.Err = &record.InterruptedError{Reason: record.InterruptReason(paths[b[2]%7]), Question: "q" + string('0'+b[2]%4), Asks: record.Asks(b[2] % 5)}
+				r.Detail = &record.Detail{Awaits: record.AwaitKind(b[2] % 5), Replaces: &record.Replaced{Seq: uint64(b[2]), Status: record.Status(b[3] % 5), Attempts: int(int8(b[4]))}}
+				r.Err = &record.InterruptedError{Reason: record.InterruptReason(paths[b[2]%7]), Question: "q" + string('0'+b[2]%4), Awaits: record.AwaitKind(b[2] % 5)}
 			}
 			for _, l := range ledgers {
 				l.Add(&r)

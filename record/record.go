@@ -97,7 +97,7 @@ type Detail struct {
 	// name and input in the same scope. Only the order in which they began tells the two apart.
 	Overlaps bool
 
-	Asks Asks // of a question: what it waits for
+	Awaits AwaitKind // of a question: what it waits for
 
 	// Replaces describes the outcome that is replaced, if the call is made again after it had one.
 	// It is set in the first record after that outcome, and nil in all others.

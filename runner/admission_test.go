@@ -103,8 +103,8 @@ func TestStartsBeyondTheQuotaOfAPrincipalAreRefused(t *testing.T) {
 // otherQueue is a queue from which only another process takes runs.
 type otherQueue struct{ runner.Queue }
 
-func (otherQueue) Add(context.Context, runner.Entry) (bool, error) { return true, nil }
-func (otherQueue) Now(context.Context) (time.Time, error)          { return time.Now(), nil }
+func (otherQueue) Add(context.Context, runner.QueueEntry) (bool, error) { return true, nil }
+func (otherQueue) Now(context.Context) (time.Time, error)               { return time.Now(), nil }
 func (otherQueue) Waiting(context.Context, []runner.ProgramID) (due, parked int, err error) {
 	return 0, 0, nil
 }

@@ -37,12 +37,12 @@ func (q *serverQueue) Now(context.Context) (time.Time, error) {
 	return time.Now().Add(q.ahead), nil
 }
 
-func (q *serverQueue) here(e runner.Entry) runner.Entry {
+func (q *serverQueue) here(e runner.QueueEntry) runner.QueueEntry {
 	e.Due = e.Due.Add(-q.ahead)
 	return e
 }
 
-func (q *serverQueue) Add(ctx context.Context, e runner.Entry) (bool, error) {
+func (q *serverQueue) Add(ctx context.Context, e runner.QueueEntry) (bool, error) {
 	return q.Queue.Add(ctx, q.here(e))
 }
 

@@ -166,15 +166,15 @@ func (r *Runner) Retry(ctx context.Context, runID string) error {
 	})
 }
 
-// ResumeAll resumes the chosen runs, which were interrupted, as [Runner.Resume] does. It returns
+// ResumeAll resumes the selected runs, which were interrupted, as [Runner.Resume] does. It returns
 // the result for each run.
-func (r *Runner) ResumeAll(ctx context.Context, c state.Choice) ([]state.Chosen, error) {
+func (r *Runner) ResumeAll(ctx context.Context, c state.Selection) ([]state.SelectedRun, error) {
 	return c.Each(ctx, r.store, snapshot.StatusInterrupted, r.Resume)
 }
 
-// RetryAll retries the chosen runs, which failed, as [Runner.Retry] does. It returns the result for
+// RetryAll retries the selected runs, which failed, as [Runner.Retry] does. It returns the result for
 // each run.
-func (r *Runner) RetryAll(ctx context.Context, c state.Choice) ([]state.Chosen, error) {
+func (r *Runner) RetryAll(ctx context.Context, c state.Selection) ([]state.SelectedRun, error) {
 	return c.Each(ctx, r.store, snapshot.StatusFailed, r.Retry)
 }
 

@@ -30,7 +30,7 @@ const suspectsWait = time.Minute
 // suspects are the runs that are continued one at a time. Runner.mu guards them.
 type suspects struct {
 	current *openRun // nil if none runs
-	waiting []Entry
+	waiting []QueueEntry
 }
 
 // countCrash counts a crash of the process of a run, and sets the run aside if there
@@ -140,14 +140,14 @@ func (r *Runner) takeTurn(o *openRun) bool {
 	defer r.mu.Unlock()
 	if r.suspects.current == nil {
 		r.suspects.current = o
-		r.suspects.waiting = slices.DeleteFunc(r.suspects.waiting, func(e Entry) bool { return e.RunID == o.runID })
+		r.suspects.waiting = slices.DeleteFunc(r.suspects.waiting, func(e QueueEntry) bool { return e.RunID == o.runID })
 	}
 	o.isBlocked = r.suspects.current != o
 	return !o.isBlocked
 }
 
 // addWaiting adds a suspect that was given back to those that wait for their turn.
-func (r *Runner) addWaiting(ctx context.Context, e Entry) {
+func (r *Runner) addWaiting(ctx context.Context, e QueueEntry) {
 	r.mu.Lock()
 	if !r.suspects.isWaiting(e.RunID) {
 		r.suspects.waiting = append(r.suspects.waiting, e)
@@ -157,7 +157,7 @@ func (r *Runner) addWaiting(ctx context.Context, e Entry) {
 }
 
 func (s *suspects) isWaiting(runID string) bool {
-	return slices.ContainsFunc(s.waiting, func(e Entry) bool { return e.RunID == runID })
+	return slices.ContainsFunc(s.waiting, func(e QueueEntry) bool { return e.RunID == runID })
 }
 
 // endTurn ends the turn of a suspect that has recorded an outcome, or was closed. The next one is

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A Description describes a registered program.
-type Description struct {
+// A ProgramInfo describes a registered program.
+type ProgramInfo struct {
 	Name     string
 	About    string          // what it is for, in the words of its actor; may be empty
 	Version  string          // the version that new runs get
@@ -27,12 +27,12 @@ type NextStart struct {
 }
 
 // Describe describes the registered programs, sorted by name.
-func (r *Runner) Describe() []Description {
+func (r *Runner) Describe() []ProgramInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make([]Description, 0, len(r.current))
+	all := make([]ProgramInfo, 0, len(r.current))
 	for name, p := range r.current {
-		d := Description{Name: name, About: p.description, Version: p.version, Input: p.inputSchema}
+		d := ProgramInfo{Name: name, About: p.description, Version: p.version, Input: p.inputSchema}
 		for key := range r.programs {
 			if key.name == name {
 				d.Versions = append(d.Versions, key.version)
@@ -46,7 +46,7 @@ func (r *Runner) Describe() []Description {
 		}
 		all = append(all, d)
 	}
-	slices.SortFunc(all, func(a, b Description) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b ProgramInfo) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 

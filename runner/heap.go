@@ -36,7 +36,7 @@ func newHeapQueue() *heapQueue {
 }
 
 // Add implements [Queue]. If the run has an entry already, the earlier time counts.
-func (h *heapQueue) Add(_ context.Context, e Entry) (added bool, err error) {
+func (h *heapQueue) Add(_ context.Context, e QueueEntry) (added bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	due := e.Due.UnixNano()
@@ -59,7 +59,7 @@ func (h *heapQueue) Add(_ context.Context, e Entry) (added bool, err error) {
 func clampPriority(p int) int32 { return int32(min(max(p, -1<<31), 1<<31-1)) }
 
 // Wake implements [Queue].
-func (h *heapQueue) Wake(ctx context.Context, e Entry) error {
+func (h *heapQueue) Wake(ctx context.Context, e QueueEntry) error {
 	e.Due = time.Now()
 	_, err := h.Add(ctx, e)
 	return err
@@ -100,7 +100,7 @@ func (h *heapQueue) popUpTo(n int, now time.Time) (leases []Lease, next time.Tim
 		if e == nil {
 			break
 		}
-		leases = append(leases, &heapLease{h, Entry{RunID: e.runID, Program: *e.program, Priority: int(e.priority), Due: time.Unix(0, e.due), Fresh: e.fresh}})
+		leases = append(leases, &heapLease{h, QueueEntry{RunID: e.runID, Program: *e.program, Priority: int(e.priority), Due: time.Unix(0, e.due), Fresh: e.fresh}})
 	}
 	next, _ = h.queue.next()
 	return leases, next
@@ -155,10 +155,10 @@ func (h *heapQueue) ring() {
 // A heapLease is an entry that was taken.
 type heapLease struct {
 	queue *heapQueue
-	entry Entry
+	entry QueueEntry
 }
 
-func (l *heapLease) Entry() Entry               { return l.entry }
+func (l *heapLease) Entry() QueueEntry          { return l.entry }
 func (l *heapLease) Lost() <-chan struct{}      { return nil }
 func (l *heapLease) Done(context.Context) error { return nil }
 func (l *heapLease) Abandon()                   {}

@@ -116,7 +116,7 @@ func TestQuestionWithADefaultContinuesByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRunner(t, memstore.New(), runner.Options{})
 		program := runner.Register(r, agent("ask", func(ctx context.Context, _ word) (string, error) {
-			return core.Await(ctx, "who?", core.Default(time.Hour, "nobody"))
+			return core.Await(ctx, "who?", core.AwaitDefault(time.Hour, "nobody"))
 		}))
 		defer serve(t, r)()
 		began := time.Now()

@@ -10,10 +10,10 @@ import (
 // one. A Queue is safe for concurrent use.
 type Queue interface {
 	// Add adds an entry for a run that has none, and reports whether it did.
-	Add(ctx context.Context, e Entry) (added bool, err error)
+	Add(ctx context.Context, e QueueEntry) (added bool, err error)
 
 	// Wake makes a run due now, even if it has an entry or was taken.
-	Wake(ctx context.Context, e Entry) error
+	Wake(ctx context.Context, e QueueEntry) error
 
 	// Waiting returns two numbers: the entries of the given programs that are due and not taken,
 	// and the entries of all programs that are not yet due. Both may be some seconds old.
@@ -32,7 +32,7 @@ type Queue interface {
 // A Lease is a run that was taken from a [Queue]. It ends with exactly one call of Done,
 // Park or Abandon.
 type Lease interface {
-	Entry() Entry
+	Entry() QueueEntry
 
 	// Lost returns a channel that is closed when another runner may have the run. It is
 	// nil if that cannot happen.
@@ -53,8 +53,8 @@ type Lease interface {
 // A ProgramID is a version of a program.
 type ProgramID struct{ Name, Version string }
 
-// An Entry is a run that waits in a [Queue].
-type Entry struct {
+// A QueueEntry is a run that waits in a [Queue].
+type QueueEntry struct {
 	RunID    string
 	Program  ProgramID
 	Priority int       // among the runs that are due, the one with the highest is taken first

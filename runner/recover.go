@@ -58,8 +58,8 @@ func (r *Runner) consider(ctx context.Context, info *snapshot.Info, answered, fr
 	}
 }
 
-func entryOf(info *snapshot.Info) Entry {
-	return Entry{RunID: info.RunID, Program: ProgramID{info.Program, info.Version}, Priority: info.Priority}
+func entryOf(info *snapshot.Info) QueueEntry {
+	return QueueEntry{RunID: info.RunID, Program: ProgramID{info.Program, info.Version}, Priority: info.Priority}
 }
 
 // continuesAt returns when a run that is not open continues by itself. If the clock was ahead

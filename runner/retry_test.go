@@ -188,10 +188,10 @@ func TestRunsThatABadDeploymentStoppedContinueTogether(t *testing.T) {
 			}
 		}
 		o.closed.Store(false)
-		chosen, err := r.RetryAll(t.Context(), state.Choice{Program: "order", Reason: "exhausted"})
+		chosen, err := r.RetryAll(t.Context(), state.Selection{Program: "order", Reason: "exhausted"})
 		require.NoError(t, err)
 		assert.Empty(t, chosen, "these runs failed for another reason")
-		chosen, err = r.RetryAll(t.Context(), state.Choice{Program: "order", Reason: "permanent"})
+		chosen, err = r.RetryAll(t.Context(), state.Selection{Program: "order", Reason: "permanent"})
 		require.NoError(t, err)
 		require.Len(t, chosen, 3)
 		for _, one := range chosen {
@@ -201,13 +201,13 @@ func TestRunsThatABadDeploymentStoppedContinueTogether(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, snapshot.StatusCompleted, info.Status)
 		}
-		chosen, err = r.ResumeAll(t.Context(), state.Choice{})
+		chosen, err = r.ResumeAll(t.Context(), state.Selection{})
 		require.NoError(t, err)
 		assert.Empty(t, chosen)
-		_, err = r.RetryAll(t.Context(), state.Choice{Status: snapshot.StatusInterrupted})
-		require.ErrorIs(t, err, state.ErrChoice)
-		_, err = r.RetryAll(t.Context(), state.Choice{Reason: "bad luck"})
-		require.ErrorIs(t, err, state.ErrChoice)
+		_, err = r.RetryAll(t.Context(), state.Selection{Status: snapshot.StatusInterrupted})
+		require.ErrorIs(t, err, state.ErrSelection)
+		_, err = r.RetryAll(t.Context(), state.Selection{Reason: "bad luck"})
+		require.ErrorIs(t, err, state.ErrSelection)
 		require.ErrorContains(t, err, "permanent, exhausted")
 	})
 }

@@ -76,7 +76,7 @@ func (r *Run) WriteTo(w io.Writer) (int64, error) {
 	if err := r.checkTimes(); err != nil {
 		return 0, fmt.Errorf("snapshot: encode run %s: %w", r.RunID, err)
 	}
-	var sum summary
+	var sum totals
 	for rec, err := range r.Records() {
 		if err != nil {
 			return 0, err

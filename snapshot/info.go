@@ -75,7 +75,7 @@ type Info struct {
 	// Usage is the total usage of its calls over all generations, as of the last close.
 	Usage record.Usage `json:"usage,omitzero"`
 
-	Standing Standing `json:"standing,omitzero"` // state of the run as of the last close
+	Summary Summary `json:"standing,omitzero"` // state of the run as of the last close
 
 	Open  bool   `json:"open,omitempty"`  // a process has it open for writing; set by the store and not encoded
 	Owner string `json:"owner,omitempty"` // the process that last opened it
@@ -121,7 +121,7 @@ func (s Stop) String() string {
 
 // Clone returns a deep copy of i.
 func (i Info) Clone() Info {
-	i.Metadata, i.Retry, i.Standing = i.Metadata.Clone(), i.Retry.Clone(), i.Standing.Clone()
+	i.Metadata, i.Retry, i.Summary = i.Metadata.Clone(), i.Retry.Clone(), i.Summary.Clone()
 	return i
 }
 

@@ -70,7 +70,7 @@ func (i *Info) write(w *codec.Writer) {
 	w.Key("retry_to").Uint(i.RetryTo)
 	w.Key("refused_by").Text(i.RefusedBy)
 	i.Retry.write(w.Key("retry"))
-	i.Standing.write(w.Key("standing"))
+	i.Summary.write(w.Key("standing"))
 }
 
 // read reads the value of a key. It skips keys added by later versions.
@@ -119,7 +119,7 @@ func (i *Info) read(in *codec.Reader, key string) {
 	case "retry":
 		i.Retry = readRetryLevels(in)
 	case "standing":
-		i.Standing = readStanding(in)
+		i.Summary = readSummary(in)
 	default:
 		in.Skip()
 	}

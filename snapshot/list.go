@@ -19,7 +19,7 @@ type Filter struct {
 	Program    string    // with this program
 	Version    string    // with this version of the program
 	Parent     string    // forked from this run
-	ErrorClass string    // of Standing.LastError
+	ErrorClass string    // of Summary.LastError
 	Text       string    // occurs in the ID, the description, an open question or the last error, ignoring case
 	Asking     bool      // a question is open
 	Since      time.Time // updated at this time or later
@@ -76,7 +76,7 @@ func (s Sort) Value(i *Info) int64 {
 	case SortTokens:
 		return int64(i.Usage.InputTokens) + int64(i.Usage.OutputTokens)
 	case SortRetries:
-		return int64(i.Standing.Retries)
+		return int64(i.Summary.Retries)
 	}
 	return nanoseconds(i.Updated)
 }
@@ -140,8 +140,8 @@ func (f *Filter) matchesButStatus(i *Info) bool {
 		f.Program != "" && f.Program != i.Program,
 		f.Version != "" && f.Version != i.Version,
 		f.Parent != "" && f.Parent != i.ParentID,
-		f.ErrorClass != "" && (i.Standing.LastError == nil || f.ErrorClass != i.Standing.LastError.Class),
-		f.Asking && i.Standing.Asking == 0,
+		f.ErrorClass != "" && (i.Summary.LastError == nil || f.ErrorClass != i.Summary.LastError.Class),
+		f.Asking && i.Summary.Asking == 0,
 		!f.Since.IsZero() && i.Updated.Before(f.Since),
 		!f.Until.IsZero() && !i.Updated.Before(f.Until),
 		f.Only != nil && !f.Only(i.RunID):
@@ -158,8 +158,8 @@ func (f *Filter) matchesButStatus(i *Info) bool {
 // containsText reports whether a searched field of a run contains a text, which is in lower case.
 func (i *Info) containsText(text string) bool {
 	in := func(where string) bool { return strings.Contains(strings.ToLower(where), text) }
-	return in(i.RunID) || in(i.Metadata.Description) || i.Standing.LastError != nil && in(i.Standing.LastError.Message) ||
-		slices.ContainsFunc(i.Standing.Questions, func(q OpenQuestion) bool { return in(q.Text) })
+	return in(i.RunID) || in(i.Metadata.Description) || i.Summary.LastError != nil && in(i.Summary.LastError.Message) ||
+		slices.ContainsFunc(i.Summary.Questions, func(q OpenQuestion) bool { return in(q.Text) })
 }
 
 // Runs yields the runs that f selects, page by page, up to f.Limit runs or all if that is 0.

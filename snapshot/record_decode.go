@@ -255,7 +255,7 @@ func (d *recordDecoder) readDetail(in *codec.Reader) *record.Detail {
 	}
 	into.Fingerprint = f.bytes()
 	into.Overlaps = f.bool()
-	into.Asks = record.Asks(f.byte())
+	into.Awaits = record.AwaitKind(f.byte())
 	if f.next() {
 		into.Replaces = readReplaced(in)
 	}

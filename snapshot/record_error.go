@@ -66,7 +66,7 @@ func writeInterrupted(w *codec.Writer, e *record.InterruptedError) {
 	} else {
 		w.Text(e.Origin.Path())
 	}
-	w.Uint(uint64(e.Asks))
+	w.Uint(uint64(e.Awaits))
 }
 
 // readError reads an error of either form. It returns nil for nil.
@@ -112,7 +112,7 @@ func readInterrupted(f *fieldReader) *record.InterruptedError {
 	if origin := f.text(); local {
 		e.Origin = record.RestoredOrigin(origin)
 	}
-	e.Asks = record.Asks(f.byte())
+	e.Awaits = record.AwaitKind(f.byte())
 	f.end()
 	return e
 }

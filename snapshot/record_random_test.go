@@ -137,7 +137,7 @@ func randomError(rng *rand.Rand) error {
 func randomInterrupt(rng *rand.Rand) *record.InterruptedError {
 	e := &record.InterruptedError{
 		Reason: record.InterruptReason(randomText(rng)), Message: randomText(rng), By: randomText(rng),
-		Question: randomText(rng), Asks: record.Asks(rng.IntN(5)), Cause: randomError(rng),
+		Question: randomText(rng), Awaits: record.AwaitKind(rng.IntN(5)), Cause: randomError(rng),
 	}
 	if rng.IntN(2) == 0 {
 		e.Origin = record.RestoredOrigin(randomText(rng))
@@ -168,7 +168,7 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 	}
 	if rng.IntN(8) == 0 {
 		d.Fingerprint, d.Overlaps = []byte{byte(rng.Uint32())}, rng.IntN(2) == 0
-		d.Asks = record.Asks(rng.IntN(4))
+		d.Awaits = record.AwaitKind(rng.IntN(4))
 	}
 	if rng.IntN(8) == 0 {
 		d.Replaces = &record.Replaced{Seq: rng.Uint64() >> 8, Status: record.StatusFailed, Attempts: rng.IntN(9)}

@@ -167,7 +167,7 @@ type End struct {
 	Due    time.Time    // when the run continues by itself; zero if it waits for an answer or has ended
 	Usage  record.Usage // of the run, over all generations
 
-	Standing Standing // of the run, over all generations
+	Summary Summary // of the run, over all generations
 }
 
 // An ArtifactStore stores large outputs by their content. The reference of an output is the SHA-256

@@ -48,7 +48,7 @@ func Answer(ctx context.Context, store snapshot.Store, runID, questionID, by str
 func JSONAnswer(data []byte) (any, error) { return codec.FromJSON(data) }
 
 // An InDoubtAnswer answers a question about a call in doubt: see [core.InDoubtAsk],
-// and Asks and InDoubt of [core.Question]. In JSON it is one of
+// and Awaits and InDoubt of [core.Question]. In JSON it is one of
 //
 //	{"decision": "completed", "output": …}
 //	{"decision": "run_again"}
@@ -107,7 +107,7 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID, by str
 // answered since.
 func answerTo(records []record.Record, id, by string, value any) (record.Record, error) {
 	question, since := lastAsked(records, id)
-	if question == nil || !question.Asks().NeedsAnswer() {
+	if question == nil || !question.Awaits().NeedsAnswer() {
 		return record.Record{}, fmt.Errorf("%w: %s; %s", ErrNotAsked, id, describeOpen(openQuestions(records)))
 	}
 	if firstAnswer(since, id) != nil {

@@ -181,13 +181,13 @@ func endCancelled(ctx context.Context, journal snapshot.Journal, m *snapshot.Mes
 	if err := journal.Append(rec); err != nil {
 		return errors.Join(err, giveBack(ctx, journal))
 	}
-	usage, standing := found.Usage, found.Standing
+	usage, summary := found.Usage, found.Summary
 	if whole, err := found.Snapshot(); err == nil { // after a crash, the records are more complete than the Info
 		l := ledgerOf(whole.Records)
-		usage, standing = l.Counts().Usage, snapshot.StandingOf(l)
+		usage, summary = l.Counts().Usage, snapshot.SummaryOf(l)
 	}
-	standing.Asking, standing.Questions = 0, nil // a cancelled run waits for no answer
-	return journal.Close(ctx, snapshot.End{Status: snapshot.StatusCancelled, Stop: stopOf(rec.Interrupt()), Usage: usage, Standing: standing})
+	summary.Asking, summary.Questions = 0, nil // a cancelled run waits for no answer
+	return journal.Close(ctx, snapshot.End{Status: snapshot.StatusCancelled, Stop: stopOf(rec.Interrupt()), Usage: usage, Summary: summary})
 }
 
 // errors.Is finds these in recorded errors of calls, too.
@@ -201,7 +201,7 @@ func init() {
 	record.RegisterError("state.ErrNotRunning", ErrNotRunning)
 	record.RegisterError("state.ErrClosed", ErrClosed)
 	record.RegisterError("state.ErrNotEnded", ErrNotEnded)
-	record.RegisterError("state.ErrChoice", ErrChoice)
+	record.RegisterError("state.ErrChoice", ErrSelection) // its name in stored records
 	record.RegisterError("state.ErrNotFailed", ErrNotFailed)
 	record.RegisterError("state.ErrNotInterrupted", ErrNotInterrupted)
 	record.RegisterError("state.ErrNoProgram", ErrNoProgram)

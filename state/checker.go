@@ -13,7 +13,7 @@ import (
 
 // checker calls the user's Checker for all calls of the run together.
 type checker struct {
-	ask     Checker
+	ask     InterruptCheck
 	run     *run
 	busy    sync.Mutex
 	last    time.Time

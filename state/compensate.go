@@ -207,7 +207,7 @@ func (r *restoredRun) completed() []*engine.Completed {
 }
 
 func undoAddress(a record.Address, name string, nth int) record.Address {
-	return record.Site(a.Path(record.Compensations), segment.Of(name)).Address(nth)
+	return record.Site(a.Path(record.CompensationAttempt), segment.Of(name)).Address(nth)
 }
 
 // compensation returns the recorded state of the compensation of a completion, or nil.

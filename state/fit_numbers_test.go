@@ -97,7 +97,7 @@ func TestDefaultAnswerOfALargeNumberIsTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
 		ask := testkit.Tool(t, "ask", once, func(ctx context.Context, _ string) (string, error) {
-			n, err := core.Await(ctx, "how many?", core.Default(time.Hour, big.NewInt(7)))
+			n, err := core.Await(ctx, "how many?", core.AwaitDefault(time.Hour, big.NewInt(7)))
 			if err != nil {
 				return "", err
 			}
@@ -119,7 +119,7 @@ func TestDefaultAnswerOfALargeNumberIsTaken(t *testing.T) {
 
 func TestDefaultAnswerThatDoesNotFitIsAnError(t *testing.T) {
 	ask := testkit.Tool(t, "ask", once, func(ctx context.Context, _ string) (string, error) {
-		_, err := core.Await(ctx, "how sure?", core.Default(time.Hour, decisionOn{Level: "middle"}))
+		_, err := core.Await(ctx, "how sure?", core.AwaitDefault(time.Hour, decisionOn{Level: "middle"}))
 		return "", err
 	})
 	_, ctx := testkit.Run(t)

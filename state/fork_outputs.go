@@ -116,12 +116,12 @@ func (f *fork) setAnswer(id string, value any) error {
 	switch {
 	case question == nil:
 		return fmt.Errorf("it was never asked; %s", f.listQuestions())
-	case !question.Asks().NeedsAnswer():
+	case !question.Awaits().NeedsAnswer():
 		return fmt.Errorf("it waits for a time, not for an answer")
 	case lastOutcome(f.kept, question.Address) != nil:
 		return fmt.Errorf("the fork keeps the outcome of the call that asked it; fork at %s or at a call before it", question.Address)
 	}
-	q := core.Question{ID: id, Asks: question.Asks(), Schema: question.Detail.Schema, InDoubt: question.Detail.InDoubt}
+	q := core.Question{ID: id, Awaits: question.Awaits(), Schema: question.Detail.Schema, InDoubt: question.Detail.InDoubt}
 	encoded, err := q.Encode(value)
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (f *fork) append(r record.Record) {
 func (f *fork) listQuestions() string {
 	var asked []string
 	for i := range f.old.Records {
-		if r := &f.old.Records[i]; r.Kind == record.KindQuestion && r.Asks().NeedsAnswer() && !slices.Contains(asked, r.Name) {
+		if r := &f.old.Records[i]; r.Kind == record.KindQuestion && r.Awaits().NeedsAnswer() && !slices.Contains(asked, r.Name) {
 			asked = append(asked, r.Name)
 		}
 	}

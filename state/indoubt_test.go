@@ -133,7 +133,7 @@ func TestCallInDoubtWaitsForSomebodyToDecide(t *testing.T) {
 			require.ErrorIs(t, err, core.ErrAwaiting)
 			assert.Equal(t, snapshot.StatusPaused, statusOf(t, s))
 			q := doubtOf(t, s)
-			assert.Equal(t, record.AsksDoubt, q.Asks)
+			assert.Equal(t, record.AwaitDecision, q.Awaits)
 			assert.True(t, strings.HasSuffix(q.ID, "pay?in-doubt1"), q.ID)
 			assert.Contains(t, q.Text, `"pay" has begun (attempt 1)`)
 		}

@@ -308,7 +308,7 @@ func (r *run) close() error {
 	r.keep(&last)
 	end := snapshot.End{Status: r.status(), Stop: r.whyStopped()}
 	if r.keeper.isStored() {
-		end.Usage, end.Standing = r.ledger.Counts().Usage, snapshot.StandingOf(&r.ledger)
+		end.Usage, end.Summary = r.ledger.Counts().Usage, snapshot.SummaryOf(&r.ledger)
 	}
 	if end.Status != r.found.Status {
 		r.keeper.release()

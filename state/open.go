@@ -81,7 +81,7 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 // giveBack closes a journal and leaves the run unchanged.
 func giveBack(ctx context.Context, journal snapshot.Journal) error {
 	found := journal.Restored()
-	return journal.Close(ctx, snapshot.End{Status: found.Status, Stop: found.Stop, Due: found.Due, Usage: found.Usage, Standing: found.Standing})
+	return journal.Close(ctx, snapshot.End{Status: found.Status, Stop: found.Stop, Due: found.Due, Usage: found.Usage, Summary: found.Summary})
 }
 
 // Replay reads the run from the store and executes no tool, LLM or step: a call of one that has no

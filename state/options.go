@@ -34,9 +34,9 @@ type Artifacts interface {
 	Put(ctx context.Context, encoded []byte) (reference string, err error)
 }
 
-// A Checker asks something outside the process whether to interrupt the run. It returns nil if not.
+// A InterruptCheck asks something outside the process whether to interrupt the run. It returns nil if not.
 // Only the first error is logged; errors have no other effect.
-type Checker func(context.Context) (interrupt *core.InterruptedError, err error)
+type InterruptCheck func(context.Context) (interrupt *core.InterruptedError, err error)
 
 // An ArtifactReader returns stored artifacts; a run that is resumed needs one.
 // Every snapshot.ArtifactStore is one.
@@ -158,7 +158,7 @@ func WithArtifacts(a Artifacts) Option {
 // WithInterruptChecker calls check before each call, after its preconditions,
 // and before, during (every 100 ms) and after each wait, but at most every 100
 // ms for the whole run.
-func WithInterruptChecker(check Checker) Option {
+func WithInterruptChecker(check InterruptCheck) Option {
 	return func(c *config) {
 		if check == nil {
 			c.must(fmt.Errorf("state: WithInterruptChecker got nil"))
@@ -180,7 +180,7 @@ type config struct {
 	levels      snapshot.RetryLevels // of retry configuration, as the store keeps them
 	publishers  []Publisher
 	artifacts   Artifacts
-	checker     Checker
+	checker     InterruptCheck
 	openings    []func(context.Context, Opening) map[string]any
 	metadata    snapshot.Metadata
 	hasMetadata bool // WithMetadata was given

@@ -38,15 +38,15 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 		return engine.Asked{Answer: answer}, nil
 	case asked && !answered && before.isDue() && !r.settings.Replays:
 		return r.answerByDefault(s, q.ID, def)
-	case asked && !answered && q.Asks == record.AsksTime && before.isAhead() && !r.settings.Replays: // the time begins now
-	case asked && !answered && q.Asks == record.AsksSignal:
+	case asked && !answered && q.Awaits == record.AwaitTime && before.isAhead() && !r.settings.Replays: // the time begins now
+	case asked && !answered && q.Awaits == record.AwaitSignal:
 		return r.receive(s, q, false)
 	case asked && !answered:
 		return r.waitFor(q.ID, false), nil
 	}
 	rec := record.Record{
 		Time: now(), Address: s.Address(), Name: q.ID, Kind: record.KindQuestion, Status: record.StatusAwaiting, Delay: def.After,
-		Detail: &record.Detail{Message: q.Text, Unrecorded: claims, Asks: q.Asks, Schema: q.Schema, InDoubt: q.InDoubt},
+		Detail: &record.Detail{Message: q.Text, Unrecorded: claims, Awaits: q.Awaits, Schema: q.Schema, InDoubt: q.InDoubt},
 	}
 	r.describeInDoubt(q.InDoubt, s.Address())
 	if q.Refused != "" {
@@ -58,7 +58,7 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 	if err := r.Append(s, rec); err != nil {
 		return engine.Asked{}, err
 	}
-	if q.Asks == record.AsksSignal {
+	if q.Awaits == record.AwaitSignal {
 		return r.receive(s, q, true)
 	}
 	return r.waitFor(q.ID, true), nil
@@ -243,7 +243,7 @@ func unansweredQuestions(found *snapshot.Snapshot, waiting []snapshot.Message) [
 func openQuestions(records []record.Record) []core.Question {
 	var open []core.Question
 	for _, asked := range ledgerOf(records).Questions(false) {
-		q := core.Question{ID: asked.ID, Text: asked.Text, Asks: asked.Asks, Due: asked.Due, Schema: asked.Schema, InDoubt: asked.InDoubt}
+		q := core.Question{ID: asked.ID, Text: asked.Text, Awaits: asked.Awaits, Due: asked.Due, Schema: asked.Schema, InDoubt: asked.InDoubt}
 		if asked.Refused != nil {
 			q.Refused = asked.Refused.Error()
 		}

@@ -64,7 +64,7 @@ func TestQuestionPausesTheRunUntilItIsAnswered(t *testing.T) {
 		require.ErrorIs(t, err, core.ErrAwaiting)
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		assert.Equal(t, snapshot.StatusPaused, st.Status())
-		want := []core.Question{{ID: "agent/refund?1", Asks: record.AsksAnswer, Text: "refund it?", Schema: json.RawMessage(`{"type":"boolean"}`)}}
+		want := []core.Question{{ID: "agent/refund?1", Awaits: record.AwaitAnswer, Text: "refund it?", Schema: json.RawMessage(`{"type":"boolean"}`)}}
 		assert.Equal(t, want, testkit.Questions(t, st))
 
 		_, st, err = run()

@@ -103,7 +103,7 @@ func TestResultsComeInTheRecordedOrderAfterAnyCrash(t *testing.T) {
 			})
 			agent := agentOf(tryOnce, func(ctx context.Context) (string, error) {
 				var order []string
-				for f, err := range actors.AsEnded(ctx, actors.Group{Name: "g", Workers: 2}, item, []string{"x", "xx", "xxx", "xxxx"}) {
+				for f, err := range actors.MapSeq(ctx, actors.Group{Name: "g", Workers: 2}, item, []string{"x", "xx", "xxx", "xxxx"}) {
 					if err != nil {
 						return "", err
 					}

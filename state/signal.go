@@ -278,7 +278,7 @@ func awaitsAny(found *snapshot.Snapshot) bool { return len(awaitedSignals(found.
 // awaitedSignals returns the names of the signals that calls wait for.
 func awaitedSignals(records []record.Record) (names []string) {
 	for _, asked := range ledgerOf(records).Questions(true) {
-		if asked.Asks == record.AsksSignal {
+		if asked.Awaits == record.AwaitSignal {
 			names = append(names, asked.Text)
 		}
 	}

@@ -304,10 +304,10 @@ func TestShownValuesAreReadFromOutside(t *testing.T) {
 		require.LessOrEqual(t, len(shown), 1)
 		return string(shown["progress"])
 	}
-	put("first", false, state.Shown())
+	put("first", false, state.PutShown())
 	assert.Equal(t, `{"by":"first"}`, values())
-	put("failing", true, state.Shown())
-	put("second", false, state.Shown())
+	put("failing", true, state.PutShown())
+	put("second", false, state.PutShown())
 	assert.Equal(t, `{"by":"second"}`, values())
 	put("third", false)
 	require.NoError(t, st.Close())

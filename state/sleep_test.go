@@ -174,7 +174,7 @@ func TestSleepsAndQuestionsOfParallelBranchesContinueInTheirOrder(t *testing.T) 
 				return "", err
 			}
 			woken = append(woken, "slept")
-			return core.Await(ctx, "who?", core.Default(time.Hour, "nobody"))
+			return core.Await(ctx, "who?", core.AwaitDefault(time.Hour, "nobody"))
 		})
 		begin := time.Now()
 		for range 3 {
@@ -195,7 +195,7 @@ func TestSleepsAndQuestionsOfParallelBranchesContinueInTheirOrder(t *testing.T) 
 }
 
 func ask(ctx context.Context, _ struct{}) (string, error) {
-	return core.Await(ctx, "who?", core.Default(time.Hour, "nobody"))
+	return core.Await(ctx, "who?", core.AwaitDefault(time.Hour, "nobody"))
 }
 
 func TestQuestionHasItsDefaultWhenItsTimeIsOver(t *testing.T) {
@@ -250,7 +250,7 @@ func TestBadDefaultFailsTheCall(t *testing.T) {
 	st := state.New()
 	defer st.Close()
 	agent := decorators.Agent("ask", "", func(ctx context.Context, _ struct{}) (string, error) {
-		return core.Await(ctx, "who?", core.Default(0, "nobody"))
+		return core.Await(ctx, "who?", core.AwaitDefault(0, "nobody"))
 	})
 	_, err := agent.Call(st.Context(t.Context()), struct{}{})
 	require.ErrorIs(t, err, core.ErrPermanent)

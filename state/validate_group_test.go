@@ -52,8 +52,8 @@ func TestValidateExecuteMakesTheBranchesOfGroups(t *testing.T) {
 			n, err := actors.First(ctx, actors.Group{Name: "g"}, branch(pages[0]), branch(pages[1]))
 			return []int{n}, err
 		}, 1},
-		"AsEnded": {func(ctx context.Context) (all []int, err error) {
-			for out, err := range actors.AsEnded(ctx, actors.Group{Name: "g"}, fetch, pages) {
+		"MapSeq": {func(ctx context.Context) (all []int, err error) {
+			for out, err := range actors.MapSeq(ctx, actors.Group{Name: "g"}, fetch, pages) {
 				if err != nil {
 					return nil, err
 				}

@@ -22,7 +22,7 @@ import (
 // visible to everyone at once.
 //
 // v is kept encoded: changing it later has no effect. For a value that cannot be encoded, the error
-// names the field. Outside a run, the error is [core.ErrNoRun]. With [Shown], the value can be read
+// names the field. Outside a run, the error is [core.ErrNoRun]. With [PutShown], the value can be read
 // with [Values] and on the dashboard.
 func Put[T any](ctx context.Context, key string, v T, options ...PutOption) error {
 	h := From(ctx)
@@ -46,10 +46,10 @@ func Put[T any](ctx context.Context, key string, v T, options ...PutOption) erro
 // A PutOption configures [Put].
 type PutOption func(*value)
 
-// Shown makes the run show the value as soon as everyone in it sees it: see [Values], and GET
-// /api/runs/{run}/values of package streamer. A later value under the same key without Shown hides
+// PutShown makes the run show the value as soon as everyone in it sees it: see [Values], and GET
+// /api/runs/{run}/values of package streamer. A later value under the same key without PutShown hides
 // it.
-func Shown() PutOption { return func(v *value) { v.shown = true } }
+func PutShown() PutOption { return func(v *value) { v.shown = true } }
 
 // shownMessage marks the record of a value that is shown.
 const shownMessage = "shown"
@@ -148,7 +148,9 @@ func idOf(s *engine.Scope) attemptID {
 
 // preconditionsOf identifies the preconditions of the call. Their values belong
 // to all attempts.
-func preconditionsOf(s *engine.Scope) attemptID { return attemptID{s.Address(), record.Preconditions} }
+func preconditionsOf(s *engine.Scope) attemptID {
+	return attemptID{s.Address(), record.PreconditionAttempt}
+}
 
 // values holds the values of the run, and those of running attempts.
 type values struct {

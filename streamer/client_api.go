@@ -224,18 +224,18 @@ func (c *Client) Fork(ctx context.Context, runID string, f Fork) error {
 	return c.post(ctx, runID, "fork", f)
 }
 
-// ResumeAll resumes the chosen runs, and returns the result for each. Choice.Sees is not sent: the
+// ResumeAll resumes the selected runs, and returns the result for each. Selection.Sees is not sent: the
 // server knows which runs the sender may see.
-func (c *Client) ResumeAll(ctx context.Context, choice Choice) ([]Continued, error) {
+func (c *Client) ResumeAll(ctx context.Context, choice Selection) ([]SelectedRun, error) {
 	return c.continueAll(ctx, "resume", choice)
 }
 
-// RetryAll retries the chosen runs, which failed, as [Client.ResumeAll] does.
-func (c *Client) RetryAll(ctx context.Context, choice Choice) ([]Continued, error) {
+// RetryAll retries the selected runs, which failed, as [Client.ResumeAll] does.
+func (c *Client) RetryAll(ctx context.Context, choice Selection) ([]SelectedRun, error) {
 	return c.continueAll(ctx, "retry", choice)
 }
 
-func (c *Client) continueAll(ctx context.Context, action string, choice Choice) ([]Continued, error) {
+func (c *Client) continueAll(ctx context.Context, action string, choice Selection) ([]SelectedRun, error) {
 	u, err := c.address("api", "runs", action)
 	if err != nil {
 		return nil, err

@@ -16,17 +16,17 @@ type Continuer interface {
 	// Retry continues a run that failed, and tries again what failed for good.
 	Retry(ctx context.Context, runID string) error
 
-	// ResumeAll resumes the chosen runs, which were interrupted, and returns the result for each.
-	// For an impossible choice the error is ErrInvalid.
-	ResumeAll(ctx context.Context, c Choice) ([]Continued, error)
+	// ResumeAll resumes the selected runs, which were interrupted, and returns the result for each.
+	// For an impossible selection the error is ErrInvalid.
+	ResumeAll(ctx context.Context, c Selection) ([]SelectedRun, error)
 
 	// RetryAll does the same with Retry for the runs that failed.
-	RetryAll(ctx context.Context, c Choice) ([]Continued, error)
+	RetryAll(ctx context.Context, c Selection) ([]SelectedRun, error)
 }
 
-// A Choice selects the runs that a request is for: those that match all of its fields. One of them
+// A Selection selects the runs that a request is for: those that match all of its fields. One of them
 // must be set.
-type Choice struct {
+type Selection struct {
 	Status  string    `json:"status,omitempty"`  // interrupted for ResumeAll, failed for RetryAll
 	Reason  string    `json:"reason,omitempty"`  // why they were interrupted, or failed
 	Program string    `json:"program,omitempty"` // of this program
@@ -36,15 +36,15 @@ type Choice struct {
 	Sees func(runID string) bool `json:"-"`
 }
 
-// A Continued is a chosen run. Error says why it does not continue, and is empty if it does.
-type Continued struct {
+// A SelectedRun is one of a Selection. Error says why it does not continue, and is empty if it does.
+type SelectedRun struct {
 	RunID string `json:"run_id"`
 	Error string `json:"error,omitempty"`
 }
 
-// continuedBody is the response to a Choice.
+// continuedBody is the response to a Selection.
 type continuedBody struct {
-	Runs []Continued `json:"runs"`
+	Runs []SelectedRun `json:"runs"`
 }
 
 func (h *Handler) serveResume(w http.ResponseWriter, req *http.Request, scope *Access) {
@@ -72,8 +72,8 @@ func (h *Handler) serveRetryAll(w http.ResponseWriter, req *http.Request, scope 
 	h.serveContinueAll(w, req, scope, Continuer.RetryAll)
 }
 
-func (h *Handler) serveContinueAll(w http.ResponseWriter, req *http.Request, scope *Access, act func(c Continuer, ctx context.Context, choice Choice) ([]Continued, error)) {
-	var choice Choice
+func (h *Handler) serveContinueAll(w http.ResponseWriter, req *http.Request, scope *Access, act func(c Continuer, ctx context.Context, choice Selection) ([]SelectedRun, error)) {
+	var choice Selection
 	if !h.admitContinue(w, req, scope) || !h.readBody(w, req, &choice) {
 		return
 	}
@@ -92,7 +92,7 @@ func (h *Handler) serveContinueAll(w http.ResponseWriter, req *http.Request, sco
 			runs[i].Error = redact(runs[i].Error)
 		}
 	}
-	h.sendJSON(w, continuedBody{append([]Continued{}, runs...)})
+	h.sendJSON(w, continuedBody{append([]SelectedRun{}, runs...)})
 }
 
 // admitContinue checks that the sender may make runs continue.

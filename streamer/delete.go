@@ -19,11 +19,11 @@ type deletedBody struct {
 	Created time.Time `json:"created_at,omitzero"` // of another run that has its ID now
 }
 
-// Deleted tells the clients that a run was deleted, with an event "deleted" in the stream of
+// PublishDeletion tells the clients that a run was deleted, with an event "deleted" in the stream of
 // all runs and in that of the run, which then waits for another run with its ID. If there is
 // such a run already, the event in the stream of all runs says so, and that of the run is
 // reset. It does nothing if the handler knows that run already.
-func (h *Handler) Deleted(ctx context.Context, runID string) {
+func (h *Handler) PublishDeletion(ctx context.Context, runID string) {
 	if h.source != nil {
 		info, err := h.source.Run(ctx, runID)
 		if err == nil {

@@ -24,15 +24,15 @@ type Delta struct {
 	Cut bool `json:"cut,omitempty"`
 }
 
-// Delta shows the clients of a run what one of its calls is producing. Pass it to [live.Watch], in
+// PublishDelta shows the clients of a run what one of its calls is producing. Pass it to [live.Watch], in
 // addition to state.WithPublisher:
 //
-//	ctx = live.Watch(st.Context(ctx), dash.Delta)
+//	ctx = live.Watch(st.Context(ctx), dash.PublishDelta)
 //
 // It does not wait for clients. Deltas of runs that were not published to the handler are dropped.
 // With [Options.Redact], texts are redacted as live.Redact describes: text that may be the
 // beginning of a secret is sent later.
-func (h *Handler) Delta(d live.Delta) {
+func (h *Handler) PublishDelta(d live.Delta) {
 	select {
 	case <-h.closing:
 	default:

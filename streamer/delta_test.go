@@ -130,7 +130,7 @@ func producer(h *streamer.Handler, address string, attempt int) func(part live.P
 		panic(err)
 	}
 	return func(part live.Part, text string) {
-		h.Delta(live.Delta{RunID: "r", Address: a, Attempt: attempt, Part: part, Text: text})
+		h.PublishDelta(live.Delta{RunID: "r", Address: a, Attempt: attempt, Part: part, Text: text})
 	}
 }
 
@@ -356,12 +356,12 @@ func TestDeltasAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})
 		newFeed("r", h.Publish).open()
-		h.Delta(live.Delta{RunID: "unknown", Part: live.PartText, Text: "of a run that was not published"})
+		h.PublishDelta(live.Delta{RunID: "unknown", Part: live.PartText, Text: "of a run that was not published"})
 		for i := range 100 {
 			a, err := record.ParseAddress(fmt.Sprintf("model#%d", i+2))
 			require.NoError(t, err)
 			for index := range 100 {
-				h.Delta(live.Delta{RunID: "r", Address: a, Part: live.PartToolCall, Index: index, Text: strings.Repeat("x", 1000)})
+				h.PublishDelta(live.Delta{RunID: "r", Address: a, Part: live.PartToolCall, Index: index, Text: strings.Repeat("x", 1000)})
 			}
 		}
 		v := watch(t, h, "/events?run=r&deltas=true", true)

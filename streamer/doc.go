@@ -35,12 +35,12 @@
 //	POST /api/runs/{run}/resume         continues an interrupted run; requires a Continuer and permission
 //	POST /api/runs/{run}/retry          tries again what failed in a run; requires a Continuer and permission
 //	POST /api/runs/{run}/fork           begins a new run from a call; requires a Forker and permission
-//	POST /api/runs/resume               resumes the runs of a Choice; requires a Continuer and permission
-//	POST /api/runs/retry                retries the runs of a Choice; requires a Continuer and permission
+//	POST /api/runs/resume               resumes the runs of a Selection; requires a Continuer and permission
+//	POST /api/runs/retry                retries the runs of a Selection; requires a Continuer and permission
 //	GET  /api/runs/{run}/result         the result of a run; requires a Starter
 //
 // The stream of a run, and that of all runs, have an event "deleted" for a run that was
-// deleted, see [Handler.Deleted]. If another run has its ID by then, the event in the stream of
+// deleted, see [Handler.PublishDeletion]. If another run has its ID by then, the event in the stream of
 // all runs has created_at, and the stream of the run an event "reset".
 //
 // The query of /api/runs and /api/questions selects runs by status (several, separated by
@@ -93,7 +93,7 @@
 // the progress of a tool. The run must be watched in the process that has the
 // handler:
 //
-//	ctx = live.Watch(st.Context(ctx), dash.Delta)
+//	ctx = live.Watch(st.Context(ctx), dash.PublishDelta)
 //
 // The data of such an event is a [Delta]. It has no ID and does not move the cursor. A
 // client receives at most ten a second for each text, each with everything since the

@@ -69,7 +69,7 @@ func Example() {
 
 // What a model says is shown while it comes, to the page and to clients that
 // ask for it.
-func ExampleHandler_Delta() {
+func ExampleHandler_PublishDelta() {
 	dash, err := streamer.New(nil, streamer.Options{})
 	if err != nil {
 		panic(err)
@@ -86,7 +86,7 @@ func ExampleHandler_Delta() {
 	st := state.New(state.WithRunID("demo"), state.WithPublisher(dash))
 	ended := make(chan error)
 	go func() {
-		_, err := model.Call(live.Watch(st.Context(context.Background()), dash.Delta), actors.Request{})
+		_, err := model.Call(live.Watch(st.Context(context.Background()), dash.PublishDelta), actors.Request{})
 		ended <- errors.Join(err, st.Close())
 	}()
 

@@ -58,7 +58,7 @@ func TestFollowYieldsEachRecordOnceAndDeltasBetweenThem(t *testing.T) {
 	})
 	done := make(chan error, 1)
 	go func() {
-		_, err := tool.Call(live.Watch(st.Context(t.Context()), h.Delta), struct{}{})
+		_, err := tool.Call(live.Watch(st.Context(t.Context()), h.PublishDelta), struct{}{})
 		done <- errors.Join(err, st.Close())
 	}()
 	<-began
@@ -83,7 +83,7 @@ func TestAttemptOfAnAgentDropsWhatCallsOfEarlierOnesHaveProduced(t *testing.T) {
 	agent := decorators.Agent("agent", "", func(ctx context.Context, _ struct{}) (string, error) {
 		if core.ScopeOf(ctx).Attempt() == 0 {
 			// this call is abandoned and never reports its end
-			h.Delta(live.Delta{RunID: "r", Address: address(t, "agent/model"), Part: live.PartText, Text: "void"})
+			h.PublishDelta(live.Delta{RunID: "r", Address: address(t, "agent/model"), Part: live.PartText, Text: "void"})
 			return "", core.Retryable(errors.New("oh"))
 		}
 		stop, cancel := context.WithCancel(ctx)
@@ -98,7 +98,7 @@ func TestAttemptOfAnAgentDropsWhatCallsOfEarlierOnesHaveProduced(t *testing.T) {
 		}
 		return "done", nil
 	}, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
-	_, err = agent.Call(live.Watch(st.Context(t.Context()), h.Delta), struct{}{})
+	_, err = agent.Call(live.Watch(st.Context(t.Context()), h.PublishDelta), struct{}{})
 	require.NoError(t, err)
 	assert.Empty(t, kept)
 }

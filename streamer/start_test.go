@@ -51,20 +51,20 @@ func (*starts) Resume(_ context.Context, runID string) error {
 func (s *starts) Retry(ctx context.Context, runID string) error { return s.Resume(ctx, runID) }
 
 // ResumeAll chooses those of two runs that the sender may see.
-func (s *starts) ResumeAll(_ context.Context, c streamer.Choice) ([]streamer.Continued, error) {
+func (s *starts) ResumeAll(_ context.Context, c streamer.Selection) ([]streamer.SelectedRun, error) {
 	if c.Status == "queued" {
 		return nil, fmt.Errorf("%w: want interrupted", streamer.ErrInvalid)
 	}
-	var all []streamer.Continued
+	var all []streamer.SelectedRun
 	for _, id := range []string{"mine-1", "yours-1"} {
 		if c.Sees(id) {
-			all = append(all, streamer.Continued{RunID: id, Error: c.Reason + c.Program})
+			all = append(all, streamer.SelectedRun{RunID: id, Error: c.Reason + c.Program})
 		}
 	}
 	return all, nil
 }
 
-func (s *starts) RetryAll(ctx context.Context, c streamer.Choice) ([]streamer.Continued, error) {
+func (s *starts) RetryAll(ctx context.Context, c streamer.Selection) ([]streamer.SelectedRun, error) {
 	return s.ResumeAll(ctx, c)
 }
 
@@ -236,7 +236,7 @@ func TestClientStartsRunsAndReadsTheirResults(t *testing.T) {
 		"Programs": func(c *streamer.Client) error { _, err := c.Programs(t.Context()); return err },
 		"Start":    func(c *streamer.Client) error { _, _, err := c.Start(t.Context(), want); return err },
 		"Retry":    func(c *streamer.Client) error { return c.Retry(t.Context(), "r") },
-		"RetryAll": func(c *streamer.Client) error { _, err := c.RetryAll(t.Context(), streamer.Choice{}); return err },
+		"RetryAll": func(c *streamer.Client) error { _, err := c.RetryAll(t.Context(), streamer.Selection{}); return err },
 		"Resume":   func(c *streamer.Client) error { return c.Resume(t.Context(), "r") },
 		"Result":   func(c *streamer.Client) error { _, err := c.Result(t.Context(), "r"); return err },
 	} {
@@ -259,11 +259,11 @@ func TestResultIsRedacted(t *testing.T) {
 
 func TestManyRunsContinueTogether(t *testing.T) {
 	var s starts
-	for name, continueAll := range map[string]func(c *streamer.Client, choice streamer.Choice) ([]streamer.Continued, error){
-		"resume": func(c *streamer.Client, choice streamer.Choice) ([]streamer.Continued, error) {
+	for name, continueAll := range map[string]func(c *streamer.Client, choice streamer.Selection) ([]streamer.SelectedRun, error){
+		"resume": func(c *streamer.Client, choice streamer.Selection) ([]streamer.SelectedRun, error) {
 			return c.ResumeAll(t.Context(), choice)
 		},
-		"retry": func(c *streamer.Client, choice streamer.Choice) ([]streamer.Continued, error) {
+		"retry": func(c *streamer.Client, choice streamer.Selection) ([]streamer.SelectedRun, error) {
 			return c.RetryAll(t.Context(), choice)
 		},
 	} {
@@ -273,20 +273,20 @@ func TestManyRunsContinueTogether(t *testing.T) {
 				Continuer: &s, Authorize: func(*http.Request) (streamer.Access, error) { return scope, nil },
 			})
 			c := &streamer.Client{URL: server.URL}
-			got, err := continueAll(c, streamer.Choice{Reason: "divergence", Program: "support"})
+			got, err := continueAll(c, streamer.Selection{Reason: "divergence", Program: "support"})
 			require.NoError(t, err)
-			assert.Equal(t, []streamer.Continued{{RunID: "mine-1", Error: "divergencesupport"}, {RunID: "yours-1", Error: "divergencesupport"}}, got)
-			_, err = continueAll(c, streamer.Choice{})
+			assert.Equal(t, []streamer.SelectedRun{{RunID: "mine-1", Error: "divergencesupport"}, {RunID: "yours-1", Error: "divergencesupport"}}, got)
+			_, err = continueAll(c, streamer.Selection{})
 			require.ErrorIs(t, err, streamer.ErrInvalid)
 			require.ErrorContains(t, err, "status, reason, program or since is needed")
-			_, err = continueAll(c, streamer.Choice{Status: "queued"})
+			_, err = continueAll(c, streamer.Selection{Status: "queued"})
 			require.ErrorIs(t, err, streamer.ErrInvalid)
 			scope.Runs = isMine
-			got, err = continueAll(c, streamer.Choice{Since: time.Unix(1, 0)})
+			got, err = continueAll(c, streamer.Selection{Since: time.Unix(1, 0)})
 			require.NoError(t, err)
-			assert.Equal(t, []streamer.Continued{{RunID: "mine-1"}}, got)
+			assert.Equal(t, []streamer.SelectedRun{{RunID: "mine-1"}}, got)
 			scope.Control = false
-			_, err = continueAll(c, streamer.Choice{Reason: "divergence"})
+			_, err = continueAll(c, streamer.Selection{Reason: "divergence"})
 			require.ErrorContains(t, err, "nothing can be resumed or retried here")
 		})
 	}

@@ -95,7 +95,7 @@ var exportedErrors = map[string]error{
 
 	"state.ErrAnswered": state.ErrAnswered, "state.ErrCancelled": state.ErrCancelled, "state.ErrClosed": state.ErrClosed, "state.ErrCompensated": state.ErrCompensated,
 	"state.ErrEnded": state.ErrEnded, "state.ErrNotAsked": state.ErrNotAsked, "state.ErrNotEnded": state.ErrNotEnded,
-	"state.ErrChoice": state.ErrChoice, "state.ErrNotFailed": state.ErrNotFailed, "state.ErrNotInterrupted": state.ErrNotInterrupted, "state.ErrNoProgram": state.ErrNoProgram,
+	"state.ErrSelection": state.ErrSelection, "state.ErrNotFailed": state.ErrNotFailed, "state.ErrNotInterrupted": state.ErrNotInterrupted, "state.ErrNoProgram": state.ErrNoProgram,
 	"state.ErrSignal": state.ErrSignal, "state.ErrTooManySignals": state.ErrTooManySignals,
 	"state.ErrNotRunning": state.ErrNotRunning, "state.ErrStore": state.ErrStore,
 	"state.ErrEffects":     state.ErrEffects,

@@ -221,10 +221,10 @@ func sample(t *testing.T) *snapshot.Snapshot {
 			"map": map[int]string{1: "one"}, "error": io.EOF, "complex": complex(1, 2), "json": asJSON{`{"b":[1,"x"],"a":null}`},
 		}},
 	})
-	add("assistant", record.Record{Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "assistant?1", Detail: &record.Detail{Asks: record.AsksAnswer, Message: "send it?"}})
+	add("assistant", record.Record{Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "assistant?1", Detail: &record.Detail{Awaits: record.AwaitAnswer, Message: "send it?"}})
 	add("assistant", record.Record{
 		Kind: record.KindAgent, Status: record.StatusAwaiting, Name: "assistant", Stage: record.StageHandler,
-		Err: &core.InterruptedError{Reason: record.InterruptAwait, Message: "send it?", Question: "assistant?1", Asks: record.AsksAnswer},
+		Err: &core.InterruptedError{Reason: record.InterruptAwait, Message: "send it?", Question: "assistant?1", Awaits: record.AwaitAnswer},
 	})
 	add("assistant", record.Record{Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "assistant?1", Detail: &record.Detail{Output: encode(true), By: "ann"}})
 	add("assistant/group:all/1/fetch", record.Record{
@@ -316,7 +316,7 @@ func exportedError(err error) any {
 	case *core.InterruptedError:
 		out := map[string]any{
 			"form": 1, "reason": e.Reason, "message": e.Message, "by": e.By, "question": e.Question,
-			"asks": uint8(e.Asks), "local": e.Origin != nil, "cause": exportedError(e.Cause),
+			"asks": uint8(e.Awaits), "local": e.Origin != nil, "cause": exportedError(e.Cause),
 		}
 		if e.Origin != nil { // added since the first snapshots
 			out["origin"] = e.Origin.Path()
@@ -337,8 +337,8 @@ func exportedDetail(d *record.Detail) any {
 	if d.NoStore {
 		out["no_store"] = true
 	}
-	if d.Asks != 0 {
-		out["asks"] = uint8(d.Asks)
+	if d.Awaits != 0 {
+		out["asks"] = uint8(d.Awaits)
 	}
 	if r := d.Replaces; r != nil {
 		out["replaces"] = []any{r.Seq, uint8(r.Status), r.Attempts}

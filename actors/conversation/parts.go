@@ -76,5 +76,5 @@ func call(ctx context.Context, store snapshot.ArtifactStore, agent Agent, prompt
 		}
 	}
 	fetch := func(ctx context.Context, url string) ([]byte, bool, error) { return partData(ctx, store, url) }
-	return agent.Call(actors.WithParts(ctx, fetch), prompt)
+	return agent.Call(actors.ContextWithParts(ctx, fetch), prompt)
 }

@@ -80,7 +80,7 @@ func TestAPlantedKeyIsNowhere(t *testing.T) {
 
 	var mu sync.Mutex
 	var emitted []live.Delta
-	watched := live.Watch(live.Watch(live.Watch(st.Context(t.Context()), dash.Delta), screen.Delta), func(d live.Delta) {
+	watched := live.Watch(live.Watch(live.Watch(st.Context(t.Context()), dash.PublishDelta), screen.PublishDelta), func(d live.Delta) {
 		mu.Lock()
 		defer mu.Unlock()
 		emitted = append(emitted, d)

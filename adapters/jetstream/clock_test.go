@@ -84,7 +84,7 @@ func TestJobIsDueByTheClockOfTheServer(t *testing.T) {
 	store := open(t, server.Connect(nats.SetCustomDialer(later(-2*time.Hour))), jetstream.Options{Lease: longLease})
 	queue, err := jetstream.OpenQueue(t.Context(), store)
 	require.NoError(t, err)
-	added, err := queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID, Due: time.Now().Add(-time.Hour)}) // by the clock of the server, it is due in an hour
+	added, err := queue.Add(t.Context(), runner.QueueEntry{RunID: "r", Program: echoID, Due: time.Now().Add(-time.Hour)}) // by the clock of the server, it is due in an hour
 	require.NoError(t, err)
 	require.True(t, added)
 	now, err := queue.Now(t.Context())

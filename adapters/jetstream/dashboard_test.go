@@ -74,7 +74,7 @@ func TestADashboardShowsWhatAStoreHas(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var following sync.WaitGroup
 	following.Go(func() { _ = runs.Follow(ctx, h.Publish) })
-	following.Go(func() { _ = runs.FollowDeletions(ctx, h.Deleted) })
+	following.Go(func() { _ = runs.FollowDeletions(ctx, h.PublishDeletion) })
 	t.Cleanup(func() {
 		cancel()
 		following.Wait()

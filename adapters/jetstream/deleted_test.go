@@ -165,11 +165,11 @@ func TestQueueThatIsDeletedIsAnError(t *testing.T) {
 	err := endOf(t, "take", taken)
 	require.ErrorIs(t, err, snapshot.ErrUnavailable)
 	require.ErrorContains(t, err, "stream not found")
-	_, err = w.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID})
+	_, err = w.queue.Add(t.Context(), runner.QueueEntry{RunID: "r", Program: echoID})
 	require.ErrorIs(t, err, snapshot.ErrUnavailable)
 
 	again := newWorker(t, server, longLease)
-	added, err := again.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID})
+	added, err := again.queue.Add(t.Context(), runner.QueueEntry{RunID: "r", Program: echoID})
 	require.NoError(t, err)
 	assert.True(t, added)
 	for {

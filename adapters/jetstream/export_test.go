@@ -17,7 +17,7 @@ func Fence(ctx context.Context, s *Store, runID string) error {
 	if err != nil {
 		return err
 	}
-	h.info = storekit.Crashed(h.info)
+	h.info = storekit.CrashedInfo(h.info)
 	h.info.Open = false
 	_, err = s.tryOpen(ctx, own, h, runID, &snapshot.OpenOptions{})
 	return err

@@ -195,7 +195,7 @@ func (f *follower) take(ctx context.Context, msg *storedMessage) error {
 		return err
 	}
 	if m.kind == kindDeleted || m.born != "" && m.born != f.born {
-		return storekit.NotFound(f.runID)
+		return storekit.NotFoundError(f.runID)
 	}
 	for rec, err := range f.store.decodeRecords(ctx, f.runID, m) {
 		if err == nil {
@@ -230,7 +230,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	} else if h.born != f.born {
-		return storekit.NotFound(f.runID)
+		return storekit.NotFoundError(f.runID)
 	}
 	for rec, err := range run.RecordsAfter(f.last) {
 		if err != nil {

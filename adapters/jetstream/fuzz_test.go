@@ -71,7 +71,7 @@ func FuzzSubject(f *testing.F) {
 			t.Errorf("run %q became %q", runID, id)
 		}
 		q := &Queue{store: &Store{names: n}}
-		e := runner.Entry{RunID: "r", Program: runner.ProgramID{Name: program, Version: "1"}}
+		e := runner.QueueEntry{RunID: "r", Program: runner.ProgramID{Name: program, Version: "1"}}
 		if subject := q.subject(&e); program != "" && !isSubject(subject) {
 			t.Errorf("the job of program %q has the subject %q", program, subject)
 		}

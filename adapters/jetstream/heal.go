@@ -29,8 +29,8 @@ type stamp struct {
 	id  string // of the message
 }
 
-// A Repaired is what [Store.Repair] has changed.
-type Repaired struct {
+// A RepairReport is what [Store.Repair] has changed.
+type RepairReport struct {
 	Shown  int // runs that the list did not show, or showed in an old state
 	Hidden int // runs that the list showed although they did not exist
 	Queued int // jobs that no worker would have received; counted only if the queue of the store was opened
@@ -40,7 +40,7 @@ type Repaired struct {
 // they may after the server has lost power. The store does the same automatically when it is
 // opened and after its server was restarted. Runs may continue meanwhile. Repair reads a header of
 // each run, and needs a hundred bytes of memory for each.
-func (s *Store) Repair(ctx context.Context) (r Repaired, err error) {
+func (s *Store) Repair(ctx context.Context) (r RepairReport, err error) {
 	defer func() { s.noteRepaired(r) }()
 	stored, err := s.storedStamps(ctx)
 	if err != nil {
@@ -87,16 +87,16 @@ func (s *Store) Repair(ctx context.Context) (r Repaired, err error) {
 	return r, nil
 }
 
-// Repaired returns what was repaired since the store was opened, by Open, in the background and by
+// RepairReport returns what was repaired since the store was opened, by Open, in the background and by
 // [Store.Repair].
-func (s *Store) Repaired() Repaired {
+func (s *Store) RepairReport() RepairReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.repaired
 }
 
 // noteRepaired adds to what was repaired.
-func (s *Store) noteRepaired(r Repaired) {
+func (s *Store) noteRepaired(r RepairReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.repaired.Shown += r.Shown

@@ -42,7 +42,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 		err = s.postOver(ctx, msg, h.born)
 	}
 	if errors.Is(err, errConflict) {
-		return storekit.Posted(runID, m.ID())
+		return storekit.PostedError(runID, m.ID())
 	} else if err != nil {
 		return fmt.Errorf("snapshot: message for run %s: %w", runID, err)
 	}

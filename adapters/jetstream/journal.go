@@ -26,7 +26,7 @@ type journal struct {
 
 // begin returns the journal of a run that was opened by the message of j.marker.
 func (j *journal) begin(restored *snapshot.Run) *journal {
-	j.Journal = storekit.NewJournal(restored, j, storekit.JournalOptions{Most: j.store.maxPayload() - closingRoom})
+	j.Journal = storekit.NewJournal(restored, j, storekit.JournalOptions{MaxBatchBytes: j.store.maxPayload() - closingRoom})
 	j.session.add(j)
 	j.stop = context.AfterFunc(j.session.ctx, j.Lose)
 	return j
@@ -53,7 +53,7 @@ func (j *journal) Write(ctx context.Context, b storekit.Batch) error {
 // Finish implements [storekit.Writer].
 func (j *journal) Finish(ctx context.Context, end snapshot.End, rest storekit.Batch) error {
 	m := &message{kind: kindSettled, generation: j.marker.generation, born: j.marker.born, last: max(rest.Prev, rest.Last), records: rest.Data}
-	info := storekit.Closed(j.known, end)
+	info := storekit.ClosedInfo(j.known, end)
 	info.LastSeq = m.last
 	if err := j.send(ctx, m, &info); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (j *journal) send(ctx context.Context, m *message, info *snapshot.Info) err
 		j.at, m.seq = seq, seq
 		return nil
 	case errors.Is(err, errConflict):
-		return storekit.Fenced(j.runID)
+		return storekit.FencedError(j.runID)
 	case j.session.ctx.Err() != nil:
 		return fmt.Errorf("%w: run %s: %w", snapshot.ErrMaybeStored, j.runID, err)
 	}

@@ -53,10 +53,10 @@ func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string
 	}
 	if h.kind == "" { // the run does not exist, and is created
 		h.born = nuid.Next()
-		h.info = storekit.Begun(runID, o)
+		h.info = storekit.NewInfo(runID, o)
 	}
 	found := *h
-	restored, now, err := storekit.Opened(h.info, o)
+	restored, now, err := storekit.OpenedInfo(h.info, o)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string
 	j := &journal{store: s, session: own, runID: runID, marker: *m, known: now, indexed: unreadEntry, at: seq}
 	run, err := s.restore(ctx, &found, restored)
 	if err != nil { // restore the state in which it was found
-		end := snapshot.End{Status: restored.Status, Stop: restored.Stop, Due: restored.Due, Usage: restored.Usage, Standing: restored.Standing}
+		end := snapshot.End{Status: restored.Status, Stop: restored.Stop, Due: restored.Due, Usage: restored.Usage, Summary: restored.Summary}
 		closeErr := j.Finish(ctx, end, storekit.Batch{Prev: m.last})
 		if closeErr != nil {
 			own.leave(j)

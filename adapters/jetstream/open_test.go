@@ -148,7 +148,7 @@ func useStore(t *testing.T, conn *nats.Conn, o jetstream.Options) error {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for i := range 2 {
-		if _, err := q.Add(ctx, runner.Entry{RunID: fmt.Sprint("r", i), Program: echoID, Priority: i}); err != nil {
+		if _, err := q.Add(ctx, runner.QueueEntry{RunID: fmt.Sprint("r", i), Program: echoID, Priority: i}); err != nil {
 			return err
 		}
 	}
@@ -194,7 +194,7 @@ func TestEachDeletedStreamIsNamedAndRecreated(t *testing.T) {
 			return err
 		},
 		"RQ_reprise": func(_ *jetstream.Store, q *jetstream.Queue) error {
-			_, err := q.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID})
+			_, err := q.Add(t.Context(), runner.QueueEntry{RunID: "r", Program: echoID})
 			return err
 		},
 		"OBJ_RPA_reprise": func(s *jetstream.Store, _ *jetstream.Queue) error {

@@ -229,7 +229,7 @@ func TestMissingPermissionIsNamed(t *testing.T) {
 			root := open(t, s.Connect(nats.UserInfo("root", "secret")), jetstream.Options{Lease: lease})
 			q, err := jetstream.OpenQueue(t.Context(), root)
 			require.NoError(t, err)
-			_, err = q.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID})
+			_, err = q.Add(t.Context(), runner.QueueEntry{RunID: "r", Program: echoID})
 			require.NoError(t, err)
 			begin(t, root, snapshot.OpenOptions{Create: true})
 			conn := s.Connect(nats.UserInfo("some", "secret"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))

@@ -60,7 +60,7 @@ func (p *placeFinder) firstFrom(ctx context.Context, at, record uint64) (seq uin
 	subject := p.store.names.run(p.head.info.RunID)
 	m, err := p.store.message(ctx, query{Next: subject, Seq: at})
 	if errors.Is(err, errNotFound) {
-		return 0, false, storekit.NotFound(p.head.info.RunID)
+		return 0, false, storekit.NotFoundError(p.head.info.RunID)
 	} else if err != nil {
 		return 0, false, err
 	}
@@ -152,7 +152,7 @@ func (s *Store) missingError(ctx context.Context, h *head, last uint64) error {
 	if err != nil {
 		return err
 	} else if now.born != h.born {
-		return storekit.NotFound(h.info.RunID)
+		return storekit.NotFoundError(h.info.RunID)
 	}
 	return fmt.Errorf("%w: run %s: it has %d records, want %d", snapshot.ErrCorrupt, h.info.RunID, last, h.last)
 }

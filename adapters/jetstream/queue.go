@@ -63,7 +63,7 @@ func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
 	s.mu.Lock()
 	s.queue = q
 	s.mu.Unlock()
-	s.noteRepaired(Repaired{Queued: queued})
+	s.noteRepaired(RepairReport{Queued: queued})
 	s.run(q.repairLoop)
 	return q, nil
 }
@@ -90,7 +90,7 @@ func safeToken(name string) string {
 }
 
 // subject returns the subject of the job of a run.
-func (q *Queue) subject(e *runner.Entry) string {
+func (q *Queue) subject(e *runner.QueueEntry) string {
 	return fmt.Sprintf("rq.%s.j.%d.%s.%s.%s", q.store.names.store, levelOf(e.Priority), safeToken(e.Program.Name), safeToken(e.Program.Version), token(e.RunID))
 }
 
@@ -108,20 +108,20 @@ type job struct {
 	Due      time.Time `json:"due,omitzero"`
 }
 
-func encodeJob(e *runner.Entry) ([]byte, error) {
+func encodeJob(e *runner.QueueEntry) ([]byte, error) {
 	return json.Marshal(job{e.RunID, e.Program.Name, e.Program.Version, e.Priority, e.Due.UTC()})
 }
 
-func decodeJob(data []byte) (runner.Entry, error) {
+func decodeJob(data []byte) (runner.QueueEntry, error) {
 	var j job
 	if err := json.Unmarshal(data, &j); err != nil || j.RunID == "" {
-		return runner.Entry{}, fmt.Errorf("jetstream: a message of the queue is not a job: %.100q", data)
+		return runner.QueueEntry{}, fmt.Errorf("jetstream: a message of the queue is not a job: %.100q", data)
 	}
-	return runner.Entry{RunID: j.RunID, Program: runner.ProgramID{Name: j.Program, Version: j.Version}, Priority: j.Priority, Due: j.Due}, nil
+	return runner.QueueEntry{RunID: j.RunID, Program: runner.ProgramID{Name: j.Program, Version: j.Version}, Priority: j.Priority, Due: j.Due}, nil
 }
 
 // Add implements [runner.Queue].
-func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error) {
+func (q *Queue) Add(ctx context.Context, e runner.QueueEntry) (added bool, err error) {
 	msg, err := q.message(ctx, &e)
 	if err == nil {
 		err = q.note(ctx, &e)
@@ -139,7 +139,7 @@ func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error)
 // Wake implements [runner.Queue]. The new job replaces one that a process may have taken; if
 // that process ends its lease, nothing is removed. A job that waits for its time is removed,
 // unless it is newer.
-func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
+func (q *Queue) Wake(ctx context.Context, e runner.QueueEntry) error {
 	e.Due = time.Time{}
 	seq, err := q.put(ctx, &e)
 	if err != nil {
@@ -150,7 +150,7 @@ func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
 }
 
 // put publishes an entry, replaces what is on its subject, and returns its sequence.
-func (q *Queue) put(ctx context.Context, e *runner.Entry) (seq uint64, err error) {
+func (q *Queue) put(ctx context.Context, e *runner.QueueEntry) (seq uint64, err error) {
 	msg, err := q.message(ctx, e)
 	if err == nil {
 		err = q.note(ctx, e)
@@ -163,7 +163,7 @@ func (q *Queue) put(ctx context.Context, e *runner.Entry) (seq uint64, err error
 
 // message returns the job, or a message that becomes the job when it is due, by the clock of the
 // server.
-func (q *Queue) message(ctx context.Context, e *runner.Entry) (*nats.Msg, error) {
+func (q *Queue) message(ctx context.Context, e *runner.QueueEntry) (*nats.Msg, error) {
 	data, err := encodeJob(e)
 	if err != nil {
 		return nil, err
@@ -187,10 +187,10 @@ type lease struct {
 	queue   *Queue
 	session *session
 	msg     jetstream.Msg
-	entry   runner.Entry
+	entry   runner.QueueEntry
 }
 
-func (l *lease) Entry() runner.Entry { return l.entry }
+func (l *lease) Entry() runner.QueueEntry { return l.entry }
 
 func (l *lease) Lost() <-chan struct{} { return l.session.lost() }
 

@@ -26,7 +26,7 @@ func levelOf(priority int) int { return max(-maxLevel, min(priority, maxLevel)) 
 const levelTTL = "168h"
 
 // note announces the level of an entry to all workers, unless this process has done so recently.
-func (q *Queue) note(ctx context.Context, e *runner.Entry) error {
+func (q *Queue) note(ctx context.Context, e *runner.QueueEntry) error {
 	p := puller{e.Program, levelOf(e.Priority)}
 	q.mu.Lock()
 	noted := p.level == 0 || q.noted[p]
@@ -34,7 +34,7 @@ func (q *Queue) note(ctx context.Context, e *runner.Entry) error {
 	if noted {
 		return nil
 	}
-	data, err := encodeJob(&runner.Entry{RunID: "*", Program: p.program, Priority: p.level})
+	data, err := encodeJob(&runner.QueueEntry{RunID: "*", Program: p.program, Priority: p.level})
 	if err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (q *Queue) repairLoop() {
 		select {
 		case <-tick.C:
 			queued, _ := q.repair(q.store.ctx) // errors are tried again
-			q.store.noteRepaired(Repaired{Queued: queued})
+			q.store.noteRepaired(RepairReport{Queued: queued})
 		case <-q.store.ctx.Done():
 			return
 		}

@@ -77,7 +77,7 @@ var echoID = runner.ProgramID{Name: "echo.v/1 größe", Version: "1.0"}
 func TestJobIsTakenByOneWorkerAndEnds(t *testing.T) {
 	server := jstest.Start(t)
 	a, b := newWorker(t, server, longLease), newWorker(t, server, longLease)
-	e := runner.Entry{RunID: "run.1", Program: echoID, Priority: 7, Due: time.Now().Round(0)}
+	e := runner.QueueEntry{RunID: "run.1", Program: echoID, Priority: 7, Due: time.Now().Round(0)}
 	added, err := a.queue.Add(t.Context(), e)
 	require.NoError(t, err)
 	assert.True(t, added)
@@ -99,7 +99,7 @@ func TestJobIsTakenByOneWorkerAndEnds(t *testing.T) {
 func TestWakeIsNotLostWhileSomebodyHasTheRun(t *testing.T) {
 	server := jstest.Start(t)
 	w := newWorker(t, server, longLease)
-	e := runner.Entry{RunID: "r", Program: echoID}
+	e := runner.QueueEntry{RunID: "r", Program: echoID}
 	require.NoError(t, w.queue.Wake(t.Context(), e))
 	first := w.take(t, echoID)
 	require.NoError(t, w.queue.Wake(t.Context(), e))
@@ -112,7 +112,7 @@ func TestParkedJobIsOfferedWhenItIsDue(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
 	w := newWorker(t, server, longLease)
-	_, err := w.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID})
+	_, err := w.queue.Add(t.Context(), runner.QueueEntry{RunID: "r", Program: echoID})
 	require.NoError(t, err)
 	taken := w.take(t, echoID)
 	due := time.Now().Add(1500 * time.Millisecond)
@@ -121,10 +121,10 @@ func TestParkedJobIsOfferedWhenItIsDue(t *testing.T) {
 	assert.False(t, time.Now().Before(due), "the job came too early")
 	require.NoError(t, l.Done(t.Context()))
 
-	added, err := w.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID, Due: time.Now().Add(time.Hour)})
+	added, err := w.queue.Add(t.Context(), runner.QueueEntry{RunID: "r", Program: echoID, Due: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	assert.True(t, added)
-	added, err = w.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID, Due: time.Now().Add(time.Hour)})
+	added, err = w.queue.Add(t.Context(), runner.QueueEntry{RunID: "r", Program: echoID, Due: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	assert.False(t, added, "the job waits already")
 	w.takesNothing(t, echoID)
@@ -134,7 +134,7 @@ func TestJobOfAWorkerThatIsGoneIsOfferedAgain(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
 	a, b := newWorker(t, server, lease), newWorker(t, server, lease)
-	_, err := a.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID})
+	_, err := a.queue.Add(t.Context(), runner.QueueEntry{RunID: "r", Program: echoID})
 	require.NoError(t, err)
 	l := a.take(t, echoID)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*lease) // keep the job for longer than a lease
@@ -159,7 +159,7 @@ func TestPrioritiesOfAnotherProcessAreTakenInOrder(t *testing.T) {
 		if i%2 == 1 {
 			program = other
 		}
-		_, err := client.queue.Add(t.Context(), runner.Entry{RunID: fmt.Sprint("r", i), Program: program, Priority: priority})
+		_, err := client.queue.Add(t.Context(), runner.QueueEntry{RunID: fmt.Sprint("r", i), Program: program, Priority: priority})
 		require.NoError(t, err)
 	}
 	var got []int
@@ -193,7 +193,7 @@ func TestFirstJobOfAPriorityReachesAWaitingWorker(t *testing.T) {
 			taken <- l[0]
 		}
 	}()
-	_, err := client.queue.Add(t.Context(), runner.Entry{RunID: "urgent", Program: echoID, Priority: 42})
+	_, err := client.queue.Add(t.Context(), runner.QueueEntry{RunID: "urgent", Program: echoID, Priority: 42})
 	require.NoError(t, err)
 	assert.Equal(t, "urgent", (<-taken).Entry().RunID)
 }
@@ -289,7 +289,7 @@ func TestConsumerOfAVersionWithoutWorkersMayBeRemoved(t *testing.T) {
 	server := jstest.Start(t)
 	w := newWorker(t, server, longLease)
 	add := func(id string) {
-		_, err := w.queue.Add(t.Context(), runner.Entry{RunID: id, Program: echoID})
+		_, err := w.queue.Add(t.Context(), runner.QueueEntry{RunID: id, Program: echoID})
 		require.NoError(t, err)
 	}
 	add("before")

@@ -158,7 +158,7 @@ func TestServerKilledBeforeItAcknowledgesASchedule(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
 	here, there := workerOf(t, jstest.Connect(t, m.between.url()), longLease), workerOf(t, jstest.Connect(t, m.url), longLease)
-	_, err := here.queue.Add(t.Context(), runner.Entry{RunID: "r", Program: echoID})
+	_, err := here.queue.Add(t.Context(), runner.QueueEntry{RunID: "r", Program: echoID})
 	require.NoError(t, err)
 	l := here.take(t, echoID)
 	due := time.Now().Add(4 * time.Second)
@@ -189,7 +189,7 @@ func TestJobEndsAfterTheServerForgotItsDelivery(t *testing.T) {
 			m := newMortal(t)
 			conn := jstest.Connect(t, m.url)
 			here, there := workerOf(t, conn, longLease), workerOf(t, jstest.Connect(t, m.url), longLease)
-			e := runner.Entry{RunID: "r", Program: echoID}
+			e := runner.QueueEntry{RunID: "r", Program: echoID}
 			_, err := here.queue.Add(t.Context(), e)
 			require.NoError(t, err)
 			l := here.take(t, echoID)
@@ -248,7 +248,7 @@ func TestDelayedJobOutlivesItsServer(t *testing.T) {
 	w := worker{s, queue}
 	due := map[string]time.Time{"missed": time.Now().Add(time.Second), "later": time.Now().Add(4 * time.Second)}
 	for id, at := range due {
-		_, err := queue.Add(t.Context(), runner.Entry{RunID: id, Program: echoID, Due: at})
+		_, err := queue.Add(t.Context(), runner.QueueEntry{RunID: id, Program: echoID, Due: at})
 		require.NoError(t, err)
 	}
 	running.Kill()

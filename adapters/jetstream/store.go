@@ -40,7 +40,7 @@ type Store struct {
 	lagging   map[string]bool   // runs whose current state the index does not show
 	mending   bool              // a goroutine is correcting the index
 	queue     *Queue            // nil if none was opened
-	repaired  Repaired          // what was repaired since the store was opened
+	repaired  RepairReport      // what was repaired since the store was opened
 	looked    map[string]uint64 // the message of the index that was last corrected, for runs whose process has ended
 
 	damaged chan struct{} // has a value if a stream may have lost messages
@@ -107,11 +107,11 @@ func (s *Store) tryHead(ctx context.Context, runID string) (*head, error) {
 	last, err := s.message(ctx, query{Last: subject})
 	switch {
 	case errors.Is(err, errNotFound):
-		return &head{}, storekit.NotFound(runID)
+		return &head{}, storekit.NotFoundError(runID)
 	case err != nil:
 		return nil, fmt.Errorf("snapshot: run %s: %w", runID, err)
 	case last.kind == kindDeleted:
-		return &head{message: message{seq: last.seq}}, storekit.NotFound(runID)
+		return &head{message: message{seq: last.seq}}, storekit.NotFoundError(runID)
 	}
 	h := &head{message: *last}
 	if last.kind == kindAppended {
@@ -134,7 +134,7 @@ func (s *Store) tryHead(ctx context.Context, runID string) (*head, error) {
 	if h.info.Open, err = s.isAlive(ctx, h.session); err != nil {
 		return nil, err
 	} else if h.info.Open = h.info.Open && !s.hasLeft(h); !h.info.Open {
-		h.info = storekit.Crashed(h.info)
+		h.info = storekit.CrashedInfo(h.info)
 	}
 	return h, nil
 }
@@ -204,7 +204,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	if err := storekit.Check(ctx, run.RunID); err != nil {
 		return snapshot.Info{}, err
 	}
-	info, err := storekit.Created(run.Info)
+	info, err := storekit.CreatedInfo(run.Info)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -279,11 +279,11 @@ func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
-	owned, free := storekit.OwnedChanged(&before, &after), freeChanged(&before, &after)
+	owned, free := storekit.OwnerFieldsDiffer(&before, &after), freeChanged(&before, &after)
 	if !owned && !free {
 		return before, nil
 	}
-	after.Updated = storekit.Later(before.Updated)
+	after.Updated = storekit.TimeAfter(before.Updated)
 	if owned {
 		m := &message{kind: kindSettled, generation: h.generation, last: h.last, born: h.born}
 		seq, err := s.append(ctx, after.RunID, m, &after, h.seq)
@@ -342,7 +342,7 @@ func (s *Store) putFree(ctx context.Context, h *head, before snapshot.Info, chan
 		if err != nil {
 			return err
 		}
-		after.Updated = storekit.Later(now.info.Updated)
+		after.Updated = storekit.TimeAfter(now.info.Updated)
 		setFree(&h.info, &after)
 		h.free = now.free
 	}

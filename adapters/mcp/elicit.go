@@ -28,7 +28,7 @@ type form struct {
 
 // formOf returns the form of a question.
 func formOf(q *core.Question) form {
-	if q.Asks == record.AsksDoubt {
+	if q.Awaits == record.AwaitDecision {
 		return form{
 			schema: json.RawMessage(`{"type":"object","properties":{"decision":{"type":"string","enum":["completed","run_again","failed","take_over"],"description":"whether the call took effect"},"output":{"type":"string","description":"if the call completed: its output, as JSON"},"message":{"type":"string","description":"if the call failed: why"}},"required":["decision"]}`),
 			read:   fieldsReader("output"),
@@ -216,7 +216,7 @@ func isApproval(q *core.Question) bool {
 			Arguments json.RawMessage `json:"arguments"`
 		} `json:"properties"`
 	}
-	return json.Unmarshal(q.Schema, &root) == nil && q.Asks != record.AsksDoubt && root.Properties.Approved != nil && root.Properties.Arguments != nil
+	return json.Unmarshal(q.Schema, &root) == nil && q.Awaits != record.AwaitDecision && root.Properties.Approved != nil && root.Properties.Arguments != nil
 }
 
 // elicit asks a client of an older protocol version the questions of a run, one after the other.

@@ -54,7 +54,7 @@ func Example() {
 
 // A destructive tool waits for the approval of a person.
 func ExampleOptions() {
-	o := mcp.Options{ToolOptions: func(t mcp.Listed) []actors.Option {
+	o := mcp.Options{ToolOptions: func(t mcp.ListedTool) []actors.Option {
 		if !t.Destructive {
 			return nil
 		}
@@ -62,6 +62,6 @@ func ExampleOptions() {
 			return fmt.Sprintf("%s %s?", t.ServerName, arguments)
 		}))}
 	}}
-	fmt.Println(len(o.ToolOptions(mcp.Listed{Destructive: true})), sdk.MetaKeyClientInfo != "")
+	fmt.Println(len(o.ToolOptions(mcp.ListedTool{Destructive: true})), sdk.MetaKeyClientInfo != "")
 	// Output: 1 true
 }

@@ -54,7 +54,7 @@ func (f *flaky) spoilNext(how func(w http.ResponseWriter, r *http.Request, offic
 }
 
 // atOnce returns options that retry without waiting.
-func atOnce(mcp.Listed) []actors.Option {
+func atOnce(mcp.ListedTool) []actors.Option {
 	return []actors.Option{actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay})}
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Listed is a tool in the list of a server. It is what a run records about the tool.
-type Listed struct {
+// A ListedTool is a tool in the list of a server. It is what a run records about the tool.
+type ListedTool struct {
 	Name        string `json:"name"`        // the name that models see
 	ServerName  string `json:"server_name"` // the name on the server
 	Description string `json:"description,omitempty"`
@@ -33,8 +33,8 @@ type Listed struct {
 
 // A listing is the recorded result of listing the tools.
 type listing struct {
-	Tools []Listed `json:"tools"`
-	Tasks bool     `json:"tasks,omitempty"` // the server may answer a call with a task
+	Tools []ListedTool `json:"tools"`
+	Tasks bool         `json:"tasks,omitempty"` // the server may answer a call with a task
 }
 
 // rawTool is a tool in the server's list.
@@ -124,8 +124,8 @@ func (c *Client) page(ctx context.Context, cursor string) (raw json.RawMessage, 
 	return raw, kept, can, nil
 }
 
-func (c *Client) listed(t *rawTool) Listed {
-	l := Listed{
+func (c *Client) listed(t *rawTool) ListedTool {
+	l := ListedTool{
 		Name: toolName(c.name, t.Name), ServerName: t.Name, Description: t.Description, Schema: string(objectSchema(t.InputSchema)),
 		ReadOnly: t.Annotations.ReadOnly, Destructive: t.Annotations.Destructive == nil || *t.Annotations.Destructive, Idempotent: t.Annotations.Idempotent,
 	}

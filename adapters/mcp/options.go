@@ -34,7 +34,7 @@ type Options struct {
 
 	// ToolOptions returns additional options for a tool, such as actors.WithApproval for a
 	// destructive one. Nil means none.
-	ToolOptions func(Listed) []actors.Option
+	ToolOptions func(ListedTool) []actors.Option
 
 	// CallTimeout limits each attempt of a call. The polling of a task is not limited. Defaults
 	// to 5 minutes; core.NoTimeout means no limit.

@@ -341,7 +341,7 @@ func hasStopped(info *snapshot.Info) bool {
 // questions returns the open questions of a run that somebody has to answer.
 func (s *server) questions(ctx context.Context, runID string) ([]core.Question, error) {
 	open, err := s.runner.Questions(ctx, runID)
-	return slices.DeleteFunc(open, func(q core.Question) bool { return !q.Asks.NeedsAnswer() }), err
+	return slices.DeleteFunc(open, func(q core.Question) bool { return !q.Awaits.NeedsAnswer() }), err
 }
 
 // outcome returns the tool result of a run that has stopped.

@@ -186,8 +186,8 @@ func (s *server) current() *sdk.Server {
 }
 
 // programs returns descriptions of the programs that are served.
-func (s *server) programs() []runner.Description {
-	var served []runner.Description
+func (s *server) programs() []runner.ProgramInfo {
+	var served []runner.ProgramInfo
 	for _, d := range s.runner.Describe() {
 		if s.isServed(d.Name) {
 			served = append(served, d)
@@ -196,7 +196,7 @@ func (s *server) programs() []runner.Description {
 	return served
 }
 
-func (s *server) newServer(programs []runner.Description) *sdk.Server {
+func (s *server) newServer(programs []runner.ProgramInfo) *sdk.Server {
 	capabilities := &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}
 	capabilities.AddExtension(tasksExtension, nil)
 	capabilities.AddExtension(keyMeta, nil)

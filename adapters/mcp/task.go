@@ -80,7 +80,7 @@ type begun struct {
 // taskHandler returns the handler of a tool whose server may answer with tasks. The request is
 // a call of its own, "begin", whose record keeps the ID of the task before the task is polled.
 // When the run is resumed, the surrounding call is entered again and polls the existing task.
-func (c *Client) taskHandler(l *Listed) core.Handler[json.RawMessage, actors.ToolOutput] {
+func (c *Client) taskHandler(l *ListedTool) core.Handler[json.RawMessage, actors.ToolOutput] {
 	spec := core.Spec{Kind: record.KindTool, Name: "begin", Description: l.Description, AttemptTimeout: core.NoTimeout, Irreversible: l.isIrreversible()}
 	if !l.isSafe() {
 		spec.InDoubt = c.options.InDoubt

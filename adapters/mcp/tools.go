@@ -81,13 +81,13 @@ func (c *Client) Tools(ctx context.Context) ([]actors.Function, error) {
 }
 
 // List returns the tools that the server lists now, including those that are left out.
-func (c *Client) List(ctx context.Context) ([]Listed, error) {
+func (c *Client) List(ctx context.Context) ([]ListedTool, error) {
 	l, err := c.list(ctx)
 	return l.Tools, err
 }
 
 // tool returns a listed tool as a tool for agents.
-func (c *Client) tool(l *Listed, tasks bool) actors.Function {
+func (c *Client) tool(l *ListedTool, tasks bool) actors.Function {
 	schema := schemaOf(l)
 	var more []actors.Option
 	if c.options.ToolOptions != nil {
@@ -116,13 +116,13 @@ func (c *Client) tool(l *Listed, tasks bool) actors.Function {
 }
 
 // isSafe reports whether a lost call may be made again without asking.
-func (l *Listed) isSafe() bool { return l.ReadOnly || l.Idempotent }
+func (l *ListedTool) isSafe() bool { return l.ReadOnly || l.Idempotent }
 
 // isIrreversible reports whether the effect of a call must not be repeated by another call either.
-func (l *Listed) isIrreversible() bool { return l.Destructive && !l.isSafe() }
+func (l *ListedTool) isIrreversible() bool { return l.Destructive && !l.isSafe() }
 
 // call calls a tool of the server.
-func (c *Client) call(ctx context.Context, l *Listed, arguments json.RawMessage) (*rawResult, error) {
+func (c *Client) call(ctx context.Context, l *ListedTool, arguments json.RawMessage) (*rawResult, error) {
 	core.Annotate(ctx, "mcp.server", c.name)
 	core.Annotate(ctx, "mcp.tool", l.ServerName)
 	ctx, cancel := c.withTimeout(ctx)
@@ -146,7 +146,7 @@ func (c *Client) call(ctx context.Context, l *Listed, arguments json.RawMessage)
 // the tool must be sent as headers too. The SDK takes the headers from the list. A resumed run
 // uses the recorded list, so it would call the tool without the headers, and the server would
 // refuse the call.
-func (c *Client) learnHeaders(ctx context.Context, l *Listed) error {
+func (c *Client) learnHeaders(ctx context.Context, l *ListedTool) error {
 	if !strings.Contains(l.Schema, `"x-mcp-header"`) {
 		return nil
 	}
@@ -183,7 +183,7 @@ func keyOf(ctx context.Context) map[string]any {
 
 // schemaOf returns the schema of a tool for models. A schema that cannot be used is passed on
 // unchecked.
-func schemaOf(l *Listed) actors.Schema {
+func schemaOf(l *ListedTool) actors.Schema {
 	schema, err := actors.ParseSchema([]byte(l.Schema))
 	if err != nil {
 		return uncheckedSchema(l.Schema)

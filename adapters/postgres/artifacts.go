@@ -16,7 +16,7 @@ import (
 // at most 1 GB, or less if the server lacks the memory.
 func (s *Store) Put(ctx context.Context, data []byte) (reference string, err error) {
 	reference = storekit.Reference(data)
-	_, err = storekit.Again(ctx, func() (int, error) {
+	_, err = storekit.Retry(ctx, func() (int, error) {
 		n, err := s.db.change(ctx, `update reprise.artifacts set put = clock_timestamp() where ref = $1`, reference)
 		if n > 0 || err != nil {
 			return n, err
@@ -32,7 +32,7 @@ func (s *Store) Put(ctx context.Context, data []byte) (reference string, err err
 
 // Get implements [snapshot.ArtifactStore].
 func (s *Store) Get(ctx context.Context, reference string) ([]byte, error) {
-	found, err := storekit.Again(ctx, func() ([][]byte, error) {
+	found, err := storekit.Retry(ctx, func() ([][]byte, error) {
 		return query(ctx, s.db, pgx.RowTo[[]byte], `select data from reprise.artifacts where ref = $1`, storableText(reference))
 	})
 	switch {

@@ -140,7 +140,7 @@ func benchmarkTakeover(b *testing.B, standsBy bool) {
 	var longest time.Duration
 	for b.Loop() {
 		killed := worker()
-		_, err := killed.Queue().Add(b.Context(), runner.Entry{RunID: "run", Program: programs[0]})
+		_, err := killed.Queue().Add(b.Context(), runner.QueueEntry{RunID: "run", Program: programs[0]})
 		require.NoError(b, err)
 		_, err = killed.Queue().Take(b.Context(), programs, 1)
 		require.NoError(b, err)

@@ -50,14 +50,14 @@ const (
 func newDatabase(pool *pgxpool.Pool, in schemaName, lease time.Duration) *database {
 	d := &database{pool: pool, schema: in, lease: lease, maxSorted: maxSorted}
 	gate := &d.statements
-	d.finds = storekit.Combiner[string, []storekit.Head]{Do: d.findAll, Most: one, Gate: gate}
-	d.readings = storekit.Combiner[recordsQuery, []storekit.Batch]{Do: d.readAll, Most: writers, Gate: gate}
-	d.inboxes = storekit.Combiner[string, map[string][]byte]{Do: d.messagesOfAll, Most: one, Gate: gate}
-	d.inserts = storekit.Combiner[swap, bool]{Do: d.insertAll, Size: (*swap).size, Most: some, Gate: gate}
-	d.updates = storekit.Combiner[swap, bool]{Do: d.updateAll, Size: (*swap).size, Most: some, Gate: gate}
-	d.deletes = storekit.Combiner[swap, bool]{Do: d.deleteAll, Most: one, Gate: gate}
-	d.appends = storekit.Combiner[storekit.Batch, bool]{Do: d.appendAll, Size: func(b *storekit.Batch) int { return len(b.Data) }, Most: writers, Gate: gate}
-	d.ends = storekit.Combiner[doneJob, bool]{Do: d.endAll, Most: one, Gate: gate}
+	d.finds = storekit.Combiner[string, []storekit.Head]{Do: d.findAll, MaxStatements: one, Gate: gate}
+	d.readings = storekit.Combiner[recordsQuery, []storekit.Batch]{Do: d.readAll, MaxStatements: writers, Gate: gate}
+	d.inboxes = storekit.Combiner[string, map[string][]byte]{Do: d.messagesOfAll, MaxStatements: one, Gate: gate}
+	d.inserts = storekit.Combiner[swap, bool]{Do: d.insertAll, Size: (*swap).size, MaxStatements: some, Gate: gate}
+	d.updates = storekit.Combiner[swap, bool]{Do: d.updateAll, Size: (*swap).size, MaxStatements: some, Gate: gate}
+	d.deletes = storekit.Combiner[swap, bool]{Do: d.deleteAll, MaxStatements: one, Gate: gate}
+	d.appends = storekit.Combiner[storekit.Batch, bool]{Do: d.appendAll, Size: func(b *storekit.Batch) int { return len(b.Data) }, MaxStatements: writers, Gate: gate}
+	d.ends = storekit.Combiner[doneJob, bool]{Do: d.endAll, MaxStatements: one, Gate: gate}
 	return d
 }
 

@@ -136,7 +136,7 @@ func rowsOf(all []swap) []any {
 		texts(func(i *snapshot.Info) string { return i.Metadata.Pipeline }),
 		texts(func(i *snapshot.Info) string { return i.ParentID }),
 		texts(errorClass),
-		column(all, func(s *swap) bool { return s.after.Info.Standing.Asking > 0 }),
+		column(all, func(s *swap) bool { return s.after.Info.Summary.Asking > 0 }),
 		texts(func(i *snapshot.Info) string { return array(i.Metadata.Tags) }),
 		numbers(snapshot.SortCreated.Value), numbers(snapshot.SortUpdated.Value),
 		numbers(snapshot.SortEnded.Value), numbers(snapshot.SortCost.Value), numbers(snapshot.SortTokens.Value), numbers(snapshot.SortRetries.Value),
@@ -147,10 +147,10 @@ func rowsOf(all []swap) []any {
 }
 
 func errorClass(i *snapshot.Info) string {
-	if i.Standing.LastError == nil {
+	if i.Summary.LastError == nil {
 		return ""
 	}
-	return i.Standing.LastError.Class
+	return i.Summary.LastError.Class
 }
 
 // array returns an array of strings in the syntax of the database.
@@ -168,10 +168,10 @@ const separator = "\uFFFF"
 // searchedText returns the searched strings of a run, in lower case.
 func searchedText(i *snapshot.Info) string {
 	all := []string{i.RunID, i.Metadata.Description}
-	if last := i.Standing.LastError; last != nil {
+	if last := i.Summary.LastError; last != nil {
 		all = append(all, last.Message)
 	}
-	for _, q := range i.Standing.Questions {
+	for _, q := range i.Summary.Questions {
 		all = append(all, q.Text)
 	}
 	for n := range all {

@@ -27,7 +27,7 @@ func TestALeaseThatIsOverIsFollowedByAnother(t *testing.T) {
 	schema := newSchema(t)
 	s, other := open(t, postgres.Options{Schema: schema, Lease: shortLease}), open(t, postgres.Options{Schema: schema})
 	program := runner.ProgramID{Name: "echo", Version: "1"}
-	_, err := s.Queue().Add(t.Context(), runner.Entry{RunID: "run", Program: program})
+	_, err := s.Queue().Add(t.Context(), runner.QueueEntry{RunID: "run", Program: program})
 	require.NoError(t, err)
 	taken, err := s.Queue().Take(t.Context(), []runner.ProgramID{program}, 1)
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestAbandonedJobsAreFreeAfterAWhile(t *testing.T) {
 	schema := newSchema(t)
 	s, other := open(t, postgres.Options{Schema: schema, Lease: time.Second}), open(t, postgres.Options{Schema: schema})
 	program := runner.ProgramID{Name: "echo", Version: "1"}
-	_, err := s.Queue().Add(t.Context(), runner.Entry{RunID: "run", Program: program})
+	_, err := s.Queue().Add(t.Context(), runner.QueueEntry{RunID: "run", Program: program})
 	require.NoError(t, err)
 	abandoned, err := s.Queue().Take(t.Context(), []runner.ProgramID{program}, 1)
 	require.NoError(t, err)
@@ -128,7 +128,7 @@ func TestWorkersLearnOfTheJobsOfAKilledWorker(t *testing.T) {
 	idle := postgres.Options{Schema: schema, Poll: time.Hour}
 	dashboard, worker := open(t, idle), open(t, idle)
 	program := runner.ProgramID{Name: "echo", Version: "1"}
-	_, err := killed.Queue().Add(t.Context(), runner.Entry{RunID: "run", Program: program})
+	_, err := killed.Queue().Add(t.Context(), runner.QueueEntry{RunID: "run", Program: program})
 	require.NoError(t, err)
 	_, err = killed.Queue().Take(t.Context(), []runner.ProgramID{program}, 1)
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	}
 	page, err := s.db.sortedPage(ctx, f)
 	if err == nil && f.Count {
-		page.Counts, err = storekit.Again(ctx, func() (map[snapshot.Status]int, error) { return s.db.Count(ctx, f) })
+		page.Counts, err = storekit.Retry(ctx, func() (map[snapshot.Status]int, error) { return s.db.Count(ctx, f) })
 	}
 	return page, err
 }
@@ -145,12 +145,12 @@ func (d *database) sortedPage(ctx context.Context, f snapshot.Filter) (snapshot.
 	}
 	value, runID, isAfter := p.After()
 	for {
-		heads, err := storekit.Again(ctx, func() ([]storekit.Head, error) { return d.next(ctx, &f, value, runID, isAfter, n) })
+		heads, err := storekit.Retry(ctx, func() ([]storekit.Head, error) { return d.next(ctx, &f, value, runID, isAfter, n) })
 		if err != nil {
 			return snapshot.Page{}, err
 		}
 		for i := range heads {
-			info := storekit.Reported(heads[i])
+			info := storekit.ReportedInfo(heads[i])
 			p.Add(info)
 			value, runID, isAfter = f.Sort.Value(&info), info.RunID, true
 		}

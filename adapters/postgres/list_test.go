@@ -97,12 +97,12 @@ func end(t *testing.T, s *postgres.Store, rng *rand.Rand, runID string) {
 	require.NoError(t, err)
 	e := snapshot.End{Status: []snapshot.Status{snapshot.StatusPaused, snapshot.StatusCompleted, snapshot.StatusFailed}[rng.IntN(3)]}
 	e.Usage = record.Usage{InputTokens: rng.IntN(3), OutputTokens: rng.IntN(3), Cost: float64(rng.IntN(3)) / 7}
-	e.Standing.Retries = rng.IntN(3)
+	e.Summary.Retries = rng.IntN(3)
 	if rng.IntN(2) == 0 {
-		e.Standing.LastError = &snapshot.Failure{Class: []string{"transient", "permanent"}[rng.IntN(2)], Message: searched[rng.IntN(len(searched))]}
+		e.Summary.LastError = &snapshot.Failure{Class: []string{"transient", "permanent"}[rng.IntN(2)], Message: searched[rng.IntN(len(searched))]}
 	}
 	if rng.IntN(3) == 0 {
-		e.Standing.Asking, e.Standing.Questions = 1, []snapshot.OpenQuestion{{ID: "q", Text: "Why " + texts[rng.IntN(len(texts))] + "?"}}
+		e.Summary.Asking, e.Summary.Questions = 1, []snapshot.OpenQuestion{{ID: "q", Text: "Why " + texts[rng.IntN(len(texts))] + "?"}}
 	}
 	require.NoError(t, j.Close(t.Context(), e))
 }

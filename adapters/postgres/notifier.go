@@ -131,7 +131,7 @@ func (s *Store) listen(ctx context.Context, config *pgx.ConnConfig) error {
 	if _, err := conn.Exec(ctx, `listen `+pgx.Identifier{s.db.channel()}.Sanitize()); err != nil {
 		return err
 	}
-	s.Changed()
+	s.NoteChanges()
 	s.queue.changed()
 	for {
 		notification, err := conn.WaitForNotification(ctx)
@@ -155,8 +155,8 @@ func (s *Store) hear(payload string) {
 	}
 	switch {
 	case len(runs) > 0 && runs[0] == allRuns:
-		s.Changed()
+		s.NoteChanges()
 	case len(runs) > 0:
-		s.Changed(runs...)
+		s.NoteChanges(runs...)
 	}
 }

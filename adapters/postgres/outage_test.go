@@ -216,7 +216,7 @@ func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	stop()
 	require.ErrorIs(t, <-watched, context.Canceled)
 
-	_, err = s.Queue().Add(ctx, runner.Entry{RunID: "gone", Program: runner.ProgramID{Name: "p", Version: "1"}})
+	_, err = s.Queue().Add(ctx, runner.QueueEntry{RunID: "gone", Program: runner.ProgramID{Name: "p", Version: "1"}})
 	require.NoError(t, err)
 	serving, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)

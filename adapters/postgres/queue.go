@@ -71,7 +71,7 @@ const notWaiting = ` returning 1) select set_config('synchronous_commit', 'off',
 
 // change executes a statement, and repeats it while the database cannot be reached.
 func (q *Queue) change(ctx context.Context, statement string, args ...any) (bool, error) {
-	n, err := storekit.Again(ctx, func() (int, error) { return q.db.change(ctx, statement, args...) })
+	n, err := storekit.Retry(ctx, func() (int, error) { return q.db.change(ctx, statement, args...) })
 	return n > 0, err
 }
 
@@ -90,7 +90,7 @@ func dueOf(info *snapshot.Info) int64 {
 }
 
 // Add implements [runner.Queue].
-func (q *Queue) Add(ctx context.Context, e runner.Entry) (added bool, err error) {
+func (q *Queue) Add(ctx context.Context, e runner.QueueEntry) (added bool, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	} else if e.Fresh { // the run was stored with its job
@@ -112,7 +112,7 @@ func microseconds(t time.Time) time.Time {
 
 // Wake implements [runner.Queue]. A process that has taken the job loses it, since its
 // stamp changes.
-func (q *Queue) Wake(ctx context.Context, e runner.Entry) error {
+func (q *Queue) Wake(ctx context.Context, e runner.QueueEntry) error {
 	_, err := q.change(ctx, `insert into reprise.jobs (run, program, version, priority, due) values ($1, $2, $3, $4, '-infinity')
 		on conflict (run) do update set program = $2, version = $3, priority = $4, due = '-infinity', process = null, stamp = 0`,
 		e.RunID, storableText(e.Program.Name), storableText(e.Program.Version), e.Priority)
@@ -225,7 +225,7 @@ func (q *Queue) take(ctx context.Context, names, versions []string, n int) ([]ru
 	base, process := rand.Int64N(1<<62), q.db.process.Load()
 	q.hold(base, n)
 	unsure := false
-	taken, err := storekit.Again(ctx, func() (taken []*lease, err error) {
+	taken, err := storekit.Retry(ctx, func() (taken []*lease, err error) {
 		sending := context.WithoutCancel(ctx)
 		if unsure {
 			taken, err = query(sending, q.db, q.scan, `select `+jobColumns+`, '' from reprise.jobs j where process = $1 and stamp between $2 + 1 and $2 + $3::int order by stamp`, process, base, n)
@@ -261,7 +261,7 @@ func isClosed(c <-chan struct{}) bool {
 
 // nextDue returns the time until the next job is due, if nothing changes.
 func (q *Queue) nextDue(ctx context.Context, names, versions []string) (time.Duration, error) {
-	found, err := storekit.Again(ctx, func() ([]*float64, error) {
+	found, err := storekit.Retry(ctx, func() ([]*float64, error) {
 		return query(ctx, q.db, pgx.RowTo[*float64], nextDue, names, versions)
 	})
 	if err != nil || len(found) == 0 || found[0] == nil {
@@ -310,12 +310,12 @@ func (q *Queue) giveBack(ctx context.Context) error {
 // A lease is a job that was taken.
 type lease struct {
 	queue *Queue
-	entry runner.Entry
+	entry runner.QueueEntry
 	stamp int64
 	lost  <-chan struct{}
 }
 
-func (l *lease) Entry() runner.Entry { return l.entry }
+func (l *lease) Entry() runner.QueueEntry { return l.entry }
 
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
@@ -338,7 +338,7 @@ type doneJob struct {
 
 func (l *lease) Done(ctx context.Context) error {
 	return l.end(func() (bool, error) {
-		return storekit.Again(ctx, func() (bool, error) { return l.queue.db.ends.Ask(ctx, doneJob{l.entry.RunID, l.stamp}) })
+		return storekit.Retry(ctx, func() (bool, error) { return l.queue.db.ends.Ask(ctx, doneJob{l.entry.RunID, l.stamp}) })
 	})
 }
 

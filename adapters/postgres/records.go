@@ -80,7 +80,7 @@ func (d *database) Post(ctx context.Context, runID, id string, data []byte) (boo
 	}
 	heads, err := d.Find(ctx, runID)
 	if err == nil && len(heads) == 0 {
-		err = storekit.NotFound(runID)
+		err = storekit.NotFoundError(runID)
 	}
 	return false, err
 }
@@ -89,7 +89,7 @@ func (d *database) Post(ctx context.Context, runID, id string, data []byte) (boo
 func (d *database) Messages(ctx context.Context, runID string) (map[string][]byte, error) {
 	found, err := d.inboxes.Ask(ctx, runID)
 	if err == nil && found == nil {
-		err = storekit.NotFound(runID)
+		err = storekit.NotFoundError(runID)
 	}
 	return found, err
 }

@@ -172,7 +172,7 @@ func (s *Store) keep(ctx context.Context) {
 func (s *Store) reap(ctx context.Context) (reaped int, err error) {
 	reaped, err = s.db.change(ctx, `delete from reprise.processes where expires < clock_timestamp()`)
 	if reaped > 0 {
-		s.Changed()
+		s.NoteChanges()
 		s.queue.wakeTakers()
 	}
 	return reaped, err
@@ -188,7 +188,7 @@ func (s *Store) giveBack(ctx context.Context) error {
 		if !s.Has(run.ID, run.Opening) {
 			_, givenErr := s.db.change(ctx, `update reprise.runs set process = null where id = $1 and opening = $2`, run.ID, run.Opening)
 			err = errors.Join(err, givenErr)
-			s.Changed(run.ID)
+			s.NoteChanges(run.ID)
 		}
 	}
 	return err

@@ -157,7 +157,7 @@ func compact(t *testing.T, dir, runID string) {
 		Seq: run.LastSeq + 1, Kind: record.KindLog, Status: record.StatusRecorded, Generation: run.Generation,
 		Detail: &record.Detail{Message: strings.Repeat("a long line ", 2000)},
 	}))
-	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: run.Status, Usage: run.Usage, Standing: run.Standing}))
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: run.Status, Usage: run.Usage, Summary: run.Summary}))
 	require.Equal(t, ".snapshot", filepath.Ext(newest(t, dir, runID)))
 }
 

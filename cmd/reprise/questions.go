@@ -16,9 +16,9 @@ import (
 
 // question is the JSON form of a core.Question.
 type question struct {
-	ID   string      `json:"id"`
-	Text string      `json:"text"`
-	Asks record.Asks `json:"asks"` // "answer" or "doubt"
+	ID     string           `json:"id"`
+	Text   string           `json:"text"`
+	Awaits record.AwaitKind `json:"asks"` // "answer" or "doubt"
 
 	// Due is the time at which the default answer applies.
 	Due     time.Time `json:"due_at,omitzero"`

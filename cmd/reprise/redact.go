@@ -69,11 +69,11 @@ func (r *redaction) redaction() redact.Redaction {
 func (r *redaction) apply(found *snapshot.Snapshot) {
 	redact := r.function()
 	found.Metadata.Description = r.text(found.Metadata.Description)
-	found.Standing = found.Standing.Clone()
-	for i := range found.Standing.Questions {
-		found.Standing.Questions[i].Text = r.truncatedText(found.Standing.Questions[i].Text)
+	found.Summary = found.Summary.Clone()
+	for i := range found.Summary.Questions {
+		found.Summary.Questions[i].Text = r.truncatedText(found.Summary.Questions[i].Text)
 	}
-	if last := found.Standing.LastError; last != nil {
+	if last := found.Summary.LastError; last != nil {
 		last.Message = r.truncatedText(last.Message)
 	}
 	for i := range found.Records {

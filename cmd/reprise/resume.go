@@ -109,12 +109,12 @@ func (a *app) continueAll(ctx context.Context, what *continueAction, f continueF
 	if err != nil {
 		return err
 	}
-	choice := state.Choice{Status: snapshot.Status(f.status), Reason: f.reason, Program: f.program, Since: since}
+	choice := state.Selection{Status: snapshot.Status(f.status), Reason: f.reason, Program: f.program, Since: since}
 	chosen, err := choice.Each(ctx, store, what.status, func(ctx context.Context, runID string) error {
 		_, err := what.resume(ctx, store, runID)
 		return err
 	})
-	if errors.Is(err, state.ErrChoice) {
+	if errors.Is(err, state.ErrSelection) {
 		return usageErrorf("%s", message(err))
 	}
 	failed := 0
@@ -133,7 +133,7 @@ func (a *app) continueAll(ctx context.Context, what *continueAction, f continueF
 }
 
 // printContinued writes the results for the selected runs.
-func (a *app) printContinued(what *continueAction, chosen []state.Chosen, failed int) error {
+func (a *app) printContinued(what *continueAction, chosen []state.SelectedRun, failed int) error {
 	if a.json {
 		type line struct {
 			RunID string `json:"run_id"`

@@ -175,7 +175,7 @@ func (a *app) printRecords(w watchOptions) eventSink {
 				p = printer.New(a.stdout, options...) // a new printer, without the earlier state
 			case e.Name == "delta":
 				d, err := e.Delta()
-				p.Delta(d.Delta)
+				p.PublishDelta(d.Delta)
 				return err
 			}
 			if !e.IsRecord() {

@@ -128,7 +128,7 @@ func TestWatchShowsDeltasOnlyOnATerminal(t *testing.T) {
 			return "It is 4 °C.", nil
 		})
 		go func() {
-			_, err := model.Event().Execute(live.Watch(st.Context(t.Context()), dash.Delta), 1)
+			_, err := model.Event().Execute(live.Watch(st.Context(t.Context()), dash.PublishDelta), 1)
 			assert.NoError(t, err)
 			assert.NoError(t, st.Close())
 		}()

@@ -31,7 +31,7 @@ func TestAnswerContinuesTheRun(t *testing.T) {
 	require.Len(t, open, 1)
 	assert.JSONEq(t, `{"type": "boolean"}`, string(open[0].Schema))
 	open[0].Schema = nil
-	assert.Equal(t, []question{{ID: "refund?1", Asks: record.AsksAnswer, Text: "refund \x1b[31mit\x1b[0m?"}}, open)
+	assert.Equal(t, []question{{ID: "refund?1", Awaits: record.AwaitAnswer, Text: "refund \x1b[31mit\x1b[0m?"}}, open)
 
 	call(t, dir, "answer", "r7", "refund?2", "true").failed(t, exitFailure,
 		`run r7 has not asked question "refund?2"; it waits for refund?1`)

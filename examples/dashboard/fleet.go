@@ -138,7 +138,7 @@ func (f *fleet) run(ctx context.Context, id string, j job) error {
 	f.mu.Lock()
 	f.open++
 	f.mu.Unlock()
-	_ = j.call(live.Watch(st.Context(ctx), f.dash.Delta))
+	_ = j.call(live.Watch(st.Context(ctx), f.dash.PublishDelta))
 	err = st.Close()
 	return errors.Join(err, f.noteClosed(ctx, id, j, st.Status()))
 }

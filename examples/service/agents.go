@@ -64,7 +64,7 @@ var pay = decorators.Tool("pay", "Pays an amount back.", func(_ context.Context,
 
 // refund asks for approval. Without an answer within a day, it does not pay.
 var refund = decorators.Agent("refund", "Refunds an order.", func(ctx context.Context, in Order) (string, error) {
-	ok, err := core.Await(ctx, fmt.Sprintf("Pay %d € back for order %s?", in.Euros, in.Order), core.Default(24*time.Hour, false))
+	ok, err := core.Await(ctx, fmt.Sprintf("Pay %d € back for order %s?", in.Euros, in.Order), core.AwaitDefault(24*time.Hour, false))
 	if err != nil {
 		return "", err
 	}

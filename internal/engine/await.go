@@ -17,7 +17,7 @@ var ErrAwaiting = errors.New("awaiting an answer")
 // Question is a core.Question.
 type Question struct {
 	ID, Text string
-	Asks     record.Asks
+	Awaits   record.AwaitKind
 	Due      time.Time
 	Refused  string
 	Schema   json.RawMessage
@@ -44,7 +44,7 @@ func CanAsk(ctx context.Context) bool {
 func Await(ctx context.Context, q Question, def DefaultAnswer, take func(encoded []byte) error) error {
 	s := scopeInRun(ctx)
 	mark := segment.QuestionMark
-	if q.Asks == record.AsksTime {
+	if q.Awaits == record.AwaitTime {
 		mark = segment.SleepMark
 	}
 	id, claimed, suspended := s.claimQuestion(mark)
@@ -64,7 +64,7 @@ func Await(ctx context.Context, q Question, def DefaultAnswer, take func(encoded
 // Without an answer that fits, ask returns the suspension with which to stop. claimed
 // is the claim of the question, or nil if the question is not asked by the handler.
 func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed *record.Claim, take func(encoded []byte) error) (*InterruptedError, error) {
-	e := &InterruptedError{Reason: record.InterruptAwait, Message: q.Text, Question: q.ID, Asks: q.Asks, Cause: ErrAwaiting}
+	e := &InterruptedError{Reason: record.InterruptAwait, Message: q.Text, Question: q.ID, Awaits: q.Awaits, Cause: ErrAwaiting}
 	for {
 		var listed []record.Claim
 		if claimed != nil {
@@ -82,7 +82,7 @@ func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed 
 		case err != nil:
 			return nil, err
 		case asked.Answer != nil:
-		case q.Asks == record.AsksTime && s.sleepsHere(asked.Due):
+		case q.Awaits == record.AwaitTime && s.sleepsHere(asked.Due):
 			if e, err := s.sleep(ctx, asked.Due); e != nil || err != nil {
 				return e, err
 			}

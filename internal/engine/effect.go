@@ -191,7 +191,7 @@ func (c *Call) effectQuestion(found *FoundEffect) (Question, error) {
 		produced = " and returned " + record.Preview(found.Output)
 	}
 	return Question{
-		ID: fmt.Sprintf("%s%s:%s", c.address, effectMark, found), Asks: record.AsksDoubt,
+		ID: fmt.Sprintf("%s%s:%s", c.address, effectMark, found), Awaits: record.AwaitDecision,
 		Text: fmt.Sprintf("%s %q has not begun: it might repeat the effect of %s, %s%s. "+
 			`Answer %s{"decision": "completed", "output": …}, {"decision": "run_again"} to make it, or {"decision": "failed", "message": "…"}`,
 			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, found, found.describe(), produced, takeOver),

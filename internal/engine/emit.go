@@ -338,7 +338,7 @@ func (c *Call) suspend(p *record.Progress, s *Scope, r *attemptEnd, e *Interrupt
 	var rec record.Record
 	c.describeEnd(&rec, status, p, s, r)
 	rec.Stage, rec.Class, rec.Err = stage, record.ClassCanceled, c.keptInterrupt(e)
-	if r != nil && r.parked > 0 && e.Asks == record.AsksTime { // an interceptor parked the call: nothing of the attempt was made
+	if r != nil && r.parked > 0 && e.Awaits == record.AwaitTime { // an interceptor parked the call: nothing of the attempt was made
 		rec.Stage, rec.Delay, rec.Elapsed = record.StageWait, r.parked, addDuration(rec.Elapsed, r.parked)
 	}
 	// If this record is lost, the call still has no outcome, which is what a suspension

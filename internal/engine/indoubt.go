@@ -44,7 +44,7 @@ var ErrUnfit = errors.New("the answer does not fit")
 
 // Check is core.Question.Check.
 func (q Question) Check(encoded []byte) error {
-	if q.Asks != record.AsksDoubt {
+	if q.Awaits != record.AwaitDecision {
 		return q.checkSchema(encoded)
 	}
 	a, err := readInDoubtAnswer(encoded)
@@ -181,7 +181,7 @@ func (c *Call) stopLoop(p *record.Progress, s *Scope) error {
 // was made.
 func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 	q := Question{
-		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts), Asks: record.AsksDoubt,
+		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts), Awaits: record.AwaitDecision,
 		Text: fmt.Sprintf("%s %q has begun (attempt %d), and it is not known whether it took effect: has it? "+
 			`Answer {"decision": "completed", "output": …}, {"decision": "run_again"}, or {"decision": "failed", "message": "…"}`,
 			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, s.Attempt()+1),

@@ -112,7 +112,7 @@ func (s *Scope) Parent() *Scope {
 }
 
 // preconditionsAttempt is the attempt number of the scope for preconditions.
-const preconditionsAttempt = record.Preconditions
+const preconditionsAttempt = record.PreconditionAttempt
 
 // IsPreconditions reports whether the scope is that of the call's preconditions.
 func (s *Scope) IsPreconditions() bool { return s.attempt == preconditionsAttempt }

@@ -14,7 +14,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 		return context.Cause(ctx)
 	}
 	if CanAsk(ctx) {
-		q := Question{Asks: record.AsksTime, Text: fmt.Sprintf("sleeps for %v", d)}
+		q := Question{Awaits: record.AwaitTime, Text: fmt.Sprintf("sleeps for %v", d)}
 		return Await(ctx, q, DefaultAnswer{d, encodedNil}, func([]byte) error { return nil })
 	}
 	timer := time.NewTimer(d)

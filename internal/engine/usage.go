@@ -14,8 +14,8 @@ func AddUsage(ctx context.Context, u record.Usage) {
 	}
 }
 
-// UsageInside is core.UsageInside.
-func UsageInside(ctx context.Context) record.Usage {
+// UsageOfCalls is core.UsageOfCalls.
+func UsageOfCalls(ctx context.Context) record.Usage {
 	s := ScopeOf(ctx)
 	if s == nil {
 		return record.Usage{}

@@ -110,7 +110,7 @@ func addDuration(a, b time.Duration) time.Duration {
 func parkedUntil(what string, due time.Time) *InterruptedError {
 	return &InterruptedError{
 		Reason:  record.InterruptAwait,
-		Asks:    record.AsksTime,
+		Awaits:  record.AwaitTime,
 		Message: what + " at " + due.UTC().Format(time.RFC3339),
 	}
 }

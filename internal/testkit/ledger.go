@@ -163,7 +163,7 @@ func stateOf(last *record.Record, closedAfter bool) record.State {
 		return record.StateCompleted
 	case last.IsOutcome():
 		return record.StateFailed
-	case last.Status == record.StatusAwaiting && last.Asks() == record.AsksTime:
+	case last.Status == record.StatusAwaiting && last.Awaits() == record.AwaitTime:
 		return record.StateWaiting
 	case last.Status == record.StatusAwaiting:
 		return record.StateAsking
@@ -190,7 +190,7 @@ func waitAfter(records []record.Record, own []int, n int) time.Duration {
 	}
 	var waited time.Duration
 	closed := slices.IndexFunc(records[at:], isOfRun)
-	if waits := r.Status == record.StatusRetrying || r.Status == record.StatusAwaiting && r.Asks() == record.AsksTime; waits {
+	if waits := r.Status == record.StatusRetrying || r.Status == record.StatusAwaiting && r.Awaits() == record.AwaitTime; waits {
 		switch {
 		case closed >= 0 && at+closed <= next && isOpening(records[at+closed]): // the process crashed
 			waited = latest(records[:at+closed]).Sub(r.Time)

@@ -76,7 +76,7 @@ func answerAll(t *testing.T, s snapshot.Store) {
 	require.NoError(t, err)
 	for _, q := range open {
 		answer := any(true)
-		if q.Asks == record.AsksDoubt {
+		if q.Awaits == record.AwaitDecision {
 			answer = state.InDoubtRunAgain()
 		}
 		require.NoError(t, state.Answer(t.Context(), s, "run-1", q.ID, "", answer))

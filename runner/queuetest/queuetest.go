@@ -47,7 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) runner.Queue) {
 func RunOrdered(t *testing.T, open func(t *testing.T) runner.Queue) {
 	f := &fixture{t, open(t)}
 	for i, priority := range []int{0, 5, -1, 3, 5, 0} {
-		f.add(runner.Entry{RunID: fmt.Sprint("run-", i), Program: program, Priority: priority, Due: time.Now()})
+		f.add(runner.QueueEntry{RunID: fmt.Sprint("run-", i), Program: program, Priority: priority, Due: time.Now()})
 	}
 	var got []int
 	for range 6 {
@@ -93,7 +93,7 @@ func (f *fixture) must(err error) {
 }
 
 // add adds an entry for a run that has none.
-func (f *fixture) add(e runner.Entry) {
+func (f *fixture) add(e runner.QueueEntry) {
 	f.Helper()
 	added, err := f.queue.Add(f.Context(), e)
 	f.must(err)
@@ -136,7 +136,7 @@ func (f *fixture) takesNothing(programs ...runner.ProgramID) {
 }
 
 func takenOnce(f *fixture) {
-	e := runner.Entry{RunID: "run.1", Program: program, Priority: 7, Due: time.Now().Round(0)}
+	e := runner.QueueEntry{RunID: "run.1", Program: program, Priority: 7, Due: time.Now().Round(0)}
 	f.add(e)
 	added, err := f.queue.Add(f.Context(), e)
 	f.must(err)
@@ -155,8 +155,8 @@ func takenOnce(f *fixture) {
 
 func notBeforeDue(f *fixture) {
 	due := time.Now().Add(time.Second)
-	f.add(runner.Entry{RunID: "late", Program: program, Due: time.Now().Add(time.Hour)})
-	f.add(runner.Entry{RunID: "soon", Program: program, Due: due})
+	f.add(runner.QueueEntry{RunID: "late", Program: program, Due: time.Now().Add(time.Hour)})
+	f.add(runner.QueueEntry{RunID: "soon", Program: program, Due: due})
 	l := f.take()
 	if l.Entry().RunID != "soon" || time.Now().Before(due) {
 		f.Errorf("%s was taken %v before it was due", l.Entry().RunID, time.Until(due))
@@ -166,7 +166,7 @@ func notBeforeDue(f *fixture) {
 }
 
 func wakes(f *fixture) {
-	e := runner.Entry{RunID: "run", Program: program, Due: time.Now().Add(time.Hour)}
+	e := runner.QueueEntry{RunID: "run", Program: program, Due: time.Now().Add(time.Hour)}
 	f.add(e)
 	f.must(f.queue.Wake(f.Context(), e))
 	f.must(f.take().Done(f.Context()))
@@ -177,7 +177,7 @@ func wakes(f *fixture) {
 }
 
 func wakesTaken(f *fixture) {
-	e := runner.Entry{RunID: "run", Program: program, Due: time.Now()}
+	e := runner.QueueEntry{RunID: "run", Program: program, Due: time.Now()}
 	f.add(e)
 	first := f.take()
 	f.must(f.queue.Wake(f.Context(), e))
@@ -187,7 +187,7 @@ func wakesTaken(f *fixture) {
 }
 
 func parks(f *fixture) {
-	f.add(runner.Entry{RunID: "run", Program: program, Due: time.Now()})
+	f.add(runner.QueueEntry{RunID: "run", Program: program, Due: time.Now()})
 	due := time.Now().Add(time.Second)
 	f.must(f.take().Park(f.Context(), due))
 	l := f.take()
@@ -201,7 +201,7 @@ func parks(f *fixture) {
 func manyTakers(f *fixture) {
 	const n = 50
 	for i := range n {
-		f.add(runner.Entry{RunID: fmt.Sprint("run-", i), Program: program, Due: time.Now()})
+		f.add(runner.QueueEntry{RunID: fmt.Sprint("run-", i), Program: program, Due: time.Now()})
 	}
 	var mu sync.Mutex
 	taken := make(map[string]int)
@@ -239,7 +239,7 @@ func manyTakers(f *fixture) {
 // decide how many it returns together.
 func severalTogether(f *fixture) {
 	for i := range 5 {
-		f.add(runner.Entry{RunID: fmt.Sprint("run-", i), Program: program, Due: time.Now()})
+		f.add(runner.QueueEntry{RunID: fmt.Sprint("run-", i), Program: program, Due: time.Now()})
 	}
 	ctx, cancel := context.WithTimeout(f.Context(), patience)
 	defer cancel()
@@ -305,10 +305,10 @@ func (f *fixture) awaits(due, parked int) {
 func counts(f *fixture) {
 	f.awaits(0, 0)
 	for i := range 20 {
-		f.add(runner.Entry{RunID: fmt.Sprint("due-", i), Program: program, Priority: i%3 - 1, Due: time.Now()})
+		f.add(runner.QueueEntry{RunID: fmt.Sprint("due-", i), Program: program, Priority: i%3 - 1, Due: time.Now()})
 	}
 	for i := range 5 {
-		f.add(runner.Entry{RunID: fmt.Sprint("late-", i), Program: program, Due: time.Now().Add(time.Hour)})
+		f.add(runner.QueueEntry{RunID: fmt.Sprint("late-", i), Program: program, Due: time.Now().Add(time.Hour)})
 	}
 	f.awaits(20, 5)
 	first, second := f.take(), f.take()
@@ -316,7 +316,7 @@ func counts(f *fixture) {
 	f.must(first.Done(f.Context()))
 	f.must(second.Park(f.Context(), time.Now().Add(time.Hour)))
 	f.awaits(18, 6)
-	f.must(f.queue.Wake(f.Context(), runner.Entry{RunID: "late-1", Program: program}))
+	f.must(f.queue.Wake(f.Context(), runner.QueueEntry{RunID: "late-1", Program: program}))
 	f.awaits(19, 5)
 	for range 19 {
 		f.must(f.take().Done(f.Context()))
@@ -342,9 +342,9 @@ func clockRuns(f *fixture) {
 
 func countsThere(here, there *fixture) {
 	other := runner.ProgramID{Name: program.Name, Version: "2.0"}
-	here.add(runner.Entry{RunID: "other", Program: other, Due: time.Now()})
+	here.add(runner.QueueEntry{RunID: "other", Program: other, Due: time.Now()})
 	for i := range 3 {
-		here.add(runner.Entry{RunID: fmt.Sprint("run-", i), Program: program, Due: time.Now()})
+		here.add(runner.QueueEntry{RunID: fmt.Sprint("run-", i), Program: program, Due: time.Now()})
 	}
 	there.awaits(3, 0)
 	l := here.take()
@@ -354,7 +354,7 @@ func countsThere(here, there *fixture) {
 }
 
 func takenByOne(here, there *fixture) {
-	e := runner.Entry{RunID: "run", Program: program, Due: time.Now()}
+	e := runner.QueueEntry{RunID: "run", Program: program, Due: time.Now()}
 	here.add(e)
 	added, err := there.queue.Add(there.Context(), e)
 	there.must(err)
@@ -370,13 +370,13 @@ func takenByOne(here, there *fixture) {
 
 func ownPrograms(here, there *fixture) {
 	other := runner.ProgramID{Name: program.Name, Version: "2.0"}
-	here.add(runner.Entry{RunID: "run", Program: program, Due: time.Now()})
+	here.add(runner.QueueEntry{RunID: "run", Program: program, Due: time.Now()})
 	there.takesNothing(other)
 	there.must(there.take().Done(there.Context()))
 }
 
 func wakesThere(here, there *fixture) {
-	e := runner.Entry{RunID: "run", Program: program, Due: time.Now().Add(time.Hour)}
+	e := runner.QueueEntry{RunID: "run", Program: program, Due: time.Now().Add(time.Hour)}
 	here.add(e)
 	there.must(there.queue.Wake(there.Context(), e))
 	here.must(here.take().Done(here.Context()))

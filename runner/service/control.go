@@ -75,13 +75,13 @@ func (c *Control) Retry(ctx context.Context, runID string) error {
 }
 
 // ResumeAll implements [streamer.Continuer].
-func (c *Control) ResumeAll(ctx context.Context, choice streamer.Choice) ([]streamer.Continued, error) {
-	return stored.ContinuedOf(c.runner.ResumeAll(ctx, stored.ChoiceOf(choice)))
+func (c *Control) ResumeAll(ctx context.Context, choice streamer.Selection) ([]streamer.SelectedRun, error) {
+	return stored.SelectedRunsOf(c.runner.ResumeAll(ctx, stored.SelectionOf(choice)))
 }
 
 // RetryAll implements [streamer.Continuer].
-func (c *Control) RetryAll(ctx context.Context, choice streamer.Choice) ([]streamer.Continued, error) {
-	return stored.ContinuedOf(c.runner.RetryAll(ctx, stored.ChoiceOf(choice)))
+func (c *Control) RetryAll(ctx context.Context, choice streamer.Selection) ([]streamer.SelectedRun, error) {
+	return stored.SelectedRunsOf(c.runner.RetryAll(ctx, stored.SelectionOf(choice)))
 }
 
 // Result implements [streamer.Starter].

@@ -219,7 +219,7 @@ func newRunner(store snapshot.Store, o *Options, dashboard *streamer.Handler) (*
 		if of != nil {
 			ctx = of(ctx)
 		}
-		return live.Watch(ctx, dashboard.Delta)
+		return live.Watch(ctx, dashboard.PublishDelta)
 	}
 	observe, log := options.Observe, &logger{o.Log}
 	options.Observe = func(n runner.Notice) {
@@ -246,7 +246,7 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 		serving.Go(func() { s.follow(ctx, func() error { return s.shared.Follow(ctx, s.dashboard.Publish) }) })
 	}
 	serving.Go(func() {
-		s.follow(ctx, func() error { return s.stored.FollowDeletions(ctx, s.dashboard.Deleted) })
+		s.follow(ctx, func() error { return s.stored.FollowDeletions(ctx, s.dashboard.PublishDeletion) })
 	})
 	err := s.runner.Serve(ctx)
 	if failed := context.Cause(ctx); failed != nil && !errors.Is(failed, context.Canceled) {

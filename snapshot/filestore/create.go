@@ -19,7 +19,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 		return snapshot.Info{}, err
 	}
 	defer s.index.change(run.RunID)
-	info, err := storekit.Created(run.Info)
+	info, err := storekit.CreatedInfo(run.Info)
 	if err != nil {
 		return snapshot.Info{}, err
 	}

@@ -75,7 +75,7 @@ func (d *runDir) post(id string, data []byte) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return storekit.Posted(d.runID, id)
+		return storekit.PostedError(d.runID, id)
 	case err != nil:
 		return err
 	}

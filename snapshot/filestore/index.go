@@ -270,17 +270,17 @@ func factsOf(i *snapshot.Info) facts {
 	f := facts{
 		created: i.Created,
 		parent:  unique.Make(i.ParentID), pipeline: unique.Make(i.Metadata.Pipeline), program: unique.Make(i.Program), version: unique.Make(i.Version),
-		tokens: i.Usage.InputTokens + i.Usage.OutputTokens, cost: i.Usage.Cost, retries: i.Standing.Retries, asking: i.Standing.Asking,
+		tokens: i.Usage.InputTokens + i.Usage.OutputTokens, cost: i.Usage.Cost, retries: i.Summary.Retries, asking: i.Summary.Asking,
 	}
 	for _, tag := range i.Metadata.Tags {
 		f.tags = append(f.tags, unique.Make(tag))
 	}
 	texts := []string{i.Metadata.Description}
-	for k := range i.Standing.Questions {
-		texts = append(texts, i.Standing.Questions[k].Text)
+	for k := range i.Summary.Questions {
+		texts = append(texts, i.Summary.Questions[k].Text)
 	}
 	class := ""
-	if e := i.Standing.LastError; e != nil {
+	if e := i.Summary.LastError; e != nil {
 		class, texts = e.Class, append(texts, e.Message)
 	}
 	f.class, f.text = unique.Make(class), unique.Make(strings.Join(texts, "\n"))
@@ -297,9 +297,9 @@ func (e *indexedRun) indexedInfo() snapshot.Info {
 		i.Metadata.Tags = append(i.Metadata.Tags, tag.Value())
 	}
 	i.Usage.InputTokens, i.Usage.Cost = e.tokens, e.cost
-	i.Standing.Retries, i.Standing.Asking = e.retries, e.asking
+	i.Summary.Retries, i.Summary.Asking = e.retries, e.asking
 	if class := e.class.Value(); class != "" {
-		i.Standing.LastError = &snapshot.Failure{Class: class}
+		i.Summary.LastError = &snapshot.Failure{Class: class}
 	}
 	return i
 }

@@ -45,7 +45,7 @@ func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 		}
 		info = after.update.apply(info)
 		if info.Open = isHeld; !isHeld && info.Status == snapshot.StatusRunning {
-			info = storekit.Crashed(info)
+			info = storekit.CrashedInfo(info)
 		}
 		return info, nil
 	}
@@ -117,7 +117,7 @@ func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.
 	switch {
 	case err == nil:
 	case isContentError(err):
-		now.info = storekit.Crashed(meta)
+		now.info = storekit.CrashedInfo(meta)
 	case errors.Is(err, fs.ErrNotExist):
 		return snapshot.Info{}, noRun(id)
 	default:

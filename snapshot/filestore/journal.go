@@ -267,7 +267,7 @@ func (j *Journal) end(end snapshot.End) (snapshot.Info, error) {
 	for j.syncing {
 		_ = j.await(context.Background())
 	}
-	info := storekit.Closed(j.info, end)
+	info := storekit.ClosedInfo(j.info, end)
 	info.LastSeq = j.appended
 	if j.err == nil {
 		if err := j.dir.checkHeld(j.lock); err != nil {

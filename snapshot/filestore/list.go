@@ -106,7 +106,7 @@ func (s *Store) pick(ctx context.Context, o *runOrder, f snapshot.Filter) (snaps
 // latest returns a page of runs with the last updated run first.
 func (s *Store) latest(ctx context.Context, o *runOrder, f snapshot.Filter) (snapshot.Page, error) {
 	place := func(i int) storekit.Place { return o.runs[i].Place }
-	page, err := storekit.PageOf(f, len(o.runs), place, func(i int) (info snapshot.Info, there, more bool) {
+	page, err := storekit.ReadPage(f, len(o.runs), place, func(i int) (info snapshot.Info, there, more bool) {
 		if e := o.runs[i]; e.mayMatch(&f) && ctx.Err() == nil {
 			if info, there = s.scannedInfo(e); !there {
 				info, there = s.infoForPage(ctx, e.RunID)
@@ -140,7 +140,7 @@ func (s *Store) infoForPage(ctx context.Context, runID string) (info snapshot.In
 	case err != nil:
 		s.warn(runID, err)
 		info.RunID = runID
-		info = storekit.Crashed(info)
+		info = storekit.CrashedInfo(info)
 	}
 	return info, true
 }

@@ -65,7 +65,7 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTai
 	}
 	r.run.Open = r.held
 	if !r.held && r.run.Status == snapshot.StatusRunning { // the run was not open before its files were read either
-		r.run.Info = storekit.Crashed(r.run.Info)
+		r.run.Info = storekit.CrashedInfo(r.run.Info)
 	}
 	return r.run, r.torn, nil
 }
@@ -194,7 +194,7 @@ func (r *reading) crashedInfo() (snapshot.Info, error) {
 	case !r.found:
 		return snapshot.Info{}, noRun(r.run.RunID)
 	case r.run.Status == snapshot.StatusRunning:
-		return storekit.Crashed(r.run.Info), nil
+		return storekit.CrashedInfo(r.run.Info), nil
 	}
 	return r.run.Info, nil
 }

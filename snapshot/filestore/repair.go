@@ -118,13 +118,13 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 		report.Lost = meta.LastSeq - report.Kept
 	}
 	if info.Created.IsZero() {
-		info.Created = storekit.Begun(report.RunID, &snapshot.OpenOptions{}).Created
+		info.Created = storekit.NewInfo(report.RunID, &snapshot.OpenOptions{}).Created
 	}
 	report.IsWhole = ok && !r.unchecked && meta.LastSeq == report.Kept && meta.Status != snapshot.StatusRunning
-	if info = storekit.Crashed(info); report.IsWhole {
+	if info = storekit.CrashedInfo(info); report.IsWhole {
 		info.Status, info.Stop, info.Due = meta.Status, meta.Stop, meta.Due
 	}
-	info.Updated = storekit.Later(info.Updated)
+	info.Updated = storekit.TimeAfter(info.Updated)
 	info.Generation = r.usedGeneration()
 	if !ok {
 		info.Generation = laterGeneration(info.Generation)

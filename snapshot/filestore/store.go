@@ -242,9 +242,9 @@ func (d *runDir) open(o *snapshot.OpenOptions, l *fileLock) (*Journal, error) {
 	}
 	info := r.run.Info
 	if !r.found {
-		info = storekit.Begun(d.runID, o)
+		info = storekit.NewInfo(d.runID, o)
 	}
-	restored, now, err := storekit.Opened(info, o)
+	restored, now, err := storekit.OpenedInfo(info, o)
 	if err != nil {
 		return nil, err
 	}

@@ -219,6 +219,6 @@ func applyChange(before snapshot.Info, change func(*snapshot.Info) error) (snaps
 	if err := storekit.CheckUpdate(before, after); err != nil {
 		return snapshot.Info{}, err
 	}
-	after.Updated = storekit.Later(before.Updated)
+	after.Updated = storekit.TimeAfter(before.Updated)
 	return after, nil
 }

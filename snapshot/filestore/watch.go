@@ -279,7 +279,7 @@ func (w *watchState) lookAt(ctx context.Context, id string) error {
 	case err != nil && (w.options.RunID != "" || ctx.Err() != nil):
 		return err
 	case err != nil: // Load reports what is wrong
-		info = storekit.Crashed(snapshot.Info{RunID: id})
+		info = storekit.CrashedInfo(snapshot.Info{RunID: id})
 	}
 	if r := w.runs[id]; r != nil && !info.Created.Equal(r.info.Created) && !info.Created.IsZero() && !r.info.Created.IsZero() {
 		if err := w.yieldDeleted(id); err != nil { // it is a new run with the same ID

@@ -260,7 +260,7 @@ func (m *memory) Post(_ context.Context, runID, id string, data []byte) (bool, e
 	r := m.runs[runID]
 	switch {
 	case r == nil:
-		return false, storekit.NotFound(runID)
+		return false, storekit.NotFoundError(runID)
 	case r.messages[id] != nil:
 		return false, nil
 	}
@@ -277,7 +277,7 @@ func (m *memory) Messages(_ context.Context, runID string) (map[string][]byte, e
 	if r := m.runs[runID]; r != nil {
 		return maps.Clone(r.messages), nil
 	}
-	return nil, storekit.NotFound(runID)
+	return nil, storekit.NotFoundError(runID)
 }
 
 // Remove implements [storekit.Messages].

@@ -21,7 +21,7 @@ func (s *Store) swap(ctx context.Context, before Head, after *Head, records Batc
 		after.Swaps = token + before.Swaps[:min(len(before.Swaps), swapsKept*tokenLength)]
 	}
 	isUnknown := false
-	swapped, err := Again(ctx, func() (bool, error) {
+	swapped, err := Retry(ctx, func() (bool, error) {
 		swapped, err := s.backend.Swap(ctx, before, *after, records)
 		isUnknown = isUnknown || err != nil
 		return swapped, err
@@ -68,10 +68,10 @@ const (
 	firstPause = time.Millisecond
 )
 
-// Again calls f until it succeeds or fails with an error that is not
+// Retry calls f until it succeeds or fails with an error that is not
 // snapshot.ErrUnavailable, for at most 8 seconds. A Store calls all methods of its Backend
 // in this way.
-func Again[T any](ctx context.Context, f func() (T, error)) (T, error) {
+func Retry[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	for n, pause := 1, firstPause; ; n, pause = n+1, 2*pause {
 		result, err := f()
 		if !errors.Is(err, snapshot.ErrUnavailable) || n == tries {

@@ -110,13 +110,13 @@ type Messages interface {
 
 // Options configure a [Store].
 type Options struct {
-	// Poll is how often the store looks for changes by other processes, if [Store.Changed] does not
+	// Poll is how often the store looks for changes by other processes, if [Store.NoteChanges] does not
 	// report them earlier. Zero is for a backend in the memory of this process: the store then does
 	// not look for changes, and appends records at once instead of in the background.
 	Poll time.Duration
 
 	// OnChange is called with the ID of each run that this store has changed, for example to make other
-	// processes call [Store.Changed]. It must not block. It may be nil.
+	// processes call [Store.NoteChanges]. It must not block. It may be nil.
 	OnChange func(runID string)
 
 	// Lost returns a channel that is closed when the process may have lost the runs that it has

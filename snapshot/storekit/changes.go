@@ -27,10 +27,10 @@ func (s *Store) signal(runID string) {
 	}
 }
 
-// Changed tells the Store that other processes may have changed these runs, for example after a
+// NoteChanges tells the Store that other processes may have changed these runs, for example after a
 // notification from the database. The Store looks at these runs at once; without run IDs, it looks
 // at all runs.
-func (s *Store) Changed(runIDs ...string) {
+func (s *Store) NoteChanges(runIDs ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(runIDs) == 0 {

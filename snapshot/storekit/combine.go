@@ -18,9 +18,9 @@ type Combiner[In, Out any] struct {
 	// snapshot.ErrUnavailable. After another error, Do is called for each request alone.
 	Do func(ctx context.Context, all []In) ([]Out, error)
 
-	Size func(*In) int // size of a request in bytes; a statement has at most 8 MB. Nil if requests are small
-	Most int           // maximum number of statements that run at a time; at least 1
-	Gate *Gate         // of the database; close it before closing the database
+	Size          func(*In) int // size of a request in bytes; a statement has at most 8 MB. Nil if requests are small
+	MaxStatements int           // maximum number of statements that run at a time; at least 1
+	Gate          *Gate         // of the database; close it before closing the database
 
 	mu      sync.Mutex
 	queue   []*request[In, Out]
@@ -77,7 +77,7 @@ func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error)
 	}
 	r := &request[In, Out]{in: in, done: make(chan struct{})}
 	c.mu.Lock()
-	isFree := c.running < c.Most
+	isFree := c.running < c.MaxStatements
 	if isFree {
 		if !c.Gate.enter() {
 			c.mu.Unlock()

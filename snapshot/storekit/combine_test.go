@@ -46,7 +46,7 @@ func (s *statements) do(_ context.Context, all []int) ([]int, error) {
 // askAll asks for all numbers at the same time, after another request has started.
 func askAll(t *testing.T, numbers ...int) (*statements, map[int]error) {
 	s, wait := new(statements), new(sync.WaitGroup)
-	c := &storekit.Combiner[int, int]{Do: s.do, Most: 1, Gate: new(storekit.Gate)}
+	c := &storekit.Combiner[int, int]{Do: s.do, MaxStatements: 1, Gate: new(storekit.Gate)}
 	errs := make(map[int]error)
 	var mu sync.Mutex
 	for i, n := range numbers {
@@ -115,7 +115,7 @@ func TestTheEndOfAContextEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s statements
 		var gate storekit.Gate
-		c := &storekit.Combiner[int, int]{Do: s.do, Most: 1, Gate: &gate}
+		c := &storekit.Combiner[int, int]{Do: s.do, MaxStatements: 1, Gate: &gate}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		for range 2 { // while the statement is executed, and before the request is made
@@ -136,7 +136,7 @@ func TestACallerExecutesOneStatementAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s statements
 		var wait sync.WaitGroup
-		c := &storekit.Combiner[int, int]{Do: s.do, Most: 1, Gate: new(storekit.Gate)}
+		c := &storekit.Combiner[int, int]{Do: s.do, MaxStatements: 1, Gate: new(storekit.Gate)}
 		took := make([]time.Duration, 3)
 		begun := time.Now()
 		for n := range took {
@@ -161,7 +161,7 @@ func TestAClosedGateRefusesRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s statements
 		var gate storekit.Gate
-		c := &storekit.Combiner[int, int]{Do: s.do, Most: 2, Gate: &gate}
+		c := &storekit.Combiner[int, int]{Do: s.do, MaxStatements: 2, Gate: &gate}
 		var asking sync.WaitGroup
 		asking.Go(func() {
 			if square, err := c.Ask(t.Context(), 3); err != nil || square != 9 {

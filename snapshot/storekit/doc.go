@@ -17,11 +17,11 @@
 //   - RunID of a record is not encoded: the store sets it in the results of Records,
 //     Follow, Watch and Messages. A [snapshot.Run] sets it in its own records.
 //   - Open of an Info is not encoded: the store determines it.
-//   - Updated is set by [Opened], [Closed] and [Created]; in Update the store sets it to
-//     [Later] of its previous value.
-//   - Generation, Owner, Status and Stop are set by [Opened], [Closed] and [Crashed]. If
+//   - Updated is set by [OpenedInfo], [ClosedInfo] and [CreatedInfo]; in Update the store sets it to
+//     [TimeAfter] of its previous value.
+//   - Generation, Owner, Status and Stop are set by [OpenedInfo], [ClosedInfo] and [CrashedInfo]. If
 //     Load, Info, List or Update find a run that is running although no process has it
-//     open, they pass it through [Crashed] first; [Opened] does that itself.
+//     open, they pass it through [CrashedInfo] first; [OpenedInfo] does that itself.
 //   - LastSeq is set by [snapshot.NewRun] and [snapshot.Run.Extend], which make a run from
 //     encoded records; otherwise the store sets it.
 package storekit

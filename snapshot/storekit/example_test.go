@@ -9,18 +9,18 @@ import (
 
 // The life of a run, as a store keeps it.
 func Example() {
-	info := storekit.Begun("weather-42", &snapshot.OpenOptions{Create: true})
+	info := storekit.NewInfo("weather-42", &snapshot.OpenOptions{Create: true})
 
-	_, info, _ = storekit.Opened(info, &snapshot.OpenOptions{Owner: "host-1"})
+	_, info, _ = storekit.OpenedInfo(info, &snapshot.OpenOptions{Owner: "host-1"})
 	fmt.Println(info.Status, info.Generation, info.Open)
 
-	info = storekit.Crashed(info) // its process has ended
+	info = storekit.CrashedInfo(info) // its process has ended
 	fmt.Println(info.Status, info.Stop)
 
-	restored, info, _ := storekit.Opened(info, &snapshot.OpenOptions{Owner: "host-2"})
+	restored, info, _ := storekit.OpenedInfo(info, &snapshot.OpenOptions{Owner: "host-2"})
 	fmt.Println(restored.Status, info.Status, info.Generation)
 
-	info = storekit.Closed(info, snapshot.End{Status: snapshot.StatusCompleted})
+	info = storekit.ClosedInfo(info, snapshot.End{Status: snapshot.StatusCompleted})
 	fmt.Println(info.Status, info.Generation, info.Open)
 
 	page, err := storekit.Page(snapshot.Filter{Limit: 10}, []snapshot.Info{info})

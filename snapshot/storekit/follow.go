@@ -36,7 +36,7 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 			}
 			uid = h.UID
 		case h.UID != uid:
-			return NotFound(runID) // the run was deleted, and another run has its ID
+			return NotFoundError(runID) // the run was deleted, and another run has its ID
 		}
 		for rec, err := range s.records(ctx, &h, last) {
 			if err != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Posted returns the error that Post returns for a message whose ID is taken. It is
+// PostedError returns the error that Post returns for a message whose ID is taken. It is
 // [snapshot.ErrPosted].
-func Posted(runID, id string) error {
+func PostedError(runID, id string) error {
 	return errkind.New(snapshot.ErrPosted, "snapshot: run %s: %s was posted before and is still waiting to be read", runID, id)
 }
 
@@ -39,7 +39,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	if err != nil {
 		return err
 	}
-	posted, err := Again(ctx, func() (bool, error) { return s.backend.Post(ctx, runID, m.ID(), data) })
+	posted, err := Retry(ctx, func() (bool, error) { return s.backend.Post(ctx, runID, m.ID(), data) })
 	if err == nil && !posted { // an earlier attempt, whose answer was lost, may have posted it
 		waiting, readErr := s.waitingMessages(ctx, runID)
 		posted = readErr == nil && bytes.Equal(waiting[m.ID()], data)
@@ -50,7 +50,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	case err != nil:
 		return fmt.Errorf("snapshot: message for run %s: %w", runID, err)
 	case !posted:
-		return Posted(runID, m.ID())
+		return PostedError(runID, m.ID())
 	}
 	s.wake(runID)
 	s.ring(runID)
@@ -85,7 +85,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	}
 	encoded, err := s.waitingMessages(ctx, runID)
 	if errors.Is(err, snapshot.ErrNotFound) {
-		return nil, NotFound(runID)
+		return nil, NotFoundError(runID)
 	} else if err != nil {
 		return nil, fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 	}
@@ -103,7 +103,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 
 // waitingMessages returns the encoded messages of a run, keyed by ID.
 func (s *Store) waitingMessages(ctx context.Context, runID string) (map[string][]byte, error) {
-	return Again(ctx, func() (map[string][]byte, error) { return s.backend.Messages(ctx, runID) })
+	return Retry(ctx, func() (map[string][]byte, error) { return s.backend.Messages(ctx, runID) })
 }
 
 var errShort = errors.New("the message is too short")
@@ -127,7 +127,7 @@ func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 	if err := Check(ctx, runID); err != nil {
 		return err
 	}
-	_, err := Again(ctx, func() (struct{}, error) { return struct{}{}, s.backend.Remove(ctx, runID, ids) })
+	_, err := Retry(ctx, func() (struct{}, error) { return struct{}{}, s.backend.Remove(ctx, runID, ids) })
 	if err != nil {
 		return fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 	}

@@ -36,9 +36,9 @@ type JournalOptions struct {
 	// memory of this process. The run can then not be lost.
 	AtOnce bool
 
-	// Most is the maximum size of the records of a batch in bytes, unless a single call of Append
+	// MaxBatchBytes is the maximum size of the records of a batch in bytes, unless a single call of Append
 	// has appended more. Zero means no limit.
-	Most int
+	MaxBatchBytes int
 }
 
 // A Journal implements [snapshot.Journal] on top of a [Writer]. Append queues records. They are
@@ -112,13 +112,13 @@ func (j *Journal) Fence() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.closed {
-		j.failLocked(Fenced(j.restored.RunID)) //nolint:errcheck // it returns the error that it stores
+		j.failLocked(FencedError(j.restored.RunID)) //nolint:errcheck // it returns the error that it stores
 	}
 }
 
-// Fenced returns the error of a journal whose run was opened by another process. It is
+// FencedError returns the error of a journal whose run was opened by another process. It is
 // [snapshot.ErrFenced].
-func Fenced(runID string) error { return fmt.Errorf("%w: run %s", snapshot.ErrFenced, runID) }
+func FencedError(runID string) error { return fmt.Errorf("%w: run %s", snapshot.ErrFenced, runID) }
 
 // failLocked breaks the journal. The lock is held.
 func (j *Journal) failLocked(err error) error {
@@ -291,7 +291,7 @@ func (j *Journal) storeUpTo(ctx context.Context, seq uint64) {
 // held, but is released while the batch is stored.
 func (j *Journal) storeQueued() bool {
 	n := len(j.cuts)
-	for n > 1 && j.options.Most > 0 && j.cuts[n-1].size > j.options.Most {
+	for n > 1 && j.options.MaxBatchBytes > 0 && j.cuts[n-1].size > j.options.MaxBatchBytes {
 		n--
 	}
 	b := j.batch(n)
@@ -312,7 +312,7 @@ func (j *Journal) storeQueued() bool {
 
 // isTooMuch reports whether the queue does not fit into one batch. The lock is held.
 func (j *Journal) isTooMuch() bool {
-	return j.options.Most > 0 && len(j.queue) > j.options.Most && len(j.cuts) > 1
+	return j.options.MaxBatchBytes > 0 && len(j.queue) > j.options.MaxBatchBytes && len(j.cuts) > 1
 }
 
 // batch returns the records of the queue up to cut n; if there are none, its Last is 0. The lock is
@@ -463,7 +463,7 @@ func (j *Journal) finish(ctx context.Context, end snapshot.End, broken error, re
 
 // interruptedEnd returns the end of a run whose records could not be stored.
 func interruptedEnd(end snapshot.End) snapshot.End {
-	return snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage, Standing: end.Standing}
+	return snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage, Summary: end.Summary}
 }
 
 // fail breaks the journal with err, unless it is broken already, and returns the error that

@@ -66,7 +66,7 @@ var completed = snapshot.End{Status: snapshot.StatusCompleted}
 func TestBatchesHaveAtMostTheirSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &writer{}
-		j := newJournal(t, w, storekit.JournalOptions{Most: 1000})
+		j := newJournal(t, w, storekit.JournalOptions{MaxBatchBytes: 1000})
 		for seq := uint64(1); seq <= 5; seq++ {
 			require.NoError(t, j.Append(sized(seq, 300)))
 		}

@@ -8,22 +8,22 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Begun returns the info of a run that Open creates, before it passes the info to [Opened].
-func Begun(runID string, o *snapshot.OpenOptions) snapshot.Info {
+// NewInfo returns the info of a run that Open creates, before it passes the info to [OpenedInfo].
+func NewInfo(runID string, o *snapshot.OpenOptions) snapshot.Info {
 	now := time.Now().UTC().Round(0)
 	return snapshot.Info{RunID: runID, Status: snapshot.StatusRunning, Metadata: o.Metadata.Clone(), Created: now, Updated: now}
 }
 
-// Created returns the info with which Create stores a run. The error is that of Info.Check:
+// CreatedInfo returns the info with which Create stores a run. The error is that of Info.Check:
 // no store could store the run.
-func Created(info snapshot.Info) (snapshot.Info, error) {
+func CreatedInfo(info snapshot.Info) (snapshot.Info, error) {
 	info = info.Clone()
 	now := time.Now().UTC().Round(0)
 	if info.Created.IsZero() {
 		info.Created = now
 	}
 	if info.Status == snapshot.StatusRunning {
-		info, info.Updated = Crashed(info), now
+		info, info.Updated = CrashedInfo(info), now
 	}
 	if info.Updated.Before(info.Created) || info.Updated.After(now) {
 		info.Updated = now
@@ -35,15 +35,15 @@ func Created(info snapshot.Info) (snapshot.Info, error) {
 	return info, nil
 }
 
-// Opened returns the info of a run that is being opened, from the info that was found: restored for
+// OpenedInfo returns the info of a run that is being opened, from the info that was found: restored for
 // Journal.Restored, and now to be stored. No other process may have the run open, so a run with the
 // status running has crashed. The error is that of o.Check or, for a new run, the reason why no
 // store could store it.
-func Opened(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapshot.Info, err error) {
+func OpenedInfo(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapshot.Info, err error) {
 	now = found.Clone()
 	isBegun := found.Generation == 0
 	if found.Status == snapshot.StatusRunning && !isBegun {
-		now = Crashed(now)
+		now = CrashedInfo(now)
 	}
 	if isBegun {
 		if err := now.Check(); err != nil {
@@ -65,23 +65,23 @@ func Opened(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapsho
 	now.Generation++
 	now.Owner = o.Owner
 	restored = now.Clone()
-	now.Status, now.Stop, now.Due, now.Updated, now.Open = snapshot.StatusRunning, snapshot.Stop{}, time.Time{}, Later(found.Updated), true
+	now.Status, now.Stop, now.Due, now.Updated, now.Open = snapshot.StatusRunning, snapshot.Stop{}, time.Time{}, TimeAfter(found.Updated), true
 	return restored, now, nil
 }
 
-// Crashed returns the info of a run that is running although no process has it open: its
-// process ended without closing it. Load, Info, List and Update report this info; [Opened]
-// calls Crashed.
-func Crashed(info snapshot.Info) snapshot.Info {
+// CrashedInfo returns the info of a run that is running although no process has it open: its
+// process ended without closing it. Load, Info, List and Update report this info; [OpenedInfo]
+// calls CrashedInfo.
+func CrashedInfo(info snapshot.Info) snapshot.Info {
 	info.Status, info.Stop = snapshot.StatusInterrupted, snapshot.Stop{Reason: record.InterruptCrash}
 	return info
 }
 
-// Closed returns the info of a run after its journal was closed.
-func Closed(info snapshot.Info, end snapshot.End) snapshot.Info {
+// ClosedInfo returns the info of a run after its journal was closed.
+func ClosedInfo(info snapshot.Info, end snapshot.End) snapshot.Info {
 	info.Status, info.Stop, info.Due, info.Usage, info.Open = end.Status, end.Stop, end.Due, end.Usage, false
-	info.Standing = end.Standing.Clone()
-	info.Updated = Later(info.Updated)
+	info.Summary = end.Summary.Clone()
+	info.Updated = TimeAfter(info.Updated)
 	return info
 }
 
@@ -106,7 +106,7 @@ func CheckUpdate(before, after snapshot.Info) error {
 		return refuse("owner")
 	case after.Usage != before.Usage:
 		return refuse("usage")
-	case !after.Standing.Equal(before.Standing):
+	case !after.Summary.Equal(before.Summary):
 		return refuse("standing")
 	case !after.Retry.Equal(before.Retry):
 		return refuse("retry")
@@ -115,7 +115,7 @@ func CheckUpdate(before, after snapshot.Info) error {
 		return err
 	}
 	switch {
-	case before.Open && OwnedChanged(&before, &after):
+	case before.Open && OwnerFieldsDiffer(&before, &after):
 		return &snapshot.LockedError{RunID: before.RunID, Owner: before.Owner}
 	case after.Status != before.Status && after.Status == snapshot.StatusRunning:
 		return fmt.Errorf("snapshot: update run %s: status running: only Open may set it", before.RunID)
@@ -123,9 +123,9 @@ func CheckUpdate(before, after snapshot.Info) error {
 	return nil
 }
 
-// Later returns the current time, or a time just after t if the current time is not after t, so
+// TimeAfter returns the current time, or a time just after t if the current time is not after t, so
 // that every change is visible.
-func Later(t time.Time) time.Time {
+func TimeAfter(t time.Time) time.Time {
 	now := time.Now().UTC().Round(0)
 	if now.After(t) {
 		return now
@@ -133,9 +133,9 @@ func Later(t time.Time) time.Time {
 	return t.Add(1)
 }
 
-// OwnedChanged reports whether the infos differ in a field that only the owner of a run may change
+// OwnerFieldsDiffer reports whether the infos differ in a field that only the owner of a run may change
 // while it is open.
-func OwnedChanged(a, b *snapshot.Info) bool {
+func OwnerFieldsDiffer(a, b *snapshot.Info) bool {
 	return a.Status != b.Status || a.Stop != b.Stop || !a.Due.Equal(b.Due) || a.Program != b.Program || a.Version != b.Version ||
 		a.Priority != b.Priority || a.Restarts != b.Restarts || a.RetryTo != b.RetryTo || a.RefusedBy != b.RefusedBy
 }

@@ -25,7 +25,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	var counts map[snapshot.Status]int
 	if f.Count {
 		var err error
-		counts, err = Again(ctx, func() (map[snapshot.Status]int, error) { return s.backend.Count(ctx, f) })
+		counts, err = Retry(ctx, func() (map[snapshot.Status]int, error) { return s.backend.Count(ctx, f) })
 		if err != nil {
 			return snapshot.Page{}, err
 		} else if counts == nil {
@@ -49,7 +49,7 @@ func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 		n = min(f.Limit+1, perPage) // one more run, to know whether others follow
 	}
 	for ; ; n = min(2*n, perPage) {
-		heads, err := Again(ctx, func() ([]Head, error) { return s.backend.List(ctx, f, place, n) })
+		heads, err := Retry(ctx, func() ([]Head, error) { return s.backend.List(ctx, f, place, n) })
 		if err != nil {
 			return snapshot.Page{}, err
 		}
@@ -81,7 +81,7 @@ func (s *Store) pick(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 		f.Status = nil
 	}
 	for place := (Place{}); ; {
-		heads, err := Again(ctx, func() ([]Head, error) { return s.backend.List(ctx, f, place, perPage) })
+		heads, err := Retry(ctx, func() ([]Head, error) { return s.backend.List(ctx, f, place, perPage) })
 		if err != nil {
 			return snapshot.Page{}, err
 		}

@@ -38,13 +38,13 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 	switch {
 	case errors.Is(err, snapshot.ErrNotFound) && o.Create:
 		before = Head{}
-		found = Head{Info: Begun(runID, o), UID: rand.Text()}
+		found = Head{Info: NewInfo(runID, o), UID: rand.Text()}
 	case err != nil:
 		return nil, err
 	case before.Info.Open:
 		return nil, &snapshot.LockedError{RunID: runID, Owner: before.Info.Owner}
 	}
-	restored, now, err := Opened(found.Info, o)
+	restored, now, err := OpenedInfo(found.Info, o)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (s *Store) giveBack(ctx context.Context, runID, opening string) {
 			return
 		}
 		left := taken
-		left.Info, left.Opening = Crashed(taken.Info), ""
+		left.Info, left.Opening = CrashedInfo(taken.Info), ""
 		if swapped, err := s.swap(ctx, taken, &left, Batch{}); swapped || err != nil {
 			return // if this fails, the run is free when the lease of the process expires
 		}

@@ -32,10 +32,10 @@ func (s *Store) watchOpen(j *openRun) {
 	s.mu.Unlock()
 }
 
-// Opened returns the UID of a run that this Store has open and the token of its opening, or two
+// OpeningOf returns the UID of a run that this Store has open and the token of its opening, or two
 // empty strings if this Store does not have the run open. A backend can use them to fence its own
 // statements in the same way as Append.
-func (s *Store) Opened(runID string) (uid, opening string) {
+func (s *Store) OpeningOf(runID string) (uid, opening string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if j := s.open[runID]; j != nil {

@@ -47,7 +47,7 @@ func (o *openRun) look(h *Head) {
 // Write implements [Writer].
 func (o *openRun) Write(ctx context.Context, b Batch) error {
 	b.RunID, b.UID, b.Opening = o.runID, o.uid, o.opening
-	appended, err := Again(ctx, func() (bool, error) { return o.store.backend.Append(ctx, b) })
+	appended, err := Retry(ctx, func() (bool, error) { return o.store.backend.Append(ctx, b) })
 	if err == nil && !appended { // an earlier attempt, whose answer was lost, may have appended it
 		var h Head
 		h, err = o.store.find(ctx, o.runID)
@@ -58,7 +58,7 @@ func (o *openRun) Write(ctx context.Context, b Batch) error {
 		o.store.wake(o.runID)
 		return nil
 	case err == nil, errors.Is(err, snapshot.ErrNotFound):
-		return Fenced(o.runID)
+		return FencedError(o.runID)
 	}
 	return fmt.Errorf("snapshot: run %s: append record %d: %w", o.runID, b.Prev+1, err)
 }
@@ -72,7 +72,7 @@ func (o *openRun) Finish(ctx context.Context, end snapshot.End, rest Batch) erro
 	before.Info.LastSeq = rest.Prev
 	for {
 		after := before
-		after.Info, after.Opening = Closed(before.Info, end), ""
+		after.Info, after.Opening = ClosedInfo(before.Info, end), ""
 		if rest.Last > 0 {
 			after.Info.LastSeq = rest.Last
 		}
@@ -85,7 +85,7 @@ func (o *openRun) Finish(ctx context.Context, end snapshot.End, rest Batch) erro
 		case err != nil && !errors.Is(err, snapshot.ErrNotFound):
 			return err
 		case err != nil, before.UID != o.uid, before.Opening != o.opening, rest.Last > 0 && before.Info.LastSeq != rest.Prev:
-			return Fenced(o.runID)
+			return FencedError(o.runID)
 		}
 	}
 }

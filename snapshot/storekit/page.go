@@ -164,11 +164,11 @@ func Page(f snapshot.Filter, all []snapshot.Info) (snapshot.Page, error) {
 	return p.Page(), nil
 }
 
-// PageOf is like Page, for stores that have to read each Info, and for lists with the last updated
+// ReadPage is like Page, for stores that have to read each Info, and for lists with the last updated
 // run first. There are n runs. place returns the place of run i; places must ascend. look returns
 // the info of run i and whether the run exists; if more is false, the page ends before that run.
-// PageOf does not count.
-func PageOf(f snapshot.Filter, n int, place func(i int) Place, look func(i int) (info snapshot.Info, there, more bool)) (snapshot.Page, error) {
+// ReadPage does not count.
+func ReadPage(f snapshot.Filter, n int, place func(i int) Place, look func(i int) (info snapshot.Info, there, more bool)) (snapshot.Page, error) {
 	before, err := parsePlace(f.Before, &f)
 	if err != nil {
 		return snapshot.Page{}, err

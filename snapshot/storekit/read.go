@@ -34,7 +34,7 @@ func (s *Store) load(ctx context.Context, h Head) (*snapshot.Run, error) {
 }
 
 func (s *Store) batches(ctx context.Context, h *Head, after uint64) ([]Batch, error) {
-	return Again(ctx, func() ([]Batch, error) { return s.backend.Records(ctx, h.Info.RunID, h.UID, after) })
+	return Retry(ctx, func() ([]Batch, error) { return s.backend.Records(ctx, h.Info.RunID, h.UID, after) })
 }
 
 // Load implements snapshot.Reader.

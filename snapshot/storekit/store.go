@@ -37,8 +37,8 @@ func Check(ctx context.Context, runID string) error {
 	return context.Cause(ctx)
 }
 
-// NotFound returns the error for a run that does not exist. It wraps snapshot.ErrNotFound.
-func NotFound(runID string) error {
+// NotFoundError returns the error for a run that does not exist. It wraps snapshot.ErrNotFound.
+func NotFoundError(runID string) error {
 	return errkind.New(snapshot.ErrNotFound, "snapshot: no run %s", runID)
 }
 
@@ -56,23 +56,23 @@ func (s *Store) head(ctx context.Context, runID string) (Head, error) {
 // find returns the head of a run as it is stored. The error is snapshot.ErrNotFound if the run does
 // not exist.
 func (s *Store) find(ctx context.Context, runID string) (Head, error) {
-	heads, err := Again(ctx, func() ([]Head, error) { return s.backend.Find(ctx, runID) })
+	heads, err := Retry(ctx, func() ([]Head, error) { return s.backend.Find(ctx, runID) })
 	switch {
 	case err != nil:
 		return Head{}, err
 	case len(heads) == 0:
-		return Head{}, NotFound(runID)
+		return Head{}, NotFoundError(runID)
 	}
 	return heads[0], nil
 }
 
-// Reported returns the info of a run as a list shows it: if the run ended in a crash, its status is
+// ReportedInfo returns the info of a run as a list shows it: if the run ended in a crash, its status is
 // interrupted.
-func Reported(h Head) snapshot.Info { return h.reported().Info }
+func ReportedInfo(h Head) snapshot.Info { return h.reported().Info }
 
 func (h Head) reported() Head {
 	if h.Info.Status == snapshot.StatusRunning && !h.Info.Open {
-		h.Info = Crashed(h.Info)
+		h.Info = CrashedInfo(h.Info)
 	}
 	return h
 }
@@ -82,7 +82,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	if err := Check(ctx, run.RunID); err != nil {
 		return snapshot.Info{}, err
 	}
-	info, err := Created(run.Info)
+	info, err := CreatedInfo(run.Info)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -117,7 +117,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 		if err := CheckUpdate(before.Info, after.Info); err != nil {
 			return snapshot.Info{}, err
 		}
-		after.Info.Updated = Later(before.Info.Updated)
+		after.Info.Updated = TimeAfter(before.Info.Updated)
 		if !before.Info.Open {
 			after.Opening = "" // the previous opening was of a process that has ended
 		}

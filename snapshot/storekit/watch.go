@@ -80,7 +80,7 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 }
 
 func (s *Store) changesSince(ctx context.Context, runID string, since uint64) (changes []Change, position uint64, err error) {
-	changes, err = Again(ctx, func() ([]Change, error) {
+	changes, err = Retry(ctx, func() ([]Change, error) {
 		changes, position, err = s.backend.Changes(ctx, runID, since)
 		return changes, err
 	})
@@ -99,7 +99,7 @@ func (w *watchState) withEnded(ctx context.Context, changes []Change) ([]Change,
 		return changes, nil
 	}
 	slices.Sort(open)
-	heads, err := Again(ctx, func() ([]Head, error) { return w.store.backend.Find(ctx, open...) })
+	heads, err := Retry(ctx, func() ([]Head, error) { return w.store.backend.Find(ctx, open...) })
 	for i := range heads { // a run that is gone has a change of its own
 		if !heads[i].Info.Open {
 			changes = append(changes, Change{Head: heads[i]})

@@ -13,38 +13,38 @@ import (
 
 // listTests check that lists return the infos of runs, and sort, search and count them.
 var listTests = []test{
-	{"TheEndOfAGenerationStoresTheStanding", standing},
+	{"TheEndOfAGenerationStoresTheSummary", summary},
 	{"AListIsSortedByEachOrder", sorted},
 	{"AListIsSearched", searched},
 	{"AListCountsTheRunsOfAllPages", counted},
 	{"AnInvalidFilterIsRefused", senseless},
 }
 
-// fullStanding returns a standing with every field set.
-func fullStanding(text string) snapshot.Standing {
+// fullSummary returns a summary with every field set.
+func fullSummary(text string) snapshot.Summary {
 	at := time.Unix(1_700_000_000, 7).UTC()
-	return snapshot.Standing{
+	return snapshot.Summary{
 		Calls: 9, Failed: 1, Retries: 4, Asking: 3,
 		Questions: []snapshot.OpenQuestion{
-			{ID: "agent/refund?1", Text: text, Asks: record.AsksAnswer, Asked: at},
-			{ID: "agent/pay?1", Text: "was it paid?", Asks: record.AsksDoubt, Asked: at, Due: at.Add(time.Hour)},
+			{ID: "agent/refund?1", Text: text, Awaits: record.AwaitAnswer, Asked: at},
+			{ID: "agent/pay?1", Text: "was it paid?", Awaits: record.AwaitDecision, Asked: at, Due: at.Add(time.Hour)},
 		},
 		LastError: &snapshot.Failure{Address: "agent/pay", Class: "transient", Message: "503", Time: at},
 	}
 }
 
-func standing(f *fixture) {
-	want := fullStanding("refund it?")
+func summary(f *fixture) {
+	want := fullSummary("refund it?")
 	j := f.open("run")
 	f.must(j.Append(Records(1, 3)...))
-	f.must(j.Close(f.Context(), snapshot.End{Status: snapshot.StatusPaused, Standing: want}))
+	f.must(j.Close(f.Context(), snapshot.End{Status: snapshot.StatusPaused, Summary: want}))
 	check := func(when string) {
 		f.Helper()
 		info, err := f.store.Info(f.Context(), "run")
 		f.must(err)
 		for _, info := range []snapshot.Info{info, f.load("run").Info, f.infos(snapshot.Filter{})[0]} {
-			if !info.Standing.Equal(want) {
-				f.Errorf("%s, the standing is %+v", when, info.Standing)
+			if !info.Summary.Equal(want) {
+				f.Errorf("%s, the summary is %+v", when, info.Summary)
 			}
 		}
 	}
@@ -56,15 +56,15 @@ func standing(f *fixture) {
 	f.must(err)
 	check("updated")
 	if _, err := f.store.Update(f.Context(), "run", func(i *snapshot.Info) error {
-		i.Standing.Asking = 0
+		i.Summary.Asking = 0
 		return nil
 	}); err == nil {
-		f.Error("the standing was changed by an update")
+		f.Error("the summary was changed by an update")
 	}
 	again := f.open("run")
 	check("open")
-	want = snapshot.Standing{Calls: 10}
-	f.must(again.Close(f.Context(), snapshot.End{Status: snapshot.StatusCompleted, Standing: want}))
+	want = snapshot.Summary{Calls: 10}
+	f.must(again.Close(f.Context(), snapshot.End{Status: snapshot.StatusCompleted, Summary: want}))
 	check("closed again")
 }
 
@@ -79,11 +79,11 @@ func makeSortableRuns(f *fixture) {
 		f.must(err)
 		f.must(j.Append(Records(1, 2)...))
 		end := snapshot.End{Status: status, Usage: record.Usage{InputTokens: (n * 3) % 5, OutputTokens: 1, Cost: float64((n*2)%5) / 8}}
-		end.Standing.Retries = (n * 4) % 5
+		end.Summary.Retries = (n * 4) % 5
 		if status != snapshot.StatusCompleted {
-			end.Standing = fullStanding("Refund " + id)
-			end.Standing.Retries = (n * 4) % 5
-			end.Standing.LastError.Class = []string{"permanent", "transient"}[n%2]
+			end.Summary = fullSummary("Refund " + id)
+			end.Summary.Retries = (n * 4) % 5
+			end.Summary.LastError.Class = []string{"permanent", "transient"}[n%2]
 		}
 		f.must(j.Close(f.Context(), end))
 	}

@@ -24,7 +24,7 @@
 // MESSAGES_SNAPSHOT has the messages without that text. A call that is retried is a CUSTOM
 // event "retry", whose value has name, kind, attempt, max_attempts, seconds, at, error and
 // over. It is sent when the wait begins, and again, with over set, when the wait has ended.
-// Values that the run shows (see state.Shown) are sent as the state of the protocol. What
+// Values that the run shows (see state.PutShown) are sent as the state of the protocol. What
 // happens in agents that are used as tools is not shown, except for retries. The agent does not
 // see state, context and forwardedProps of the request. Requests with frontend tools are
 // refused.

@@ -25,13 +25,13 @@ func (c *Control) Retry(ctx context.Context, runID string) error {
 }
 
 // ResumeAll implements [streamer.Continuer].
-func (c *Control) ResumeAll(ctx context.Context, choice streamer.Choice) ([]streamer.Continued, error) {
-	return ContinuedOf(ChoiceOf(choice).Each(ctx, c.store, snapshot.StatusInterrupted, c.resume))
+func (c *Control) ResumeAll(ctx context.Context, choice streamer.Selection) ([]streamer.SelectedRun, error) {
+	return SelectedRunsOf(SelectionOf(choice).Each(ctx, c.store, snapshot.StatusInterrupted, c.resume))
 }
 
 // RetryAll implements [streamer.Continuer].
-func (c *Control) RetryAll(ctx context.Context, choice streamer.Choice) ([]streamer.Continued, error) {
-	return ContinuedOf(ChoiceOf(choice).Each(ctx, c.store, snapshot.StatusFailed, c.retry))
+func (c *Control) RetryAll(ctx context.Context, choice streamer.Selection) ([]streamer.SelectedRun, error) {
+	return SelectedRunsOf(SelectionOf(choice).Each(ctx, c.store, snapshot.StatusFailed, c.retry))
 }
 
 func (c *Control) resume(ctx context.Context, runID string) error {
@@ -44,18 +44,18 @@ func (c *Control) retry(ctx context.Context, runID string) error {
 	return err
 }
 
-// ChoiceOf returns the choice of runs of a store that a sender has made.
-func ChoiceOf(c streamer.Choice) state.Choice {
-	return state.Choice{Status: snapshot.Status(c.Status), Reason: c.Reason, Program: c.Program, Since: c.Since, Sees: c.Sees}
+// SelectionOf returns the selection of a sender as one of the runs of a store.
+func SelectionOf(c streamer.Selection) state.Selection {
+	return state.Selection{Status: snapshot.Status(c.Status), Reason: c.Reason, Program: c.Program, Since: c.Since, Sees: c.Sees}
 }
 
-// ContinuedOf returns the results for chosen runs in the form in which they are sent.
-// It returns state's error for an impossible choice as streamer.ErrInvalid.
-func ContinuedOf(chosen []state.Chosen, err error) ([]streamer.Continued, error) {
-	if errors.Is(err, state.ErrChoice) {
+// SelectedRunsOf returns the results for selected runs in the form in which they are sent.
+// It returns state's error for an impossible selection as streamer.ErrInvalid.
+func SelectedRunsOf(chosen []state.SelectedRun, err error) ([]streamer.SelectedRun, error) {
+	if errors.Is(err, state.ErrSelection) {
 		err = fmt.Errorf("%w: %s", streamer.ErrInvalid, strings.TrimPrefix(err.Error(), "state: "))
 	}
-	sent := make([]streamer.Continued, len(chosen))
+	sent := make([]streamer.SelectedRun, len(chosen))
 	for i, one := range chosen {
 		sent[i].RunID = one.RunID
 		if one.Err != nil {

@@ -25,7 +25,7 @@ func TestStreamsSayThatTheirRunWasDeleted(t *testing.T) {
 				switch e.Name {
 				case "run_completed":
 					require.NoError(t, store.Delete(t.Context(), "r"))
-					h.Deleted(t.Context(), "r")
+					h.PublishDeletion(t.Context(), "r")
 				case "deleted":
 					deleted = true
 				}

@@ -95,14 +95,14 @@ func infoOf(i *snapshot.Info) streamer.RunInfo {
 		RunID: i.RunID, ParentID: i.ParentID, CalledBy: by.RunID, Status: string(i.Status), Stop: stopOf(i.Stop),
 		Description: i.Metadata.Description, Pipeline: i.Metadata.Pipeline, Tags: i.Metadata.Tags,
 		Created: i.Created, Updated: i.Updated, Due: i.Due, Program: i.Program, Version: i.Version, Worker: i.Owner, LastSeq: i.LastSeq, Usage: i.Usage,
-		Calls: i.Standing.Calls, Failed: i.Standing.Failed, Retries: i.Standing.Retries, Asking: i.Standing.Asking,
+		Calls: i.Summary.Calls, Failed: i.Summary.Failed, Retries: i.Summary.Retries, Asking: i.Summary.Asking,
 	}
-	for _, q := range i.Standing.Questions {
+	for _, q := range i.Summary.Questions {
 		info.Questions = append(info.Questions, streamer.QuestionState{
-			ID: q.ID, Asks: q.Asks, Text: q.Text, Address: askerOf(q.ID), Asked: q.Asked, Due: q.Due,
+			ID: q.ID, Awaits: q.Awaits, Text: q.Text, Address: askerOf(q.ID), Asked: q.Asked, Due: q.Due,
 		})
 	}
-	if e := i.Standing.LastError; e != nil {
+	if e := i.Summary.LastError; e != nil {
 		info.LastError = &streamer.CallError{Class: e.Class, Message: e.Message, Time: e.Time}
 		info.LastError.Address, _ = record.ParseAddress(e.Address)
 		info.LastError.Name, _, _ = strings.Cut(e.Address[strings.LastIndexByte(e.Address, '/')+1:], "#")

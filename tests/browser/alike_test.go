@@ -129,7 +129,7 @@ func TestAQuestionShowsWhatTheRunDidBefore(t *testing.T) {
 	st, err := state.Open(t.Context(), store, "later")
 	require.NoError(t, err)
 	wait := decorators.Agent("wait", "waits", func(ctx context.Context, _ City) (bool, error) {
-		return core.Await[bool](ctx, "Go on?", core.Default(time.Hour, true))
+		return core.Await[bool](ctx, "Go on?", core.AwaitDefault(time.Hour, true))
 	})
 	_, err = wait.Call(st.Context(t.Context()), City{"Oslo"})
 	require.ErrorIs(t, err, core.ErrAwaiting)

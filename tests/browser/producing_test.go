@@ -47,7 +47,7 @@ func converse(t *testing.T, dash *streamer.Handler, id string, s speaker) (end f
 		}
 	}
 	background(t, func() {
-		_, err := assistant.Call(live.Watch(st.Context(context.WithoutCancel(t.Context())), dash.Delta), actors.Ask("Hello"))
+		_, err := assistant.Call(live.Watch(st.Context(context.WithoutCancel(t.Context())), dash.PublishDelta), actors.Ask("Hello"))
 		assert.NoError(t, err)
 		assert.NoError(t, st.Close())
 	})

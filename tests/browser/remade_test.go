@@ -18,7 +18,7 @@ import (
 func watched(t *testing.T, s *site, store *memstore.Store) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	background(t, func() { _ = stored.New(store).FollowDeletions(ctx, s.dash.Deleted) })
+	background(t, func() { _ = stored.New(store).FollowDeletions(ctx, s.dash.PublishDeletion) })
 	t.Cleanup(cancel)
 }
 

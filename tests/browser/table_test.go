@@ -35,12 +35,12 @@ func manyRuns(t *testing.T, n int) *memstore.Store {
 		info := snapshot.Info{
 			RunID: fmt.Sprintf("order-%05d", i), Status: snapshot.StatusCompleted, Program: "orders", Version: fmt.Sprint("v", i%3),
 			Created: time.Now().Add(-time.Hour), Usage: record.Usage{InputTokens: 100 + i, Cost: float64(i%97) / 100},
-			Standing: snapshot.Standing{Calls: 3, Retries: i % 5},
+			Summary: snapshot.Summary{Calls: 3, Retries: i % 5},
 		}
 		info.Metadata.Description = fmt.Sprint("Order number ", i)
 		if i%100 == 7 {
 			info.Status = snapshot.StatusFailed
-			info.Standing.LastError = &snapshot.Failure{Address: "agent/pay#2", Class: "permanent", Message: "the card was refused", Time: time.Now().Add(-time.Hour)}
+			info.Summary.LastError = &snapshot.Failure{Address: "agent/pay#2", Class: "permanent", Message: "the card was refused", Time: time.Now().Add(-time.Hour)}
 		}
 		_, err := store.Create(t.Context(), &snapshot.Run{Info: info})
 		require.NoError(t, err)

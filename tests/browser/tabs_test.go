@@ -79,7 +79,7 @@ func TestManyTabsShareOneStream(t *testing.T) {
 		p.waitText(`[data-run="after"] .calls`, "1 ok")
 	}
 	for i, p := range tabs[3:] {
-		s.dash.Delta(live.Delta{RunID: fmt.Sprint("trip-", i), Address: address, Part: live.PartText, Text: fmt.Sprint("word ", i)})
+		s.dash.PublishDelta(live.Delta{RunID: fmt.Sprint("trip-", i), Address: address, Part: live.PartText, Text: fmt.Sprint("word ", i)})
 		p.waitText("#producing-rows", fmt.Sprint("word ", i))
 		assert.Equal(t, 1, p.count("#producing-rows > li"), "of this run alone")
 	}

@@ -52,7 +52,7 @@ func collect(args ...string) error {
 	}
 	agent := decorators.Agent("agent", "", func(ctx context.Context, _ order) (int, error) {
 		sum := 0
-		for out, err := range actors.AsEnded(ctx, actors.Group{Name: "items", Workers: 4, YieldWaits: true}, item, all) {
+		for out, err := range actors.MapSeq(ctx, actors.Group{Name: "items", Workers: 4, YieldWaits: true}, item, all) {
 			if err != nil {
 				return 0, err
 			}

@@ -119,7 +119,7 @@ func (d *supportDesk) register(r *runner.Runner) error {
 		if err != nil {
 			return "", err
 		}
-		return found, state.Put(ctx, "order", found, state.Shown())
+		return found, state.Put(ctx, "order", found, state.PutShown())
 	}, often)
 	d.refund = decorators.Tool("refund", "Pays a refund.", func(ctx context.Context, in Refund) (string, error) {
 		return d.post(ctx, "payouts", in)

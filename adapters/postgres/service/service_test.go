@@ -36,7 +36,7 @@ func TestStoreOfAURLHasItsSchema(t *testing.T) {
 	require.NoError(t, err)
 	_, err = store.Create(t.Context(), run)
 	require.NoError(t, err)
-	added, err := queue.Add(t.Context(), runner.Entry{RunID: "run"})
+	added, err := queue.Add(t.Context(), runner.QueueEntry{RunID: "run"})
 	require.NoError(t, err)
 	assert.True(t, added)
 	require.NoError(t, done())

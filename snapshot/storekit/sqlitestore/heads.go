@@ -178,7 +178,7 @@ func (d *database) Post(ctx context.Context, runID, id string, data []byte) (pos
 		var uid string
 		err := tx.QueryRowContext(ctx, `UPDATE runs SET version = version + 1, changed = ? WHERE id = ? AND NOT deleted RETURNING uid`, now, runID).Scan(&uid)
 		if errors.Is(err, sql.ErrNoRows) {
-			return storekit.NotFound(runID)
+			return storekit.NotFoundError(runID)
 		} else if err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (d *database) Messages(ctx context.Context, runID string) (map[string][]byt
 	if err := rows.Err(); err != nil || exists {
 		return found, unavailable(err)
 	}
-	return nil, storekit.NotFound(runID)
+	return nil, storekit.NotFoundError(runID)
 }
 
 // Remove implements [storekit.Messages].

@@ -163,7 +163,7 @@ func (b *Builder) retryPlanned(out []Event, r *record.Record) []Event {
 	return append(out, Event{Kind: RetryPlanned, Retry: planned})
 }
 
-// shownMessage marks the record of a value that is shown, see state.Shown.
+// shownMessage marks the record of a value that is shown, see state.PutShown.
 const shownMessage = "shown"
 
 // value returns an event with all shown values if the record shows or hides a value.

@@ -19,7 +19,7 @@ func QuestionID(runID, wire string) (id string, ok bool) {
 }
 
 func (b *Builder) ask(r *record.Record) {
-	if !r.Asks().NeedsAnswer() {
+	if !r.Awaits().NeedsAnswer() {
 		return
 	}
 	q := Question{ID: WireID(b.runID, r.Name), Text: b.runs.RedactText(r.Message()), Approval: isApproval(r)}
@@ -46,7 +46,7 @@ func (b *Builder) ask(r *record.Record) {
 // asked by the call around the tool call, see actors.WithApproval.
 func isApproval(r *record.Record) bool {
 	path := r.Address.String()
-	return strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], "approve_") && r.Asks() == record.AsksAnswer
+	return strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], "approve_") && r.Awaits() == record.AwaitAnswer
 }
 
 // open returns the questions that wait for a person.

@@ -120,7 +120,7 @@ func repair(ctx context.Context, s *jetstream.Store, out io.Writer) error {
 		return err
 	}
 	_, err := s.Repair(ctx)
-	r := s.Repaired() // Open may have repaired the store already
+	r := s.RepairReport() // Open may have repaired the store already
 	fmt.Fprintf(out, "%d runs were missing from the list, or outdated in it\n%d runs that do not exist were removed from the list\n%d runs were queued again\n", r.Shown, r.Hidden, r.Queued)
 	return err
 }

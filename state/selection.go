@@ -12,45 +12,45 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ErrChoice is found in the error of a [Choice] that no run can match.
-var ErrChoice = errors.New("invalid choice of runs")
+// ErrSelection is found in the error of a [Selection] that no run can match.
+var ErrSelection = errors.New("invalid selection of runs")
 
-// A Choice selects the stored runs of runners that a request is for: those that match all of its
-// fields. The zero Choice selects all.
-type Choice struct {
+// A Selection selects the stored runs of runners that a request is for: those that match all of its
+// fields. The zero Selection selects all.
+type Selection struct {
 	Status  snapshot.Status // of the runs; empty for the status that the request is for
 	Reason  string          // why they were interrupted, such as "divergence", or why they failed, such as "exhausted"
 	Program string          // the name of their program; empty for every program
 	Since   time.Time       // updated at this time or later
 
-	// Sees reports whether the run may be chosen; nil means that every run may be.
+	// Sees reports whether the run may be selected; nil means that every run may be.
 	Sees func(runID string) bool
 }
 
-// A Chosen is a run of a [Choice], and the error of the request for this run; nil if there was
+// A SelectedRun is a run of a [Selection], and the error of the request for this run; nil if there was
 // none.
-type Chosen struct {
+type SelectedRun struct {
 	RunID string
 	Err   error
 }
 
-// Each calls do with each chosen run of the status, the last updated first, and returns the
-// results. An error of do does not stop it. For a choice of another status, or of a reason that
-// such a run cannot have, it returns [ErrChoice] before it calls do.
-func (c Choice) Each(ctx context.Context, store snapshot.Store, status snapshot.Status, do func(ctx context.Context, runID string) error) ([]Chosen, error) {
+// Each calls do with each selected run of the status, the last updated first, and returns the
+// results. An error of do does not stop it. For a selection of another status, or of a reason that
+// such a run cannot have, it returns [ErrSelection] before it calls do.
+func (c Selection) Each(ctx context.Context, store snapshot.Store, status snapshot.Status, do func(ctx context.Context, runID string) error) ([]SelectedRun, error) {
 	if err := c.check(status); err != nil {
 		return nil, err
 	}
-	var chosen []Chosen
+	var chosen []SelectedRun
 	for info, err := range snapshot.Runs(ctx, store, snapshot.Filter{Status: []snapshot.Status{status}, Program: c.Program, Since: c.Since}) {
 		if err != nil {
-			return nil, fmt.Errorf("state: choose runs: %w", err)
+			return nil, fmt.Errorf("state: select runs: %w", err)
 		}
 		if info.Program == "" || c.Sees != nil && !c.Sees(info.RunID) {
 			continue
 		}
 		if matches, err := c.matches(ctx, store, &info); matches || err != nil {
-			chosen = append(chosen, Chosen{info.RunID, err})
+			chosen = append(chosen, SelectedRun{info.RunID, err})
 		}
 	}
 	for i := range chosen {
@@ -64,20 +64,20 @@ func (c Choice) Each(ctx context.Context, store snapshot.Store, status snapshot.
 	return chosen, nil
 }
 
-func (c *Choice) check(status snapshot.Status) error {
+func (c *Selection) check(status snapshot.Status) error {
 	if c.Status != "" && c.Status != status {
-		return fmt.Errorf("state: %w: status %q: want %s", ErrChoice, record.Truncate(string(c.Status), 50), status)
+		return fmt.Errorf("state: %w: status %q: want %s", ErrSelection, record.Truncate(string(c.Status), 50), status)
 	}
 	reasons := failureReasons()
 	if status == snapshot.StatusFailed && c.Reason != "" && !slices.Contains(reasons, c.Reason) {
-		return fmt.Errorf("state: %w: reason %q: runs fail for one of %s", ErrChoice, record.Truncate(c.Reason, 50), strings.Join(reasons, ", "))
+		return fmt.Errorf("state: %w: reason %q: runs fail for one of %s", ErrSelection, record.Truncate(c.Reason, 50), strings.Join(reasons, ", "))
 	}
 	return nil // programs may interrupt runs for their own reasons
 }
 
 // matches reports whether the run was interrupted, or failed, for the reason. Only the records say
 // why a run failed.
-func (c *Choice) matches(ctx context.Context, store snapshot.Store, info *snapshot.Info) (bool, error) {
+func (c *Selection) matches(ctx context.Context, store snapshot.Store, info *snapshot.Info) (bool, error) {
 	switch {
 	case c.Reason == "":
 		return true, nil

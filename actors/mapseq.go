@@ -13,13 +13,13 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An Ended is a branch that has ended.
-type Ended[T any] struct {
+// A BranchOutput is a branch that has ended.
+type BranchOutput[T any] struct {
 	Branch int // from 1; 0 with the error of the group
 	Output T   // zero if the branch failed
 }
 
-// AsEnded calls actor with each of the inputs, as [Map] does, and yields each output, or its
+// MapSeq calls actor with each of the inputs, as [Map] does, and yields each output, or its
 // error, with the number of its branch when the branch ends. With CollectAll it continues until
 // all branches have ended; otherwise it yields nothing after the first failure. If the group ends
 // for another reason before all its branches have ended, the last pair contains that error, and
@@ -29,10 +29,10 @@ type Ended[T any] struct {
 //
 // The order is recorded, and is the same on resume. The body of the loop belongs to the caller: its
 // calls are made by the attempt that ctx belongs to, while the group is running.
-func AsEnded[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) iter.Seq2[Ended[Out], error] {
-	return func(yield func(Ended[Out], error) bool) {
+func MapSeq[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) iter.Seq2[BranchOutput[Out], error] {
+	return func(yield func(BranchOutput[Out], error) bool) {
 		if actor == nil {
-			yield(Ended[Out]{}, fmt.Errorf("actors: AsEnded in group %q: the actor is nil", g.Name))
+			yield(BranchOutput[Out]{}, fmt.Errorf("actors: MapSeq in group %q: the actor is nil", g.Name))
 			return
 		}
 		failFast, over := !g.CollectAll, false // over: the caller has left the loop
@@ -42,13 +42,13 @@ func AsEnded[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], in
 			f.branches = newBranches(ctx, g, make([]Out, len(inputs)), func(ctx context.Context, i int) *core.PreparedCall[In, Out] {
 				return event(&g, actor, i).Prepare(ctx, inputs[i])
 			})
-			return f.run(func(out Ended[Out], err error) bool {
+			return f.run(func(out BranchOutput[Out], err error) bool {
 				over = !yield(out, err)
 				return !over
 			})
 		})
 		if err != nil && !over && !hasOnlyBranchErrors(err) {
-			yield(Ended[Out]{}, err)
+			yield(BranchOutput[Out]{}, err)
 		}
 	}
 }
@@ -69,7 +69,7 @@ type finishedIterator[In, Out any] struct {
 	arrived  []int    // received from ended, not yielded yet
 }
 
-func (f *finishedIterator[In, Out]) run(yield func(Ended[Out], error) bool) error {
+func (f *finishedIterator[In, Out]) run(yield func(BranchOutput[Out], error) bool) error {
 	f.succeeded = func(i int) { f.ended <- i }
 	f.notSucceeded = func(i int) {
 		if f.errOf(i) != nil {
@@ -111,7 +111,7 @@ func (f *finishedIterator[In, Out]) run(yield func(Ended[Out], error) bool) erro
 
 // each yields one branch after the other, until one fails the group, or the
 // caller leaves the loop.
-func (f *finishedIterator[In, Out]) each(yield func(Ended[Out], error) bool) (failure error, enough bool) {
+func (f *finishedIterator[In, Out]) each(yield func(BranchOutput[Out], error) bool) (failure error, enough bool) {
 	for range f.calls {
 		next := -1
 		choice := prepareChoice(f.ctx, "next", func() (int, error) { return next, nil })
@@ -125,7 +125,7 @@ func (f *finishedIterator[In, Out]) each(yield func(Ended[Out], error) bool) (fa
 			break // the group has ended, and returns the reason
 		}
 		failure = f.errOf(i)
-		more := yield(Ended[Out]{i + 1, f.results[i]}, failure)
+		more := yield(BranchOutput[Out]{i + 1, f.results[i]}, failure)
 		switch {
 		case failure != nil && f.failFast:
 			return failure, false

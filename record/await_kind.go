@@ -1,0 +1,52 @@
+package record
+
+import "github.com/reprise-go/reprise/internal/enum"
+
+// AwaitKind says what a question or a suspended call waits for.
+type AwaitKind uint8
+
+// What a call waits for. No person is asked if it waits for a time or for a signal.
+const (
+	AwaitAnswer   AwaitKind = iota + 1 // an answer from a person or a program
+	AwaitDecision                      // a decision about a call in doubt
+	AwaitTime                          // the end of a sleep, or of the wait of a parked call
+	AwaitSignal                        // a signal with a name; no person is asked for it
+	awaitEnd
+)
+
+var awaitNames = [awaitEnd]string{AwaitAnswer: "answer", AwaitDecision: "doubt", AwaitTime: "time", AwaitSignal: "signal"}
+
+// String returns the name on the wire, such as "answer"; empty for 0.
+func (a AwaitKind) String() string { return enum.Name(awaitNames[:], uint8(a), "asks") }
+
+// MarshalText returns the name on the wire.
+func (a AwaitKind) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads a name that MarshalText wrote.
+func (a *AwaitKind) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*a = 0
+		return nil
+	}
+	return enum.Parse(awaitNames[:], text, "asks", (*uint8)(a))
+}
+
+// NeedsAnswer reports whether the wait ends only when somebody answers.
+func (a AwaitKind) NeedsAnswer() bool { return a == AwaitAnswer || a == AwaitDecision }
+
+// Awaits returns what the question of r, or the call that r suspends, waits for. It is 0 for other
+// records. For a question that does not say, it is AwaitAnswer.
+func (r *Record) Awaits() AwaitKind {
+	switch {
+	case r.Kind == KindQuestion:
+		if r.Detail == nil || r.Detail.Awaits == 0 {
+			return AwaitAnswer
+		}
+		return r.Detail.Awaits
+	case r.Kind.IsCall() && r.Status == StatusAwaiting:
+		if e := r.Interrupt(); e != nil {
+			return e.Awaits
+		}
+	}
+	return 0
+}

@@ -1,0 +1,100 @@
+package snapshot
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/record"
+)
+
+// totals collects the values, artifacts and other totals of the records of a
+// run, apart from the calls. The zero totals is that of a run without records.
+type totals struct {
+	values    []value // in order, whether or not they count
+	completed map[record.Address]bool
+	artifacts map[string]bool
+}
+
+type value struct {
+	address record.Address
+	key     string
+	Value
+}
+
+// A Value is an output or a stored value: its encoded bytes, or the reference of
+// the artifact that holds it. The zero Value means that there is none.
+type Value struct {
+	Encoded  []byte
+	Artifact string
+}
+
+// Values returns the values of the run by key: the last one stored under each key
+// for the whole run.
+func (s *Snapshot) Values() map[string]Value { return s.summary().latest() }
+
+// Artifacts returns the references of the artifacts that the records name, sorted
+// and without duplicates.
+func (s *Snapshot) Artifacts() []string { return s.summary().references() }
+
+func (s *Snapshot) summary() *totals {
+	var sum totals
+	for i := range s.Records {
+		sum.add(&s.Records[i])
+	}
+	return &sum
+}
+
+func (s *totals) add(r *record.Record) {
+	if s.completed == nil {
+		s.completed, s.artifacts = make(map[record.Address]bool), make(map[string]bool)
+	}
+	for reference := range r.Artifacts() {
+		s.artifacts[reference] = true
+	}
+	switch {
+	case r.Kind == record.KindValue:
+		s.values = append(s.values, value{r.Address, r.Name, Value{r.Encoded(), r.Artifact()}})
+	case r.Kind.IsCall() && r.Status == record.StatusCompleted:
+		s.completed[r.Address] = true
+	}
+}
+
+// latest returns the last value of each key that is stored for the whole run. A
+// value is recorded just before its call completes, and counts only if the call
+// did complete.
+func (s *totals) latest() map[string]Value {
+	values := make(map[string]Value)
+	for _, v := range s.values {
+		if v.address.IsZero() || s.completed[v.address] {
+			values[v.key] = v.Value
+		}
+	}
+	return values
+}
+
+// references returns the references of the artifacts that the records have, sorted.
+func (s *totals) references() []string { return slices.Sorted(maps.Keys(s.artifacts)) }
+
+// write writes two pairs.
+func (s *totals) write(w *codec.Writer) {
+	writeValues(w.Key("values"), s.latest())
+	w.Text("artifacts")
+	references := s.references()
+	w.Array(len(references))
+	for _, reference := range references {
+		w.Text(reference)
+	}
+}
+
+func writeValues(w *codec.Writer, values map[string]Value) {
+	w.Map(len(values))
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		w.Text(key)
+		if v := values[key]; v.Artifact != "" {
+			w.Text(v.Artifact)
+		} else {
+			w.Bytes(v.Encoded)
+		}
+	}
+}
