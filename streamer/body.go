@@ -2,13 +2,16 @@ package streamer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -87,7 +90,7 @@ func decodeBody(data []byte, body any) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("it is not complete")
 	case err != nil && strings.HasPrefix(err.Error(), "json: unknown field "):
-		return errors.New(strings.TrimPrefix(err.Error(), "json: ") + "; " + fieldsOf(body))
+		return cmp.Or(unknownField(data, "the body", reflect.TypeOf(body).Elem()), err)
 	case err != nil:
 		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
@@ -97,18 +100,47 @@ func decodeBody(data []byte, body any) error {
 	return checkValue(data)
 }
 
-// fieldsOf names the JSON fields of the struct that body points to.
-func fieldsOf(body any) string {
+// unknownField returns the error for the first name in the JSON of what, by the order of names, that
+// is no field of the type. It is nil if there is none.
+func unknownField(data []byte, what string, t reflect.Type) error {
+	switch {
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
+		return nil
+	case t.Kind() == reflect.Slice:
+		var elements []json.RawMessage
+		_ = json.Unmarshal(data, &elements) // JSON of another kind has no names
+		for i, element := range elements {
+			if err := unknownField(element, fmt.Sprintf("%s[%d]", what, i), t.Elem()); err != nil {
+				return err
+			}
+		}
+		return nil
+	case t.Kind() != reflect.Struct:
+		return nil
+	}
 	var names []string
-	for _, f := range reflect.VisibleFields(reflect.TypeOf(body).Elem()) {
+	types := make(map[string]reflect.Type)
+	for _, f := range reflect.VisibleFields(t) {
 		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" && name != "-" {
 			names = append(names, name)
+			types[name] = f.Type
 		}
 	}
-	if len(names) == 0 {
-		return "the body has no fields"
+	var object map[string]json.RawMessage
+	_ = json.Unmarshal(data, &object)
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		i := slices.IndexFunc(names, func(known string) bool { return strings.EqualFold(known, name) })
+		switch {
+		case i < 0 && len(names) == 0:
+			return fmt.Errorf("unknown field %q; %s has no fields", name, what)
+		case i < 0:
+			return fmt.Errorf("unknown field %q; the fields of %s are %s", name, what, strings.Join(names, ", "))
+		}
+		if err := unknownField(object[name], names[i], types[names[i]]); err != nil {
+			return err
+		}
 	}
-	return "the fields of the body are " + strings.Join(names, ", ")
+	return nil
 }
 
 // wanted describes the JSON that a Go type is decoded from.
