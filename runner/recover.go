@@ -168,8 +168,8 @@ func (r *Runner) isOurs(info *snapshot.Info) bool {
 	return !info.Open && r.open[info.RunID] == nil && r.programs[programKey{info.Program, info.Version}] != nil
 }
 
-// sweepOften sweeps until ctx ends. took is how long the last sweep took.
-func (r *Runner) sweepOften(ctx context.Context, took time.Duration) {
+// sweepLoop sweeps until ctx ends. took is how long the last sweep took.
+func (r *Runner) sweepLoop(ctx context.Context, took time.Duration) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {

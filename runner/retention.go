@@ -61,8 +61,8 @@ func ArchiveTo(dir string) func(context.Context, *snapshot.Run) error {
 	}
 }
 
-// retainOften removes runs until ctx ends.
-func (r *Runner) retainOften(ctx context.Context) {
+// retainLoop removes runs until ctx ends.
+func (r *Runner) retainLoop(ctx context.Context) {
 	timer := time.NewTimer(min(r.options.Retention.Every, time.Minute))
 	defer timer.Stop()
 	sizes := make(map[string]sizeAt)

@@ -45,11 +45,11 @@ func (r *Runner) Serve(ctx context.Context) error {
 	defer stopping()
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx)) // runs are stopped separately
 	var background sync.WaitGroup
-	background.Go(func() { r.sweepOften(ctx, took) })
-	background.Go(func() { r.retainOften(ctx) })
+	background.Go(func() { r.sweepLoop(ctx, took) })
+	background.Go(func() { r.retainLoop(ctx) })
 	background.Go(func() { r.followSchedules(ctx) })
 	if r.heap == nil {
-		background.Go(func() { r.countQueueOften(ctx) })
+		background.Go(func() { r.countQueueLoop(ctx) })
 	} else { // this machine's clock decides
 		background.Go(func() { r.watchClock(ctx) })
 	}

@@ -9,9 +9,9 @@ import (
 // countQueueEvery is how often a shared queue is counted, for Stats.
 const countQueueEvery = 10 * time.Second
 
-// countQueueOften counts the queue until ctx ends. Counting takes at most a twentieth of
+// countQueueLoop counts the queue until ctx ends. Counting takes at most a twentieth of
 // the time.
-func (r *Runner) countQueueOften(ctx context.Context) {
+func (r *Runner) countQueueLoop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
