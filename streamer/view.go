@@ -79,8 +79,8 @@ type CallState struct {
 	RetryDelay    float64        `json:"retry_delay,omitempty"`
 	DelaySource   string         `json:"delay_source,omitempty"`
 	NextAttemptAt *time.Time     `json:"next_attempt_at,omitempty"`
-	Error         string         `json:"original_error,omitempty"` // of the previous attempt
-	ErrorClass    string         `json:"error_class,omitempty"`
+	Error         string         `json:"original_error,omitempty"` // of the previous attempt; of a suspended call, what it waits for
+	ErrorClass    string         `json:"error_class,omitempty"`    // empty for a suspended call, which has not failed
 }
 
 // CallError is why an attempt of a call failed.
@@ -269,7 +269,10 @@ func callOf(call *record.Call) CallState {
 		c.NextAttemptAt, c.RetryDelay, c.DelaySource = &at, at.Sub(call.At).Seconds(), call.DelaySource.String()
 	}
 	if call.Cause != nil {
-		c.Error, c.ErrorClass = wire.CutText(fmt.Sprint(call.Cause), maxText), call.Class.String()
+		c.Error = wire.CutText(fmt.Sprint(call.Cause), maxText)
+	}
+	if call.Cause != nil && call.Status != record.StatusAwaiting { // a suspended call has not failed
+		c.ErrorClass = call.Class.String()
 	}
 	return c
 }

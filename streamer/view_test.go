@@ -75,7 +75,9 @@ func TestOverviewShowsWhatWaitsAndWhy(t *testing.T) {
 	f.call("agent/fast", record.StatusCompleted, attempt(1))
 	f.call("agent/slow", record.StatusFailed, attempt(2), func(r *record.Record) { r.Err, r.Reason = errors.New("gone"), record.ReasonExhausted })
 	f.publish(record.Record{Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "agent?1", Detail: &record.Detail{Message: "go on?"}})
-	f.call("agent", record.StatusAwaiting, kind(record.KindAgent))
+	f.call("agent", record.StatusAwaiting, kind(record.KindAgent), func(r *record.Record) {
+		r.Class, r.Err = record.ClassCanceled, &record.InterruptedError{Reason: record.InterruptAwait, Question: "agent?1", Message: "go on?"}
+	})
 	f.end(record.StatusAwaiting)
 	got = runs{}
 	require.Equal(t, 200, get(t, server.URL+"/api/runs", &got))
@@ -84,6 +86,9 @@ func TestOverviewShowsWhatWaitsAndWhy(t *testing.T) {
 	assert.Equal(t, streamer.Calls{Started: 4, Asking: 1, Completed: 2, Failed: 1, Attempts: 7, Retries: 3}, run.Calls, "the third attempt of a call implies the two before it")
 	assert.Empty(t, run.Waiting)
 	assert.Equal(t, "gone", run.LastError.Message)
+	require.Len(t, run.Others, 1)
+	assert.Contains(t, run.Others[0].Error, "go on?")
+	assert.Empty(t, run.Others[0].ErrorClass, "a suspended call has not failed")
 	require.Len(t, run.Questions, 1)
 	assert.Equal(t, "go on?", run.Questions[0].Text)
 

@@ -159,7 +159,7 @@ function ofCall(run, record) {
     state: stateOf(record) ?? before.state, suspended: status === "awaiting", attempts: before.attempts,
     retry_attempt: record.retry_attempt, max_attempts: record.max_attempts, since: record.time,
     retry_delay: record.retry_delay, delay_source: record.delay_source, next_attempt_at: record.next_attempt_at,
-    original_error: record.original_error, error_class: record.error_class,
+    original_error: record.original_error, error_class: status === "awaiting" ? undefined : record.error_class, // a suspended call has not failed
   };
   count(run, call, 1);
   if (call.state === "completed" || call.state === "failed") {

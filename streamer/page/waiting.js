@@ -69,8 +69,7 @@ export class Waiting {
     const classes = new Map();
     const sources = new Map();
     for (const { call } of this.#calls) {
-      const c = call.error_class || "unknown";
-      classes.set(c, (classes.get(c) ?? 0) + 1);
+      if (call.error_class) classes.set(call.error_class, (classes.get(call.error_class) ?? 0) + 1);
       sources.set(call.delay_source, (sources.get(call.delay_source) ?? 0) + 1);
     }
     const byCount = ([, a], [, b]) => b - a;
@@ -151,7 +150,7 @@ function update(node, { call }) {
   setClass(node.parts.why, "why " + call.delay_source);
   setAttribute(node.parts.why, "title", call.delay_source === "retry_after" ? "The service said when to come back" : "Chosen by the retry configuration");
   setText(node.parts.class, words(call.error_class));
-  setClass(node.parts.class, "class " + call.error_class);
+  setClass(node.parts.class, call.error_class ? "class " + call.error_class : "class");
   setText(node.parts.message, call.original_error ?? "");
   setAttribute(node.parts.message, "title", call.original_error);
 }
