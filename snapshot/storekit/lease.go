@@ -2,8 +2,11 @@ package storekit
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
+
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // A Lease is the heartbeat of a process in a database: while it is renewed, the process owns the
@@ -19,9 +22,9 @@ type Lease struct {
 
 // NewLease returns a lease of that length, which the caller has just taken. renew must extend the
 // lease to that length from the time of the call. It must fail if the lease could not be extended,
-// and must not extend a lease that has expired. It is called three times during the length of the
-// lease. After the lease has expired, take is called until it has taken another one, as a new
-// process would.
+// and must not extend a lease that has expired: its error is then [snapshot.ErrLease], and the lease
+// is lost at once. It is called three times during the length of the lease. After the lease has
+// expired, take is called until it has taken another one, as a new process would.
 //
 // The process uses its own monotonic clock and counts from before it sends a renewal. It therefore
 // gives up the lease before the database does, even if other clocks are wrong.
@@ -62,14 +65,14 @@ func (l *Lease) keep(ctx context.Context, length time.Duration, renew, take func
 		if err == nil && time.Now().Before(end) {
 			end = began.Add(length)
 		}
-		if !time.Now().Before(end) && ctx.Err() == nil {
+		if isLost := errors.Is(err, snapshot.ErrLease) || !time.Now().Before(end); isLost && ctx.Err() == nil {
 			close(l.lost)
 			end = time.Time{}
 		}
 	}
 }
 
-// Lost returns a channel that is closed when the current lease expires. If there is no lease, the
+// Lost returns a channel that is closed when the current lease expires, or is found to be over. If there is no lease, the
 // channel is closed already.
 func (l *Lease) Lost() <-chan struct{} {
 	l.mu.Lock()

@@ -102,7 +102,7 @@ func (d *database) take(ctx context.Context) error {
 	return err
 }
 
-var errExpired = errors.New("sqlitestore: the lease of the process has expired")
+var errExpired = fmt.Errorf("%w: sqlitestore: the process did not renew its lease in time", snapshot.ErrLease)
 
 // renew renews the lease, unless it has expired.
 func (d *database) renew(ctx context.Context) error {

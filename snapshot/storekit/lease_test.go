@@ -1,0 +1,47 @@
+package storekit_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
+)
+
+// The row of a lease may be gone before the lease expires: another process, with a clock that is
+// ahead, has taken its runs.
+func TestALeaseThatIsFoundToBeOverIsLostAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const length = 30 * time.Second
+		taken := make(chan struct{})
+		l := storekit.NewLease(length, func(context.Context) error {
+			return fmt.Errorf("%w: no such row", snapshot.ErrLease)
+		}, func(context.Context) error {
+			close(taken)
+			return nil
+		})
+		began := time.Now()
+		<-l.Lost()
+		assert.Equal(t, length/3, time.Since(began), "the first renewal")
+		<-taken
+		assert.Equal(t, 2*length/3, time.Since(began), "another lease is taken")
+		l.Close()
+	})
+}
+
+// A renewal that fails for another reason may be repeated while the lease lasts.
+func TestALeaseThatCannotBeRenewedIsLostWhenItExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const length = 30 * time.Second
+		began := time.Now()
+		l := storekit.NewLease(length, func(context.Context) error { return snapshot.ErrUnavailable }, func(context.Context) error { return nil })
+		defer l.Close()
+		<-l.Lost()
+		assert.Equal(t, length, time.Since(began))
+	})
+}
