@@ -130,6 +130,20 @@ func (s *scopeClaims) recorded(ordinal int) *recordedClaim {
 	return s.claims[ordinal-1]
 }
 
+// byAddress returns the ordinals of all claims. For an address that was claimed twice, it is that of
+// the first claim.
+func (o ordinals) byAddress() map[record.Address]int {
+	all := make(map[record.Address]int)
+	for _, s := range o {
+		for i, c := range slices.Backward(s.claims) {
+			if c != nil {
+				all[c.address] = i + 1
+			}
+		}
+	}
+	return all
+}
+
 // uncheckAfter marks what follows the call at a as unchecked, in its scope and in the scopes
 // around it.
 func (o ordinals) uncheckAfter(a record.Address, calls map[record.Address]*track) {

@@ -56,7 +56,8 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 	}
 	v := &validation{
 		run: st.run, executes: executes,
-		seen: make(map[record.Address]bool), made: make(map[record.Address]bool), furthest: make(map[string]int),
+		seen: make(map[record.Address]bool), made: make(map[record.Address]bool),
+		ordinals: st.run.restored.ordinals.byAddress(), furthest: make(map[string]int),
 	}
 	v.root, v.settings.History = engine.NewRoot(v, v.settings), v
 	v.config.strict, v.settings.Strict = !executes, !executes
@@ -77,6 +78,7 @@ type validation struct {
 	executes    bool                    // tools, LLMs and steps are executed
 	seen        map[record.Address]bool // the calls that were claimed
 	made        map[record.Address]bool // calls whose handlers ran, or that recorded something
+	ordinals    map[record.Address]int  // the recorded ordinals of the claims
 	furthest    map[string]int          // the highest recorded ordinal that was claimed, by the path of the scope
 	differences []Difference
 	cut         bool // the program was stopped: calls that it did not make are not differences
@@ -233,22 +235,18 @@ func (v *validation) isChoice(c record.Claim) bool {
 // compareClaim notes a call that differs from the recorded one at its address, or that was recorded
 // in another order.
 func (v *validation) compareClaim(scope string, c record.Claim) {
-	recorded := v.restored.ordinals[scope]
-	if recorded == nil {
+	recorded, ordinal := v.restored.ordinals[scope], v.ordinals[c.Address]
+	if recorded == nil || ordinal == 0 || ordinal > recorded.numChecked() {
 		return
 	}
-	i := slices.IndexFunc(recorded.claims, func(was *recordedClaim) bool { return was != nil && was.address == c.Address })
-	if i < 0 || i >= recorded.numChecked() {
-		return
-	}
-	if was := recorded.claims[i]; !was.matches(c) {
+	if was := recorded.recorded(ordinal); !was.matches(c) {
 		v.addDifference(c.Address, "call", strings.TrimSpace(was.kind.String()+" "+was.name), strings.TrimSpace(c.Kind.String()+" "+c.Name))
 	}
-	if before := v.furthest[scope]; i+1 < before {
-		a := recorded.claims[before-1].address.String()
+	if before := v.furthest[scope]; ordinal < before {
+		a := recorded.recorded(before).address.String()
 		v.addDifference(c.Address, "order", "before "+a, "after "+a)
 	}
-	v.furthest[scope] = max(v.furthest[scope], i+1)
+	v.furthest[scope] = max(v.furthest[scope], ordinal)
 }
 
 // compareQuestion notes a question of the scope that was not asked, or had another
