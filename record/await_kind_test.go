@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-func TestAsksIsOnTheWire(t *testing.T) {
+func TestAwaitKindIsOnTheWire(t *testing.T) {
 	for _, r := range []record.Record{
 		{Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "a?1", Detail: &record.Detail{Awaits: record.AwaitDecision}},
 		{Kind: record.KindTool, Status: record.StatusAwaiting, Err: &record.InterruptedError{Reason: record.InterruptAwait, Question: "a?1", Awaits: record.AwaitTime}},
@@ -26,4 +27,12 @@ func TestAsksIsOnTheWire(t *testing.T) {
 	assert.Zero(t, (&record.Record{Kind: record.KindRun, Status: record.StatusAwaiting}).Awaits())
 	var asks record.AwaitKind
 	require.ErrorContains(t, asks.UnmarshalText([]byte("nobody")), `unknown asks "nobody"`)
+}
+
+func TestAPausedCallSaysOnceThatItWaits(t *testing.T) {
+	e := &record.InterruptedError{
+		Reason: record.InterruptAwait, Question: "agent/refund?1", Message: "Refund it?", Cause: errors.New("awaiting an answer"),
+	}
+	assert.Equal(t, "interrupted (awaiting agent/refund?1): Refund it?", e.Error())
+	assert.Equal(t, "interrupted (context): why", (&record.InterruptedError{Reason: record.InterruptContext, Cause: errors.New("why")}).Error())
 }
