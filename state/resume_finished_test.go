@@ -178,7 +178,7 @@ func TestGroupContinuesAfterTheBodyOfItsLoopWasSuspended(t *testing.T) {
 						return p.N, act(ctx, again)
 					})
 					program := func(ctx context.Context, _ struct{}) (order []int, err error) {
-						for out, err := range actors.AsEnded(ctx, actors.Group{Name: "pages", Workers: 1}, fetch, []page{{3}, {1}, {2}}) {
+						for out, err := range actors.MapSeq(ctx, actors.Group{Name: "pages", Workers: 1}, fetch, []page{{3}, {1}, {2}}) {
 							if err != nil {
 								return nil, err
 							}
