@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -40,6 +41,13 @@ type Group struct {
 	// another branch begins, and the waiting one continues when a worker is free. Workers then
 	// limits the attempts that run at once, not the branches that have begun.
 	YieldWaits bool
+
+	// OnFailure, if set, is called for each branch that fails, with its number from 1, by the
+	// goroutine of the branch. It is for branches that depend on each other, such as one that begins
+	// when another has failed. When the run is resumed, the function of a branch that failed is not
+	// called again, but OnFailure is, before any branch without a recorded outcome begins. A panic
+	// in it is added to the error of the branch.
+	OnFailure func(branch int, err error)
 
 	// Interceptors are called around the attempts of the branches of [Map], inside
 	// those of their actor. Defaults to none.
@@ -320,6 +328,9 @@ func (b *branches[In, Out]) noteEnd(i int, err error, fail func(error)) {
 	if b.notSucceeded != nil {
 		defer b.notSucceeded(i)
 	}
+	if b.group.OnFailure != nil && err != nil && !core.IsSuspension(err) {
+		defer b.notifyFailure(i, err)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -335,6 +346,18 @@ func (b *branches[In, Out]) noteEnd(i int, err error, fail func(error)) {
 			fail(err)
 		}
 	}
+}
+
+// notifyFailure calls OnFailure of the group.
+func (b *branches[In, Out]) notifyFailure(i int, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.errs[i] = errors.Join(err, &core.PanicError{Value: p, Stack: debug.Stack()})
+		}
+	}()
+	b.group.OnFailure(i+1, err)
 }
 
 // firstFailure returns the failure of the first branch, in their order, that failed.

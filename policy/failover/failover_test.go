@@ -3,6 +3,7 @@ package failover_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/reprise-go/reprise/policy/failover"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -207,6 +209,47 @@ func TestHedgingCallsTheNextAtOnceIfOneFails(t *testing.T) {
 		assert.Equal(t, "yes", resp.Message.Text)
 		assert.Equal(t, 2*time.Second, time.Since(began))
 	})
+}
+
+// The first model has failed, and the run is interrupted before the second has answered. When the
+// run is resumed, the second model is called at once, or not at all.
+func TestHedgingRemembersAFailureWhenTheRunIsResumed(t *testing.T) {
+	for _, allowed := range []bool{true, false} {
+		t.Run(fmt.Sprint("failover allowed: ", allowed), func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
+				a, b, c := &model{name: "a", words: "well", fails: busy}, &model{name: "b", words: "yes sir"}, &model{name: "c", words: "no"}
+				llm := failover.New("any", failover.Options{HedgeAfter: time.Hour, Retry: once, On: func(error) bool { return allowed }}, llms(a, b, c)...)
+				store := memstore.New()
+				var st *state.ExecutionState
+				st, err := state.Open(t.Context(), store, "run", state.WithPublisher(testkit.Publisher(func(rec record.Record) {
+					if rec.Kind == record.KindBranch && rec.Status == record.StatusFailed {
+						st.Interrupt(snapshot.Stop{})
+					}
+				})))
+				require.NoError(t, err)
+				_, err = llm.Call(st.Context(t.Context()), question)
+				require.ErrorIs(t, err, core.ErrInterrupted)
+				require.NoError(t, st.Close())
+
+				st, err = state.Open(t.Context(), store, "run")
+				require.NoError(t, err)
+				began := time.Now()
+				resp, err := llm.Call(st.Context(t.Context()), question)
+				require.NoError(t, st.Close())
+				if allowed {
+					require.NoError(t, err)
+					assert.Equal(t, "yessir", resp.Message.Text)
+					assert.Equal(t, 2*time.Second, time.Since(began))
+					assert.Equal(t, []int{1, 0}, []int{a.asked, c.asked})
+					return
+				}
+				require.ErrorContains(t, err, "503")
+				assert.NotContains(t, err.Error(), "not called", "the error is that of the first model")
+				assert.Zero(t, time.Since(began))
+				assert.Equal(t, []int{1, 0, 0}, []int{a.asked, b.asked, c.asked})
+			})
+		})
+	}
 }
 
 func TestInterruptDoesNotCallTheNextModel(t *testing.T) {

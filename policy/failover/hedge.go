@@ -33,28 +33,32 @@ func (f *failover) hedge(ctx context.Context, req actors.Request, show *display)
 				}
 			}
 			resp, err := f.call(ctx, i, req, show)
-			switch {
-			case err == nil:
-				return answer{i, resp}, nil
-			case core.IsSuspension(err):
-			case f.o.On(err):
-				close(h.next[i+1])
-			default:
-				h.end()
+			if err != nil {
+				errs[i] = err
+				return answer{}, err
 			}
-			errs[i] = err
-			return answer{}, err
+			return answer{i, resp}, nil
 		}
 	}
-	winner, err := actors.First(ctx, actors.Group{Name: "models"}, branches...)
+	failed := func(branch int, err error) { // also when the run is resumed and the failure is recalled
+		if errs[branch-1] == nil {
+			errs[branch-1] = err
+		}
+		if f.o.On(err) {
+			close(h.next[branch])
+		} else {
+			h.end()
+		}
+	}
+	winner, err := actors.First(ctx, actors.Group{Name: "models", OnFailure: failed}, branches...)
 	if err == nil || core.IsSuspension(err) {
 		return winner.Response, winner.Model, err
 	}
 	return actors.Response{}, 0, f.groupError(err, errs)
 }
 
-// groupError returns the error of a group in which all models failed. Errors that are
-// missing in errs were recalled and are contained in the error of the group.
+// groupError returns the error of a group in which all models failed. If the group itself was
+// recalled, errs has no errors, and the error of the group contains them.
 func (f *failover) groupError(group error, errs []error) error {
 	failed := &Error{Name: f.name}
 	for i, err := range errs {
@@ -88,12 +92,15 @@ func (h *hedger) wait(ctx context.Context, i int, d time.Duration) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return nil
 	case <-h.next[i]:
-		return nil
 	case <-h.stopped:
-		return errNotAsked
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+	select {
+	case <-h.stopped: // also if the previous model was not called, and counts as failed
+		return errNotAsked
+	default:
+		return nil
 	}
 }

@@ -1,0 +1,71 @@
+package actors_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+// The second branch begins when the first has failed. When the run is resumed, the first is
+// recalled, and the second has to learn of its failure all the same.
+func TestBranchLearnsOfARecordedFailure(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		store := memstore.New()
+		var began []int
+		ask := func(ctx context.Context) (int, error) {
+			failed := make(chan struct{})
+			g := actors.Group{Name: "g", OnFailure: func(branch int, err error) {
+				assert.Equal(t, 1, branch)
+				assert.ErrorContains(t, err, "bad")
+				close(failed)
+			}}
+			return actors.First(ctx, g,
+				func(context.Context) (int, error) {
+					began = append(began, 1)
+					return 0, core.Permanent(errors.New("bad"))
+				},
+				func(ctx context.Context) (int, error) {
+					<-failed
+					began = append(began, 2)
+					_, err := core.Await[bool](ctx, "go on?")
+					return 2, err
+				})
+		}
+		for range 2 {
+			st, err := state.Open(t.Context(), store, "run", state.WithWait())
+			require.NoError(t, err)
+			out, err := ask(st.Context(t.Context()))
+			require.NoError(t, st.Close())
+			questions, listErr := state.Questions(t.Context(), store, "run")
+			require.NoError(t, listErr)
+			if len(questions) == 0 {
+				require.NoError(t, err)
+				assert.Equal(t, 2, out)
+				break
+			}
+			require.ErrorIs(t, err, core.ErrInterrupted)
+			require.NoError(t, state.Answer(t.Context(), store, "run", questions[0].ID, "ann", true))
+		}
+		assert.Equal(t, []int{1, 2, 2}, began)
+	})
+}
+
+func TestPanicOfOnFailureIsPartOfTheErrorOfTheBranch(t *testing.T) {
+	g := actors.Group{Name: "g", CollectAll: true, OnFailure: func(int, error) { panic("oops") }}
+	_, err := actors.Parallel(t.Context(), g,
+		func(context.Context) (int, error) { return 0, core.Permanent(errors.New("bad")) },
+		func(context.Context) (int, error) { return 1, nil })
+	require.ErrorContains(t, err, "bad")
+	require.ErrorContains(t, err, "oops")
+	var p *core.PanicError
+	require.ErrorAs(t, err, &p)
+}
