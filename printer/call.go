@@ -53,7 +53,7 @@ func (t *text) call(r *record.Record) {
 	switch question := awaitedQuestion(r); {
 	case r.IsOutcome() && r.IsRetry():
 		t.total(r)
-	case question != "" && !t.asked:
+	case question != "" && !t.asked && r.Awaits() != record.AwaitTime:
 		t.listHint(r.RunID)
 	}
 }

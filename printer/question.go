@@ -21,7 +21,9 @@ func (t *text) question(r *record.Record) {
 	if q.Awaits == record.AwaitDecision && q.InDoubt != nil {
 		t.preview("input: ", record.Preview(q.InDoubt.Input))
 	}
-	t.hint(r.RunID, q)
+	if q.Awaits != record.AwaitTime { // nobody has to answer a sleep
+		t.hint(r.RunID, q)
+	}
 }
 
 // hint writes the command that answers a question, preceded by a description of the

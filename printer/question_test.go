@@ -156,3 +156,20 @@ func TestCancelledRunSaysByWhomAndWhy(t *testing.T) {
 	}}
 	assert.Equal(t, "⏸ run r1 [CANCELLED] by ann: wrong customer\n", printed([]record.Record{cancelled}))
 }
+
+func TestSleepDoesNotSayHowToAnswer(t *testing.T) {
+	var out strings.Builder
+	store := memstore.New()
+	nap := decorators.Tool("nap", "", func(ctx context.Context, _ struct{}) (bool, error) {
+		return true, core.Sleep(ctx, time.Hour)
+	})
+	for range 2 {
+		st, err := state.Open(t.Context(), store, "r1", state.WithPublisher(printer.New(&out)), state.WithParking(time.Minute))
+		require.NoError(t, err)
+		_, err = nap.Call(st.Context(t.Context()), struct{}{})
+		require.ErrorIs(t, err, core.ErrInterrupted)
+		require.NoError(t, st.Close())
+	}
+	assert.Contains(t, out.String(), "sleep")
+	assert.NotContains(t, out.String(), "answer")
+}
