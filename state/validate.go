@@ -239,7 +239,11 @@ func (v *validation) compareClaim(scope string, c record.Claim) {
 	if recorded == nil || ordinal == 0 || ordinal > recorded.numChecked() {
 		return
 	}
-	if was := recorded.recorded(ordinal); !was.matches(c) {
+	was := recorded.recorded(ordinal)
+	if was == nil || was.address != c.Address { // it was claimed in another scope
+		return
+	}
+	if !was.matches(c) {
 		v.addDifference(c.Address, "call", strings.TrimSpace(was.kind.String()+" "+was.name), strings.TrimSpace(c.Kind.String()+" "+c.Name))
 	}
 	if before := v.furthest[scope]; ordinal < before {

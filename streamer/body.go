@@ -90,7 +90,7 @@ func decodeBody(data []byte, body any) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("it is not complete")
 	case err != nil && strings.HasPrefix(err.Error(), "json: unknown field "):
-		return cmp.Or(unknownField(data, "the body", reflect.TypeOf(body).Elem()), err)
+		return cmp.Or(unknownField(data, "the body", reflect.TypeOf(body).Elem()), errors.New(strings.TrimPrefix(err.Error(), "json: ")))
 	case err != nil:
 		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
@@ -104,6 +104,8 @@ func decodeBody(data []byte, body any) error {
 // is no field of the type. It is nil if there is none.
 func unknownField(data []byte, what string, t reflect.Type) error {
 	switch {
+	case t.Kind() == reflect.Pointer:
+		return unknownField(data, what, t.Elem())
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
 		return nil
 	case t.Kind() == reflect.Slice:

@@ -72,8 +72,8 @@ func (l *Lease) keep(ctx context.Context, length time.Duration, renew, take func
 	}
 }
 
-// Lost returns a channel that is closed when the current lease expires, or is found to be over. If there is no lease, the
-// channel is closed already.
+// Lost returns a channel that is closed when the current lease expires, or is found to be over. If
+// there is no lease, the channel is closed already.
 func (l *Lease) Lost() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
