@@ -288,13 +288,15 @@ func TestSubscriberMayHaveItsSubscriptionClosed(t *testing.T) {
 		b := bus.New()
 		var d diary
 		var s *bus.Subscription
-		closed := make(chan struct{})
+		published, closed := make(chan struct{}), make(chan struct{})
 		s = b.Subscribe(func(r record.Record) {
+			<-published
 			d.record(r)
 			go func() { s.Close(); close(closed) }() // on another goroutine: here it would wait for itself
 			synctest.Wait()
 		})
 		publish(b, 1, 5)
+		close(published)
 		<-closed
 		assert.Equal(t, []string{"1"}, d.entries)
 		assert.Equal(t, bus.Stats{Delivered: 1, Queued: 4}, s.Stats())

@@ -2,7 +2,6 @@ package record_test
 
 import (
 	"encoding/json"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,12 +26,4 @@ func TestAwaitKindIsOnTheWire(t *testing.T) {
 	assert.Zero(t, (&record.Record{Kind: record.KindRun, Status: record.StatusAwaiting}).Awaits())
 	var asks record.AwaitKind
 	require.ErrorContains(t, asks.UnmarshalText([]byte("nobody")), `unknown asks "nobody"`)
-}
-
-func TestAPausedCallSaysOnceThatItWaits(t *testing.T) {
-	e := &record.InterruptedError{
-		Reason: record.InterruptAwait, Question: "agent/refund?1", Message: "Refund it?", Cause: errors.New("awaiting an answer"),
-	}
-	assert.Equal(t, "interrupted (awaiting agent/refund?1): Refund it?", e.Error())
-	assert.Equal(t, "interrupted (context): why", (&record.InterruptedError{Reason: record.InterruptContext, Cause: errors.New("why")}).Error())
 }

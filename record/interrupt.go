@@ -78,7 +78,7 @@ func (e *InterruptedError) Error() string {
 	if e.Message != "" {
 		text += ": " + e.Message
 	}
-	if e.Cause != nil && (e.Reason != InterruptAwait || e.Question == "") { // the reason of a question says what its cause does
+	if e.Cause != nil {
 		text += ": " + e.Cause.Error()
 	}
 	return text
