@@ -158,7 +158,7 @@ func Approve() Approval { return Approval{Approved: true} }
 func ApproveWith(arguments any) (Approval, error) {
 	data, err := json.Marshal(arguments)
 	if err != nil {
-		return Approval{}, fmt.Errorf("actors: the arguments as JSON: %w", err)
+		return Approval{}, fmt.Errorf("actors: encode the arguments as JSON: %w", err)
 	}
 	return Approval{Approved: true, Arguments: data}, nil
 }

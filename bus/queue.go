@@ -248,7 +248,8 @@ func (q *queue) exchange() {
 	q.holes, q.gaps = q.gaps, q.holes[:0]
 	q.at, q.hole = 0, 0
 	q.seen = q.handed.Load()
-	// A gap at the end may grow for as long as there are records before it.
+	// A gap behind the last record goes back to the half of the publishers: it can grow until the
+	// records before it have been taken.
 	if n := len(q.holes); n > 0 && len(q.half) > 0 && q.holes[n-1].at == len(q.half) {
 		q.gaps = append(q.gaps, mark{0, q.holes[n-1].Gap})
 		q.holes = q.holes[:n-1]

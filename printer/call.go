@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// call writes the record of a call. A branch of a group makes only other calls, so it
-// has lines of its own only if it does not succeed.
+// call writes the record of a call. The calls that a branch of a group makes have their own
+// lines, so the branch has lines only if it does not succeed.
 func (t *text) call(r *record.Record) {
 	if r.Kind == record.KindBranch && (r.Status == record.StatusStarted || isSuccess(r)) {
 		return

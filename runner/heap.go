@@ -211,7 +211,7 @@ func (q *queue) remove(runID string) {
 	delete(q.entries, runID)
 }
 
-// advance moves the entries that are due to ready.
+// advance moves the due entries from q.timed to q.ready.
 func (q *queue) advance(now time.Time) {
 	for len(q.timed.entries) > 0 && q.timed.entries[0].due <= now.UnixNano() {
 		e := heap.Pop(&q.timed).(*entry)

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// A Forker begins new runs from calls of other ones, for senders whose Access allows control.
-// It must be safe for concurrent use. Its errors are those of a [Control]. The error is
+// A Forker begins new runs from calls of other runs, for senders whose Access allows control.
+// It must be safe for concurrent use. Its errors are those of a [Control]; it also returns
 // ErrConflict if another run has the ID, or if somebody has to decide about calls with effects,
 // and ErrInvalid for a call that does not exist or an output that cannot be set.
 type Forker interface {

@@ -323,7 +323,7 @@ func (s *Store) healLoop() {
 }
 
 // lastWritten contains, for each server that this process was connected to, the last message of a
-// run that it wrote there and that was not compared yet.
+// run that it wrote there, until hasLost checks whether that message still exists.
 type lastWritten struct {
 	mu sync.Mutex
 	on map[string]stamp
@@ -365,8 +365,9 @@ func (s *Store) noteWritten(ctx context.Context, is stamp, server string) {
 }
 
 // hasLost reports whether a restarted server no longer has the last message that this process
-// wrote before. Then it has lost others, too: a closed run may be open there, by the session of this
-// process. If the server does not answer, hasLost assumes so, since a new session does no harm.
+// wrote before. If so, it may have lost others, too, and may still show a closed run as open in the
+// session of this process. If the server does not answer, hasLost returns true, since a new session
+// does no harm.
 func (s *Store) hasLost(ctx context.Context) bool {
 	for _, is := range s.written.takeOthers(s.conn.ConnectedServerId()) {
 		m, err := s.get(ctx, s.names.records(), query{Seq: is.seq})

@@ -80,7 +80,7 @@ func (c *Condition) Holds(a core.Attempt) bool {
 	return err == nil && ok && holds
 }
 
-// An evaluation is the state of one evaluation. It is reused.
+// An evaluation contains what is needed to evaluate a condition once. Evaluations are reused.
 type evaluation struct {
 	machine vm.VM
 	values  values

@@ -62,8 +62,8 @@ func (j *Journal) sealAndCompact() error {
 	return j.compact(number, info)
 }
 
-// seal continues in the next journal, and returns the number of the sealed journal, and the info of
-// the run at the end of that journal.
+// seal switches the run to its next journal. It returns the number of the sealed journal and the
+// info of the run at the end of that journal.
 func (j *Journal) seal() (uint64, snapshot.Info, error) {
 	next, err := j.nextJournal()
 	if err != nil {

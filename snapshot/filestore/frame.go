@@ -47,7 +47,7 @@ const (
 	frameInfo    frameKind = 3 // an info: a generation began or ended
 )
 
-// header is the first frame of a file. In the file of a message, it has only an info.
+// header is the first frame of a file. In the file of a message, only format and info are set.
 type header struct {
 	format  uint64
 	covers  uint64    // of a journal: journals up to this number are no longer read
@@ -86,7 +86,7 @@ func beginFrame(dst []byte, k frameKind) []byte {
 }
 
 // endFrame fills in the head of the frame that begins at dst[at:]. The frame will be written at
-// offset, to a file that is synced up to synced.
+// offset, to a file whose first synced bytes are on the disk.
 func endFrame(dst []byte, at int, offset, synced int64) ([]byte, error) {
 	head, payload := dst[at:at+frameHead], dst[at+frameHead:]
 	if len(payload) > maxPayload {

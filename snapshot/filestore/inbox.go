@@ -146,7 +146,7 @@ func (s *Store) isIgnored(runID string, e fs.DirEntry) bool {
 	return name[0] == '.' || strings.Contains(name, refusedSuffix)
 }
 
-// refusedError is a file in an inbox that is not a message of its run.
+// refusedError reports that a file in an inbox is not a message of its run.
 type refusedError struct{ err error }
 
 func (e *refusedError) Error() string { return e.err.Error() }

@@ -40,7 +40,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, err
 }
 
-// count returns the number of runs of each status that the filter selects without Status.
+// count returns the number of runs of each status that the filter selects if its Status is ignored.
 func (o *runOrder) count(f *snapshot.Filter) map[snapshot.Status]int {
 	if f.CountsAll() {
 		return maps.Clone(o.counts)

@@ -39,17 +39,17 @@ func openLock(name string) (*os.File, error) {
 	return f, err
 }
 
-// exclusive calls open to open the file called name, and takes the lock on it. It waits for the
-// lock for as long as patience, or until ctx ends, and then returns errHeld. The system call
-// cannot be cancelled, so exclusive does not let it block, but repeats it after pauses of up to
-// 25 ms.
+// exclusive calls open to open the file called name, and takes the lock on it. It waits up to
+// patience for a lock that is held, and then returns errHeld. If ctx ends first, it returns the last
+// error, which is errHeld or errRetry, with the cause of the end. The system call cannot be
+// cancelled, so exclusive does not let it block, but repeats it after pauses of up to 25 ms.
 //
 // The file may be deleted, with its whole directory, after it is opened and before it is locked.
 // Others would then lock a new file of the same name, so exclusive opens the file again. It also
 // does that if open returns errRetry.
 //
 // A reader holds the lock shared only for a moment. A lock that is still shared after sharedTries
-// counts as held.
+// counts as held. These tries, and those after errRetry, are not limited by patience.
 func exclusive(ctx context.Context, name string, patience time.Duration, open func() (lockable, error)) (*fileLock, error) {
 	shared, waited := 0, time.Duration(0)
 	for pause := time.Millisecond; ; pause = min(2*pause, 25*time.Millisecond) {

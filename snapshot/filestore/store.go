@@ -86,8 +86,8 @@ func WithPolling(every time.Duration) Option {
 	return func(s *Store) { s.poll, s.notices = every, nil }
 }
 
-// New returns the store in a directory, and creates the directory if it does not exist. On
-// the clock of testing/synctest the store needs WithPolling.
+// New returns the store in a directory, and creates the directory if it does not exist. In a
+// bubble of testing/synctest, the store needs WithPolling.
 func New(dir string, opts ...Option) (*Store, error) {
 	s := &Store{root: filepath.Clean(dir), disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom, compactAtClose: compactAtClose, index: newIndex()}
 	s.notices, s.poll = &notices{mkdir: osDisk{}.Mkdir}, poll

@@ -15,7 +15,7 @@ import (
 type Combiner[In, Out any] struct {
 	// Do executes all requests, and returns the results in the same order. It returns an error if
 	// nothing was done or if the outcome is not known; in the second case the error is
-	// snapshot.ErrUnavailable. After another error, Do is called for each request alone.
+	// snapshot.ErrUnavailable. After any other error, Do is called again for each request alone.
 	Do func(ctx context.Context, all []In) ([]Out, error)
 
 	Size          func(*In) int // size of a request in bytes; a statement has at most 8 MB. Nil if requests are small

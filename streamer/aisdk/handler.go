@@ -134,7 +134,7 @@ func (h *Handler) serveMessage(ctx context.Context, t *turn.Thread, data []byte,
 	return s.follow(ctx, last.RunID, nil)
 }
 
-// checkHistory rejects assistant messages that are not part of the thread or out of order. The
+// checkHistory rejects assistant messages that are out of order or not part of the thread. The
 // content of messages is ignored: the server has the history.
 func checkHistory(t *turn.Thread, r *request, last *streamer.ThreadTurn) error {
 	most, before := 0, 0
