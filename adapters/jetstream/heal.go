@@ -356,7 +356,7 @@ func (w *lastWritten) takeOthers(current string) (others []stamp) {
 
 // noteWritten notes that a message of a run was stored. server is the one to which this process was
 // connected before it sent the message. If the process is connected to another one now, healLoop
-// may have looked already, and it is up to the caller to look.
+// may have run before this message was noted, so noteWritten checks as well.
 func (s *Store) noteWritten(ctx context.Context, is stamp, server string) {
 	s.written.add(is, server)
 	if s.conn.ConnectedServerId() != server && s.hasLost(ctx) {

@@ -17,7 +17,7 @@ import (
 
 // List implements [snapshot.Reader]. The server selects by status, and with f.DueBy also by due
 // time; the rest of the filter is applied here. In a cluster any server answers. If it lags behind,
-// a page that is selected by status may show a run that has just changed as it was before.
+// a page that is selected by status may show the previous state of a run that has just changed.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err

@@ -33,17 +33,11 @@ func (f *failover) hedge(ctx context.Context, req actors.Request, show *display)
 				}
 			}
 			resp, err := f.call(ctx, i, req, show)
-			if err != nil {
-				errs[i] = err
-				return answer{}, err
-			}
-			return answer{i, resp}, nil
+			return answer{i, resp}, err
 		}
 	}
 	failed := func(branch int, err error) { // also when the run is resumed and the failure is recalled
-		if errs[branch-1] == nil {
-			errs[branch-1] = err
-		}
+		errs[branch-1] = err
 		if f.o.On(err) {
 			close(h.next[branch])
 		} else {
