@@ -213,7 +213,8 @@ func TestGroupOutsideARunCancelsItsBranches(t *testing.T) {
 }
 
 // Calls of an actor share a timer if their contexts end together. A synctest
-// bubble has its own clock, so its calls must not share one with calls outside.
+// bubble has its own clock, so its calls must not share a timer with calls
+// outside.
 func TestCallsOfABubbleDoNotWaitWithOthers(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -23,7 +23,7 @@ import (
 
 // script is a list of operations on a context that ends after at most ten seconds, and on contexts
 // derived from it. No two of them happen at the same time. The parent never ends after the context:
-// context.Cause of the attempt's context would then be that of the parent.
+// otherwise context.Cause of the attempt's context would be that of the parent.
 type script struct {
 	parent func(context.Context) (context.Context, context.CancelFunc)
 	steps  []scriptStep
@@ -254,7 +254,7 @@ func TestTimerOfAnAttemptDoesNotKeepItsRun(t *testing.T) {
 	}
 	p := run()
 	runtime.GC()
-	runtime.GC() // the first GC may only have made collectable what is reachable from a timer
+	runtime.GC() // what a timer refers to may become collectable only by the first GC
 	assert.Nil(t, p.Value(), "the publisher of the run")
 }
 

@@ -90,9 +90,9 @@ type AwaitOption[T any] struct {
 }
 
 // AwaitDefault sets the answer to a question that nobody answers in time. The time, after, is
-// counted from when the question was first asked. A later answer still counts if the run has
-// not continued yet. For [Receive] it is the value if no signal has come by then. after must
-// be above zero.
+// counted from when the question was first asked. A later answer still counts if the run has not
+// continued yet. For [Receive] it is the value if no signal comes in time. after must be above
+// zero.
 //
 //	ok, err := core.Await(ctx, "Refund it?", core.AwaitDefault(24*time.Hour, false))
 func AwaitDefault[T any](after time.Duration, answer T) AwaitOption[T] {
@@ -105,11 +105,11 @@ func defaultOf[T any](q Question, options []AwaitOption[T]) (engine.DefaultAnswe
 	}
 	o := options[len(options)-1]
 	if o.after <= 0 {
-		return engine.DefaultAnswer{}, fmt.Errorf("core: Default(%v, …): want a time above zero", o.after)
+		return engine.DefaultAnswer{}, fmt.Errorf("core: AwaitDefault(%v, …): want a time above zero", o.after)
 	}
 	encoded, err := q.Encode(o.answer)
 	if err != nil {
-		return engine.DefaultAnswer{}, fmt.Errorf("core: Default(%v, …): %w", o.after, err)
+		return engine.DefaultAnswer{}, fmt.Errorf("core: AwaitDefault(%v, …): %w", o.after, err)
 	}
 	return engine.DefaultAnswer{After: o.after, Encoded: encoded}, nil
 }

@@ -37,15 +37,15 @@ type callInDoubt[In any] struct {
 // Each compensation is a recorded call of kind [record.KindCompensation]. Its address is that of
 // the call that it undoes, followed by @undo. It has the retry configuration and the attempt
 // timeout of the actor, and its own attempts. A compensation that fails for good does not stop the
-// others: the error of the failed call then contains a *[CompensationError]. A run that stops in
-// between continues with the compensations that have no outcome. The time limits of the calls
+// others: the error of the failed call then contains a *[CompensationError]. A run that stops
+// before all compensations have an outcome continues with the others. The time limits of the calls
 // around it do not apply to a compensation; an interrupt of the run stops it. Calls made by f are
 // not compensated.
 //
 // A compensation whose process ended while it ran is made again, or fails with ErrInDoubt if the
-// actor's InDoubt is not InDoubtRetry. [RetryConfig.MaxLosses] limits its losses, too: then the run
-// is interrupted, and the remaining compensations wait until it is resumed. Calls to services
-// should use the [IdempotencyKey] of the compensation's context.
+// actor's InDoubt is not InDoubtRetry. [RetryConfig.MaxLosses] limits its losses, too: after that
+// many, the run is interrupted, and the remaining compensations wait until it is resumed. Calls to
+// services should use the [IdempotencyKey] of the compensation's context.
 //
 // A run that is stored must know the compensations of its actors when it is
 // opened (see state.WithCompensations), since it may have to undo what an
@@ -122,15 +122,15 @@ func (s *Spec) compensation(before *Compensation, undo engine.Undo) *Compensatio
 // its handler, or because RetryWhen asked for another attempt: a handler that does not know whether
 // it took effect returns ErrInDoubt. One attempt that was cut off is enough, whatever later ones
 // returned, until the call completes. A call that waits for an answer or for its next attempt is in
-// doubt only because of the attempts before. A call that is made again after a crash, and
+// doubt only if an earlier attempt was cut off. A call that is made again after a crash, and
 // completes, is undone once, by Compensate.
 //
 // Everything else is as for Compensate: when calls are undone, what is left to the compensation of
 // the call around them, the records, the address, the attempts and the IdempotencyKey. In the order
 // of compensations, a call in doubt has the place of its failure; without an outcome, it has the
 // place where its last attempt began. The handler of an attempt that was abandoned after a timeout
-// may still run meanwhile: f should make the service refuse late requests. A call in a fork that
-// its parent may have made under the same idempotency key is left to the parent.
+// may still run meanwhile: f should make the service refuse late requests. In a fork, a call that
+// the parent run may have made under the same idempotency key is left to the parent run.
 //
 // CompensateInDoubt panics for an agent, which is never in doubt itself, and for an
 // actor without Compensate.
@@ -155,7 +155,8 @@ func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) erro
 	return &c
 }
 
-// mustSupportDoubt panics if calls of the actor are never in doubt. The method is for calls in doubt.
+// mustSupportDoubt panics if calls of the actor are never in doubt. method names the method that
+// the panic is about.
 func (s *Spec) mustSupportDoubt(method string) {
 	if s.Kind.IsEntered() {
 		panic(fmt.Sprintf("core: %q is never in doubt itself, and %s does not apply to it; the calls inside it may have one", s.Name, method))
@@ -190,8 +191,8 @@ func (d *Definition[In, Out]) Compensation() *Compensation {
 	return d.compensation
 }
 
-// undo makes compensation nth, counted from 1, of the call with the scope at. The program does
-// not claim this call, so it has no ordinal.
+// undo makes the nth compensation, counted from 1, of the call whose scope is at. The program does
+// not claim the compensation, so it has no ordinal.
 func (d *Definition[In, Out]) undo(at *engine.Scope, nth int, found *record.Progress, in In, ofDoubt bool) error {
 	t := &typedCall[In, Out]{definition: d, in: in}
 	e := d.Event()

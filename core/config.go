@@ -36,9 +36,9 @@ type RetryConfig struct {
 	// MaxLosses is how often in a row the process may end while the same attempt runs. Such an
 	// attempt is lost. It has not failed: it is made again, and neither MaxAttempts nor
 	// RetryTimeout counts it. After MaxLosses losses without an outcome inside the call, the run is
-	// interrupted with the reason crash_loop; resuming the run allows as many losses again. Only
-	// the innermost of the calls that were running count. Defaults to the value of the run
-	// (state.WithMaxLosses), which is 5 by default; Unlimited sets no limit.
+	// interrupted with the reason crash_loop; resuming the run allows as many losses again. The
+	// loss counts only for the innermost of the calls that were running. Defaults to the value of
+	// the run (state.WithMaxLosses), which is 5 by default; Unlimited sets no limit.
 	MaxLosses int
 
 	// LossesCount makes a lost attempt count as a failed one: the next attempt has the next number,
@@ -133,8 +133,8 @@ func (c RetryConfig) Validate() error {
 	check(c.RetryTimeout >= 0, "RetryTimeout", c.RetryTimeout, "more than 0, or 0 for none")
 	check(c.MaxRetryAfter >= 0, "MaxRetryAfter", c.MaxRetryAfter, "more than 0, or 0 for the default of 5m0s")
 	check(!c.Disabled || c.MaxAttempts == 0 || c.MaxAttempts == 1, "MaxAttempts", fmt.Sprintf("%d, and Disabled is set, which means one attempt", c.MaxAttempts), "only one of them")
-	check(!hasNil(c.RetryOn), "RetryOn", "a list with a nil Matcher, as MatchIs(nil) is", "a list of Matchers, such as core.MatchIs(err)")
-	check(!hasNil(c.Exclude), "Exclude", "a list with a nil Matcher, as MatchIs(nil) is", "a list of Matchers, such as core.MatchIs(err)")
+	check(!hasNil(c.RetryOn), "RetryOn", "a list with a nil Matcher, such as MatchIs(nil)", "a list of Matchers, such as core.MatchIs(err)")
+	check(!hasNil(c.Exclude), "Exclude", "a list with a nil Matcher, such as MatchIs(nil)", "a list of Matchers, such as core.MatchIs(err)")
 	return errors.Join(problems...)
 }
 

@@ -190,8 +190,9 @@ func isActor(k record.Kind) bool { return k >= record.KindTool && k <= record.Ki
 // have 1 to 128 bytes of printable UTF-8 and no space at either end.
 func CheckName(name string) error { return engine.CheckName(name) }
 
-// Spec returns the spec that was given to NewDefinition; it is the zero Spec
-// for a nil definition.
+// Spec returns the spec that was given to NewDefinition, with InDoubtDefault
+// replaced by the choice that it stands for. It is the zero Spec for a nil
+// definition.
 func (d *Definition[In, Out]) Spec() Spec {
 	if d == nil {
 		return Spec{}

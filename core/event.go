@@ -98,9 +98,9 @@ func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error
 var errUndefined = errors.New("core: the actor was never defined: it is a zero value; make it with a constructor, such as decorators.Tool")
 
 // InBranch makes the call branch i, counted from 1, of the group whose handler makes the call: the
-// address of the call ends in this number. A handler makes each branch once. Executing the call
-// returns an error, and nothing runs, outside a group, for a second call of the same branch, or if
-// i is above the group's Branches.
+// address of the call ends in this number. A handler makes each branch once. If the call is made
+// outside a group, if the branch was made before, or if i is below 1 or above the group's Branches,
+// executing the call returns an error and runs nothing.
 func (e ExecutionEvent[In, Out]) InBranch(i int) ExecutionEvent[In, Out] {
 	e.branch, e.inBranch = i, true
 	return e

@@ -66,12 +66,12 @@ func Sleep(ctx context.Context, d time.Duration) error { return engine.Sleep(ctx
 //		…
 //	}
 //
-// N is the highest version that the program contains, 1 or more. When an attempt calls Version with
-// a name for the first time, the result is recorded: n, or 0 if the records show that the attempt
-// passed this place before the program called Version there. From then on the attempt gets that
-// result, in a loop as well as after a resume, whatever n is then. So a run continues as it began,
-// and later runs use the new code. A branch for a version can be deleted when no run needs it any
-// more, and the whole call of Version after that.
+// The argument n is the highest version that the program contains, 1 or more. When an attempt calls
+// Version with a name for the first time, the result is recorded: n, or 0 if the records show that
+// the attempt passed this place before the program called Version there. From then on the attempt
+// gets that result, in a loop as well as after a resume, even if n has changed since. So a run
+// continues as it began, and later runs use the new code. A branch for a version can be deleted
+// when no run needs it any more, and the whole call of Version after that.
 //
 // Version is not a call of an actor: it may be added and deleted at any time. Each attempt, and
 // each branch of a group, has its own result.

@@ -186,7 +186,7 @@ func TestAHandlerInDoubtOutsideARunFails(t *testing.T) {
 	assert.Equal(t, 1, s.made)
 }
 
-// A call is not in doubt because a call inside it is.
+// A call in doubt does not put the calls around it in doubt.
 func TestACallAroundOneInDoubtIsNotAsked(t *testing.T) {
 	s := &sender{lost: 1}
 	inner := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "inner", InDoubt: core.InDoubtFail}, s.send)

@@ -22,9 +22,9 @@ import "github.com/reprise-go/reprise/internal/engine"
 //
 // Attempt is called when an attempt has begun, after its started record and outside its time limit.
 // It makes the attempt by calling next once, with ctx or a context derived from it, which becomes
-// the context of the handler. Next returns the error of the attempt, whose class [record.Classify]
-// knows, or an [InterruptedError] (see [IsSuspension]) if the attempt was suspended. The result of
-// Attempt decides how the attempt ends:
+// the context of the handler. The result of next is nil, the error of the attempt, whose class
+// [record.Classify] knows, or an [InterruptedError] (see [IsSuspension]) if the attempt was
+// suspended. The result of Attempt decides how the attempt ends:
 //
 //   - After next failed, the attempt has failed. A returned error replaces
 //     that of next; usually it wraps it, for example with [Permanent] or
@@ -33,8 +33,8 @@ import "github.com/reprise-go/reprise/internal/engine"
 //   - After next was suspended, the attempt is suspended, whatever Attempt
 //     returns.
 //   - After Answer of the CallInfo, nil completes the call with that output.
-//   - With neither, the error refuses the attempt: the handler did not run.
-//     The attempt has failed, and is retried as after any failure. With
+//   - If Attempt called neither, its error refuses the attempt: the handler did
+//     not run. The attempt has failed, and is retried as after any failure. With
 //     [Permanent] it is not, and with [ErrBudget] the call fails with
 //     ReasonBudget. Without an error the call fails for good.
 //
@@ -50,8 +50,9 @@ import "github.com/reprise-go/reprise/internal/engine"
 // return errors when Retry calls them.
 type Interceptor = engine.Interceptor
 
-// A CallInfo is an attempt of a call as an [Interceptor] sees it. Its methods
-// are for the goroutine that called the interceptor, and until that returns.
+// A CallInfo is an attempt of a call as an [Interceptor] sees it. Its methods may
+// be called only on the goroutine that called the interceptor, and only until the
+// interceptor returns.
 //
 //	RunID   string         // empty outside a run
 //	Tags    []string       // of the run; they must not be changed
@@ -70,19 +71,18 @@ type Interceptor = engine.Interceptor
 //	Usage() record.Usage             // what the attempt has consumed so far, without the calls inside it
 //	RunCounts() record.Counts        // of the run, over all its openings, with this attempt; zero outside a run
 //
-// Answer(encoded []byte) error gives the attempt an output without its handler, or after
-// the handler failed: the record of the completed call has Detail.Cached set. Encoded is an
-// output of the actor as Output returned it. Postconditions are checked. If they do not
-// hold, or the output does not fit the type, Answer returns an error, and next can still be
-// called.
+// Answer(encoded []byte) error gives the attempt an output without its handler, or after the
+// handler failed: the record of the completed call has Detail.Cached set. The argument is an output
+// of the actor, as Output returned it. Postconditions are checked. If they do not hold, or the
+// output does not fit the type, Answer returns an error, and next can still be called.
 //
-// Wait(ctx, d, why) error waits for d before the attempt. If ctx ends, the run is interrupted, or
-// nothing new may begin in the run, Wait returns an error that the interceptor
-// must return. The wait is recorded as a line of the log that says why, such as "the limit of
-// requests per minute". A wait that does not end before RetryTimeout or the deadline of ctx does
-// not begin. A wait longer than the threshold of state.WithParking parks the run: Wait returns an
-// error at once, and the attempt is made when the time has passed. WaitFor(ctx, ready, expected,
-// why) waits until ready is closed; expected is how long that is likely to take.
+// Wait(ctx, d, why) error waits for d before the attempt. Wait returns an error, which the
+// interceptor must return, if ctx ends, if the run is interrupted, or if nothing new may begin in
+// the run. The wait is recorded as a line of the log that says why, such as "the limit of requests
+// per minute". A wait that does not end before RetryTimeout or the deadline of ctx does not begin.
+// A wait longer than the threshold of state.WithParking parks the run: Wait returns an error at
+// once, and the attempt is made when the time has passed. WaitFor(ctx, ready, expected, why) waits
+// until ready is closed; expected is how long that is likely to take.
 //
 // Annotate(key, value) and AddUsage(usage) do for the attempt what [Annotate] and
 // [AddUsage] do, and Log(level, message, metadata) appends a line to the log of the run with

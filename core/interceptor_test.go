@@ -521,8 +521,8 @@ func TestWaitOfAnInterceptorForAnEvent(t *testing.T) {
 	}
 }
 
-// A long wait of an interceptor parks the run. It is not an attempt, even if the actor asks about
-// calls in doubt.
+// A long wait of an interceptor parks the run. The wait is not an attempt, so it puts no call in
+// doubt.
 func TestLongWaitOfAnInterceptorParksTheRun(t *testing.T) {
 	for _, failures := range []int{0, 1} {
 		testkit.Bubble(t, func(t *testing.T) {

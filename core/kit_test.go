@@ -38,8 +38,6 @@ func group(ctx context.Context, name string, branches ...func(context.Context) (
 	return actors.Parallel(ctx, actors.Group{Name: name, Workers: 1, CollectAll: true}, branches...)
 }
 
-// Handlers.
-
 // inline is the size of the largest output that is kept in its record.
 const inline = 64 << 10
 
@@ -53,8 +51,6 @@ func on(status record.Status, f func(record.Record)) testkit.Publisher {
 		}
 	}
 }
-
-// Checks.
 
 // wantRecords checks the records of the calls of a run, which are written as
 //

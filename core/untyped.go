@@ -187,8 +187,8 @@ func decodeWhole(encoded []byte, out any, outputs reflect.Type, spec *Spec) erro
 	return nil
 }
 
-// isWhole reports whether encoded contains all of out. A value of a type that is now kept as JSON
-// is empty if it was encoded before the type was.
+// isWhole reports whether encoded contains all of out. A value that was encoded before its type was
+// kept as JSON decodes to an empty one.
 func isWhole(encoded []byte, out any) bool {
 	again, err := codec.Encode(out)
 	if err != nil {

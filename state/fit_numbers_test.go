@@ -125,6 +125,6 @@ func TestDefaultAnswerThatDoesNotFitIsAnError(t *testing.T) {
 	_, ctx := testkit.Run(t)
 	_, err := testkit.Call(ctx, ask)
 	require.ErrorIs(t, err, core.ErrUnfit)
-	require.ErrorContains(t, err, "core: Default(1h0m0s, …): ")
+	require.ErrorContains(t, err, "core: AwaitDefault(1h0m0s, …): ")
 	require.ErrorContains(t, err, "level")
 }

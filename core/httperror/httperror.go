@@ -49,8 +49,8 @@ func (e *Error) Error() string {
 // StatusCode returns the status code, for record.Classify.
 func (e *Error) StatusCode() int { return e.Code }
 
-// RetryAfter returns the delay that the service asked for, 0 for none, for
-// core.RetryAfter.
+// RetryAfter returns the delay that the service asked for, or 0. core.RetryAfter
+// finds it.
 func (e *Error) RetryAfter() time.Duration { return e.After }
 
 // The registration makes errors.As find an *Error in the recorded errors of calls, too.

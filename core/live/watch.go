@@ -33,7 +33,7 @@ func Watch(ctx context.Context, f func(Delta)) context.Context {
 
 // Divert returns a context whose calls, at any depth, show what they produce only to f: functions
 // that watch ctx do not see it. It is for a call that decides which of these deltas are shown, and
-// emits them as its own with the context that it was given. F is called as [Watch] calls it.
+// emits them as its own with the context that it was given. [Watch] says how f is called.
 func Divert(ctx context.Context, f func(Delta)) context.Context {
 	if f == nil {
 		f = func(Delta) {}
