@@ -45,7 +45,7 @@ type CallSite struct{ handle unique.Handle[site] }
 // of that site, from 1; 0 for the zero Address.
 func (a Address) Site() (CallSite, int) { return CallSite{a.site}, a.nth }
 
-// Address returns the address of call nth of the site.
+// Address returns the address of the nth call of the site, counted from 1.
 func (s CallSite) Address(nth int) Address { return Address{s.handle, nth} }
 
 // Site returns the call site of the calls with this segment in the scope with

@@ -113,7 +113,7 @@ func (t *traits) addPlain(err error) {
 
 // inspect adds the traits of err itself, not of the errors that it wraps.
 func (t *traits) inspect(err error) {
-	if reflect.TypeOf(err) == plainType { // as most errors: it need not be asked for other methods
+	if reflect.TypeOf(err) == plainType { // most errors have this type, which has no other methods
 		t.addPlain(err)
 		return
 	}
@@ -190,7 +190,7 @@ func (t *traits) addForeign(err error) {
 }
 
 // addErrno adds the traits of error numbers of the operating system. The numbers of Windows sockets
-// have no other meaning elsewhere: the numbers of other systems are far lower.
+// are not used on other systems, whose numbers are far lower.
 func (t *traits) addErrno(err error) {
 	e, ok := err.(syscall.Errno)
 	if !ok {
@@ -212,7 +212,8 @@ func (t *traits) addErrno(err error) {
 }
 
 // isBrokenHTTP2 reports whether err means that an HTTP/2 stream was reset or that its connection
-// was lost. It is an error of net/http, whose types are not exported, or of golang.org/x/net/http2.
+// was lost. Such errors come from net/http, whose types are not exported, or from
+// golang.org/x/net/http2.
 func isBrokenHTTP2(err error) bool {
 	switch reflect.TypeOf(err).String() {
 	case "http.http2StreamError", "http2.StreamError", "http.http2GoAwayError", "http2.GoAwayError",
@@ -222,7 +223,7 @@ func isBrokenHTTP2(err error) bool {
 	return false
 }
 
-// isBrokenHTTP2Text does the same for the text of an error of errors.New.
+// isBrokenHTTP2Text does the same for the text of an error made by errors.New.
 func isBrokenHTTP2Text(text string) bool {
 	text, ok := strings.CutPrefix(text, "http2: ")
 	return ok && (strings.HasPrefix(text, "client connection") || strings.HasPrefix(text, "client conn ") ||

@@ -10,18 +10,18 @@ import (
 // Encode returns v as msgpack. The error of a value that cannot be encoded names
 // the path to it.
 //
-// A type with a pair of methods that encode and decode it is kept by these methods: EncodeMsgpack
-// and DecodeMsgpack or MarshalMsgpack and UnmarshalMsgpack, MarshalBinary and UnmarshalBinary,
-// MarshalText and UnmarshalText, or else MarshalJSON and UnmarshalJSON. Any other value is kept by
-// its kind: a struct by its exported fields, under their json names. Slices of bytes are kept as
-// they are, even if they have methods for JSON.
+// A value whose type has a pair of methods that encode and decode it is encoded with these methods:
+// EncodeMsgpack and DecodeMsgpack or MarshalMsgpack and UnmarshalMsgpack, MarshalBinary and
+// UnmarshalBinary, MarshalText and UnmarshalText, or else MarshalJSON and UnmarshalJSON. Any other
+// value is encoded by its kind: a struct by its exported fields, under their json names. Slices of
+// bytes are encoded as they are, even if they have methods for JSON.
 //
 // What [Decode] returns is then equal to v, except that
 //   - unexported fields, and those tagged json:"-", are zero;
 //   - a pointer is a new one, and equal pointers become different ones;
 //   - a value in an interface has the type of its encoding: int64, uint64, float64, bool, string
-//     (for bytes, too), time.Time, []any, or map[string]any. A value that is kept as JSON has the
-//     type of the decoded JSON;
+//     (for bytes, too), time.Time, []any, or map[string]any. A value that is encoded with its
+//     methods for JSON has the type of the decoded JSON;
 //   - a value that omitempty leaves out is zero, such as an empty slice;
 //   - a time has its offset from UTC, without the zone name, the daylight saving rules and the
 //     monotonic clock reading. An offset of 0 is UTC.

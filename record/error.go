@@ -169,8 +169,8 @@ func (e *Error) As(target any) bool {
 
 // RegisterError makes errors.Is find err in errors that were recorded and restored, under a name
 // that must stay the same from release to release. It is for package initialization. It panics if
-// the name is already registered for another error, or the error under another name, or if one of
-// them is missing.
+// the name is empty or already registered for another error, or if the error is nil, registered
+// under another name, or of a type that cannot be compared.
 func RegisterError(name string, err error) {
 	if name == "" || err == nil {
 		panic("record: RegisterError needs a name and an error")
@@ -180,7 +180,8 @@ func RegisterError(name string, err error) {
 
 // RegisterErrorType makes errors.As find an E in errors that were recorded and
 // restored. The value of E is encoded by its exported fields, including those
-// that hold errors. It panics as [RegisterError] does.
+// that hold errors. It panics if the name is empty or already registered for
+// another type.
 func RegisterErrorType[E error](name string) {
 	if name == "" {
 		panic("record: RegisterErrorType needs a name")

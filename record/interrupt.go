@@ -40,7 +40,7 @@ type InterruptedError struct {
 	Reason  InterruptReason
 	Message string // the reason that By gave
 	By      string // who interrupted; empty for Reprise itself
-	Cause   error  // what ended the context; nil if there was an interrupt
+	Cause   error  // the error that caused the interrupt, such as that of a context that ended; nil for none
 
 	Question string    // the ID of the question that the call waits for; empty otherwise
 	Awaits   AwaitKind // what the call waits for; 0 for nothing

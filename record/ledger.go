@@ -22,9 +22,9 @@ type Ledger struct {
 	// Otherwise the memory of a ledger is proportional to the number of open calls.
 	KeepEnded bool
 
-	// Limit is the maximum number of open calls that are followed; 0 means no limit, and below 0
-	// none are followed. Other calls are counted once they have an outcome, and some of their
-	// attempts are missed.
+	// Limit is the maximum number of open calls that are followed; 0 means no limit, and a negative
+	// Limit means that none are followed. Other calls are counted once they have an outcome, and
+	// some of their attempts are missed.
 	Limit int
 
 	RunID       string

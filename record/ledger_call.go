@@ -41,7 +41,7 @@ type State uint8
 const (
 	StateUnknown   State = iota // no record of the call was seen
 	StateRunning                // an attempt is being made
-	StateWaiting                // waits for its next attempt, or for the end of a suspended sleep
+	StateWaiting                // the call waits for its next attempt, or for the end of a suspended sleep
 	StateAsking                 // the call is suspended and waits for an answer
 	StateStopped                // the call was interrupted, or the run was closed or crashed while the call ran or waited
 	StateCompleted              // completed

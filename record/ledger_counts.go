@@ -53,7 +53,7 @@ func (s Stock) Calls() int {
 	return s.Running + s.Waiting + s.Asking + s.Stopped + s.Completed + s.Failed + s.Restored
 }
 
-// Plus returns the sum of both.
+// Plus returns the sum of s and t.
 func (s Stock) Plus(t Stock) Stock {
 	return Stock{
 		s.Running + t.Running, s.Waiting + t.Waiting, s.Asking + t.Asking, s.Stopped + t.Stopped,
@@ -105,7 +105,7 @@ func (c *Counts) stock(k Kind) *Stock {
 	return new(Stock)
 }
 
-// Plus returns the sum of both.
+// Plus returns the sum of c and d.
 func (c Counts) Plus(d Counts) Counts {
 	c.Tools, c.LLMs, c.Agents = c.Tools.Plus(d.Tools), c.LLMs.Plus(d.LLMs), c.Agents.Plus(d.Agents)
 	c.Steps, c.Compensations = c.Steps.Plus(d.Steps), c.Compensations.Plus(d.Compensations)
@@ -218,7 +218,7 @@ func (l *Ledger) countOutcome(r *Record) {
 	}
 }
 
-// maxReasons is how many reasons are counted separately.
+// maxReasons is how many reasons are counted. Calls that stop for further ones are not.
 const maxReasons = 32
 
 // countStopReason counts n more calls that stopped for the reason; n may be negative.

@@ -13,8 +13,8 @@ import (
 // are added in the order in which they were appended.
 type Progress struct {
 	Phase     Phase
-	NoStore   bool // succeeded, and its output was not kept
-	HasOutput bool // succeeded, and its output is on record
+	NoStore   bool // the call completed, and its output was not kept
+	HasOutput bool // the call completed, and its output is on record
 	Retrace   bool // the call has an outcome, and its handler runs again to compare the calls that it makes
 	Repeat    bool // the call has an outcome, and is made from the beginning to compare the calls that it makes
 	Again     bool // the call failed for good, and is being tried again

@@ -33,7 +33,7 @@ type Record struct {
 	Class       Class  // of Err
 	DelaySource Source // who chose Delay
 
-	Attempt     int  // from 0: Attempt+1 attempts were made so far
+	Attempt     int  // from 0; in a retrying record, that of the next attempt
 	MaxAttempts int  // -1 for no limit
 	WillRetry   bool // failed: another attempt follows
 	Replayed    bool // published again from restored history
@@ -115,8 +115,8 @@ type Detail struct {
 	// Set is set for an outcome, or an answer, that somebody has set in a fork.
 	Set bool
 
-	// ToolCall is the ID that a model gave the call that it asked for, as in its response.
-	// Empty for calls that a program makes.
+	// ToolCall is the ID that a model gave to a call it asked for, as in its response. It is empty
+	// for calls that a program makes.
 	ToolCall string
 
 	// Fork is set in the record that ends the part which a fork keeps of its parent.

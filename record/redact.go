@@ -177,7 +177,7 @@ func (x redaction) preview(encoded []byte) []byte {
 // JSON escapes it, and then the whole preview, for secrets that are recognized by the key before
 // them. A part of a secret may be left at the end, but that is far behind the part that is shown.
 func (x redaction) previewText(encoded []byte) string {
-	const enough = 2 * 4 * PreviewLimit // of four bytes a character
+	const enough = 2 * 4 * PreviewLimit // at four bytes per character
 	for limit := 2 * enough; ; limit *= 8 {
 		text, err := codec.AppendRedacted(nil, encoded, limit, x.text)
 		if err != nil {

@@ -24,7 +24,7 @@ func (u Usage) TotalTokens() int { return u.InputTokens + u.OutputTokens }
 // IsZero reports whether nothing was consumed.
 func (u Usage) IsZero() bool { return u == Usage{} }
 
-// Plus returns the sum of both. It is estimated if one of them is. A Cost that
+// Plus returns the sum of u and v. It is estimated if one of them is. A Cost that
 // is infinite or not a number counts as 0.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{
