@@ -33,8 +33,8 @@ var (
 // output that does not fit the call. If the value itself does not fit, such as a *big.Int or a
 // json.Number, its JSON is used instead. If the type of the answer has changed since, the answer is
 // discarded when the run continues, and the question is asked again. For a question that was not
-// asked, the error is [ErrNotAsked] and lists the open questions; for a run that was cancelled, it
-// is [ErrCancelled].
+// asked, or whose call is over, the error is [ErrNotAsked] and lists the open questions; for a run
+// that was cancelled, it is [ErrCancelled].
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID, by string, value any) error {
 	err := answer(ctx, store, runID, questionID, by, value)
 	if err == nil || errors.Is(err, ErrAnswered) || errors.Is(err, ErrNotAsked) {
@@ -43,7 +43,7 @@ func Answer(ctx context.Context, store snapshot.Store, runID, questionID, by str
 	return fmt.Errorf("state: answer to %s in run %s: %w", questionID, runID, err)
 }
 
-// JSONAnswer returns an answer written as JSON as a value for [Answer]. Whole
+// JSONAnswer converts an answer written as JSON to a value for [Answer]. Whole
 // numbers become integers, so that they fit integer types.
 func JSONAnswer(data []byte) (any, error) { return codec.FromJSON(data) }
 
@@ -168,8 +168,8 @@ func answerRecord(at time.Time, asker record.Address, id, by string, encoded []b
 // post puts the answer into the inbox of the run.
 //
 // Another answer may have been recorded and removed from the inbox after the run was loaded and
-// before this one was posted. That answer is recorded by now. So the run is loaded again; if it has
-// no answer, this one is the first.
+// before this one was posted. So the run is loaded again; if it has no other answer, this one is
+// the first.
 func post(ctx context.Context, store snapshot.Store, runID string, rec record.Record) error {
 	m := snapshot.Message{Record: rec}
 	if err := store.Post(ctx, runID, m); errors.Is(err, snapshot.ErrPosted) {

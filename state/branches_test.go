@@ -45,7 +45,7 @@ func TestBranchesDoNotListOneAnother(t *testing.T) {
 	}
 }
 
-// conditional is a tool as package actors calls it.
+// conditional gives a definition the method Event that actors.Map calls.
 type conditional struct{ *testkit.Definition }
 
 func (c conditional) Event() core.ExecutionEvent[string, string] { return c.Definition.Event() }

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// tellCancelled tells the caller of a run that was cancelled. It does nothing for a caller that has
-// ended or was deleted.
+// tellCancelled signals to the caller of a run that the run was cancelled. It does nothing if the
+// caller has ended or was deleted.
 func tellCancelled(ctx context.Context, store snapshot.Store, found *snapshot.Info) error {
 	c, ok := caller.Of(&found.Metadata)
 	if !ok {

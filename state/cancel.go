@@ -55,10 +55,10 @@ func cancelledError(runID string, stop snapshot.Stop) *CancelledError {
 }
 
 // Cancel ends the run for good. It interrupts the run as [ExecutionState.Interrupt] does, with the
-// reason [record.InterruptCancel], even if it was interrupted before. The error of its calls is
-// [ErrCancelled], too, also if another process cancelled the run. After Close the status is
-// cancelled, and [Open] refuses the run. Its records stay. Close compensates the calls that
-// completed, and the calls in doubt whose actors have a compensation for that, see
+// reason [record.InterruptCancel], even if it was interrupted before. errors.Is finds
+// [ErrCancelled] in the errors of its calls, even if another process cancelled the run. After Close
+// the status is cancelled, and [Open] refuses the run. Its records stay. Close compensates the
+// calls that completed, and the calls in doubt whose actors have a compensation for that, see
 // [core.Definition.Compensate] and [core.Definition.CompensateInDoubt]. Cancel reports whether it
 // was the first to cancel the run, and came before Close. The reason of the Stop is ignored.
 func (st *ExecutionState) Cancel(stop snapshot.Stop) bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// checker calls the user's Checker for all calls of the run together.
+// checker calls the user's InterruptCheck for all calls of the run together.
 type checker struct {
 	ask     InterruptCheck
 	run     *run
@@ -20,11 +20,11 @@ type checker struct {
 	failing bool
 }
 
-// checkEvery is the shortest time between two calls of the Checker.
+// checkEvery is the shortest time between two calls of the InterruptCheck.
 const checkEvery = 100 * time.Millisecond
 
-// check interrupts the run if the Checker returns an interrupt. Calls that arrive while another one
-// asks, or soon after, learn of an interrupt from their context.
+// check interrupts the run if the InterruptCheck returns an interrupt. Calls that arrive while
+// another one asks, or soon after, learn of an interrupt from their context.
 func (c *checker) check(ctx context.Context) {
 	if !c.busy.TryLock() {
 		return

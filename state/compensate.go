@@ -65,7 +65,7 @@ func (r *run) completed() []*engine.Completed {
 	return all
 }
 
-// valuesOf returns the recorded input and output of completion nth of a call.
+// valuesOf returns the recorded input and output of the nth completion of a call.
 func (r *run) valuesOf(ctx context.Context, a record.Address, nth int) (in, out []byte, err error) {
 	c := r.restored.compensable[a][nth-1]
 	began, err := r.restored.found.Record(c.began)
@@ -234,9 +234,9 @@ func (r *restoredRun) failedAround(a record.Address) record.Address {
 	return record.Address{}
 }
 
-// progressAfterUndo returns p, or how a call continues if it completed and was compensated since, or if it
-// contains such a call: it is made again. That only happens if the calls around it are tried again.
-// r.mu must be held.
+// progressAfterUndo returns p, unless the call was compensated since, or contains a call that was: then
+// the call is made again, and the result says how it continues. That only happens if the calls around it
+// are tried again. r.mu must be held.
 func (r *run) progressAfterUndo(a record.Address, p *record.Progress) *record.Progress {
 	if p == nil || len(r.restored.compensable) == 0 || r.settings.Replays {
 		return p
@@ -348,9 +348,9 @@ func (r *run) compensate() {
 	r.life.uncompensated = r.root.Compensate(context.Background())
 }
 
-// endCancelled compensates the completed calls of a run that was opened after
-// it was cancelled, and closes the run. It returns the *[CancelledError],
-// joined with errors on the way.
+// endCancelled compensates the completed calls of a run that was opened after it
+// was cancelled, and closes the run. It returns the *[CancelledError], joined
+// with any other error.
 func (r *run) endCancelled() error {
 	err := r.close()
 	cancelled := cancelledError(r.settings.RunID, stopOf(r.life.interrupted))

@@ -13,7 +13,7 @@ import (
 
 // Divergence sets what happens to a run whose program does not make the recorded calls: it makes
 // another call in place of a recorded one, makes the call with another input, or ends before it has
-// made all of them.
+// made all recorded calls.
 type Divergence uint8
 
 const (
@@ -102,8 +102,8 @@ func (r *run) divergesNow(s *engine.Scope, c record.Claim, t *track, since uint6
 	return r.restored.divergenceOf(r.settings.RunID, s.Path(), r.restored.ordinals[s.Path()], t, c, anew)
 }
 
-// diverge records that the call is made again, since it differs, and with it those
-// after it. It returns the number of the record. r.mu must be held.
+// diverge records that the call, which differs, and the calls after it are made again. It
+// returns the number of the record. r.mu must be held.
 func (r *run) diverge(c record.Claim, d *core.DivergenceError) uint64 {
 	message := "the input of the call differs from the recorded one: the call is made again, and so are the calls after it"
 	if d.How == "output" {

@@ -99,7 +99,7 @@ func (all *effects) follow(rec *record.Record) {
 	}
 }
 
-// add adds the effect of a call that begins, and had the effect old before.
+// add adds the effect of a call that begins. old is the effect that it had before; nil for none.
 func (all *effects) add(rec *record.Record, old *effect) *effect {
 	if all.latest == nil {
 		all.latest, all.earlier = make(map[record.Address]*effect), make(map[record.Address][]*effect)

@@ -35,20 +35,19 @@ type ForkOptions struct {
 // compensated: their effects no longer exist.
 var ErrCompensated = errors.New("state: the fork would keep calls that were compensated")
 
-// Fork begins a new run with the records of an old run before the first record of the call
-// at the address: calls that had an outcome by then are kept, with the answers to their
-// questions, and the calls around the address are entered again. When the new run is
-// opened with [Open], it makes the call at the address and all later calls again. To have
-// a question asked again, fork at the call that asked it: calls inside that call keep their
-// answers. Fork does not write to the old run, and creates the whole new run or nothing.
+// Fork begins a new run with the records of an old run before the first record of the call at the
+// address: calls that already had an outcome are kept, with the answers to their questions, and the
+// calls around the address are entered again. When the new run is opened with [Open], it makes the
+// call at the address and all later calls again. To have a question asked again, fork at the call
+// that asked it: calls inside that call keep their answers. Fork does not write to the old run, and
+// creates the whole new run or nothing.
 //
-// If the fork fails or is cancelled, it compensates only the calls that it made itself. It
-// does not compensate a call that used an idempotency key under which the old run had made
-// the same call, nor a call in doubt that the old run had made, too, whatever key it used.
-// A call that the old run has compensated is never kept: the error is [ErrCompensated] and
-// names such calls, and the fork is possible at or before them. When they are made again
-// they have new idempotency keys. For an address that has no call, the error lists the
-// calls of the run.
+// If the fork fails or is cancelled, it compensates only the calls that it made itself. It does not
+// compensate a call that used an idempotency key under which the old run had made the same call,
+// nor a call in doubt that the old run had also made, under any key. A call that the old run has
+// compensated is never kept: the error is [ErrCompensated] and names such calls, and the fork is
+// possible at or before them. When they are made again they have new idempotency keys. For an
+// address that has no call, the error lists the calls of the run.
 func Fork(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string, o ForkOptions) error {
 	if err := snapshot.CheckRunID(newID); err != nil {
 		return err

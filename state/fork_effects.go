@@ -53,7 +53,7 @@ func (e *EffectsError) Error() string {
 	}
 	decisions := "TakeOverEffects, so that the fork takes over what they did"
 	if others {
-		decisions = "RepeatEffects, so that the fork makes those again that are not irreversible"
+		decisions = "RepeatEffects, so that the fork makes again those that are not irreversible"
 	}
 	if compensable {
 		decisions += "; or compensate them first, by cancelling the run"

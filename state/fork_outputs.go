@@ -117,7 +117,7 @@ func (f *fork) setAnswer(id string, value any) error {
 	case question == nil:
 		return fmt.Errorf("it was never asked; %s", f.listQuestions())
 	case !question.Awaits().NeedsAnswer():
-		return fmt.Errorf("it waits for a time, not for an answer")
+		return fmt.Errorf("it waits for a time or a signal, not for an answer")
 	case lastOutcome(f.kept, question.Address) != nil:
 		return fmt.Errorf("the fork keeps the outcome of the call that asked it; fork at %s or at a call before it", question.Address)
 	}
@@ -183,7 +183,7 @@ func fitOutput(recorded []byte, value any) (any, error) {
 	return fit("", was, is)
 }
 
-// fit converts the decoded value is to the form of the recorded value was. path is the path of the
+// fit converts a decoded value, is, to the form of the recorded value, was. path is the path of the
 // value.
 func fit(path string, was, is any) (any, error) {
 	if was == nil || is == nil {

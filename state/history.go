@@ -201,8 +201,8 @@ func (p *packedRecords) records() int {
 	return n
 }
 
-// unpack returns record i, from 0, of the records that are packed there,
-// without its Seq.
+// unpack returns record i, from 0, of the records that are packed in p, without
+// its Seq.
 func (h *history) unpack(p *packedRecords, i int) record.Record {
 	if p.flags&flagBegun == 0 {
 		return h.unpackEnd(p, i)

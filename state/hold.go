@@ -11,7 +11,7 @@ import (
 // ended may be opened for its result. Such an opening repeats what is recorded: handlers are
 // entered again and suspend at the same questions, or all calls are recalled. Its records are
 // published, but they are not written to the journal until one of them says something new. If none
-// does by Close, the journal does not change.
+// does before Close, the journal does not change.
 //
 // A crash during such an opening loses nothing. The run is then found interrupted, and the records
 // of the next opening are written at once.

@@ -67,7 +67,7 @@ func TestTypedNilErrorOfTheCheckerChangesNothing(t *testing.T) {
 	assert.Equal(t, "done", out)
 }
 
-// Handle.Interrupted of a run that was not interrupted is such a cause.
+// Handle.Interrupted returns such a nil pointer for a run that was not interrupted.
 func TestTypedNilInterruptAsACauseInterruptsTheRun(t *testing.T) {
 	st := state.New()
 	ctx, cancel := context.WithCancelCause(t.Context())

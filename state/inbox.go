@@ -100,7 +100,7 @@ func (b *inbox) take(m *snapshot.Message) bool {
 // report logs once that the inbox fails. The run continues without it.
 func (b *inbox) report(ctx context.Context, err error) {
 	if err != nil && !b.failing && ctx.Err() == nil {
-		b.run.log(nil, slog.LevelWarn, fmt.Sprint("the inbox of the run failed, so that answers and interrupts from outside may come late: ", err), nil)
+		b.run.log(nil, slog.LevelWarn, fmt.Sprint("the inbox of the run failed, so answers and interrupts from outside may come late: ", err), nil)
 	}
 	b.failing = err != nil
 }

@@ -21,7 +21,7 @@ type keeper interface {
 
 	len() int
 	at(i int) record.Record // the record with Seq i+1; it must not have been published
-	forget(published int)   // drops records that are both stored and among the first published ones
+	forget(published int)   // drops the records that are both stored and published, given how many were published
 
 	write() error           // stores what was added, unless it is held back
 	holds() bool            // reports whether added records are held back

@@ -11,10 +11,10 @@ import (
 // stopTime is the longest time that AwaitStop waits.
 const stopTime = time.Second
 
-// AwaitStop waits up to a second for the process of a run that was asked to stop, by [Interrupt] or
-// [Cancel], to close it. If the run has completed or failed instead, before its process read the
-// request, the request came too late: the error is [ErrEnded]. If the handlers of the run take
-// longer, AwaitStop returns nil.
+// AwaitStop waits up to a second until the process that has the run open closes it, after
+// [Interrupt] or [Cancel] has asked it to stop. If the run has completed or failed instead, before
+// its process read the request, the request came too late: the error is [ErrEnded]. If the handlers
+// of the run take longer, AwaitStop returns nil.
 func AwaitStop(ctx context.Context, store snapshot.Store, runID string) error {
 	waiting, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()

@@ -38,7 +38,7 @@ func interruptedAfterAMinute(st *state.ExecutionState) {
 }
 
 // waiting returns an agent that calls goOn after an hour, and cleanUp if its
-// context ends before.
+// context ends before that.
 func waiting(t testing.TB, timeout time.Duration, hour *time.Duration, cleanUp, goOn testkit.Handler) *testkit.Definition {
 	t.Helper()
 	first := testkit.Tool(t, "first", steady, testkit.Succeed)

@@ -26,9 +26,9 @@ var ErrStore = errors.New("state: the run could not be stored")
 // recorded.
 //
 // The outcome of a run is final: opening it again replays it, and a root call
-// that it did not make is [ErrEnded] (see [WithFurtherCalls]). A run that
-// was cancelled cannot be opened: the error is [ErrCancelled]. If it has calls
-// that are to be compensated, Open compensates them first (see
+// that is not in its records fails with [ErrEnded] (see [WithFurtherCalls]). A
+// run that was cancelled cannot be opened: the error is [ErrCancelled]. If it has
+// calls that are to be compensated, Open compensates them first (see
 // [WithCompensations]).
 func Open(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	if err := snapshot.CheckRunID(runID); err != nil {
@@ -181,8 +181,8 @@ func (r *run) write() error {
 	return err
 }
 
-// Sync says which records must survive a loss of power before their call continues. By then, all
-// records survive the end of the process.
+// Sync says which records must survive a loss of power before their call continues. All records
+// survive the end of the process.
 type Sync uint8
 
 // The sync policies.

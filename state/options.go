@@ -34,8 +34,8 @@ type Artifacts interface {
 	Put(ctx context.Context, encoded []byte) (reference string, err error)
 }
 
-// A InterruptCheck asks something outside the process whether to interrupt the run. It returns nil if not.
-// Only the first error is logged; errors have no other effect.
+// An InterruptCheck asks something outside the process whether to interrupt the run. It returns nil if
+// not. Only the first error is logged; errors have no other effect.
 type InterruptCheck func(context.Context) (interrupt *core.InterruptedError, err error)
 
 // An ArtifactReader returns stored artifacts; a run that is resumed needs one.
@@ -51,7 +51,7 @@ func WithRepublish() Option {
 	return func(c *config) { c.republish = true; c.limitTo("WithRepublish", inOpen|inReplay) }
 }
 
-// WithRoundTrip returns outputs and errors from calls as a resumed run does: encoded and decoded
+// WithRoundTrip makes calls return outputs and errors as in a resumed run: encoded and decoded
 // again. A run with a store always returns outputs in that form; its errors are returned unchanged,
 // so that errors.Is finds those of the program. Tests of programs that run in memory use it to find
 // what would differ.
@@ -127,9 +127,9 @@ func WithRetryForActor(name string, cfg core.RetryConfig) Option {
 	}
 }
 
-// WithInterceptors calls the interceptors around the attempts of all calls of the
-// run, the first outermost. They are not recorded: a run that is resumed has those
-// that it is given then.
+// WithInterceptors calls the interceptors around the attempts of all calls of the run,
+// the first outermost. They are not recorded: a resumed run has those that it is opened
+// with.
 func WithInterceptors(i ...core.Interceptor) Option {
 	return func(c *config) { c.settings.Interceptors = append(c.settings.Interceptors, i...) }
 }

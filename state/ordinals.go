@@ -60,7 +60,7 @@ func (o ordinals) add(rec *record.Record) {
 	o.at(rec.Address.Scope()).set(rec.Ordinal, c)
 }
 
-// addListed adds the claims that the record lists as unrecorded until then.
+// addListed adds the claims that the record lists: they had no record of their own before.
 func (o ordinals) addListed(rec *record.Record) {
 	if rec.Detail == nil {
 		return

@@ -157,7 +157,7 @@ func (q *askedQuestion) isAhead() bool { return q.time.After(time.Now()) }
 type questions struct {
 	asked   map[string]askedQuestion // by ID
 	answers map[string][]byte        // by ID
-	waits   map[string]bool          // waits for answers in this opening of the run
+	waits   map[string]bool          // the questions that wait for an answer in this opening of the run, by ID
 	parked  time.Time                // when the first call that was parked in this opening is due
 	signals signals
 }
@@ -214,8 +214,8 @@ func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.
 }
 
 // loadWithMessages returns a run and the messages that waited for it. The messages are read first:
-// a process that takes one in meanwhile records it before it removes it, so that the message or its
-// effect is seen.
+// a process that takes one in meanwhile records it before it removes it, so either the message or
+// its effect is seen.
 func loadWithMessages(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Snapshot, []snapshot.Message, error) {
 	waiting, err := store.Messages(ctx, runID)
 	if err != nil {

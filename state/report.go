@@ -25,7 +25,7 @@ type Report struct {
 	Compensated   int // calls that were undone in this opening
 	Uncompensated int // calls whose compensation failed in this opening
 
-	// Diverged lists the calls whose input differs from the recorded one.
+	// Diverged lists the calls that differ from the recorded ones.
 	Diverged []record.Address
 
 	// Reworded lists the calls of models that were answered from their records

@@ -35,8 +35,8 @@ type restoredRun struct {
 	preconditions map[record.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                    // questions and answers
 	tracks        []track                     // preallocated tracks
-	latest        *track                      // the track that was added or found last, and
-	latestAt      record.Address              // its address: a call has several records in a row
+	latest        *track                      // the track that was added or found last: a call has several records in a row
+	latestAt      record.Address              // the address of latest
 
 	opening map[string]any  // attributes of the latest opening that had some
 	began   uint64          // the record with which the latest opening began
@@ -55,8 +55,8 @@ type restoredRun struct {
 // was closed.
 type closedOpening struct{ first, last uint64 }
 
-// isInClosedOpening reports whether the record belongs to an opening that was closed,
-// and was not ended by a crash.
+// isInClosedOpening reports whether the record belongs to an opening that was closed and
+// did not end in a crash.
 func (r *restoredRun) isInClosedOpening(seq uint64) bool {
 	i, _ := slices.BinarySearchFunc(r.closed, seq, func(c closedOpening, seq uint64) int { return cmp.Compare(c.last, seq) })
 	return i < len(r.closed) && r.closed[i].first <= seq
@@ -200,8 +200,7 @@ func (r *restoredRun) follow(rec *record.Record) {
 	}
 }
 
-// followOutcome records what the next record means for an outcome, whether or not that outcome
-// still counts.
+// followOutcome updates the latest outcome and the number of attempts, which replace needs.
 func (t *track) followOutcome(rec *record.Record) {
 	if t.outcome = 0; rec.IsOutcome() {
 		t.outcome, t.failed = rec.Seq, rec.Status == record.StatusFailed

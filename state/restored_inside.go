@@ -37,7 +37,7 @@ func (r *restoredRun) isFork() bool {
 	return r.fork.Keys != "" || len(r.fork.Undone) > 0 || len(r.fork.Made) > 0 || len(r.fork.Effects) > 0
 }
 
-// keepOutside returns a copy of the map, which is by the path of a scope, without the
+// keepOutside returns a copy of the map, whose keys are paths of scopes, without the
 // scopes inside calls that are recalled as a whole.
 func keepOutside[M ~map[string]V, V any](whole *wholeCalls, m M) M {
 	kept := make(M)

@@ -23,8 +23,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run that is killed before any of its records and resumed must end like one
-// that was never killed, except for which branches did not end.
+// A run that is killed at any of its records and resumed must end like one that
+// was never killed. Only which branches have not ended may differ.
 
 // killedAnywhere runs the agent once to its end. Then, for each record, it runs
 // the agent again, kills it before that record and resumes it. It calls check
@@ -210,7 +210,7 @@ func TestGroupContinuesAfterTheBodyOfItsLoopWasSuspended(t *testing.T) {
 					order, err := program(st.Context(t.Context()), struct{}{})
 					require.NoError(t, errors.Join(err, st.Close()))
 					assert.Equal(t, []int{3, 1, 2}, order)
-					if name == "asks" { // an interrupt cuts the branch off that runs
+					if name == "asks" { // an interrupt cuts off the branch that runs
 						assert.Equal(t, map[int]int{1: 1, 2: 1, 3: 1}, fetched)
 					}
 				})

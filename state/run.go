@@ -382,7 +382,7 @@ func (r *run) keepStored(rec *record.Record) {
 
 // tally returns the ledger of all records so far. A run in memory adds its records to the ledger
 // only here: adding takes a fifth of the time of a call, and most programs never ask. A run in a
-// store may have dropped them by then. r.mu must be held.
+// store adds them at once, since it drops records from memory. r.mu must be held.
 func (r *run) tally() *record.Ledger {
 	for i := int(r.ledger.Last); i < r.keeper.len(); i++ {
 		rec := r.keeper.at(i)

@@ -34,9 +34,9 @@ type SelectedRun struct {
 	Err   error
 }
 
-// Each calls do with each selected run of the status, the last updated first, and returns the
-// results. An error of do does not stop it. For a selection of another status, or of a reason that
-// such a run cannot have, it returns [ErrSelection] before it calls do.
+// Each calls do with each selected run of the status, the most recently updated first, and returns
+// the results. An error of do does not stop it. For a selection of another status, or of a reason
+// that such a run cannot have, it returns [ErrSelection] before it calls do.
 func (c Selection) Each(ctx context.Context, store snapshot.Store, status snapshot.Status, do func(ctx context.Context, runID string) error) ([]SelectedRun, error) {
 	if err := c.check(status); err != nil {
 		return nil, err

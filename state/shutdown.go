@@ -11,7 +11,7 @@ import (
 // errShutdown is the interrupt of calls after Shutdown.
 var errShutdown = &core.InterruptedError{Reason: record.InterruptShutdown}
 
-// Shutdown stops the run gracefully, and closes it. From now on no call and no attempt begins:
+// Shutdown stops the run gracefully, and closes it. From then on no call and no attempt begins:
 // calls that would begin are suspended, and waits for a next attempt end at once. Attempts in
 // progress may finish until ctx ends, and are then interrupted with the reason
 // [record.InterruptShutdown]. An interrupted attempt is made again when the run is resumed, and

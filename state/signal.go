@@ -218,7 +218,7 @@ func (r *run) receive(s *engine.Scope, q engine.Question, recorded bool) (engine
 	}
 	waiting, err := k.store.Messages(context.Background(), r.settings.RunID)
 	if err != nil { // the call gets the signal when the run is opened again
-		r.log(nil, slog.LevelWarn, fmt.Sprint("the inbox of the run cannot be read, so that signals may come late: ", err), nil)
+		r.log(nil, slog.LevelWarn, fmt.Sprint("the inbox of the run cannot be read, so signals may come late: ", err), nil)
 	}
 	i := slices.IndexFunc(waiting, func(m snapshot.Message) bool {
 		return m.IsSignal() && m.Record.Name == q.Text && !r.isReceived(&m)

@@ -97,7 +97,7 @@ func (st *ExecutionState) Log(severity slog.Level, message string, metadata map[
 // Interrupt stops the run: it cancels the contexts of running handlers, with the interrupt as the
 // cause, and ends the waits for retries. Calls return a *[core.InterruptedError] with the reason,
 // who interrupts, and why. An empty reason means [record.InterruptUser]. Interrupt reports whether
-// it was the first; later interrupts change nothing.
+// it was the first, and came before Close; later interrupts change nothing.
 func (st *ExecutionState) Interrupt(stop snapshot.Stop) bool {
 	return st.run.interrupt(interruptOf(stop))
 }
@@ -120,8 +120,8 @@ func (st *ExecutionState) SetTimeout(d time.Duration) error {
 	return st.run.setTimeout(d)
 }
 
-// CancelTimeout removes the timeout of SetTimeout. It reports whether the
-// timeout had not yet passed.
+// CancelTimeout removes the timeout of SetTimeout. It reports whether there was a
+// timeout that had not passed yet.
 func (st *ExecutionState) CancelTimeout() bool {
 	return st.run.cancelTimeout()
 }

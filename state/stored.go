@@ -107,7 +107,7 @@ func (k *storeKeeper) close(end snapshot.End) error {
 	return err
 }
 
-// postCancel makes the cancel of the run durable before its end is.
+// postCancel makes the cancel of the run durable before the end of the run is recorded.
 func (k *storeKeeper) postCancel(e *record.InterruptedError) error {
 	m := snapshot.Message{Record: record.Record{Time: now(), Kind: record.KindRun, Status: record.StatusCancelled, Err: e}}
 	if err := k.store.Post(context.Background(), k.runID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
@@ -142,10 +142,9 @@ func (k *storeKeeper) settle(end snapshot.End, isStored bool) {
 	}
 }
 
-// tail is the part of the history of a run with a journal that is in memory:
-// the records that are not written yet, or not published yet. All others are in
-// the store. So the memory, and the time to append a record, do not grow with
-// the run.
+// tail is the part of the history of a stored run that is in memory: the records
+// that are not written yet, or not published yet. All others are in the store. So
+// the memory, and the time to append a record, do not grow with the run.
 type tail struct {
 	records []record.Record // the last records of the run
 	n       int             // the number of all records of the run
@@ -165,8 +164,8 @@ func (t *tail) append(rec record.Record) {
 // memory.
 func (t *tail) after(seq int) []record.Record { return t.records[len(t.records)-(t.n-seq):] }
 
-// forget drops the records that are both written and among the first published
-// ones.
+// forget drops the records that are both written and published, given how many
+// were published.
 func (t *tail) forget(published int) {
 	waiting := t.after(min(t.written, published))
 	switch {

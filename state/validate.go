@@ -40,11 +40,11 @@ func Validate(ctx context.Context, store snapshot.Store, runID string, program f
 	return validate(ctx, store, runID, program, false, options)
 }
 
-// ValidateExecute is [Validate], but also executes tools, LLMs and steps, with their preconditions,
-// retries and waits, and compares their outputs and errors. It is for tests in which their effects
-// do not matter. The run is not written to, and no artifact is stored. Questions have their
-// recorded answers. Outputs of calls marked NoStore were not recorded and are not compared. A step
-// that returns the time or a random number differs each time.
+// ValidateExecute is like [Validate], but also executes tools, LLMs and steps, with their
+// preconditions, retries and waits, and compares their outputs and errors. It is for tests in which
+// their effects do not matter. The run is not written to, and no artifact is stored. Questions have
+// their recorded answers. Outputs of calls marked NoStore were not recorded and are not compared. A
+// step that returns the time or a random number differs each time.
 func ValidateExecute(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
 	return validate(ctx, store, runID, program, true, options)
 }
@@ -264,9 +264,9 @@ func (v *validation) compareQuestion(asker record.Address, asked bool, was, now 
 	}
 }
 
-// compareInput notes the parts in which the input of a call differs from the recorded one, and the
-// hashes of both where the record does not have the input. It encodes the input, which calls
-// the methods of its type: the lock of the run must not be held.
+// compareInput notes the parts in which the input of a call differs from the recorded one, or the
+// hashes of both if the recorded input was not kept. It encodes the input, which calls the methods
+// of its type: the lock of the run must not be held.
 func (v *validation) compareInput(c record.Claim, found *record.Progress, input engine.ClaimedInput) {
 	v.mu.Lock()
 	t := v.restored.calls[c.Address]

@@ -12,7 +12,7 @@ import (
 // a group.
 type versionKey struct{ scope, name string }
 
-// recordedVersion is a version in the form in which it was last recorded.
+// recordedVersion is a version as it was last recorded.
 type recordedVersion struct {
 	version      int
 	err          error // why it cannot be read
@@ -63,8 +63,8 @@ func (v versions) drop(refused map[uint64]bool, claims ordinals) {
 	}
 }
 
-// isRefused reports whether that opening of the run was refused because the
-// program differed.
+// isRefused reports whether the opening with the generation was refused because
+// the program differed.
 func (r *restoredRun) isRefused(generation uint64) bool { return r != nil && r.refused[generation] }
 
 // Version implements engine.Run.
