@@ -59,8 +59,8 @@ func (b *Bus) publish(queues []*queue, r *record.Record) {
 }
 
 // Subscribe calls fn for every record that is published from now on, one at a
-// time and in order, on one goroutine that ends with the subscription or the
-// bus. fn must not change what the record's Detail points to. After Close the
+// time and in order, on one goroutine that ends with the subscription or the bus.
+// fn must not change what the record's Detail points to. On a closed bus, the
 // subscription is closed from the start. Subscribe panics if fn is nil.
 func (b *Bus) Subscribe(fn func(record.Record), options ...Option) *Subscription {
 	if fn == nil {

@@ -24,8 +24,8 @@
 //
 // # Closing
 //
-// [Bus.Close] delivers what is queued and returns when every subscriber is
-// done; [Bus.CloseContext] does not wait for subscribers that are stuck.
-// [Subscription.Close] ends one subscription at once. They wait for subscribers,
-// so a subscriber must not call them.
+// [Bus.Close] delivers what is queued and returns when every subscriber is done;
+// [Bus.CloseContext] does not wait for subscribers that are stuck.
+// [Subscription.Close] ends one subscription at once. These methods wait for
+// subscribers, so a subscriber must not call them.
 package bus

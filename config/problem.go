@@ -38,7 +38,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// An Error lists all problems of a document, ordered by position.
+// An Error lists the problems of a document, at most 100, ordered by position.
 type Error struct {
 	Problems []Problem
 }
