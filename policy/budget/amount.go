@@ -61,8 +61,7 @@ func plural(n int64, unit string) string {
 
 func money(cost float64) string { return strconv.FormatFloat(cost, 'g', 6, 64) }
 
-// check returns an error if a field is negative or not finite. In the error, the amount has the
-// name what.
+// check returns an error if a field is negative or not finite. In the error, what names the amount.
 func (a Amount) check(what string) error {
 	for _, field := range [...]struct {
 		name  string

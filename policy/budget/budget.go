@@ -279,7 +279,7 @@ func (b *Budget) limit(ctx context.Context, account string) (Amount, error) {
 	}
 	limit := b.o.Limit
 	for _, field := range [...]struct{ limit, raise *int64 }{{&limit.Tokens, &raise.Tokens}, {&limit.Calls, &raise.Calls}, {(*int64)(&limit.Time), (*int64)(&raise.Time)}} {
-		if *field.limit > 0 { // no limit to raise
+		if *field.limit > 0 { // otherwise there is no limit to raise
 			*field.limit += *field.raise
 		}
 	}
@@ -334,10 +334,10 @@ func amountUsed(n record.Counts) Amount {
 
 var errOutside = errors.New("budget: the context does not belong to a run with this budget")
 
-// Left returns what is left in the account of the run that ctx belongs to. Fields
-// without a limit are zero; a negative field means that the limit was exceeded. Amounts
-// reserved by calls in progress are not left. An agent that uses the result must read
-// it in a step, since it changes over time; actors.WithInstructionsFunc does this.
+// Left returns what is left in the account of the run that ctx belongs to. Fields without
+// a limit are zero; a negative field means that the limit was exceeded. Amounts reserved
+// by calls in progress count as used. An agent that uses the result must read it in a
+// step, since it changes over time; actors.WithInstructionsFunc does this.
 func (b *Budget) Left(ctx context.Context) (Amount, error) {
 	s := core.ScopeOf(ctx)
 	if s == nil {
@@ -383,7 +383,7 @@ func (b *Budget) LeftOf(ctx context.Context, key string) (Amount, error) {
 // [core.ErrBudget] continues when it is retried. Raise returns an error if a field of
 // by is negative.
 func (b *Budget) Raise(ctx context.Context, key string, by Amount) error {
-	if err := by.check("the amount to raise by"); err != nil {
+	if err := by.check("Raise: by"); err != nil {
 		return err
 	}
 	_, err := b.add(ctx, b.account(key)+raisedSuffix, by)

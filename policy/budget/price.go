@@ -34,7 +34,7 @@ func ParsePrices(data []byte) (Prices, error) {
 	return p, p.Check()
 }
 
-// Check returns an error for the first price that is negative or not finite.
+// Check returns an error if a price is negative or not finite.
 func (p Prices) Check() error {
 	for model, price := range p {
 		for field, v := range map[string]float64{"input": price.Input, "output": price.Output, "cached": price.Cached, "cache_write": price.CacheWrite} {

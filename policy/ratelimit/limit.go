@@ -20,9 +20,9 @@ type limit struct {
 	size   float64       // 0 if unknown
 	period time.Duration // 0 if unknown
 
-	left      float64   // what is left until the time until, according to the service
+	left      float64   // what is left before the reset at until, according to the service
 	until     time.Time // zero if the service has not reported anything
-	since     time.Time // when the request was sent whose response reported until
+	since     time.Time // when the request whose response reported until was sent
 	exclusive bool      // only this limiter uses the limit
 
 	total float64 // costs of all requests ever sent

@@ -26,8 +26,8 @@ const (
 	maxRetryDelay  = 30 * time.Second // after errors of the storage
 )
 
-// A sharedState holds what a limiter knows about its storage. The fields after turn belong to
-// its holder; those after mu are guarded by Limiter.mu.
+// A sharedState holds what a limiter knows about its storage. own and owed belong to the holder of
+// turn; the fields below them are guarded by Limiter.mu.
 type sharedState struct {
 	storage budget.Storage
 	name    string
@@ -58,7 +58,7 @@ func newShared(name string, storage budget.Storage) *sharedState {
 	}
 }
 
-// isKnown reports whether the use by others is known. With a nil shared there are no
+// isKnown reports whether the use by others is known. With a nil sharedState there are no
 // others.
 func (s *sharedState) isKnown(now time.Time) bool { return s == nil || now.Before(s.knownUntil) }
 
