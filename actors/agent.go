@@ -23,7 +23,7 @@ import (
 type Agent[In, Out any] struct {
 	definition *core.Definition[In, Out]
 	schema     Schema
-	calls      []any // the actors that the agent is known to call: those of NewAgent and NewTypedAgent
+	calls      []any // the actors that the agent is known to call: those passed to NewAgent or NewTypedAgent
 }
 
 // DefineAgent returns an agent with a handler. The schema is sent to a model if
@@ -104,8 +104,8 @@ func (a Agent[In, Out]) Prepare(ctx context.Context, arguments string) (Prepared
 //
 // The answer is complete: if the model was cut off, or the service withheld its
 // answer or failed in the middle, the agent fails with an *[UnfinishedError].
-// An empty answer is asked for again, as after a failed postcondition of the
-// LLM.
+// If the answer is empty, the model is asked again, as after a failed
+// postcondition of the LLM.
 //
 // The agent can be a tool of another agent: the model of the other agent sends {"text": …}, and
 // gets the text of the answer.
@@ -221,9 +221,9 @@ func WithInstructions(text string) Option {
 	return agentOption("WithInstructions", func(o *options) { o.instructions = instructions{text: text} })
 }
 
-// WithInstructionParts sets the system message of an agent to parts that are texts, some of
-// which may have fields of one service, such as a mark up to which the service caches the
-// prompt, see [Extra]. It replaces [WithInstructions].
+// WithInstructionParts sets the system message of an agent to parts, which must be texts. A
+// part may have fields for particular services, such as one that marks the end of the part of
+// the prompt that the service caches; see [Extra]. It replaces [WithInstructions].
 func WithInstructionParts(parts ...Part) Option {
 	return agentOption("WithInstructionParts", func(o *options) {
 		for i, p := range parts {
@@ -254,9 +254,9 @@ func WithDescription(text string) Option {
 	return agentOption("WithDescription", func(o *options) { o.spec.Description = text })
 }
 
-// WithMaxTurns limits how often an agent asks its LLM before it fails with [ErrTurnLimit]: for
-// the answer, after each call of tools, and again for an answer of a typed agent that does not
-// fit. Defaults to 10. A request that is refused because of its format, and repeated with a
+// WithMaxTurns limits how often an agent asks its LLM before it fails with [ErrTurnLimit].
+// Requests after tool calls count, and so do those in which a typed agent asks for a corrected
+// answer. Defaults to 10. A request that is refused because of its format, and repeated with a
 // tool, counts once.
 func WithMaxTurns(n int) Option {
 	return agentOption("WithMaxTurns", func(o *options) {

@@ -21,10 +21,10 @@ type CallResult struct {
 type CallResults []CallResult
 
 // CallTools makes calls of the functions in parallel, each as a branch of the
-// group like those of [Parallel], and returns their results. All calls are made
-// to their end, whatever g.CollectAll is. A call that failed, or of a function
-// that is not in tools, has its error in its result. CallTools itself returns
-// an error if the group was not made or did not finish.
+// group like those of [Parallel], and returns their results. All calls run to
+// their end, whatever g.CollectAll is. The result of a call that failed, or whose
+// function is not in tools, has the error. CallTools itself returns an error if
+// the group was not made or did not finish.
 func CallTools(ctx context.Context, g Group, tools ToolSet, calls []ToolCall) (CallResults, error) {
 	g.CollectAll = true
 	branches := make([]func(context.Context) (ToolOutput, error), len(calls))
@@ -98,8 +98,8 @@ func (r CallResults) Concatenate(separator string) ToolOutput {
 	return out
 }
 
-// FirstSuccess returns the output of the first call, in their order, that
-// succeeded, or the errors of all calls if none did. ([First] returns the
+// FirstSuccess returns the output of the first call that succeeded, in the order
+// of the calls, or the errors of all calls if none did. ([First] returns the
 // branch that succeeds first in time, and interrupts the others.)
 func (r CallResults) FirstSuccess() (ToolOutput, error) {
 	for i := range r {

@@ -64,8 +64,8 @@ type approval struct {
 	answer   Approval // the answer after that time
 }
 
-// ApprovalIf requires approval only for some calls, such as those for amounts above 100 EUR:
-// the calls for whose arguments needed returns true. In is the input type of the tool. The
+// ApprovalIf requires approval only for calls for whose arguments needed returns true, such
+// as those for amounts above 100 EUR. In is the input type of the tool. The
 // result must depend only on the arguments, since needed is called again when the run is
 // resumed. If needed panics, the call fails. The constructor of the tool panics if needed is
 // nil, or its argument type is not the input type of the tool.
@@ -119,7 +119,7 @@ func newApproval[In any](tool string, a *approval) *typedApproval[In] {
 	return of
 }
 
-// checkTaken panics if the function that the option got is of another type than the tool's.
+// checkTaken panics if the function that the option got does not take the input of the tool.
 func checkTaken(tool, option string, got any, ok bool, in any) {
 	if got != nil && !ok {
 		panic(fmt.Sprintf("actors: %q: %s got a %T, want a function of a %T, which the tool takes", tool, option, got, in))
@@ -166,7 +166,8 @@ func ApproveWith(arguments any) (Approval, error) {
 // Disapprove refuses the call. The model sees the reason.
 func Disapprove(reason string) Approval { return Approval{Reason: reason} }
 
-// approvalDefinition returns the definition around that of a tool that needs approval.
+// approvalDefinition returns the definition of a call that asks for approval and then calls the
+// tool.
 func (t Tool[In, Out]) approvalDefinition() *core.Definition[In, Out] {
 	name := t.Name()
 	d := must(core.NewDefinition(approvalSpec(t.definition.Spec()), func(ctx context.Context, in In) (Out, error) {
@@ -185,7 +186,7 @@ func (t Tool[In, Out]) approvalDefinition() *core.Definition[In, Out] {
 	return withIdentity(d, t.identity)
 }
 
-// approvalSpec returns the spec of the call around that of a tool.
+// approvalSpec returns the spec of the call that asks for approval.
 func approvalSpec(tool core.Spec) core.Spec {
 	return core.Spec{Kind: record.KindAgent, Name: "approve_" + tool.Name, Description: tool.Description, NoStore: tool.NoStore}
 }
@@ -221,7 +222,7 @@ func askApproval(ctx context.Context, text string, defaults []core.AwaitOption[A
 		case len(approval.Arguments) == 0:
 			return approval, nil
 		}
-		reflect.ValueOf(changed).Elem().SetZero() // of what did not fit before
+		reflect.ValueOf(changed).Elem().SetZero() // it may hold values of arguments that did not fit
 		err = schema.Validate(approval.Arguments)
 		if err == nil {
 			err = json.Unmarshal(approval.Arguments, changed)

@@ -241,7 +241,7 @@ type branches[In, Out any] struct {
 
 	mu          sync.Mutex
 	errs        []error
-	notFinished []int // branches, from 1, in no order
+	notFinished []int // branches, from 1, in no particular order
 	suspended   error // the error of a branch that was suspended although nothing had ended the group
 	failed      bool  // the group fails because a branch has failed
 
@@ -360,7 +360,7 @@ func (b *branches[In, Out]) notifyFailure(i int, err error) {
 	b.group.OnFailure(i+1, err)
 }
 
-// firstFailure returns the failure of the first branch, in their order, that failed.
+// firstFailure returns the error of the first failed branch, in the order of submission.
 func (b *branches[In, Out]) firstFailure() error {
 	for _, err := range b.errs {
 		if err != nil {

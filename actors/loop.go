@@ -265,8 +265,8 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 	return prepared, err
 }
 
-// refusedCall returns a call that fails with the reason. So the model's request is recorded, and what
-// the model was told. The name of the call differs from the names of all tools, so that the calls
+// refusedCall returns a call that fails with the reason. It records what the model requested, and what
+// it was told. The name of the call differs from the names of all tools, so that the calls
 // of tools keep their addresses.
 func refusedCall(ctx context.Context, call ToolCall, reason error) PreparedFunction {
 	name := call.Name

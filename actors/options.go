@@ -50,9 +50,9 @@ func WithInDoubt(d core.InDoubtPolicy) Option {
 
 // WithIrreversible keeps the effect of a call, such as a payment, from being made twice. A call
 // that begins for the first time in a run looks for effects of this actor in earlier attempts of
-// the calls around it, and in a fork also among the effects of its parents after the place of the
-// fork: calls that completed, and calls in doubt, which began and have no outcome on record. Each
-// of these effects can be taken over once:
+// the calls around it. In a fork it also looks for effects that the parent runs had after the place
+// of the fork. Effects are calls that completed, and calls in doubt, which began and have no outcome
+// on record. Each of them can be taken over once:
 //
 //	found                                            the call
 //	completed at the same place, with equal input    takes the effect over: it completes
@@ -61,7 +61,7 @@ func WithInDoubt(d core.InDoubtPolicy) Option {
 //	                                                 identity of an input is; otherwise asks
 //	in doubt, with equal input                       asks
 //	at the same place, with another input            asks
-//	nothing is left                                  is made
+//	none, or all are taken over                      is made
 //
 // The place is the scope without the numbers of attempts; [WithIdentity] or a [core.Identifier]
 // defines the identity of an input. Calls of one attempt never take over effects of each other: two
@@ -143,7 +143,7 @@ func WithNoStore() Option {
 // identity is refused (see [core.DivergenceError]); what f leaves out, such as
 // a time or a trace, may differ. The result must be a value that
 // [record.Encode] accepts: if it is not, or f panics, the call fails before
-// anything of it runs.
+// any of its functions runs.
 //
 // The constructor panics if f is nil, or not a function of the input type of
 // the actor.
@@ -165,7 +165,7 @@ func SettingOption[T any](name string, setting T) Option {
 }
 
 // SplitSettings returns the settings of type T that [SettingOption] put into
-// opts, and the options without them, each in their order.
+// opts, and the other options, both in the order of opts.
 func SplitSettings[T any](opts []Option) (settings []T, rest []Option) {
 	for _, option := range opts {
 		var o options

@@ -18,8 +18,8 @@ import (
 // such formats, and otherwise as a tool. Its answer is checked against the schema
 // either way. An answer that does not fit is sent back to the model with the problem,
 // as often as [WithMaxCorrections] allows; after that the agent fails with an
-// *[AnswerError]. Each request to the model is a recorded call. A document in a fence,
-// or after other text or <think> tags, is found.
+// *[AnswerError]. Each request to the model is a recorded call. The document is also
+// found in a code fence, or after other text or <think> tags.
 //
 // Services that can enforce the schema are asked to do so, see [WithStrict]; Format.Loose in the
 // requests says what in the schema prevents that.

@@ -1,5 +1,5 @@
 // Package actorstest helps to test agents: it has a language model that answers
-// from a script, without HTTP, and checks on the records of a run.
+// from a script, without HTTP, and functions that check the records of a run.
 //
 //	model := actorstest.NewScript(t,
 //		actorstest.Calls(actorstest.Call("get_weather", City{"Oslo"})),
@@ -17,5 +17,5 @@
 //		"assistant completed",
 //	)
 //
-// To test what is sent over HTTP, package openaitest has a scripted server.
+// To test what is sent over HTTP, use the scripted server of package openaitest.
 package actorstest

@@ -53,9 +53,9 @@ func Calls(calls ...actors.ToolCall) Step {
 	}
 }
 
-// Call returns a call of the tool with the name. Arguments that are a string are
-// sent unchanged, well-formed or not; any other value as JSON. Call panics if it
-// cannot be encoded.
+// Call returns a call of the tool with the name. If arguments is a string, it is
+// sent unchanged, well-formed or not; any other value is sent as JSON. Call panics
+// if the value cannot be encoded.
 func Call(name string, arguments any) actors.ToolCall {
 	if text, ok := arguments.(string); ok {
 		return actors.ToolCall{Name: name, Arguments: text}
@@ -148,7 +148,7 @@ func (s *Script) Requests() []actors.Request {
 	return slices.Clone(s.requests)
 }
 
-// errors.Is finds it in recorded errors of calls, too.
+// errors.Is also finds ErrScriptEnded in the recorded errors of calls.
 func init() {
 	record.RegisterError("actorstest.ErrScriptEnded", ErrScriptEnded)
 }

@@ -34,7 +34,7 @@ type Conversation struct {
 	history       []actors.Message
 	turns         int            // that have begun
 	lastCompleted int            // the last turn that completed; 0 if there is none
-	pending       *actors.Prompt // the prompt of the last turn, if that has not ended
+	pending       *actors.Prompt // the prompt of the last turn, if the turn has not ended
 }
 
 // An Option configures a conversation.
@@ -73,7 +73,7 @@ func optionsOf(opts []Option) options {
 
 // Open begins the conversation with the ID, or restores it. The run of turn n has
 // the ID id-n, with n in four digits or more, so id must be a valid beginning of a
-// run ID. Turns that a runner has made belong to it, see [NewProgram].
+// run ID. Turns made by a runner belong to the conversation too, see [NewProgram].
 func Open(ctx context.Context, store snapshot.Store, id string, agent Agent, opts ...Option) (*Conversation, error) {
 	c := &Conversation{thread: thread{store, id}, agent: agent, options: optionsOf(opts)}
 	if err := snapshot.CheckRunID(c.runID(1)); err != nil {
@@ -153,7 +153,7 @@ func (c *Conversation) History() []actors.Message { return append([]actors.Messa
 // Turns returns the number of turns that have begun.
 func (c *Conversation) Turns() int { return c.turns }
 
-// Pending returns the prompt of the last turn if that has not ended: its process
+// Pending returns the prompt of the last turn if the turn has not ended: its process
 // ended, it was interrupted, or it waits for an answer.
 func (c *Conversation) Pending() (actors.Prompt, bool) {
 	if c.pending == nil {
@@ -167,7 +167,7 @@ func (c *Conversation) Pending() (actors.Prompt, bool) {
 // Ask makes the next turn: a run in which the agent is called with the text
 // and the history. A turn that fails leaves nothing in the history. One that
 // stops without an outcome, with an *[core.InterruptedError], is pending.
-// While one is, Ask fails with [ErrPending].
+// While a turn is pending, Ask fails with [ErrPending].
 func (c *Conversation) Ask(ctx context.Context, text string, parts ...actors.Part) (actors.Answer, error) {
 	return c.Send(ctx, actors.Ask(text, parts...))
 }
@@ -227,7 +227,7 @@ func (c *Conversation) turn(ctx context.Context, prompt actors.Prompt) (actors.A
 	return answer, errors.Join(err, closeErr)
 }
 
-// errors.Is finds these in recorded errors of calls, too.
+// errors.Is also finds these errors in the recorded errors of calls.
 func init() {
 	record.RegisterError("conversation.ErrPending", ErrPending)
 	record.RegisterError("conversation.ErrNothingPending", ErrNothingPending)

@@ -6,12 +6,12 @@
 //	answer, err := chat.Ask(ctx, "How warm is it in Oslo?")
 //	answer, err = chat.Ask(ctx, "And in Rome?")
 //
-// Each turn stores what was said in it, and the data of a large picture or file once. A
-// turn that failed or was cancelled is not part of the history of later ones.
+// Each turn stores only what was said in it, and the data of a large picture or file is
+// stored once. A turn that failed or was cancelled is not part of the history of later ones.
 //
-// [NewProgram] makes the turns runs of a runner, and [Next] and [Read] start and list them:
-// a service serves them as threads. The same conversation can be opened inside and outside
-// of a service.
+// With [NewProgram], turns are runs of a runner: [Next] returns the run to start for a turn,
+// and [Read] lists the turns. A service serves such conversations as threads. The same
+// conversation can be opened inside and outside of a service.
 //
 // After a program has ended for any reason, it opens the conversation again: a turn
 // that has ended is not asked again, and [Conversation.Continue] continues one that has not.

@@ -218,5 +218,5 @@ func (t thread) fill(ctx context.Context, s *State) error {
 	return nil
 }
 
-// errors.Is finds it in recorded errors of calls, too.
+// errors.Is also finds ErrTurn in the recorded errors of calls.
 func init() { record.RegisterError("conversation.ErrTurn", ErrTurn) }

@@ -63,7 +63,7 @@ func (t thread) info(ctx context.Context, turn int) (info snapshot.Info, found b
 	case err != nil:
 		return info, false, err
 	case !slices.Contains(info.Metadata.Tags, t.tag()):
-		return info, false, fmt.Errorf("run %s exists and is not a turn of it", info.RunID)
+		return info, false, fmt.Errorf("run %s exists but is not a turn of this conversation", info.RunID)
 	}
 	return info, true, nil
 }
@@ -185,8 +185,8 @@ func (t thread) ends(ctx context.Context, turn int) (bool, error) {
 	return ended, err
 }
 
-// history returns the messages of the turn and of the earlier turns that it saw: the last ones, at
-// most the given number.
+// history returns the messages of the turn and of the earlier turns in its history: only the last
+// ones, at most the given number.
 func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, error) {
 	var all [][]actors.Message
 	for n := 0; turn > 0 && n < most; {

@@ -84,8 +84,8 @@ func (a *answer) isEmpty() bool {
 	return a.text.Len() == 0 && len(a.parts)+len(a.audio.data) == 0 && a.refusal.Len() == 0 && a.reasoning.Len() == 0 && len(a.calls) == 0
 }
 
-// response returns the answer to req. Wire identifies where opaque data must be sent
-// back to.
+// response returns the answer to req. wire identifies the API and the service to which
+// opaque data is sent back.
 func (a *answer) response(req actors.Request, wire string) actors.Response {
 	message := actors.Assistant(a.text.String())
 	message.Reasoning = a.reasoning.String()

@@ -280,8 +280,8 @@ func errorOf(w wireError) *Error {
 	return e
 }
 
-// errorOfBody decodes the body of a failed request. The error of an unknown format is
-// the beginning of the body.
+// errorOfBody decodes the body of a failed request. If its format is unknown, the message
+// is the beginning of the body.
 func errorOfBody(body []byte) *Error {
 	var reply struct {
 		Error   json.RawMessage `json:"error"`
