@@ -43,8 +43,8 @@ func (e *CalledError) Error() string {
 // The input is as for [Runner.Start]. Out is the type of the output of the program. For a run
 // that failed or was cancelled the error is a *[CalledError], and permanent. If the run is
 // interrupted, Call waits until it continues and ends. Cancelling the calling run does not stop
-// the runs that it has called. If a call around Call is retried, Call starts another run, like
-// every call inside a retried one.
+// the runs that it has called. If a call around Call is retried, Call starts another run, as
+// every call inside a retried one is made again.
 func Call[Out any](ctx context.Context, program string, input any) (Out, error) {
 	var zero Out
 	r, _ := ctx.Value(runnerKey{}).(*Runner)
@@ -158,7 +158,7 @@ func (r *Runner) tellCaller(ctx context.Context, o *openRun, st *state.Execution
 	r.continueAnswered(ctx, o.caller.RunID)
 }
 
-// errors.Is and errors.As find these in recorded errors of calls, too.
+// errors.Is and errors.As also find these errors in the recorded errors of calls.
 func init() {
 	record.RegisterError("runner.ErrNoRunner", ErrNoRunner)
 	record.RegisterErrorType[*CalledError]("runner.CalledError")

@@ -36,7 +36,7 @@ var calling = agent("calling", func(ctx context.Context, in word) (string, error
 	return all, nil
 })
 
-// With one slot, a run that kept the slot while it waits for the runs that it has
+// There is only one slot: a run that kept it while waiting for the runs that it has
 // called would wait forever.
 func TestRunCallsOthersWithoutASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -63,8 +63,8 @@ func clockJumpError(by time.Duration, to time.Time) error {
 	return fmt.Errorf("%w: by %v to %v: it was set %s; check its synchronization", ErrClock, by.Round(time.Second), to.UTC().Format(time.RFC3339), way)
 }
 
-// queueTime converts a time of the clock of this machine to the clock of the queue. If that is not
-// known, the time does not change.
+// queueTime converts a time of the clock of this machine to the clock of the queue. If the queue
+// does not tell its time, queueTime returns t.
 func (r *Runner) queueTime(ctx context.Context, t time.Time) time.Time {
 	if r.heap != nil {
 		return t

@@ -37,7 +37,7 @@ func TestJumpOfTheClockIsReported(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var serving sync.WaitGroup
 		serving.Go(func() { assert.NoError(t, r.Serve(ctx)) })
-		time.Sleep(30 * time.Second) //nolint:forbidigo // on the fake clock: not at an instant at which it is looked at
+		time.Sleep(30 * time.Second) //nolint:forbidigo // on the fake clock: between two checks of the clock
 		for _, c := range []struct {
 			by   time.Duration
 			want string

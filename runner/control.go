@@ -250,7 +250,7 @@ func (r *Runner) stateOf(runID string) *state.ExecutionState {
 	return o.st
 }
 
-// drop removes a run that does not continue from the queue.
+// drop removes from the queue a run that does not continue.
 func (r *Runner) drop(runID string) {
 	if r.heap != nil { // another kind of queue may hand it out, and its runner then finds that the run does not continue
 		r.heap.drop(runID)

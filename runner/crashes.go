@@ -35,7 +35,7 @@ type suspects struct {
 
 // countCrash counts a crash of the process of a run, and sets the run aside if there
 // were too many. It reports whether the run continues now. A suspect whose turn has not
-// come waits, and is not counted before.
+// come waits, and its crash is not counted yet.
 func (r *Runner) countCrash(ctx context.Context, o *openRun, info snapshot.Info) (bool, error) {
 	run, err := r.store.Load(ctx, info.RunID)
 	if err != nil {
@@ -146,7 +146,7 @@ func (r *Runner) takeTurn(o *openRun) bool {
 	return !o.isBlocked
 }
 
-// addWaiting adds a suspect that was given back to those that wait for their turn.
+// addWaiting notes that a suspect, which was put back into the queue, waits for its turn.
 func (r *Runner) addWaiting(ctx context.Context, e QueueEntry) {
 	r.mu.Lock()
 	if !r.suspects.isWaiting(e.RunID) {

@@ -60,7 +60,7 @@ func (e *NotRegisteredError) Error() string {
 // Unwrap returns ErrNotRegistered.
 func (e *NotRegisteredError) Unwrap() error { return ErrNotRegistered }
 
-// An InputError says that an input does not fit its program. It is ErrInput.
+// An InputError says that an input does not fit its program. It matches ErrInput.
 type InputError struct {
 	Program, Version string
 	Err              error // names the field, if it is known
@@ -74,7 +74,7 @@ func (e *InputError) Error() string {
 // Unwrap returns ErrInput and what is wrong.
 func (e *InputError) Unwrap() []error { return []error{ErrInput, e.Err} }
 
-// errors.Is and errors.As find these in recorded errors of calls, too.
+// errors.Is and errors.As also find these errors in the recorded errors of calls.
 func init() {
 	record.RegisterError("runner.ErrNotRegistered", ErrNotRegistered)
 	record.RegisterError("runner.ErrInput", ErrInput)

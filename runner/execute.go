@@ -57,7 +57,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	}()
 	r.setState(o, st)
 	call, err := o.program.decode(input)
-	if err != nil { // the output was stored by other code
+	if err != nil { // the input was stored by other code
 		st.Interrupt(snapshot.Stop{Reason: record.InterruptDiverge, Message: strings.TrimPrefix(err.Error(), "runner: ")})
 		o.stopped = err
 		return

@@ -22,7 +22,7 @@ type entry struct {
 }
 
 // A heapQueue is a [Queue] in memory, filled from the store. The lock of a run
-// in the store is the lease, so the queue keeps nothing of a run that was
+// in the store is the lease, so the queue keeps nothing about a run that was
 // taken.
 type heapQueue struct {
 	mu       sync.Mutex

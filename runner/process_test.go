@@ -56,7 +56,7 @@ func service(args ...string) error {
 }
 
 func registerServices(r *runner.Runner, dir string) {
-	// deadly ends its process until there is a file "mended".
+	// deadly ends its process unless there is a file "mended".
 	runner.Register(r, agent("deadly", func(context.Context, word) (string, error) {
 		if _, err := os.Stat(filepath.Join(dir, "mended")); err != nil {
 			os.Exit(3)

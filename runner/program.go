@@ -113,13 +113,13 @@ func (r *Runner) checkOthers(p *program) error {
 	return nil
 }
 
-// Register registers an actor under its name. New runs use the version of the
-// name that was registered last. Register panics if the name or version is not
+// Register registers an actor under its name. New runs use the version that was
+// registered last under their name. Register panics if the name or version is not
 // valid, or is already registered, and if two actors of the same kind and name have different
 // compensations, within the program or in a program of another name. It may be called at any time;
 // runs that wait for the program begin with the next sweep.
 //
-// Register code that differs under another version. A run that was started by different code
+// Register changed code under another version. A run that was started by different code
 // under this version stops where the code differs, or at its beginning if its input does not
 // fit In: it is interrupted with the reason record.InterruptDiverge, and can be resumed by a
 // process in which its code is registered. If the process is killed after one branch of a group

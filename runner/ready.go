@@ -36,7 +36,7 @@ func (r *Runner) Ready(ctx context.Context) error {
 }
 
 // noteQueue notes the result of a request to the queue. late means that the request has only
-// waited as long as it may, which is not an error.
+// reached its time limit, which is not an error.
 func (r *Runner) noteQueue(err error, late bool) {
 	if late {
 		err = nil

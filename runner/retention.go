@@ -19,8 +19,8 @@ import (
 // it exceeds one of the limits, or if its own time has passed (snapshot.Info.Expires). The zero
 // Retention sets no limits.
 //
-// A run that was pinned, resumed or replaced after it was listed is kept, unless that happens at
-// the very moment of its removal.
+// A run that is pinned, resumed or replaced after retention has listed it is kept, unless that
+// happens at the very moment of its removal.
 type Retention struct {
 	Age   time.Duration // since the run ended; 0 for no limit
 	Runs  int           // the number of ended runs that are kept, the latest first; 0 for no limit
@@ -81,7 +81,7 @@ func (r *Runner) retainLoop(ctx context.Context) {
 }
 
 // retain removes the runs that exceed a limit now, and returns how long it took to list them all.
-// The time for removing runs does not delay the next search. Sizes holds the sizes of runs from
+// The time for removing runs does not delay the next search. sizes holds the sizes of runs from
 // earlier calls.
 func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked time.Duration, err error) {
 	began := time.Now()

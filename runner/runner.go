@@ -21,7 +21,7 @@ type Options struct {
 	// to 100.
 	Limit int
 
-	// MaxQueued is how many runs may wait for a slot: beyond that, Start refuses others with
+	// MaxQueued is how many runs may wait for a slot: Start refuses further runs with
 	// ErrTooMany. Runs that wait for their time do not count. If Queue is set, the runs in the
 	// store that have not begun are counted; the count may be a second old. 0 sets no limit. Runs
 	// of schedules and of Call are not refused.

@@ -41,11 +41,11 @@ type Schedule struct {
 
 	// CatchUp is how long after an instant its run is still started, if no process was running at
 	// the instant. Retention must keep runs for longer than that. Defaults to 0: missed instants
-	// are skipped. A process that was suspended, whose clock was set forward, or that could not
-	// reach the store starts the run up to a minute late in any case.
+	// are skipped. Whatever CatchUp is, a process that was suspended, whose clock was set forward,
+	// or that could not reach the store still starts the run if it is at most a minute late.
 	CatchUp time.Duration
 
-	Options StartOptions // of the runs; At is not used
+	Options StartOptions // of the runs; At must be zero
 }
 
 func (s *Schedule) check() error {

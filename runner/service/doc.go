@@ -17,5 +17,5 @@
 // the AI SDK at /chat/{program}: see packages agui and aisdk.
 //
 // In addition to the paths of package streamer there are /healthz and /readyz for probes,
-// and /metrics and /debug/vars with the metrics of the runner, under the same Authorize.
+// and /metrics and /debug/vars with the metrics of the runner, protected by the same Authorize.
 package service

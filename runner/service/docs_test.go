@@ -30,7 +30,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// fenced returns the code blocks of a document that are in a language.
+// fenced returns the code blocks of a document that are in the language.
 func fenced(t *testing.T, name, language string) (blocks []string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
@@ -111,8 +111,8 @@ func curl(t *testing.T, url string, args []string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// documented serves the programs that the documents mention, with a file of tokens, or
-// without one for this machine only.
+// documented serves the programs that the documents mention. If tokens is empty, there is
+// no file of tokens, and the service is for this machine only.
 func documented(t *testing.T, tokens string) string {
 	t.Helper()
 	store := memstore.New()
@@ -234,7 +234,7 @@ func isSetting(name string) bool {
 	return asked
 }
 
-// stopsWithin is how long a service may take longer than its grace.
+// stopsWithin is how much longer than its grace a service may take to stop.
 const stopsWithin = 10 * time.Second
 
 func TestSystemdAcceptsTheUnit(t *testing.T) {

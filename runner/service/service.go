@@ -232,7 +232,7 @@ func newRunner(store snapshot.Store, o *Options, dashboard *streamer.Handler) (*
 }
 
 // serve serves until ctx ends, or something fails. Runs stop first, so that clients that watch them
-// see how.
+// see how they end.
 func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
