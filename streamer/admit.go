@@ -80,12 +80,12 @@ func (h *Handler) withAccess(next func(http.ResponseWriter, *http.Request, *Acce
 	})
 }
 
-// Admit serves requests to another handler that is served beside h, such as metrics. Authorize must
-// admit them, as for requests to h, and their senders must be allowed to see all runs.
+// Admit returns a handler for something that is served beside h, such as metrics. It calls next for
+// requests that Authorize admits, as it admits those to h, and whose senders may see all runs.
 func (h *Handler) Admit(next http.Handler) http.Handler {
 	return h.withAccess(func(w http.ResponseWriter, req *http.Request, scope *Access) {
 		if scope.Runs != nil {
-			h.refuse(w, http.StatusForbidden, "forbidden", "you may not see this: only senders who may see all runs may")
+			h.refuse(w, http.StatusForbidden, "forbidden", "you may not see this: it is for senders who may see all runs")
 			return
 		}
 		next.ServeHTTP(w, req)

@@ -100,8 +100,8 @@ func decodeBody(data []byte, body any) error {
 	return checkValue(data)
 }
 
-// unknownField returns the error for the first name in the JSON of what, by the order of names, that
-// is no field of the type. It is nil if there is none.
+// unknownField returns an error for the first name in data, in alphabetical order, that is not a field
+// of t, or nil if all names are. what is the name of data in the error.
 func unknownField(data []byte, what string, t reflect.Type) error {
 	switch {
 	case t.Kind() == reflect.Pointer:

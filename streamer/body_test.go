@@ -73,7 +73,7 @@ func TestBodyThatDoesNotComeIsRefused(t *testing.T) {
 		require.Equal(t, 200, status, said)
 		assert.Equal(t, "r by dashboard: x", c.cancelled)
 
-		time.Sleep(time.Hour) //nolint:forbidigo // synctest: the time for the body is no time for the next request
+		time.Sleep(time.Hour) //nolint:forbidigo // synctest: the time limit for the body does not apply to the next request
 		*c = control{}
 		began := time.Now()
 		post(`{"message":"x"`)

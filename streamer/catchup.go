@@ -62,8 +62,8 @@ func (s *stream) reportLost() uint64 {
 }
 
 // replay sends the events of the source after the cursor. It also reads the record of the
-// cursor itself, to find out whether the cursor belongs to this run. If the tape shows
-// that it does, a source that lags behind is not a reason for a reset.
+// cursor itself, to find out whether the cursor belongs to this run. If known is set, the
+// tape has shown that it does, and a source that lags behind is not a reason for a reset.
 func (s *stream) replay(ctx context.Context, known bool) error {
 	found := s.at.n == 0
 	for rec, err := range s.handler.source.Records(ctx, s.run.id, max(s.at.n, 1)-1) {

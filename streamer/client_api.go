@@ -147,8 +147,8 @@ func (c *Client) Answer(ctx context.Context, runID, questionID, by string, value
 	return c.post(ctx, runID, "answer", answerBody{questionID, data, by})
 }
 
-// Signal puts a signal into a run. by is as for [Client.Interrupt]. If the run has ended,
-// the error is ErrConflict, and if too many signals wait ErrTooMany.
+// Signal sends a signal to a run. s.By is as for [Client.Interrupt]. If the run has ended,
+// the error is ErrConflict, and if too many signals wait, it is ErrTooMany.
 func (c *Client) Signal(ctx context.Context, runID string, s Signal) error {
 	return c.post(ctx, runID, "signal", s)
 }
@@ -206,14 +206,14 @@ func (c *Client) Start(ctx context.Context, s Start) (runID, status string, err 
 	return body.RunID, body.Status, err
 }
 
-// Resume continues a run that was interrupted, if the server has a [Continuer]. For one
-// that was not, the error is ErrConflict.
+// Resume continues a run that was interrupted, if the server has a [Continuer]. For a run
+// that was not interrupted, the error is ErrConflict.
 func (c *Client) Resume(ctx context.Context, runID string) error {
 	return c.post(ctx, runID, "resume", struct{}{})
 }
 
 // Retry continues a run that failed, and tries again what failed for good, if the server
-// has a [Continuer]. For one that has not failed the error is ErrConflict.
+// has a [Continuer]. For a run that has not failed, the error is ErrConflict.
 func (c *Client) Retry(ctx context.Context, runID string) error {
 	return c.post(ctx, runID, "retry", struct{}{})
 }

@@ -72,7 +72,7 @@ func blocked(t *testing.T, writing *sync.Map) {
 			return
 		}
 		require.Less(t, time.Since(since), time.Minute)
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // a write that does not return tells nobody
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // a write that blocks gives no signal
 	}
 }
 

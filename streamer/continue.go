@@ -24,8 +24,8 @@ type Continuer interface {
 	RetryAll(ctx context.Context, c Selection) ([]SelectedRun, error)
 }
 
-// A Selection selects the runs that a request is for: those that match all of its fields. One of them
-// must be set.
+// A Selection selects the runs that a request is for: those that match all fields that are set. At
+// least one must be set.
 type Selection struct {
 	Status  string    `json:"status,omitempty"`  // interrupted for ResumeAll, failed for RetryAll
 	Reason  string    `json:"reason,omitempty"`  // why they were interrupted, or failed
@@ -36,7 +36,7 @@ type Selection struct {
 	Sees func(runID string) bool `json:"-"`
 }
 
-// A SelectedRun is one of a Selection. Error says why it does not continue, and is empty if it does.
+// A SelectedRun is a run of a Selection. Error says why it does not continue, and is empty if it does.
 type SelectedRun struct {
 	RunID string `json:"run_id"`
 	Error string `json:"error,omitempty"`

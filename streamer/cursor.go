@@ -47,7 +47,7 @@ func appendCreated(b []byte, created int64) []byte {
 // maxCursor is the maximum length of an ID, without the creation time of its run.
 const maxCursor = 2*20 + 1
 
-// parseCursor reads an ID. It reports false if no handler wrote it.
+// parseCursor reads an ID. It reports false if no handler can have written it.
 func parseCursor(id string) (c cursor, ok bool) {
 	generation, number, found := strings.Cut(id, "-")
 	if !found || len(id) > maxCursor {

@@ -12,12 +12,12 @@ import (
 
 // decoder reads an event stream as the HTML standard defines it (section 9.2.6, "Interpreting an
 // event stream"). It never waits for more bytes at the end of a line: a line that ends in CR is
-// complete before a LF may follow.
+// complete at once, although a LF may follow.
 type decoder struct {
 	r       *bufio.Reader
 	max     int  // bytes of an event
 	begun   bool // the byte order mark has been looked for
-	afterCR bool // a LF now belongs to the previous line
+	afterCR bool // the previous line ended in CR: if a LF follows, it belongs to that line
 
 	line   []byte
 	id     string        // of the event that is being read

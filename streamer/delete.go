@@ -20,9 +20,9 @@ type deletedBody struct {
 }
 
 // PublishDeletion tells the clients that a run was deleted, with an event "deleted" in the stream of
-// all runs and in that of the run, which then waits for another run with its ID. If there is
-// such a run already, the event in the stream of all runs says so, and that of the run is
-// reset. It does nothing if the handler knows that run already.
+// all runs and in that of the run, which then waits for another run with its ID. If there
+// already is such a run, the event in the stream of all runs says so, and the stream of the run
+// is reset. If the handler already knows the new run, PublishDeletion does nothing.
 func (h *Handler) PublishDeletion(ctx context.Context, runID string) {
 	if h.source != nil {
 		info, err := h.source.Run(ctx, runID)

@@ -25,6 +25,10 @@
 //	POST /api/runs/{run}/interrupt      requires a Control and permission
 //	POST /api/runs/{run}/cancel         requires a Control and permission
 //	POST /api/runs/{run}/answer         requires a Control and permission
+//	POST /api/runs/{run}/signal         requires a Control and permission
+//	GET  /api/runs/{run}/values         the values that a run shows; requires a Starter
+//	POST /api/threads/{thread}          sends a message to a thread; requires Threads and permission
+//	GET  /api/threads/{thread}          the last turns of a thread; requires Threads
 //	GET  /api/programs                  the programs that can be started, with the schemas of their inputs; requires a Starter and permission
 //	GET  /api/history                   what all runs did in the last hour, by the minute; requires permission to see all runs
 //	GET  /api/work                      who works: the queue, the workers with runs open, the programs and their schedules; requires permission to see all runs
@@ -40,16 +44,16 @@
 //	GET  /api/runs/{run}/result         the result of a run; requires a Starter
 //
 // The stream of a run, and that of all runs, have an event "deleted" for a run that was
-// deleted, see [Handler.PublishDeletion]. If another run has its ID by then, the event in the stream of
-// all runs has created_at, and the stream of the run an event "reset".
+// deleted, see [Handler.PublishDeletion]. If another run already has its ID, the event in the stream of
+// all runs has created_at, and the stream of the run has an event "reset".
 //
 // The query of /api/runs and /api/questions selects runs by status (several, separated by
 // commas), tag (may be repeated), program, version, pipeline, parent, class (of the last
 // error), text, asking, since and until. It sorts them by sort (updated, start, end, duration,
 // cost, tokens or retries) in the given order (asc or desc). limit is the maximum number of
 // runs on a page; after is the field next of the previous page. The total and the counts of a
-// list are those of all pages together. With a directory, changes by other processes may be 2
-// seconds late.
+// list are those of all pages together. If the runs are in a directory, changes by other processes
+// may be 2 seconds late.
 //
 // The bodies of requests and responses are JSON:
 //
@@ -127,7 +131,7 @@
 // used clients need care:
 //
 //   - The client of r3labs/sse delivers events that were truncated. The example of
-//     package streamer/r3labs has the loop that it needs around it.
+//     package streamer/r3labs has the loop that this client needs.
 //   - @microsoft/fetch-event-source moves its cursor when it has read the ID,
 //     which may be a byte before the end of the event. Keep the ID of the last
 //     message, and pass it a fetch that sends this ID:

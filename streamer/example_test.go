@@ -67,7 +67,7 @@ func Example() {
 	// 7 run_completed  <nil>
 }
 
-// What a model says is shown while it comes, to the page and to clients that
+// What a model says is shown as it arrives, on the page and to clients that
 // ask for it.
 func ExampleHandler_PublishDelta() {
 	dash, err := streamer.New(nil, streamer.Options{})
@@ -96,7 +96,7 @@ func ExampleHandler_PublishDelta() {
 			panic(err)
 		}
 		delta, err := event.Delta()
-		if err != nil { // it is of a record
+		if err != nil { // the event has a record
 			fmt.Println(event.Name)
 			continue
 		}

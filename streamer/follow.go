@@ -63,8 +63,8 @@ func (h *Handler) RedactText(text string) string {
 	return h.options.Redact.Text(text)
 }
 
-// RecordOutput returns the encoded output of a record, which is not redacted; nil for none. If
-// it is an artifact, that is read.
+// RecordOutput returns the encoded output of a record, which is not redacted; nil for none. An
+// output that is an artifact is read from the source.
 func (h *Handler) RecordOutput(ctx context.Context, rec *record.Record) ([]byte, error) {
 	if reference := rec.Artifact(); reference != "" && h.whole != nil {
 		return h.whole.Artifact(ctx, reference)
@@ -203,7 +203,7 @@ func (q *followQueue) put(e FollowEvent) {
 // maxJoined is the length up to which the texts of deltas are joined.
 const maxJoined = 4 << 10
 
-// join adds a delta to the one before it, if it continues that.
+// join adds a delta to the one before it, if it continues the same text.
 func (e *FollowEvent) join(d *Delta) bool {
 	last := e.Delta
 	if last == nil || last.Part != d.Part || d.Part != live.PartText && d.Part != live.PartReasoning ||

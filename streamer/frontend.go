@@ -4,9 +4,9 @@ import (
 	"net/http"
 )
 
-// AdmitFunc serves the requests to another handler that Authorize admits, with what their
-// senders may do. It is for handlers that show runs in another form, such as those of
-// packages agui and aisdk, and check themselves which runs the sender may see.
+// AdmitFunc returns a handler that calls next for the requests that Authorize admits, with
+// what their senders may do. It is for handlers that show runs in another form, such as those
+// of packages agui and aisdk, and that check themselves which runs the sender may see.
 func (h *Handler) AdmitFunc(next func(http.ResponseWriter, *http.Request, *Access)) http.Handler {
 	return h.withAccess(next)
 }

@@ -121,8 +121,8 @@ func (q *Query) compare(a, b *RunInfo) int {
 	return cmp.Or(by, cmp.Compare(a.RunID, b.RunID))
 }
 
-// PageOf returns the page of a query of these runs, for a [Source] that has all of them in
-// memory. It changes their order. It fails with ErrInvalid if the query makes no sense.
+// PageOf returns the page of the given runs that a query selects, for a [Source] that has all
+// runs in memory. It changes their order. It fails with ErrInvalid if the query makes no sense.
 func PageOf(runs []RunInfo, q Query) (RunPage, error) {
 	if q.Sort != "" && !slices.Contains(sorts, q.Sort) {
 		return RunPage{}, fmt.Errorf("%w: sort is %.50q: want one of %v", ErrInvalid, q.Sort, sorts)

@@ -42,7 +42,7 @@ func (rs *runs) find(id string) *run {
 	return rs.byID[id]
 }
 
-// all returns the runs, in no order.
+// all returns the runs, in no particular order.
 func (rs *runs) all() []*run {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

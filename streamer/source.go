@@ -138,15 +138,15 @@ type Control interface {
 	// "dashboard".
 	Interrupt(ctx context.Context, runID string, stop Stop) error
 
-	// Cancel ends the run for good, whether or not a process has it open. by is as for
-	// Interrupt.
+	// Cancel ends the run for good, whether or not a process has it open. stop.By is as
+	// for Interrupt.
 	Cancel(ctx context.Context, runID string, stop Stop) error
 
 	// Answer answers a question of the run. by is as for Interrupt, and the value is
 	// JSON.
 	Answer(ctx context.Context, runID, questionID, by string, value json.RawMessage) error
 
-	// Signal sends a signal to the run. Signal.By is as for Interrupt. ErrTooMany is returned if
+	// Signal sends a signal to the run. s.By is as for Interrupt. ErrTooMany is returned if
 	// too many signals are waiting.
 	Signal(ctx context.Context, runID string, s Signal) error
 }
@@ -169,7 +169,7 @@ var (
 	ErrUnavailable = errors.New("streamer: not available, try again later")
 )
 
-// errors.Is finds these in recorded errors of calls, too.
+// errors.Is and errors.As also find these errors in the recorded errors of calls.
 func init() {
 	record.RegisterError("streamer.ErrNotFound", ErrNotFound)
 	record.RegisterError("streamer.ErrConflict", ErrConflict)

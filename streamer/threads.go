@@ -50,7 +50,7 @@ type ThreadTurn struct {
 	RunID   string `json:"run_id"`
 	Program string `json:"program,omitempty"`
 	Status  string `json:"status"`
-	Text    string `json:"text,omitempty"`   // that was asked
+	Text    string `json:"text,omitempty"`   // what was asked
 	Answer  string `json:"answer,omitempty"` // if it completed
 	Error   string `json:"error,omitempty"`  // if it failed or was cancelled
 	ID      string `json:"id,omitempty"`     // of the message, if its sender gave one

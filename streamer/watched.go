@@ -43,7 +43,7 @@ func parseDeltas(values []string, one bool) (bool, error) {
 }
 
 // parseWatched returns the runs that a client of the stream of all runs watches, and whether
-// it is to have the records of other runs.
+// it also gets the records of other runs.
 func parseWatched(watch, others []string) (ids []string, all bool, err error) {
 	all = true
 	if len(others) > 0 {

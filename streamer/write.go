@@ -152,7 +152,7 @@ type deadlineWriter struct{ *stream }
 func (s deadlineWriter) Write(p []byte) (int, error) {
 	if now := time.Now(); s.deadline.Sub(now) < s.handler.options.WriteTimeout*3/4 {
 		s.deadline = now.Add(s.handler.options.WriteTimeout)
-		// the writer of a router or a test may have no deadlines
+		// the writer of a router or a test may not support deadlines
 		_ = s.control.SetWriteDeadline(s.deadline)
 		if s.handler.open.Err() != nil { // Close may just have set an earlier deadline
 			return 0, http.ErrServerClosed

@@ -161,9 +161,9 @@ func (c *encoder) tail(e *turn.Event) *event {
 // and clients merge calls with the same ID.
 func (c *encoder) callID(id string) string { return c.runID + "/" + id }
 
-// interrupt returns the interrupt of a question. It sets no expiresAt: a client refuses to
-// answer after that time, but here the question is answered then, by its default or by a
-// person.
+// interrupt returns the interrupt of a question. It sets no expiresAt: a client would refuse
+// to answer after that time, but the question stays open until its default or a person
+// answers it.
 func (c *encoder) interrupt(q *turn.Question) interrupt {
 	in := interrupt{ID: q.ID, Reason: "input_required", Message: q.Text, ResponseSchema: q.Schema}
 	if q.Call != "" {

@@ -42,7 +42,7 @@ type Handler struct {
 	next    http.Handler
 }
 
-// New returns a handler for the runs of dash. The requests are also authorized by dash. Close
+// New returns a handler for the runs of dash, which also authorizes its requests. Close
 // the handler after dash. New returns an error if the options are invalid.
 func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	switch {

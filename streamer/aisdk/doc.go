@@ -4,7 +4,7 @@
 //	chat, err := aisdk.New(dash, aisdk.Options{Threads: threads, Control: control, Program: "assistant"})
 //	http.Handle("/chat/", http.StripPrefix("/chat", chat))
 //
-// Package runner/service does this at /chat/{program}. The page uses
+// Package runner/service does this at /chat/{program}. The page calls:
 //
 //	useChat({ id, messages, resume: true, transport: new DefaultChatTransport({ api: "/chat/assistant" }),
 //	  sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses })

@@ -80,8 +80,8 @@ export function showProblem(form, error) {
   return rest.join("\n");
 }
 
-// fieldOf returns the field whose path a line begins with, possibly after words of a
-// program.
+// fieldOf returns the field whose path a line begins with, possibly after other text and a
+// colon.
 function fieldOf(form, line) {
   const fields = [...form.querySelectorAll("[data-path]")].filter(({ dataset }) => dataset.path);
   const at = (path) => line.startsWith(path + ": ") || line.includes(": " + path + ": ");

@@ -114,7 +114,7 @@ export class CallTree {
     // After a run is opened again, it waits for the rest of the delay.
     if (last?.wait && (!last.wait.end || last.wait.cut)) last.wait.end = time;
     call.status = "running";
-    if (record.reason === "in_doubt") call.inDoubt = true; // the outcome of the call that is compensated
+    if (record.reason === "in_doubt") call.inDoubt = true; // the outcome of the compensated call is not known
     call.attempts.push({ n: record.retry_attempt, start: time, outcome: "running", again: last?.n === record.retry_attempt });
     if (call.attempts.length > mostAttempts) {
       call.attempts.shift();

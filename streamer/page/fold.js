@@ -291,7 +291,7 @@ export function shown(run) {
 // isSettled reports whether a run has ended for good.
 export const isSettled = (run) => ["completed", "failed", "cancelled"].includes(run.status);
 
-// stopText returns a text that says who or what stopped a run, or undefined for a
+// stopText returns a text that says who or what stopped a run, or an empty text for a
 // run that has not stopped.
 export function stopText({ status, stop }) {
   if (status !== "interrupted" && status !== "cancelled") return "";

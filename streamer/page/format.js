@@ -5,7 +5,7 @@ import { codeOf } from "./dom.js";
 
 const pad = (n) => String(n).padStart(2, "0");
 
-// duration formats a length of time in ms, with at most three digits.
+// duration formats a length of time in ms, with at most two units.
 export function duration(ms) {
   if (!Number.isFinite(ms)) return "–";
   const s = Math.max(0, ms) / 1000;
@@ -18,7 +18,7 @@ export function duration(ms) {
   return Math.floor(m / 1440) + " d " + Math.floor((m % 1440) / 60) + " h";
 }
 
-// age formats a length of time in one unit, for times that are shown while they grow.
+// age formats a length of time without fractions, for times that are shown while they grow.
 export function age(ms) {
   const s = Math.max(0, Math.floor(ms / 1000));
   if (s < 60) return s + " s";
@@ -27,7 +27,7 @@ export function age(ms) {
   return Math.floor(s / 86400) + " d";
 }
 
-// countdown formats the time that is left, in tenths of a second.
+// countdown formats the time that is left, in tenths of a second below a minute.
 export function countdown(ms) {
   if (ms > 59_950) return duration(ms);
   if (ms > 0) return (Math.ceil(ms / 100) / 10).toFixed(1) + " s";
@@ -43,7 +43,7 @@ export function fullTime(ms) {
   return `${new Date(ms).toLocaleDateString("sv")} ${clockTime(ms)}`; // 2026-01-31 12:34:56
 }
 
-// count formats a number with at most four characters.
+// count formats a number in a short form, such as 12.3k.
 export function count(n) {
   if (!n) return "0";
   if (n < 10_000) return String(n);

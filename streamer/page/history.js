@@ -1,5 +1,5 @@
-// The last hour, minute by minute, of all runs: retries, failures, tokens and cost, by the
-// class of the errors.
+// The last hour of all runs, minute by minute: failed attempts by the class of their errors,
+// retries, failed calls, tokens and cost.
 
 import { make, list, setAttribute, setClass, setHidden, setText, byID } from "./dom.js";
 import { parse } from "./clock.js";

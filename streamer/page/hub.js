@@ -55,7 +55,7 @@ function later(ms) {
   timer = setTimeout(connect, ms);
 }
 
-// connect makes the stream have what the sources want.
+// connect makes the stream deliver what the sources want.
 function connect() {
   const all = [...sources.values()];
   if (all.length === 0) return disconnect();

@@ -249,8 +249,8 @@ export const filterNames = ["program", "version", "pipeline", "tag", "class", "p
 // The order of the list can be reversed.
 byID("order").addEventListener("click", () => refine({ order: route().order === "asc" ? "" : "asc" }));
 
-// The first click on a column sorts it with the highest first, the second with the lowest first,
-// and the third restores the previous order.
+// The first click on a column sorts the runs by it, the highest first, the second the lowest
+// first, and the third restores the default order.
 byID("runs-head").addEventListener("click", (event) => {
   const sort = event.target.closest("[data-sort]")?.dataset.sort;
   if (!sort) return;

@@ -76,7 +76,7 @@ export class Source {
   }
 }
 
-// pathOf is the path of a stream.
+// pathOf returns the path of a stream.
 export function pathOf({ run, after }) {
   const params = new URLSearchParams();
   if (run) {

@@ -113,7 +113,7 @@ export class Timeline {
     } else {
       this.#end = 0;
     }
-    // With a range the axis moves, in steps, so that it does not move continuously.
+    // With a range, the axis moves in steps instead of continuously.
     const length = range === "loaded" ? Math.max(1, end - tree.first) : range && range + (running ? end - (now - (now % 1000)) : 0);
     const key = [end, length, tree.first, tree.end > end - 1 ? 0 : tree.end, narrow.matches, tree.openings.length, tree.openings.at(-1)?.end].join();
     if (key === this.#scaleKey) return;

@@ -39,6 +39,6 @@
 // New refuses a server with EncodeBase64, whose events only its own client can read, and a
 // server with an EventTTL but without AutoReplay, which sends nothing. It refuses
 // AutoReplay, which sse.New turns on, unless [Options.AutoReplay] accepts it: such a server
-// keeps every event for ever, replaces the IDs by numbers that begin at 0 in each process,
+// keeps every event forever, replaces the IDs by numbers that begin at 0 in each process,
 // and sends the event of a client's cursor again.
 package r3labs

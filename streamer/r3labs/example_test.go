@@ -39,7 +39,7 @@ func fetchOnce(runID string, publisher state.Publisher) {
 	}
 }
 
-// A program that has a server of r3labs/sse publishes its runs into that.
+// A program that already has a server of r3labs/sse publishes its runs on it.
 func Example() {
 	server := sse.New()
 	server.AutoReplay = false
@@ -95,7 +95,7 @@ func Example_clientOfAHandler() {
 
 	client := sse.NewClient(site.URL+"/events?run=demo", sse.ClientMaxBufferSize(1<<20)) // an event has 256 KB at most
 	client.ReconnectStrategy = &backoff.StopBackOff{}                                    // the loop reconnects
-	program := context.Background()                                                      // which ends with the program
+	program := context.Background()                                                      // ends with the program
 	cursor, newest := "", map[string]uint64{}
 	for ended := false; !ended; {
 		ctx, cancel := context.WithCancel(program)

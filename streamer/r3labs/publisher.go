@@ -74,7 +74,7 @@ func New(server *sse.Server, options Options) (*Publisher, error) {
 	case server.EncodeBase64:
 		return nil, errors.New("r3labs: the server has EncodeBase64 on: only its own client could read the events; turn it off")
 	case server.AutoReplay && !options.AutoReplay:
-		return nil, errors.New("r3labs: the server has AutoReplay on: it would keep every event for ever, replace their IDs, and repeat events to clients that come back; set server.AutoReplay = false before New, or Options.AutoReplay to accept that")
+		return nil, errors.New("r3labs: the server has AutoReplay on: it would keep every event forever, replace their IDs, and repeat events to clients that come back; set server.AutoReplay = false before New, or Options.AutoReplay to accept that")
 	case server.EventTTL != 0 && !server.AutoReplay:
 		return nil, fmt.Errorf("r3labs: the server has an EventTTL of %v and AutoReplay off: it would treat every event as expired; set it to 0", server.EventTTL)
 	case options.Queue < 0:
@@ -110,7 +110,7 @@ func randomGeneration() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// open makes the stream with the name, and its stream in the server. p.mu must be held,
+// open creates the stream with the name, and the server's stream with that name. p.mu must be held,
 // unless p is not shared yet.
 func (p *Publisher) open(name string) (*stream, error) {
 	s := &stream{name: name, limit: p.options.Queue, own: !p.server.StreamExists(name)}

@@ -10,10 +10,10 @@ import (
 // work_not_completed, work_retry_scheduled, work_failed and work_succeeded.
 // Their fields are flow_id (the run), step_id (the actor's name), token, error, and, in
 // work_retry_scheduled, retry_count and next_retry_at. The token names the work item and is the
-// same for all its attempts; it is not that of core.IdempotencyKey, which depends on the input too.
+// same for all its attempts; it is not the key of core.IdempotencyKey, which depends on the input too.
 //
 // Compensations have the same events with the prefix compensation_ instead of work_: Argyll's
-// document names compensation_failed, and the others follow its pattern. Whatever Argyll has no
+// document names compensation_failed, and the others follow its pattern. What Argyll has no
 // word for is a separate field or event: work_succeeded has cached: true where a cache answered,
 // and breaker_opened, breaker_half_opened and breaker_closed say what a circuit breaker did at a
 // step.

@@ -12,7 +12,7 @@ import "github.com/reprise-go/reprise/record"
 // the delay.
 //
 // A compensation has the same events as a step, with compensation as its node_type.
-// Whatever NoETL has no word for is a separate field of the context or a separate
+// What NoETL has no word for is a separate field of the context or a separate
 // event: cached: true where a cache answered, and breaker_opened,
 // breaker_half_opened and breaker_closed for what a circuit breaker did.
 func NoETL(r record.Record) []Event {

@@ -11,7 +11,7 @@ import (
 // WireID returns the ID of a question on the wire. An ID stays valid in later turns.
 func WireID(runID, question string) string { return runID + ":" + question }
 
-// QuestionID returns the run's ID for a question on the wire. It is not ok if the question
+// QuestionID returns the run's ID for a question on the wire. ok is false if the question
 // belongs to another run.
 func QuestionID(runID, wire string) (id string, ok bool) {
 	id, ok = strings.CutPrefix(wire, runID+":")

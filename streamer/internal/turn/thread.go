@@ -25,7 +25,7 @@ func Refuse(code, format string, args ...any) error {
 	return &Refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// RefusalOf returns what the client is told of an error. It hides the text of an unknown
+// RefusalOf returns what the client is told about an error. It hides the text of an unknown
 // error, which may contain paths and hosts.
 func RefusalOf(err error) *Refusal {
 	var r *Refusal
