@@ -136,8 +136,8 @@ func details(r *record.Record) (attrs []slog.Attr) {
 	return attrs
 }
 
-// usage returns the attributes of the consumption of a call. Zero parts of the token
-// counts are left out.
+// usage returns the attributes of the consumption of a call. Parts of the token counts
+// that are zero are left out.
 func usage(u *record.Usage) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.Int("input_tokens", u.InputTokens), slog.Int("output_tokens", u.OutputTokens), slog.Float64("cost", u.Cost),

@@ -67,7 +67,7 @@ func (t *text) name(before, name, after string) {
 	t.add(after)
 }
 
-// message adds before and s. It adds nothing if nothing is left of s.
+// message adds before and s. It adds nothing if cleaning leaves nothing of s.
 func (t *text) message(before, s string) {
 	begin := len(t.buf)
 	t.add(before)
