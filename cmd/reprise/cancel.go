@@ -18,9 +18,9 @@ func (a *app) cancelCommand() *cobra.Command {
 		GroupID: groupWork,
 		Short:   "End a run permanently",
 		Long: "End a run permanently, whether it is queued, paused, interrupted, or open in a program.\n" +
-			"A program that has it open stops it as for interrupt. The run cannot be resumed\n" +
-			"afterwards. Its records are kept. If the run has completed or failed, it does not\n" +
-			"change, and the command fails.",
+			"A program that has it open stops it, as for `reprise interrupt`. The run cannot be\n" +
+			"resumed afterwards. Its records are kept. If the run has completed or failed, it does\n" +
+			"not change, and the command fails.",
 		Example: "  reprise cancel refund-7\n" +
 			"  reprise cancel refund-7 --message 'the customer has changed her mind'",
 		Args: exactArgs("RUN"),
