@@ -110,7 +110,7 @@ func (f *fleet) resumeAnswered(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range f.answered {
-		if j, ok := f.waiting[id]; ok { // otherwise it is still being closed, and closed will see the answer
+		if j, ok := f.waiting[id]; ok { // otherwise it is still being closed, and noteClosed will see the answer
 			delete(f.waiting, id)
 			f.start(ctx, id, j)
 		}
