@@ -43,7 +43,7 @@ type FunctionSpec struct {
 	Strict      bool            `json:"strict,omitempty"`     // the service enforces the schema, see WithStrict
 }
 
-// An ArgumentsError is about invalid arguments of a function call.
+// An ArgumentsError reports invalid arguments of a function call.
 type ArgumentsError struct {
 	Function string
 	Err      error // names each field

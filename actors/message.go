@@ -206,7 +206,7 @@ type Prompt struct {
 	Text    string    `json:"text"`
 	Parts   []Part    `json:"parts,omitempty"`   // images and files, in addition to the text
 	History []Message `json:"history,omitempty"` // earlier messages
-	Before  []Message `json:"-"`                 // messages before History; see above
+	Before  []Message `json:"-"`                 // messages before History, which are not recorded
 	Options Options   `json:"options,omitzero"`  // take precedence over those of the agent, field by field
 }
 

@@ -22,7 +22,7 @@ type Options struct {
 	Seed            *int64   `json:"seed,omitempty"`
 	Stop            []string `json:"stop,omitempty"`             // texts that end the answer
 	Effort          string   `json:"effort,omitempty"`           // of reasoning, in the service's words: "none", "low", "high", …
-	ToolChoice      string   `json:"tool_choice,omitempty"`      // "auto", "none", "required", or the name of a tool; see above
+	ToolChoice      string   `json:"tool_choice,omitempty"`      // "auto", "none", "required", or the name of a tool
 	SequentialTools bool     `json:"sequential_tools,omitempty"` // at most one tool call in an answer
 	Format          *Format  `json:"format,omitempty"`           // of the answer
 

@@ -66,7 +66,7 @@ func WithInDoubt(d core.InDoubtPolicy) Option {
 // The place is the scope without the numbers of attempts; [WithIdentity] or a [core.Identifier]
 // defines the identity of an input. Calls of one attempt never take over effects of each other: two
 // equal payments are two. An effect that was compensated no longer exists. An effect that no call
-// has taken over when the call around it ends is listed in the [state.Report] and recorded in a
+// has taken over when the call around it ends is listed in the state.Report and recorded in a
 // warning.
 //
 // "Asks" means [core.InDoubtAsk] with the effect in the question, which is answered with

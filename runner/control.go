@@ -100,7 +100,7 @@ func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value
 	return nil
 }
 
-// Signal puts a signal into a run, see [state.Signal]. A run that waits for it continues.
+// Signal sends a signal to a run, see [state.Signal]. A run that waits for it continues.
 func (r *Runner) Signal(ctx context.Context, runID, name string, value any, o state.SignalOptions) error {
 	if err := state.Signal(ctx, r.store, runID, name, value, o); err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 type Access struct {
 	Principal string                  // who it is: for limits, and recorded as who interrupted or cancelled a run
 	Runs      func(runID string) bool // which runs it may see; nil for all
-	Control   bool                    // it may interrupt the runs that it sees, and answer their questions
+	Control   bool                    // it may start runs, and change those that it sees
 
 	// TTL is how long an event stream lasts before it ends, so that the client reconnects
 	// with its cursor and Authorize is called again. 0 sets no limit.

@@ -106,7 +106,7 @@ func (c *Client) http() *http.Client {
 }
 
 // Runs returns the states of the runs, the last updated first: at most limit, or 100 if
-// limit is 0. The events continue after its cursor.
+// limit is 0. The events continue after the cursor of the list.
 func (c *Client) Runs(ctx context.Context, limit int) (RunList, error) {
 	u, err := c.address("api", "runs")
 	if err != nil {

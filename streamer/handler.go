@@ -29,8 +29,8 @@ type Options struct {
 	// everybody: set Authorize there.
 	Authorize func(*http.Request) (Access, error)
 
-	// Control carries out requests that interrupt or cancel runs or answer questions,
-	// if the Access of the sender allows it. Without Authorize, it is allowed to all
+	// Control carries out requests that interrupt or cancel runs, answer questions or send
+	// signals, if the Access of the sender allows it. Without Authorize, it is allowed to all
 	// clients on this machine. If Control is nil, it is allowed to none.
 	Control Control
 

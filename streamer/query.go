@@ -23,7 +23,7 @@ type Query struct {
 	Program    string
 	Version    string // of the program
 	Pipeline   string
-	Parent     string    // the run that they were forked from
+	Parent     string    // the run from which they were forked
 	ErrorClass string    // of the last error
 	Text       string    // in the ID, the description, an open question or the last error; case does not matter
 	Asking     bool      // only runs with open questions

@@ -133,7 +133,7 @@ func (s redactedSource) Records(ctx context.Context, runID string, after uint64)
 // ErrConflict for a request that is not possible now, and ErrInvalid for a value that
 // cannot be an answer. The last two are wrapped with a text for the user.
 type Control interface {
-	// Interrupt asks the process that has the run open to stop it. Stop.By is the principal
+	// Interrupt asks the process that has the run open to stop it. stop.By is the principal
 	// of the request's Access; if that has none, the name in the request, or
 	// "dashboard".
 	Interrupt(ctx context.Context, runID string, stop Stop) error

@@ -74,7 +74,7 @@ type CallState struct {
 	Seq           uint64         `json:"seq"`              // the number of that record
 	Attempt       int            `json:"retry_attempt"`    // from 0
 	MaxAttempts   int            `json:"max_attempts"`     // below 0 for no limit
-	Attempts      int            `json:"attempts"`         // that began, according to the highest number of one
+	Attempts      int            `json:"attempts"`         // how many began, according to the highest attempt number
 	Since         time.Time      `json:"since"`            // when it got this status
 	RetryDelay    float64        `json:"retry_delay,omitempty"`
 	DelaySource   string         `json:"delay_source,omitempty"`

@@ -72,7 +72,7 @@ func Fail(err error) Step {
 	return func(context.Context, actors.Request) (actors.Response, error) { return actors.Response{}, err }
 }
 
-// Using adds the usage to the response of the step.
+// Using returns a step that makes the same response as s, with this usage.
 func (s Step) Using(u core.Usage) Step {
 	return func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		resp, err := s(ctx, req)

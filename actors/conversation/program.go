@@ -83,8 +83,8 @@ type Turn struct {
 // of large parts of the prompt is stored. number is the number of the turn that the caller
 // means, so that a turn whose start was not acknowledged can be started again; 0 means the
 // turn after the last. While the last turn has not ended, the error for the next one is
-// [ErrPending]. If two callers start the same turn at the same time, one of them gets
-// ErrPending when a runner starts it.
+// [ErrPending]. If two callers get the same turn for different prompts and start it, the
+// runner returns runner.ErrStarted to one of them.
 func Next(ctx context.Context, store snapshot.Store, id string, prompt actors.Prompt, number int) (Turn, error) {
 	next, err := nextTurn(ctx, thread{store, id}, prompt, number)
 	if err != nil {

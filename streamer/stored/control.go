@@ -14,8 +14,9 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// Control answers questions of runs in a store, interrupts those that some
-// process has open there, and cancels any. It implements [streamer.Control].
+// Control answers questions of runs in a store, sends signals to them, interrupts those that some
+// process has open, and cancels, resumes, retries and forks them. It implements
+// [streamer.Control], [streamer.Continuer] and [streamer.Forker].
 type Control struct{ store snapshot.Store }
 
 // NewControl returns the control over the runs of a store.
