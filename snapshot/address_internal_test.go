@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A decoder reads many addresses and remembers some of them. Each must be the
-// same as if its text was parsed alone.
+// A decoder reads many addresses and remembers some of them. Each must be the same as when its text
+// is parsed alone.
 func TestAddressesAreReadAsTheyAreParsed(t *testing.T) {
 	d := newRecordDecoder()
 	defer d.release()

@@ -117,7 +117,7 @@ func Decode(data []byte) (*Run, error) {
 	err := checkBeginning(data)
 	whole, damage := checkBlocks(data)
 	if errors.Is(err, ErrFormat) && IsDocument(data) && damage != nil && whole == 0 {
-		return new(Run), damage // the checksums match another version
+		return new(Run), damage // the first block is damaged, so its version may be wrong
 	}
 	if err != nil {
 		return nil, err
@@ -146,8 +146,7 @@ func IsDocument(data []byte) bool {
 	return len(rest) >= len(beginning) && string(rest[:len(beginning)]) == beginning
 }
 
-// checkBeginning checks the version of a document, which every version has at the same
-// place.
+// checkBeginning checks the version of a document. Its place is the same in every version.
 func checkBeginning(data []byte) error {
 	if len(data) == 0 {
 		return &CorruptError{Err: errors.New("it is empty")}

@@ -52,8 +52,7 @@ func (e *LockedError) Error() string {
 // Unwrap returns ErrLocked.
 func (e *LockedError) Unwrap() error { return ErrLocked }
 
-// A CorruptError reports that stored data was damaged or is incomplete. It
-// matches ErrCorrupt.
+// A CorruptError reports that stored data is damaged or incomplete. It matches ErrCorrupt.
 type CorruptError struct {
 	RunID   string // empty if it is unknown
 	File    string // name of the file in the run; empty for data that is not in a file
@@ -90,7 +89,7 @@ func errNewer(what string, version uint64) error {
 		ErrFormat, what, version, FormatVersion)
 }
 
-// Make errors.Is and errors.As find them in recorded errors too.
+// Make errors.Is and errors.As find these errors in recorded errors too.
 func init() {
 	record.RegisterError("snapshot.ErrNotFound", ErrNotFound)
 	record.RegisterError("snapshot.ErrExists", ErrExists)

@@ -72,7 +72,7 @@ type Info struct {
 	Generation uint64 `json:"generation"` // how many times the run was opened for writing
 	LastSeq    uint64 `json:"last_seq"`   // number of the latest record
 
-	// Usage is the total usage of its calls over all generations, as of the last close.
+	// Usage is the total usage of the run's calls over all generations, as of the last close.
 	Usage record.Usage `json:"usage,omitzero"`
 
 	Summary Summary `json:"standing,omitzero"` // state of the run as of the last close

@@ -26,8 +26,8 @@ type Filter struct {
 	Until      time.Time // updated before
 
 	// DueBy excludes runs that wait for an answer or a time after DueBy and have no waiting
-	// messages: such runs cannot continue. A store may list some of them anyway. It is for
-	// lists without Limit, Sort and Count. The zero Time excludes none.
+	// messages: such runs cannot continue. A store may list some of them anyway. Use it without
+	// Limit, Sort and Count. The zero Time excludes none.
 	DueBy time.Time
 
 	// Only selects runs by ID; nil selects all.
@@ -89,8 +89,8 @@ func nanoseconds(t time.Time) int64 {
 }
 
 // A Page is a part of a list. It may have fewer runs than Filter.Limit, even none, although
-// further pages follow: the work for a page is bounded and includes runs that the filter
-// does not select.
+// further pages follow: the work for a page is bounded, and runs that the filter does not select
+// count towards it.
 type Page struct {
 	Runs []Info
 	Next string // Filter.Before for the next page; empty after the last page

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// TestMessageIDIsAFileName checks this for any question.
+// TestMessageIDIsAFileName includes questions whose names cannot be file names.
 func TestMessageIDIsAFileName(t *testing.T) {
 	cancel := storetest.Interrupt(0, "stop")
 	cancel.Record.Status = record.StatusCancelled

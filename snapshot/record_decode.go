@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A recordDecoder decodes records. It caches the addresses parsed lately, because a call has
-// several records.
+// A recordDecoder decodes records. It caches recently parsed addresses, because a call has several
+// records.
 type recordDecoder struct {
 	record    record.Record
 	in        *codec.Reader
@@ -24,7 +24,7 @@ type recordDecoder struct {
 	detail *record.Detail // reused for the detail of each record; nil to allocate one
 }
 
-// parsedAddress is a parsed address.
+// A parsedAddress is an address and the path that it was parsed from.
 type parsedAddress struct {
 	path    string
 	address record.Address
@@ -136,8 +136,7 @@ func (d *recordDecoder) address(f *fieldReader) record.Address {
 	return site.Address(nth)
 }
 
-// find makes the address with the path the latest one. It reports false if the path is not
-// valid.
+// find sets d.latest to the address with this path. It reports false if the path is not valid.
 func (d *recordDecoder) find(path []byte) bool {
 	found := d.addresses[string(path)]
 	if found == nil {
@@ -162,7 +161,7 @@ func (f *fieldReader) failAddress(path []byte) {
 
 // cutNumber splits a path into the path of the first call at its site and the number of
 // the call. If the path does not end in a valid number, the number is 0 and the path is
-// not split. Without this, each call of a loop would add an address to the cache.
+// not split. Without the split, each call of a loop would add an address to the cache.
 func cutNumber(path []byte) (first []byte, nth int) {
 	i := bytes.LastIndexByte(path, '#')
 	digits := path[i+1:]

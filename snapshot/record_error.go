@@ -20,7 +20,7 @@ const (
 )
 
 func writeError(w *codec.Writer, err error) {
-	//nolint:errorlint // an interrupt itself: in a failure that wraps one it is not an interrupt
+	//nolint:errorlint // only an interrupt itself: a failure that wraps one is not an interrupt
 	if e, ok := err.(*record.InterruptedError); ok && e != nil {
 		writeInterrupted(w, e)
 		return

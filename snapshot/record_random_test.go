@@ -241,7 +241,7 @@ func assertSameError(t *testing.T, want, got error) {
 		assert.NoError(t, got)
 		return
 	}
-	if interrupt, ok := want.(*record.InterruptedError); ok { //nolint:errorlint // itself, not one that it wraps
+	if interrupt, ok := want.(*record.InterruptedError); ok { //nolint:errorlint // the error itself, not one that it wraps
 		assertSameInterrupt(t, interrupt, got)
 		return
 	}
@@ -265,7 +265,7 @@ func assertSameError(t *testing.T, want, got error) {
 
 func assertSameInterrupt(t *testing.T, want *record.InterruptedError, got error) {
 	t.Helper()
-	e, ok := got.(*record.InterruptedError) //nolint:errorlint // itself, not one that it wraps
+	e, ok := got.(*record.InterruptedError) //nolint:errorlint // the error itself, not one that it wraps
 	require.True(t, ok, "%T", got)
 	if kept := *want; want.Cause != nil { // the text of the cause is bounded
 		kept.Cause = record.ErrorOf(want.Cause)

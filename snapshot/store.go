@@ -23,8 +23,8 @@ type Store interface {
 	// Create stores a run that is not open, such as one that was forked, imported or queued, under
 	// run.RunID. It stores the whole run durably, or nothing. If a run with that ID exists, the
 	// error is ErrExists. Info.Status is kept, except that running is stored as interrupted.
-	// Info.Updated, which for a run that has ended is its end, is kept, too; the time of the call
-	// replaces it if the status was running, or if it is before Created or in the future. The
+	// Info.Updated, which is the end time of a run that has ended, is kept, too; the time of the
+	// call replaces it if the status was running, or if it is before Created or in the future. The
 	// store sets Open, Owner and LastSeq.
 	Create(ctx context.Context, run *Run) (Info, error)
 
@@ -79,10 +79,10 @@ type Reader interface {
 	Follow(ctx context.Context, runID string, after Cursor) iter.Seq2[record.Record, error]
 
 	// Watch yields an event for each existing run, and then one whenever a run is
-	// created, changed or deleted. Records that were appended are a change only with
-	// o.Records. It is not an error if the run o.RunID does not exist: the first event
-	// then comes when it is created. Several changes may be combined into one event.
-	// Watch ends with an error, such as the cause of ctx.
+	// created, changed or deleted. Appended records count as a change only with o.Records. It is
+	// not an error if the run o.RunID does not exist: the first event then comes when it is
+	// created. Several changes may be combined into one event. Watch ends with an error, such as
+	// the cause of ctx.
 	Watch(ctx context.Context, o WatchOptions) iter.Seq2[Change, error]
 }
 

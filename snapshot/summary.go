@@ -86,7 +86,7 @@ func (s Summary) Clone() Summary {
 	return s
 }
 
-// Equal reports whether s and other are equal.
+// Equal reports whether s and t are equal.
 func (s Summary) Equal(t Summary) bool {
 	isSame := func(a, b OpenQuestion) bool {
 		return a.ID == b.ID && a.Text == b.Text && a.Awaits == b.Awaits && a.Asked.Equal(b.Asked) && a.Due.Equal(b.Due)

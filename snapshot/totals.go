@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// totals collects the values, artifacts and other totals of the records of a
-// run, apart from the calls. The zero totals is that of a run without records.
+// totals collects the values and artifacts of a run from its records. The zero totals is that of a
+// run without records.
 type totals struct {
 	values    []value // in order, whether or not they count
 	completed map[record.Address]bool

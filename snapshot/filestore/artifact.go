@@ -64,7 +64,7 @@ var tmpNumber atomic.Uint64
 // is complete. Then it syncs the directories.
 //
 // An artifact that exists is not written again, but gets a new time, so that GC does not
-// remove it before a record names it. The lock keeps GC from checking the time before that
+// remove it before a record names it. The lock keeps GC from checking the time before the renewal
 // and removing the file after it.
 func (a *Artifacts) Put(ctx context.Context, data []byte) (string, error) {
 	if err := context.Cause(ctx); err != nil {

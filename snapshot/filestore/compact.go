@@ -28,8 +28,8 @@ import (
 // or not.
 //
 // If a step fails and the journal itself is not broken, nothing has changed: all files are still
-// there, the run continues, and the next attempt is made when the journals are twice as long. Its
-// snapshot has another number.
+// there, the run continues, and the next attempt is made when the journals are twice as long. The
+// snapshot of that attempt has another number.
 
 // maybeCompact starts a compaction if the journals have outgrown the
 // snapshot. j.mu is held.

@@ -92,8 +92,8 @@ func TestNoCrashLosesConfirmedData(t *testing.T) {
 }
 
 // stopEverywhere stops the script with a crash at each operation, and checks what
-// may be found after it; the short form checks a part of it. The script must have
-// at least least compactions.
+// may be found after it; the short form checks a part of it. The script must have no fewer
+// compactions than least.
 func stopEverywhere(t *testing.T, begin script, least int) {
 	whole := newCrashDisk(memoryDir(t), 1<<20)
 	sc := begin

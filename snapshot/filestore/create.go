@@ -49,8 +49,8 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	return info, nil
 }
 
-// create writes a run. A crash may have left a journal with the number newest that does not make a
-// run, see reading.cut. That journal is replaced, or covered by the snapshot.
+// create writes a run. A crash may have left a journal with the number newest that does not count
+// as a run, see reading.cut. That journal is replaced, or covered by the snapshot.
 func (d *runDir) create(run *snapshot.Run, newest uint64) error {
 	var end closedEnd
 	var err error
@@ -84,9 +84,10 @@ func (s *Store) isShort(run *snapshot.Run) bool {
 }
 
 // createAsJournal writes a run as a journal. The first generation of the run continues in that
-// journal. The name and the content of the file become durable together: if a crash leaves only a
-// part of the file, that part does not count as a run, see reading.cut. A temporary name would cost
-// one more commit of the file system. So no order of the syncs matters, and one sync can do it all.
+// journal. The file has its final name from the beginning, since a temporary name would cost one
+// more commit of the file system. If a crash leaves only a part of the file, that part does not
+// count as a run, see reading.cut. So the order of the syncs does not matter, and one sync can make
+// the name and the content durable.
 func (d *runDir) createAsJournal(run *snapshot.Run) (closedEnd, error) {
 	w, err := createFrames(d.disk, d.path(journalName(firstJournal)), true, &header{carried: run.LastSeq, info: run.Info})
 	if err != nil {
@@ -112,8 +113,8 @@ func existsError(runID string) error {
 	return errkind.New(snapshot.ErrExists, "snapshot: run %s exists already", runID)
 }
 
-// syncDirs makes the names in a run durable, and the name of the run. A crash may have left
-// names that were never synced, so this is needed even if nothing was created.
+// syncDirs makes the names in the directory of a run durable, and the name of that directory. A
+// crash may have left names that were never synced, so this is needed even if nothing was created.
 func (d *runDir) syncDirs() error {
 	if err := d.disk.SyncDir(d.path()); err != nil {
 		return err

@@ -15,8 +15,8 @@ func allocate(f *os.File, offset, size int64) error {
 	return err
 }
 
-// syncData is fsync without the times of the file. The size of the file is synced if it has
-// changed.
+// syncData is like fsync, but does not sync the times of the file. The size of the file is synced
+// if it has changed.
 func syncData(f *os.File) error {
 	if err := retryEINTR(func() error { return syscall.Fdatasync(int(f.Fd())) }); err != nil {
 		return &os.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
@@ -47,8 +47,8 @@ func nextData(f *os.File, offset, size int64) int64 {
 	return max(at, offset)
 }
 
-// nextHole returns where the next hole begins, at offset or later; the end of
-// the file is one.
+// nextHole returns where the next hole begins, at offset or later; the end of the file counts as
+// one.
 func nextHole(f *os.File, offset, size int64) int64 {
 	at, err := syscall.Seek(int(f.Fd()), offset, seekHole)
 	if err != nil || at <= offset {

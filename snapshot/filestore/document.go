@@ -155,8 +155,8 @@ func (d *document) find(seq uint64) (int, error) {
 		failed = err
 		return true
 	})
-	if failed == nil && after == 0 {
+	if failed == nil && after == 0 { // the first block of records must begin with record 1
 		failed = errUnclear
 	}
-	return after, failed // the blocks of records must begin with record 1
+	return after, failed
 }

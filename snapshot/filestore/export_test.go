@@ -68,8 +68,8 @@ func Bodies(data []byte) (bodies [][]byte) {
 	return bodies
 }
 
-// FramesOf returns frames with the payloads that are not empty, for a file whose first
-// bytes, as many as synced says, are on the disk.
+// FramesOf returns a frame for each payload that is not empty. They are for a file that is on the
+// disk up to the offset synced.
 func FramesOf(synced int64, payloads ...[]byte) (out []byte) {
 	for _, p := range payloads {
 		if len(p) > 0 {

@@ -90,8 +90,8 @@ func (s *stream) skip(ctx context.Context, info *snapshot.Info) {
 // is new. It is for one goroutine.
 //
 // If the files change so that the reader cannot follow, the run is read again from its beginning,
-// without what was yielded. If the files are in a state that no writer leaves, Load finds out what
-// is wrong.
+// but no record is yielded twice. If the files are in a state that no writer leaves, Load finds out
+// what is wrong.
 type stream struct {
 	dir     *runDir
 	created time.Time // when the run was created; zero until that is known
@@ -193,8 +193,7 @@ func (s *stream) begin() error {
 	return nil
 }
 
-// isOther reports whether a run that was created at that time is another run than the one that the
-// stream reads.
+// isOther reports whether a run that was created at that time is not the one that the stream reads.
 func (s *stream) isOther(created time.Time) bool {
 	return !s.created.IsZero() && !created.Equal(s.created)
 }

@@ -19,7 +19,7 @@ import (
 //	unsynced  4 bytes: how many bytes before this frame were not known to be on
 //	          the disk when it was written; all ones means all of them
 //	checksum  4 bytes: CRC-32C of the payload
-//	payload   its kind, one byte, and what the kind has
+//	payload   1 byte: the kind of the frame; then its content
 //
 // All numbers are big-endian. The check includes the offset, so that a frame is valid only where it
 // was written: not inside a payload, such as that of a tool that has read a file like this, nor in
@@ -118,7 +118,7 @@ func appendHeader(dst []byte, h *header) ([]byte, error) {
 	return endFrame(dst, at, int64(at), int64(at))
 }
 
-// A frame is a frame as it was read from a file.
+// A frame describes a frame that was read from a file.
 type frame struct {
 	offset int64
 	size   int64 // with its head

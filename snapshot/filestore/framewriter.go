@@ -10,7 +10,7 @@ type frameWriter struct {
 	name      string
 	file      diskFile
 	size      int64 // size of the frames that were written
-	allocated int64 // size of the file once it was synced: zeros follow the frames
+	allocated int64 // size of the file after fill: zeros follow the frames
 	buf       []byte
 	openAt    int  // where the open frame of records begins in buf; -1 if there is none
 	named     bool // the file has its final name; a crash before the sync may leave only a part of it

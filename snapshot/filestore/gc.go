@@ -123,8 +123,7 @@ func (s *Store) references(ctx context.Context) (named map[string]bool, opened t
 	return named, opened, nil
 }
 
-// checkNoLinks fails if a run is a link. It is not listed as a run, and may refer to
-// artifacts.
+// checkNoLinks fails if a run is a link. Such a run is not listed, but may refer to artifacts.
 func (s *Store) checkNoLinks() error {
 	entries, err := s.disk.ReadDir(s.path("runs"))
 	for _, e := range entries {

@@ -24,7 +24,7 @@ import (
 type index struct {
 	busy chan struct{} // full during a scan; only the scan may use the next two fields
 	runs []*indexedRun // in the order of their IDs
-	took time.Duration // by the last scan of all runs
+	took time.Duration // how long the last scan of all runs took
 
 	mu      sync.Mutex      // guards the fields below
 	order   *runOrder       // nil before the first scan
@@ -314,10 +314,10 @@ func (e *indexedRun) mayMatch(f *snapshot.Filter) bool {
 }
 
 // orderOf returns all runs in the order of lists. For a page that follows another one, it may
-// return the order of the earlier page: a list may be a little out of date, and so reading all
-// pages scans each run only once. A list with counts is for a display, which asks again and again.
-// It shows changes by this store at once, and changes by other processes when Watch would look at
-// all runs again.
+// return the order of the earlier page: a list may be a little out of date, and in this way reading
+// all pages scans each run only once. A list with counts is for a display, which asks again and
+// again. It shows changes by this store at once, and changes by other processes when Watch would
+// look at all runs again.
 func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*runOrder, error) {
 	x, asked := s.index, time.Now()
 	if o, age := x.last(); f.Before != "" && o != nil && age < keepOrder {

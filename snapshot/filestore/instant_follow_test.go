@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// mostSteps is about the number of steps of Follow until it has read all that exists.
+// mostSteps is roughly how many steps Follow takes to read all that exists.
 const mostSteps = 15
 
 // currentState returns the current info and records of a run.

@@ -250,8 +250,8 @@ var looks = map[string]func(ctx context.Context, s *filestore.Store) (string, er
 }
 
 // everyInstant calls read for runs that are changed before one of the steps of the
-// reader: in turn before each step up to number most. The short form leaves out most
-// combinations.
+// reader: in turn before each step up to the step with the number most. The short form leaves out
+// most combinations.
 func everyInstant(t *testing.T, most int, read func(t *testing.T, s *filestore.Store, r *changingRun, d *instantDisk)) {
 	for shape, build := range shapes {
 		for name, change := range changes {

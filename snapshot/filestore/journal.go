@@ -167,7 +167,7 @@ func (j *Journal) await(ctx context.Context) error {
 	}
 }
 
-// Sync implements [snapshot.Journal]. The first caller syncs what was appended by then. Callers
+// Sync implements [snapshot.Journal]. The first caller syncs what has been appended so far. Callers
 // that arrive meanwhile wait, and then one of them syncs for all of them.
 func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 	j.mu.Lock()

@@ -270,7 +270,7 @@ func TestListOfManyRunsReadsNoRecords(t *testing.T) {
 	require.Equal(t, uint64(3), listed[0].LastSeq)
 }
 
-// A run that was not closed is read once, on whatever page it is.
+// A run that was not closed is read once, no matter on which page it is.
 func TestRunsThatWereNotClosedAreReadOnce(t *testing.T) {
 	dir := t.TempDir()
 	disk := &countingDisk{Disk: fastDisk{filestore.OSDisk}}

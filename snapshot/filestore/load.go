@@ -13,7 +13,7 @@ import (
 )
 
 // TornTail is the end of a journal that was being written when the process or the machine stopped.
-// It was cut off. No Sync had returned for its content.
+// Load leaves it out, and Open cuts it off. No Sync had returned for its content.
 type TornTail struct {
 	File   string // in the directory of the run
 	Offset int64  // where it begins in the file
@@ -35,8 +35,8 @@ func (e *strangerError) Error() string {
 
 func (e *strangerError) Unwrap() error { return snapshot.ErrCorrupt }
 
-// Load implements [snapshot.Reader]. A run that ended in a crash is interrupted. The result
-// does not contain the unfinished end of a journal.
+// Load implements [snapshot.Reader]. It reports a run that a crash has left as interrupted. The
+// result does not contain the unfinished end of a journal.
 func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	run, _, err := s.load(ctx, runID)
 	return run, err
@@ -232,7 +232,7 @@ func (r *reading) findEnd() {
 	}
 }
 
-// Make errors.As find these in recorded errors, too.
+// Make errors.As find a TornTail in recorded errors, too.
 func init() {
 	record.RegisterErrorType[*TornTail]("filestore.TornTail")
 }

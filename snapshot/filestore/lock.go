@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// A fileLock is a lock on a file. The system releases it when the process ends, in whatever
-// way.
+// A fileLock is a lock on a file. The system releases it when the process ends, even in a crash.
 //
 // A writer holds it exclusively. A process that only checks for a writer takes the lock shared for
 // a moment; tryExclusive must not mistake that for a writer.
@@ -41,8 +40,8 @@ func openLock(name string) (*os.File, error) {
 
 // exclusive calls open to open the file called name, and takes the lock on it. It waits up to
 // patience for a lock that is held, and then returns errHeld. If ctx ends first, it returns the last
-// error, which is errHeld or errRetry, with the cause of the end. The system call cannot be
-// cancelled, so exclusive does not let it block, but repeats it after pauses of up to 25 ms.
+// error, which is errHeld or errRetry, with the cause of ctx. The system call cannot be cancelled,
+// so exclusive does not let it block, but repeats it after pauses of up to 25 ms.
 //
 // The file may be deleted, with its whole directory, after it is opened and before it is locked.
 // Others would then lock a new file of the same name, so exclusive opens the file again. It also

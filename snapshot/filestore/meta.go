@@ -18,8 +18,8 @@ import (
 // only if the other files have not changed since; otherwise it reads those.
 //
 // Before a new generation of a run begins, its meta file gets the status running. If a reader finds
-// this status, and no process has the run open, it reads the journals instead. So a crash,
-// whenever it comes, does not make readers believe an old meta file.
+// this status, and no process has the run open, it reads the journals instead. So readers do not
+// trust an outdated meta file, no matter when a crash comes.
 
 // metaWait is how long a process waits for the lock of a meta file.
 const metaWait = 20 * time.Second

@@ -110,7 +110,7 @@ func listingOf(entries []fs.DirEntry) (l listing) {
 	return l
 }
 
-// maxNumber is above every file number. There is room for a number after it.
+// maxNumber is above the number of every file, and adding to such a number cannot overflow.
 const maxNumber = 1 << 53
 
 func numberOf(name, suffix string) (uint64, bool) {

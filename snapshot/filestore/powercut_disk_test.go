@@ -317,7 +317,7 @@ func (d *powerDisk) choices() (all []choice) {
 // nil.
 type world map[string][]byte
 
-// found returns the world in which the number made[i] of changes of all[i] has reached the disk.
+// found returns the world in which the first made[i] changes of each choice all[i] have reached the disk.
 func (d *powerDisk) found(all []choice, made []int) world {
 	names, contents := maps.Clone(d.durable), make(map[*inode][]byte)
 	for i, c := range all {

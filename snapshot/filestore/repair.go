@@ -152,11 +152,11 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	return nil
 }
 
-// laterGeneration returns a number that is not below that of any generation of a run; the next
-// generation gets a higher one. Only the meta file says how many generations came after the damage.
-// If a number were used twice, a follower of the lost records would take the new records for their
-// continuation. The time in milliseconds is high enough, since no run is opened a thousand times in
-// a second.
+// laterGeneration returns a number that is at least as high as that of any generation of a run; the
+// next generation gets a higher one. Only the meta file says how many generations came after the
+// damage. If a number were used twice, a follower of the lost records would take the new records
+// for their continuation. The time in milliseconds is high enough, since no run is opened a
+// thousand times in a second.
 func laterGeneration(known uint64) uint64 {
 	return max(known, uint64(max(0, time.Now().UnixMilli())))
 }

@@ -21,7 +21,7 @@ import (
 const poll = 2 * time.Second
 
 // notifyAfter is how long a run must be open before the store asks the system to report changes of
-// its inbox. Ending such a watch takes 10 ms on some systems, which short runs avoid.
+// its inbox. Ending such a watch takes 10 ms on some systems; short runs avoid that.
 const notifyAfter = 250 * time.Millisecond
 
 // A watcher waits for changes in directories.

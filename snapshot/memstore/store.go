@@ -133,8 +133,8 @@ func (m *memory) enlist(r *run) {
 	m.counts[r.status()]++
 }
 
-// delist undoes enlist before the run changes. A run that is not enlisted stays so. The lock is
-// held.
+// delist undoes enlist before the run changes. It does nothing if the run is not enlisted. The lock
+// is held.
 func (m *memory) delist(r *run) {
 	if at, ok := m.find(r.place()); ok {
 		m.order = slices.Delete(m.order, at, at+1)

@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Backend stores the runs of a [Store], such as in a database. Each method is atomic: it
-// changes everything, durably, or nothing. All methods are safe for concurrent use,
-// including by Stores in other processes on the same data.
+// A Backend stores the runs of a [Store], for example in a database. Each method is atomic: it
+// changes everything, durably, or nothing. All methods are safe for concurrent use, including by
+// Stores in other processes on the same data.
 //
 // A method that returns an error may have taken effect anyway, because the answer was lost. It may
 // then be called again with the same arguments. A temporary error, such as that of an unreachable
@@ -24,8 +24,8 @@ type Backend interface {
 // that the run does not exist.
 type Head struct {
 	// Info is the info of the run. The backend sets its LastSeq, the number of the last
-	// record, and Open, which reports whether a living process has the run open; both are
-	// not encoded.
+	// record, and Open, which reports whether a living process has the run open. Open is not
+	// encoded, and an encoded LastSeq may be outdated.
 	Info snapshot.Info
 
 	UID     string // identifies this run; a later run with the same ID has another UID

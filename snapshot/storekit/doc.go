@@ -1,11 +1,11 @@
 // Package storekit is for authors of stores. It contains what all stores of runs have in
 // common.
 //
-// [New] makes a store of a [Backend]: ten methods, each of which is one transaction of a database.
-// Everything else that a journal, a follower or a watcher needs is in this package: the numbers of
-// records, fencing, waiting for an open run, the order of events, and repeating statements whose
-// answer was lost. Artifacts are left to the store. Package memstore and the nested module
-// sqlitestore, which is an example, are made this way.
+// [New] makes a store from a [Backend]: ten methods, each of which is one transaction of a
+// database. Everything else that a journal, a follower or a watcher needs is in this package: the
+// numbers of records, fencing, waiting for an open run, the order of events, and repeating
+// statements whose answer was lost. Artifacts are left to the store. Package memstore and the
+// nested module sqlitestore, which is an example, are made this way.
 //
 // A store that cannot compare and replace a [Head] may use the parts: a [Journal] stores what is
 // appended to it by a [Writer] of three methods, as in package jetstream, and functions change an

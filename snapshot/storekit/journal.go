@@ -33,7 +33,7 @@ type Writer interface {
 // JournalOptions configure a [Journal].
 type JournalOptions struct {
 	// AtOnce makes Append store records before it returns, for a Writer that keeps them in the
-	// memory of this process. The run can then not be lost.
+	// memory of this process. The run cannot be lost then.
 	AtOnce bool
 
 	// MaxBatchBytes is the maximum size of the records of a batch in bytes, unless a single call of Append

@@ -44,8 +44,8 @@ func (s *Store) OpeningOf(runID string) (uid, opening string) {
 	return "", ""
 }
 
-// Has reports whether this Store has, or is about to have, a run open with that token. Suppose the
-// backend records that this process has a run open, but Has reports false. The run then could not
+// Has reports whether this Store has, or is about to have, a run open with that token. If the
+// backend records that this process has a run open, but Has reports false, then the run could not
 // be closed, and the backend should let others open it.
 func (s *Store) Has(runID, opening string) bool {
 	s.mu.Lock()

@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Picker picks the runs of a page, for a list in another order than that of the store, and counts
-// the runs on all pages. Add is called with all runs, in any order. The Picker keeps no more of
-// them than the page can hold.
+// A Picker picks the runs of a page, for a list in an order other than that of the store, and
+// counts the runs on all pages. Add is called with all runs, in any order. The Picker keeps no more
+// of them than the page can hold.
 type Picker struct {
 	filter snapshot.Filter
 	before position

@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// Each of these stores breaks one rule. Each is checked in a separate process,
-// because the test of the store fails.
+// Each of these stores breaks one rule. Each is checked in a separate process, because the test of
+// a broken store fails.
 
 type broken struct{ *memstore.Store }
 

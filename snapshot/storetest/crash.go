@@ -11,8 +11,8 @@ import (
 
 // RunCrash checks how a store reports runs whose process was killed. Each of its tests calls open
 // once, for an empty store. The function crash drops the store with its open journals without
-// closing them, as if the process was killed. It returns the store as the next process opens it,
-// such as one on a copy of the directory, in which no run is open.
+// closing them, as if the process had been killed. It returns the store as the next process opens
+// it, such as one on a copy of the directory, in which no run is open.
 func RunCrash(t *testing.T, open func(t *testing.T) (store snapshot.Store, crash func() snapshot.Store)) {
 	for _, test := range []struct {
 		name string

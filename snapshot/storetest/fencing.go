@@ -8,10 +8,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RunFencing checks a store whose processes may lose their open runs while they are alive, such as
-// by the end of a lease. Each of its tests calls open once. The function open returns an empty
-// store as two processes have opened it, and a function that takes the open runs away from the
-// first process, which continues without noticing.
+// RunFencing checks a store whose processes may lose their open runs while they are alive, for
+// example when a lease expires. Each of its tests calls open once. The function open returns an
+// empty store as two processes have opened it, and a function that takes the open runs away from
+// the first process, which continues without noticing.
 func RunFencing(t *testing.T, open func(t *testing.T) (first, second snapshot.Store, takeAway func())) {
 	for _, test := range []struct {
 		name string

@@ -43,8 +43,8 @@ func TestBlocksAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// Whatever byte is changed or missing, each block is read as it was written, or
-// is an error.
+// If any byte is changed or missing, each block is either read as it was written or returned as an
+// error.
 func TestNoDamagedBlockIsReturned(t *testing.T) {
 	data := file(t)
 	for i := range data {

@@ -34,8 +34,8 @@ CREATE TABLE IF NOT EXISTS batches (uid TEXT NOT NULL, last INTEGER NOT NULL, da
 CREATE TABLE IF NOT EXISTS messages (uid TEXT NOT NULL, id TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (uid, id)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS artifacts (ref TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;`
 
-// A process keeps its runs for the time lease after its last renewal. It looks for changes
-// of other processes at the interval poll.
+// A process keeps its runs for the time lease after its last renewal. It looks for changes by other
+// processes at the interval poll.
 const (
 	lease = 10 * time.Second
 	poll  = 50 * time.Millisecond
