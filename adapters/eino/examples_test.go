@@ -33,7 +33,7 @@ var changes = []struct {
 // names has the names under which examples import the replaced packages.
 var names = map[string]string{"callbacks/cozeloop": "clc", "cozeloop-go": "cozeloop", "duckduckgo/v2": "duckduckgo", "model/ark": "ark", "model/openai": "openai", "visualize": "visualize"}
 
-// changed returns the source of an example that runs in a run.
+// changed returns the source of an example, changed so that the example runs inside a run.
 func changed(source string) string {
 	const stub = `"github.com/cloudwego/eino-examples/stub"`
 	for _, c := range changes {

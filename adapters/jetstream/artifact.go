@@ -105,7 +105,7 @@ func (s *Store) Get(ctx context.Context, ref string) ([]byte, error) {
 	return data, nil
 }
 
-// artifact reads the data that the bucket has of an artifact.
+// artifact reads the data that the bucket holds for an artifact.
 func (s *Store) artifact(ctx context.Context, ref string) (data []byte, err error) {
 	m, err := s.get(ctx, s.names.bucket(), query{Last: s.names.object(ref)})
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A server does not answer a message that the sender may not publish, so the sender would wait
-// for nothing. The violation is reported separately, as an error of the connection, which keeps
-// only the last one.
+// A server does not answer a message that the sender may not publish, so the sender would wait for
+// an answer that never comes. The violation is reported separately, as an error of the connection,
+// which keeps only the last one.
 
 // violation matches the text of such an error.
 var violation = regexp.MustCompile(`(?i)Permissions Violation for (Publish|Subscription) to "([^"]+)"`)

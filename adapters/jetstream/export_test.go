@@ -50,8 +50,8 @@ func RemoveArtifacts(ctx context.Context, s *Store, f func()) error {
 	return err
 }
 
-// PutHalf stores the data of an artifact without the object that names them, as if
-// the process was killed in between.
+// PutHalf stores the data of an artifact without the object that names them, as if the process had
+// been killed in between.
 func PutHalf(ctx context.Context, s *Store, data []byte) error {
 	_, err := s.js.Publish(ctx, s.names.objectData("half"), data)
 	return err

@@ -17,9 +17,9 @@ import (
 )
 
 // consume yields the messages of the records on some subjects, beginning at a sequence: the
-// existing messages, and then each new one. It continues after the server was unavailable. It
-// ends with the cause of ctx, or with an error if the stream was deleted or replaced by a newer
-// one.
+// existing messages, and then each new one. It continues after the server was unavailable. It ends
+// with the cause of ctx, or with an error if the stream was deleted, replaced by a newer one, or
+// may not be read.
 func (s *Store) consume(ctx context.Context, created time.Time, subjects []string, from uint64) iter.Seq2[*storedMessage, error] {
 	return func(yield func(*storedMessage, error) bool) {
 		for {

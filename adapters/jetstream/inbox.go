@@ -127,8 +127,8 @@ func readMessage(runID string, msg *storedMessage) (m snapshot.Message, err erro
 	return m, err
 }
 
-// Remove implements [snapshot.Inbox]. It replaces a message by an empty one that expires: unlike a
-// purge, this is visible to watchers of the run.
+// Remove implements [snapshot.Inbox]. It replaces a message with an empty one that expires: unlike
+// a purge, this is visible to watchers of the run.
 func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 	if err := storekit.Check(ctx, runID); err != nil {
 		return err

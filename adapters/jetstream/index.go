@@ -42,7 +42,7 @@ func freeChanged(a, b *snapshot.Info) bool {
 }
 
 // show makes the index show the current state of a run. The run has changed already, so an error is
-// not returned to the caller: it is corrected later.
+// not returned to the caller: the index is corrected later.
 func (s *Store) show(ctx context.Context, h *head, was entry) (now entry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.answerTimeout())
 	defer cancel()

@@ -206,7 +206,7 @@ func (s *Store) ownJournal(runID string) *journal {
 // disconnected.
 const consumerIdle = 30 * time.Second
 
-// awaitClosed returns when a run that was open may be closed.
+// awaitClosed returns when a run that was open may have been closed.
 func (s *Store) awaitClosed(ctx context.Context, h *head) error {
 	stream, err := s.streamInfo(ctx)
 	if err != nil {

@@ -361,7 +361,7 @@ func (s *site) ledger() []string {
 }
 
 // check compares the outcomes of a run with the ledger: no step with an outcome has
-// run again. As an exception, up to late steps may have one line after their
+// run again. As an exception, at most as many steps as late says may have one line after their
 // outcome, written by a process that was stopped in the middle of the effect.
 func (s *site) check(id string, steps, late int) {
 	s.t.Helper()

@@ -21,8 +21,8 @@ const maxLevel = 100
 // levelOf returns the level of jobs with the priority.
 func levelOf(priority int) int { return max(-maxLevel, min(priority, maxLevel)) }
 
-// levelTTL is how long a note remains. It is renewed with the jobs of its level, and with those
-// that a sweep adds.
+// levelTTL is how long a note remains. It is renewed when jobs of its level are added, including
+// those that a sweep adds.
 const levelTTL = "168h"
 
 // note announces the level of an entry to all workers, unless this process has done so recently.

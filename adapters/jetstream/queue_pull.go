@@ -225,8 +225,8 @@ const maxLeases = 1_000_000
 // stopped process.
 func (o *Options) pullFor() time.Duration { return o.Lease / 2 }
 
-// pullFrom pulls jobs until something fails, and returns a permanent error. It takes the
-// waiting jobs, or else the next one. It pulls only while somebody wants jobs, so a worker
+// pullFrom pulls jobs until something fails. It returns the error only if it is permanent. It takes
+// the waiting jobs, or else the next one. It pulls only while somebody wants jobs, so a worker
 // without a free slot leaves them to others.
 func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, now *pullState) error {
 	for {
@@ -277,7 +277,7 @@ func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 	return nil, batch.Error()
 }
 
-// fetchTimeout is how long the client waits for the answer whether jobs are waiting.
+// fetchTimeout is how long the client waits for the server to say whether jobs are waiting.
 const fetchTimeout = time.Second
 
 // next waits for the next job, and returns none after a while.

@@ -68,7 +68,7 @@ func (w worker) takesNothing(t *testing.T, programs ...runner.ProgramID) {
 	defer cancel()
 	taken, err := w.queue.Take(ctx, programs, 1)
 	if !assert.ErrorIs(t, err, context.DeadlineExceeded) {
-		t.Fatalf("taken was %+v", taken[0].Entry())
+		t.Fatalf("took %+v, want no job", taken[0].Entry())
 	}
 }
 

@@ -264,9 +264,9 @@ func (s *session) resign() {
 	_ = s.publishHeartbeat(ctx, 0, time.Second) // if this fails, the heartbeat expires
 }
 
-// listen notifies the owners of runs of messages, notes the heartbeats of others, and tells the
-// queue which priorities are in use. It reads stored messages, so nobody is notified of a
-// message before it can be read.
+// listen notifies the open journals of new messages, notes the heartbeats of others, and tells the
+// queue which priorities are in use. It reads stored messages, so nobody is notified of a message
+// before it can be read.
 func (s *session) listen(ctx context.Context) error {
 	info, err := s.store.streamInfo(ctx)
 	if err != nil {
@@ -314,9 +314,9 @@ func (s *session) hear(m *storedMessage) {
 }
 
 // A sighting is the time at which a heartbeat was first seen, by the clock of this process. The
-// first heartbeat that this process sees of another counts as seen when the server stored it.
-// Otherwise, after a restart of this process, the runs of a killed process would wait for
-// another full lease.
+// first heartbeat of a session that this process sees counts as seen when the server stored it.
+// Otherwise, after a restart of this process, the runs of a killed process would wait for another
+// full lease.
 type sighting struct {
 	seq uint64
 	at  time.Time

@@ -88,7 +88,7 @@ func (h *head) stamp() stamp {
 }
 
 // head reads the state of a run. If the run does not exist, the error is snapshot.ErrNotFound, and
-// the sequence is that of its deletion.
+// the sequence is that of its deletion, or 0.
 func (s *Store) head(ctx context.Context, runID string) (*head, error) {
 	if err := storekit.Check(ctx, runID); err != nil {
 		return nil, err
@@ -314,8 +314,9 @@ func applyChange(before snapshot.Info, change func(*snapshot.Info) error) (snaps
 	return after, storekit.CheckUpdate(before, after)
 }
 
-// putFree stores the fields that may change at any time. If another process has changed them
-// first, only these fields are changed again.
+// putFree stores the fields that may change at any time. If another process has changed them first,
+// putFree returns errConflict; or, if settled is true because the other fields are stored already,
+// it applies change to these fields again.
 func (s *Store) putFree(ctx context.Context, h *head, before snapshot.Info, change func(*snapshot.Info) error, settled bool) error {
 	for {
 		data, err := snapshot.AppendInfo(nil, &h.info)

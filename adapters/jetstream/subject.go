@@ -22,6 +22,9 @@ import (
 //	                                      the index: what List shows, and when it is due in
 //	                                      UTC; zeros for no time; the status of runs that are
 //	                                      queued or running is "active"
+//	RQ_<store>   rq.<store>.j.<level>.<program>.<version>.<run>
+//	                                      a job of the queue
+//	             rq.<store>.w.<run>       a job that waits for its time
 //	RPA_<store>                           a bucket with the artifacts
 //
 // A bucket is a stream, too, in the layout of ADR-20 of NATS

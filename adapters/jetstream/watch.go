@@ -86,7 +86,7 @@ func (w *watcher) begin(ctx context.Context, yield func(snapshot.Change, error) 
 	return info.State.LastSeq + 1, w.list(ctx, info.State.LastSeq, yield)
 }
 
-// beginRun yields an event for the watched run, if it exists. Reading continues behind the message
+// beginRun yields an event for the watched run, if it exists. Reading continues after the message
 // that the event shows, not at the end of the stream: the two may come from different servers, and
 // a server that does not know yet that it no longer leads the stream shows an old state.
 func (w *watcher) beginRun(ctx context.Context, yield func(snapshot.Change, error) bool) (from uint64, err error) {

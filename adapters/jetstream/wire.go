@@ -58,7 +58,7 @@ var lastingCodes = []jetstream.ErrorCode{10076, 10039, 10023, 10047, 10077}
 // subject is the subject that f publishes to, or a prefix of it: if the permission for it is
 // missing, retry returns an error at once.
 //
-// The error is the cause of the end of ctx, or snapshot.ErrUnavailable.
+// The error is the cause of ctx, snapshot.ErrCorrupt if f returned that, or else snapshot.ErrUnavailable.
 func (s *Store) retry(ctx context.Context, subject string, f func(context.Context) error) error {
 	return s.retryWithin(ctx, subject, s.options.Lease, s.options.answerTimeout(), f)
 }
@@ -133,7 +133,7 @@ type storedMessage struct {
 	RawHeader []byte `json:"hdrs"` // as the leader of the stream returns it
 }
 
-// readDirectly returns a message that was read with the message of a replica.
+// readDirectly returns the stored message that the answer of a replica contains.
 func readDirectly(msg *nats.Msg) (*storedMessage, error) {
 	h := msg.Header
 	seq, err := strconv.ParseUint(h.Get(jetstream.SequenceHeader), 10, 64)
@@ -326,8 +326,8 @@ func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expec
 	return s.publishAfter(ctx, stream, msg, expected, jetstream.WithExpectLastSequencePerSubject(expected))
 }
 
-// publishAfter is like publish, with another condition that implies that no later message
-// than expected is on the subject.
+// publishAfter is like publish, with another condition, which must imply that the subject has no
+// message after expected.
 func (s *Store) publishAfter(ctx context.Context, stream string, msg *nats.Msg, expected uint64, condition jetstream.PublishOpt) (seq uint64, err error) {
 	err = s.retry(ctx, msg.Subject, func(ctx context.Context) error {
 		seq, err = s.publishOnce(ctx, stream, msg, condition)

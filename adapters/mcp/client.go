@@ -182,7 +182,7 @@ func (c *Client) newClient() *sdk.Client {
 	})
 	for _, method := range []string{methodGetTask, methodCancelTask} {
 		if err := sdk.AddSendingCustomMethod[*taskParams, *taskResult](client, method); err != nil {
-			panic(err) // the method is not a standard one
+			panic(err) // impossible: the method is not a standard one
 		}
 	}
 	return client

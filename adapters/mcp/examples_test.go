@@ -24,10 +24,10 @@ import (
 )
 
 // The examples of the SDK that are built: servers that our client uses, and clients that use
-// our server. With REPRISE_LONG, these are all examples that talk to another process. Left out
-// are basic, completion, custom-method, elicitation and middleware, which are a server and a
-// client in one process, proxy, which listens on fixed ports, sse, which uses the transport of
-// 2024, and those of auth, which need accounts.
+// our server. With REPRISE_LONG, these are all examples that talk to another process. These are
+// left out: basic, completion, custom-method, elicitation and middleware, which are a server and a
+// client in one process; proxy, which listens on fixed ports; sse, which uses the transport of
+// 2024; and those of auth, which need accounts.
 var (
 	exampleServers = []string{"server/everything"}
 	exampleClients = []string{"client/listfeatures"}

@@ -96,7 +96,7 @@ func serveClient(args []string, o *service.Options, so ServerOptions, register f
 	return errors.Join(err, store.Close())
 }
 
-// serveWhile runs the runner while serve serves a client.
+// serveWhile runs the runner while a client is served over standard input and out.
 func serveWhile(ctx context.Context, r *runner.Runner, out io.WriteCloser, so ServerOptions) error {
 	serving, end := context.WithCancel(ctx)
 	served := make(chan error, 1)

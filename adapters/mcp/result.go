@@ -103,8 +103,9 @@ func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
 	return out, nil
 }
 
-// hasValues reports whether a text has all strings and numbers of a JSON document. It should have
-// them, for clients that do not read structured content, but some servers send other words.
+// hasValues reports whether a text has all strings and numbers of a JSON document. The text of a
+// result should have those of its structured content, for clients that do not read the latter, but
+// some servers send other words.
 func hasValues(text string, document json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(document))
 	d.UseNumber()

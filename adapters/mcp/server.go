@@ -92,10 +92,10 @@ type server struct {
 // runner must be serving.
 //
 // A call starts a run. For a client that supports tasks, the run is a task with the same ID, and
-// the open questions of the run are the input that the task requires. Anyone who has the ID can
-// find the task, also after a restart. For other clients, the request is held open for HoldFor.
-// Questions of the run are put to the client (elicitation) if it supports that; otherwise the
-// answer tells how to wait and to answer with the tools run_wait and run_answer.
+// the open questions of the run are the input that the task requires. The principal that started
+// the run finds the task by this ID, also after a restart. For other clients, the request is held
+// open for HoldFor. Questions of the run are put to the client (elicitation) if it supports that;
+// otherwise the answer tells how to wait and to answer with the tools run_wait and run_answer.
 //
 // A request with an idempotency key in its _meta, under "io.github.reprise-go/idempotencyKey",
 // starts one run however often it is sent. [Client] sends such a key.

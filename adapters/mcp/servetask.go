@@ -86,7 +86,7 @@ func (s *server) addTaskMethods(served *sdk.Server) {
 		}),
 	)
 	if err != nil {
-		panic(err) // the methods are not standard ones
+		panic(err) // impossible: the methods are not standard ones
 	}
 }
 

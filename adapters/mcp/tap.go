@@ -220,7 +220,7 @@ func (t *tap) end(r *jsonrpc.Response) {
 // maxHandshake is the maximum size in bytes of a response to initialize.
 const maxHandshake = 1 << 20
 
-// negotiated returns the protocol version in the response to initialize, or "" if it is another
+// negotiated returns the protocol version in the response to initialize, or "" if there was no such
 // response.
 func (t *tap) negotiated() string {
 	t.mu.Lock()

@@ -100,7 +100,7 @@ func (c *Client) taskHandler(l *ListedTool) core.Handler[json.RawMessage, actors
 	})
 	poll, err2 := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "poll", Retry: &core.RetryConfig{MaxAttempts: 100, MaxDelay: time.Minute}}, c.poll)
 	if err := errors.Join(err, err2); err != nil {
-		panic(err) // the specs are valid
+		panic(err) // impossible: the specs are valid
 	}
 	return func(ctx context.Context, arguments json.RawMessage) (actors.ToolOutput, error) {
 		b, err := begin.Event().Execute(ctx, arguments)

@@ -22,8 +22,8 @@ type discard struct{}
 func (discard) ExportSpans(context.Context, []sdk.ReadOnlySpan) error { return nil }
 func (discard) Shutdown(context.Context) error                        { return nil }
 
-// BenchmarkAttempt measures one attempt of a tool in an agent: the difference to "none" is
-// what telemetry costs.
+// BenchmarkAttempt measures one attempt of a tool in an agent: the difference from "none" is what
+// telemetry costs.
 func BenchmarkAttempt(b *testing.B) {
 	for _, c := range []struct {
 		name    string

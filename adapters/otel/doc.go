@@ -57,7 +57,7 @@
 //
 //	gen_ai.client.token.usage                    tokens that calls of models used
 //	gen_ai.client.operation.duration             time of calls of models, with all attempts, in seconds
-//	gen_ai.client.operation.time_to_first_chunk  of answers that are streamed to somebody, in seconds
+//	gen_ai.client.operation.time_to_first_chunk  time to the first chunk of streamed answers, in seconds
 //	reprise.runs                 runs by state: queued and parked in the queue, which
 //	                             several processes may share, and open in this process
 //	reprise.runs.limit           maximum number of open runs

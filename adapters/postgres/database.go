@@ -39,8 +39,7 @@ type database struct {
 }
 
 // How many statements of one kind may run at the same time. The fewer there are, the more each of
-// them does at once, which costs the server less. Runs are read one by one, since they can have any
-// size.
+// them does at once, which costs the server less.
 const (
 	one     = 1
 	some    = 2
@@ -92,7 +91,7 @@ func (d *database) now(ctx context.Context) (time.Time, error) {
 	return told[0], nil
 }
 
-// change executes a statement that changes something, and returns how many rows it has returned. It
+// change executes a statement that changes something, and returns the number of affected rows. It
 // does not stop when ctx ends, since the outcome would then not be known.
 func (d *database) change(ctx context.Context, statement string, args ...any) (rows int, err error) {
 	if err := context.Cause(ctx); err != nil {

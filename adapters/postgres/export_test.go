@@ -16,7 +16,7 @@ func TakeAway(ctx context.Context, zombie, by *Store) error {
 	return err
 }
 
-// Crash ends the background work of a store, as if its process was killed.
+// Crash ends the background work of a store, as if its process had been killed.
 func Crash(s *Store) {
 	s.stop()
 	s.lease.Close()

@@ -49,7 +49,6 @@ func (d *database) List(ctx context.Context, f snapshot.Filter, after storekit.P
 		select * from reprise.runs r where r.status = s and `+q.where()+order+`) r`+order, q.args...)
 }
 
-// allStatuses contains all statuses.
 var allStatuses = []snapshot.Status{
 	snapshot.StatusQueued, snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted,
 	snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
@@ -133,7 +132,7 @@ var sortedBy = map[snapshot.Sort]string{
 	snapshot.SortEnded: "f.ended", snapshot.SortCost: "f.cost", snapshot.SortTokens: "f.tokens", snapshot.SortRetries: "f.retries",
 }
 
-// sortedPage returns a page of a list in another order than that of List.
+// sortedPage returns a page of a list in an order other than that of List.
 func (d *database) sortedPage(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {
@@ -269,8 +268,8 @@ func (q *listing) inOrder(o *order, limit string) string {
 	return q.scan(o, place, o.by+` desc, `+id, limit) + ` r`
 }
 
-// scan reads a table in an order, and leaves out what the filter does not select. A subquery
-// with an offset is executed as written, whatever the statistics, so nothing else is read.
+// scan reads a table in an order, and leaves out what the filter does not select. A subquery with
+// an offset is executed as written, whatever the statistics say, so nothing else is read.
 func (q *listing) scan(o *order, place, by, limit string) string {
 	order := ` as by from ` + o.table + ` ` + o.alias + ` where ` + place + o.programCondition + ` order by ` + by + ` offset 0)`
 	if o.alias == "f" { // only the index is read

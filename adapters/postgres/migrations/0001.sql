@@ -1,12 +1,12 @@
--- Signs of life: a row for each process. Its runs and jobs are its own until expires.
+-- Leases: a row for each process. Its runs and jobs belong to it until expires.
 create table reprise.processes (
 	id      bigint primary key,
 	expires timestamptz not null
 );
 
--- What is known about runs. Info has the form of docs/format.md; what follows it up to created and
--- updated (nanoseconds since 1970) is taken from it for lists. Opening and last_seq are compared by
--- each statement that appends. Changed is the transaction that changed the run last, other than by
+-- Runs. Info has the form of docs/format.md. The columns from status to updated are copies of parts
+-- of it, for lists; created and updated are in nanoseconds since 1970. Each statement that appends
+-- compares opening and last_seq. Changed is the transaction that last changed the run, other than by
 -- appending: no index has a column that appends change.
 create table reprise.runs (
 	uid      text collate "C" primary key,
@@ -42,9 +42,9 @@ create index runs_asking on reprise.runs (updated desc, id) where asking;
 create index runs_tags on reprise.runs using gin (tags) where tags <> '{}';
 create index runs_changed on reprise.runs (changed);
 
--- What lists are sorted by and what rarely changes before the end of a run, in a table of its
--- own: an update of a row changes all indexes of its table. The indexes have the program, so that
--- the list of one program does not look up the runs of all programs.
+-- The values that lists are sorted by and that rarely change before the end of a run. They have a
+-- separate table because an update of a row changes all indexes of its table. The indexes have the
+-- program, so that the list of one program does not look up the runs of all programs.
 create table reprise.figures (
 	uid     text collate "C" primary key,
 	id      text collate "C" not null,

@@ -426,7 +426,7 @@ func TestCopyOntoAnotherRunIsRefused(t *testing.T) {
 	refused()
 }
 
-// TestDamagedDocumentIsNotImported, nor is a truncated one, whatever is missing.
+// TestDamagedDocumentIsNotImported also checks documents that are truncated anywhere.
 func TestDamagedDocumentIsNotImported(t *testing.T) {
 	server := jstest.Start(t)
 	s := openStore(t, server.Connect(), "reprise")
