@@ -11,9 +11,10 @@ NESTED  := $(filter-out . $(SKIP),$(MODULES))
 
 # The race detector needs cgo, and cgo a C compiler; `make test RACE=` does without.
 RACE     ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
-# These are tested without it. They start no goroutine; or what they test is outside of the
-# program or has tests of its own with it: peers (bench), the page (tests/browser), clients of
-# package streamer (tests/clients), and replies that package openai reads (tests/recordings).
+# These modules are tested without it: they start no goroutines, or they test something outside
+# the program, such as peers (bench) or the page (tests/browser), or something that is tested with
+# the race detector in its own package, such as streamer (tests/clients) and openai
+# (tests/recordings).
 PLAIN    := ./bench ./snapshot/storekit/sqlitestore ./tests/browser ./tests/clients ./tests/recordings ./tests/types ./tools
 FUZZTIME ?= 10s
 FUZZPART ?= 1/1
@@ -28,7 +29,8 @@ test: ## Test every module, with the race detector where anything is concurrent
 	@$(if $(RACE),,echo "test: no race detector$(if $(filter 0,$(shell go env CGO_ENABLED)), (cgo is off: is there a C compiler?))")
 	@tools/test.sh "$(RACE)" "$(PLAIN)" . $(NESTED)
 
-# It reads what the compiler has written of all packages and tests: that of `make test`.
+# The linter compiles all packages and tests. With the flags of `make test`, it finds them in the
+# build cache.
 lint: $(LINT) ## Formatting, tidy modules and golangci-lint in every module
 	@failed=0; \
 	echo "--- file sizes"; tools/sizes.sh || failed=1; \
