@@ -29,7 +29,7 @@ type serverReport struct {
 	BytesEach float64 `json:"bytes_each"`
 }
 
-// fanOutServer runs the child of [broadcasting.inChild].
+// fanOutServer runs the child of [fanOutContestant.inChild].
 func fanOutServer(lib, size string) error {
 	var f fanOut
 	if err := json.Unmarshal([]byte(size), &f); err != nil {
@@ -154,7 +154,7 @@ func (s *stage) warmUp() error {
 	}
 }
 
-// A playCost is the cost of playing.
+// A playCost is the cost of publishing events to all clients.
 type playCost struct {
 	readersReport
 	elapsed time.Duration // until the last client received the last event

@@ -38,7 +38,7 @@
 //   - loop: a loop as one writes it without a library.
 //   - loop-abandon: the same loop with a goroutine for each attempt.
 //
-// Whatever a library can prepare once is prepared once. This favors the peers: their functions
+// Everything that a library can prepare once is prepared once. This favors the peers: their functions
 // take no input, so real programs make a closure for each call. Errors are made in advance.
 //
 // # Storage
@@ -128,7 +128,7 @@
 //     once.
 //   - All contestants have the same clients, which read sockets, count events, and check that
 //     every record arrives once and in order. A contestant that loses records is marked as lost,
-//     whatever its numbers.
+//     regardless of its numbers.
 //   - First there is a flood, after a warm-up with a quarter of it. Events are published as fast
 //     as the contestant takes them, until the last client has the last one. deliveries/s is
 //     events times clients per second. Then events are published at a fixed rate.
@@ -195,10 +195,10 @@ var (
 	sleepers = flag.Int("sleepers", 100_000, "the `number` of sleeping calls in the scenario Sleepers; 0 omits it")
 	profiles = flag.String("profiles", "", "write profiles of the servers of FanOut to this `directory`")
 	natsDir  = flag.String("nats-server", "", "run as the NATS server of Workers in the `directory`; the program starts itself in this way")
-	natsSync = flag.Bool("nats-sync", false, "this server syncs each message")
+	natsSync = flag.Bool("nats-sync", false, "with -nats-server, sync each message")
 	fanLib   = flag.String("fanout-server", "", "run as the server of the `lib` of FanOut and print JSON; the program starts itself in this way")
 	fanURL   = flag.String("fanout-clients", "", "run as the clients that read from the `URL`; the program starts itself in this way")
-	fanSize  = flag.String("fanout", "", "the workload of these two, as `JSON`")
+	fanSize  = flag.String("fanout", "", "the workload of -fanout-server and -fanout-clients, as `JSON`")
 	child    = flag.String("sleeper-child", "", "measure the `lib` of Sleepers in this process and print JSON; the program starts itself in this way")
 )
 
@@ -211,7 +211,7 @@ func main() {
 	exitOn(measureAll())
 }
 
-// runChild does what another process of this program has started this process for.
+// runChild runs this process as a child, if another process of this program has started it as one.
 func runChild() (isChild bool, err error) {
 	switch {
 	case *child != "":

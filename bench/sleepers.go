@@ -149,7 +149,7 @@ func memory() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// sleeperChild runs the child of [sleeping.inChild].
+// sleeperChild runs the child of [sleeperContestant.inChild].
 func sleeperChild(lib string, n int) error {
 	for _, s := range sleeperContestants {
 		if s.lib == lib {

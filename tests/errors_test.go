@@ -196,7 +196,7 @@ func TestAgentTakesTheSameBranchOnErrorsOfTheStandardLibrary(t *testing.T) {
 		switch {
 		case errors.As(err, &path) && errors.Is(path.Err, fs.ErrNotExist):
 			return "no file " + path.Path
-		case errors.As(err, &number) && number.Err == strconv.ErrSyntax: //nolint:errorlint // as some do
+		case errors.As(err, &number) && number.Err == strconv.ErrSyntax: //nolint:errorlint // as some programs compare
 			return "no number " + number.Num
 		case errors.As(err, &network) && network.Timeout():
 			return "timeout: " + network.Error()
@@ -221,7 +221,7 @@ func TestAgentTakesTheSameBranchOnErrorsOfTheStandardLibrary(t *testing.T) {
 	}
 }
 
-func isCallError(err error) bool { _, ok := err.(*core.CallError); return ok } //nolint:errorlint // itself
+func isCallError(err error) bool { _, ok := err.(*core.CallError); return ok } //nolint:errorlint // err itself, not an error in it
 
 // errorsInSource returns the names of the exported sentinels and error types of all
 // packages.

@@ -303,7 +303,7 @@ func exportedRecord(r *record.Record) map[string]any {
 }
 
 func exportedError(err error) any {
-	switch e := err.(type) { //nolint:errorlint // what a decoded record has itself
+	switch e := err.(type) { //nolint:errorlint // a decoded record has these types, not wrapped
 	case *record.Error:
 		typed := []any{}
 		for _, one := range e.Typed {

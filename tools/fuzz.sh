@@ -2,14 +2,14 @@
 # Runs the Fuzz functions of the module in the current directory for a while each, and
 # fails if one of them fails: tools/fuzz.sh [FUZZTIME [PART/PARTS]]
 #
-# PART/PARTS, as in 2/4, takes every fourth package only, beginning with the second one.
-# Every part has packages that no other part has, and together they have all.
+# With PART/PARTS, such as 2/4, only every fourth package is fuzzed, beginning with the second one.
+# Each package is in exactly one part.
 set -euo pipefail
 
 fuzztime=${1:-10s}
 part=${2:-1/1}
 if ! [[ $part =~ ^([1-9][0-9]*)/([1-9][0-9]*)$ ]] || ((BASH_REMATCH[1] > BASH_REMATCH[2])); then
-  echo "fuzz: part $part is not one like 2/4" >&2
+  echo "fuzz: the part is $part; want one such as 2/4" >&2
   exit 2
 fi
 first=${BASH_REMATCH[1]} step=${BASH_REMATCH[2]}
@@ -21,7 +21,7 @@ log=$scratch/log
 # Found in the source: listing them by go test would link every test of the module.
 targets=$(grep -r --include='*_test.go' -o '^func Fuzz[A-Za-z0-9_]*' . | sed -E 's|/[^/]*_test\.go:func | |' |
   while read -r dir name; do
-    # A nested module runs its own; here they could not be built.
+    # The functions of a nested module are run in its directory; here they could not be built.
     d=$dir
     while [ "$d" != . ] && [ ! -f "$d/go.mod" ]; do d=$(dirname "$d"); done
     [ "$d" = . ] && echo "$dir $name"
@@ -32,7 +32,7 @@ if [ -z "$targets" ]; then
 fi
 packages=$(cut -d ' ' -f 1 <<<"$targets" | uniq | sed -n "$first~${step}p")
 
-# A package is linked once for all its functions. The corpus is where go test keeps it.
+# A package is linked once for all its functions. The corpora are where go test keeps them.
 fuzz() { # package, function
   (cd "$1" && "$scratch/fuzz.test" -test.run='^$' -test.fuzz="^$2\$" -test.fuzztime="$fuzztime" \
     -test.fuzzcachedir="$corpora/$(go list .)") 2>&1 | tee "$log"

@@ -17,7 +17,7 @@ go build -o "$work/quickstart" ./examples/quickstart
 env -u OPENAI_API_KEY -u CI TERM=xterm-256color \
   tmux -S "$work/tmux" -f /dev/null new-session -d -x 150 -y 60 "$work/quickstart; echo the end; exec cat"
 
-await() { # pattern file: what the window shows once it has the pattern
+await() { # pattern file: waits until the window shows the pattern, and writes its text to the file
   local deadline=$((SECONDS + 30))
   until window capture-pane -p | sed -e 's/ *$//' >"$2" && grep -q "$1" "$2"; do
     if [ "$SECONDS" -gt "$deadline" ]; then

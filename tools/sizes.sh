@@ -21,11 +21,11 @@ while IFS= read -r -d '' file; do
   failed=1
 done < <(list | xargs -0 -r sh -c 'find "$@" -maxdepth 0 -type f -size +"$0"c -print0 2>/dev/null || true' "$limit")
 
-# No other process is started for a file: there are thousands.
+# This starts no process for each file, since there are thousands of them.
 while IFS= read -r -d '' file; do
   [ -f "$file" ] && [ ! -L "$file" ] || continue
   IFS= read -r -d '' -n 4 first <"$file" || true # up to a NUL
-  # The first bytes of programs: ELF, Mach-O, and of Windows.
+  # The first bytes of programs: ELF, Mach-O and Windows.
   case $first in
   $'\x7fELF' | $'\xfe\xed\xfa\xce' | $'\xfe\xed\xfa\xcf' | $'\xce\xfa\xed\xfe' | $'\xcf\xfa\xed\xfe' | $'\xca\xfe\xba\xbe' | MZ*)
     echo "$file is a program; build it instead of keeping it" >&2

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Tests every module: tools/test.sh RACE PLAIN MODULE... RACE is the flag for the race
-# detector, which the modules that PLAIN lists are tested without. Many tests wait for servers,
-# processes, browsers and timers, so more run at once than there are processors: the root module,
-# ".", beside two of the others, in two parts beside each other. Nothing is vetted here:
-# golangci-lint does that, with more checks.
+# Tests every module: tools/test.sh RACE PLAIN MODULE... RACE is the flag for the race detector;
+# the modules listed in PLAIN are tested without it. Many tests wait for servers, processes,
+# browsers and timers, so more tests run at once than there are processors: those of the root
+# module, ".", in two parts, and those of two other modules. Nothing is vetted here: golangci-lint
+# does that, with more checks.
 set -euo pipefail
 
 race=$1 plain_modules=" $2 "
 shift 2
 
-# Packages of the root module that start no goroutine. The race detector would find nothing
-# in them, takes five times as long, and each program needs to be built with it.
+# Packages of the root module that start no goroutines. The race detector would find nothing in
+# them, and tests with it take five times as long and need builds of their own.
 plain=(
   ./config ./examples/seeds/... ./internal/errtree ./internal/nearest ./internal/runcopy
   ./policy/window ./record/redact ./snapshot/diff ./snapshot/internal/blocks ./streamer/internal/wire
@@ -20,7 +20,8 @@ plain=(
 export GORACE="atexit_sleep_ms=0 ${GORACE-}"
 
 # The compiler and the linker take a sixth less time if they collect garbage less often, and
-# campaigns without the race detector a third. Other tests gain nothing, and run with the default.
+# campaigns without the race detector a third less. Other tests do not get faster, and run with the
+# default.
 export GOGC=400
 
 run() { # arguments of go test
@@ -53,9 +54,9 @@ root() {
   fi
   all=$(go list ./...)
   without=$(go list "${plain[@]}")
-  gogc=$GOGC logged "go test: what has no concurrency, and all cases of campaigns (testkit.Seeds)" \
+  gogc=$GOGC logged "go test: packages without concurrency, and campaigns with all cases (testkit.Seeds)" \
     run ./snapshot/filestore ./state "${plain[@]}" &
-  echo "--- go test -race: the others, with a sample of those cases"
+  echo "--- go test -race: the other packages, and campaigns with a sample of their cases"
   # Those that take the longest come first; the others fill the gaps.
   # shellcheck disable=SC2046 # a package each
   run -p $((processors + 1)) "$race" ./snapshot/filestore ./state ./streamer ./runner ./snapshot $(grep -vxF "$without" <<<"$all") || failed=1
@@ -66,12 +67,12 @@ root() {
 starts=$(cd "$1" && grep -nE '(^|[^"[:alnum:]_])go (func|[[:alnum:]_.]+)\(|\.Go\(|t\.Parallel\(' \
   $(go list -f '{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}} {{end}}{{range .TestGoFiles}}{{$d}}/{{.}} {{end}}{{range .XTestGoFiles}}{{$d}}/{{.}} {{end}}' "${plain[@]}") || true)
 if [ -n "$starts" ]; then
-  printf 'test: tools/test.sh says of these that they start no goroutine:\n%s\n' "$starts"
+  printf 'test: these lines start goroutines, in packages that tools/test.sh lists as starting none:\n%s\n' "$starts"
   exit 1
 fi
 
-# First what all modules import, since each of several go commands that run at the same time
-# compiles all that it needs.
+# Compile first what all modules import. Otherwise, go commands that run at the same time would
+# each compile it.
 (cd "$1" && go list -export ${race:+"$race"} ./... >/dev/null && go list -export ./... >/dev/null)
 
 export race plain_modules processors

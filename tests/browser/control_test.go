@@ -123,7 +123,7 @@ func TestWithoutPermissionThePageOffersNothing(t *testing.T) {
 	waiting(t, begin(t, s.dash, "trip-1"), "get_weather", time.Hour, core.Retryable(errBusy))
 	p := open(t, s.url())
 	p.waitText(".question", "reprise answer ticket-1 'clerk?1' true")
-	assert.Zero(t, p.count(".question .answer, .question button:not(.byhand button)"), "there is the command, and a button that copies it")
+	assert.Zero(t, p.count(".question .answer, .question button:not(.byhand button)"), "only the command, and a button that copies it")
 	p.load(s.url() + "#run=trip-1")
 	p.wait(`document.querySelector("[data-call]")`)
 	assert.True(t, eval[bool](p, `document.querySelector("#interrupt").hidden && document.querySelector("#cancel").hidden`))

@@ -92,7 +92,7 @@ func TestThePageFoldsAsTheServerDoes(t *testing.T) {
 	c.begin(t, s.dash, 20)
 
 	var found comparison
-	// The runs come to rest at the latest when they wait for the end of the test.
+	// The runs stop changing at the latest when they wait for the end of the test.
 	// Only then do server and page have the same records.
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		if found = eval[comparison](p, `compare()`); len(found.Differences) == 0 && found.Runs == 60 {

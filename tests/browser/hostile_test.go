@@ -92,7 +92,7 @@ func TestCharactersThatAreNotSeenAreShownAsWhatTheyAre(t *testing.T) {
 	p.click(`.callrow[data-call="waits"]`)
 	p.waitText("#detail .attempts", shown)
 	check()
-	assert.Equal(t, 3, p.count("#legend > :not([hidden])"), "colours that are there: completed, failed and tried again, backoff")
+	assert.Equal(t, 3, p.count("#legend > :not([hidden])"), "the legend explains the colours of the page: completed, failed and tried again, backoff")
 }
 
 // Run IDs are validated, but the address of the page can be any text.

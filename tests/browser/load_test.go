@@ -87,8 +87,8 @@ const watchReturn = `(() => {
 	return true;
 })()`
 
-// fastest is the median of the times of a request.
-func fastest(t *testing.T, url string) time.Duration {
+// medianTime returns the median of the times of 21 requests.
+func medianTime(t *testing.T, url string) time.Duration {
 	t.Helper()
 	times := make([]time.Duration, 21)
 	for i := range times {
@@ -153,7 +153,7 @@ func TestThePageKeepsUpWithManyEvents(t *testing.T) {
 
 const eventsEach = 20 // records of a run in TestThePageKeepsUpWithManyEvents
 
-// many is a record of runs that follow one another, ten at a time, and make nine calls each.
+// many returns record n, counted from 0, of successive runs: ten at a time, with nine calls each.
 func many(n int) record.Record {
 	const together = 10
 	block := n / (eventsEach * together)

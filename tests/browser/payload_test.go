@@ -60,7 +60,7 @@ func TestInputsAndOutputsAreReadInFull(t *testing.T) {
 	p.wait(`(document.querySelector("#detail [data-part=output]").click(), true)`)
 	p.waitText("#payload-title", "Output of list")
 	p.waitText("#payload-body", "[1000]")
-	assert.Less(t, eval[float64](p, `document.querySelectorAll("#payload-body *").length`), float64(3000), "what is folded is not there")
+	assert.Less(t, eval[float64](p, `document.querySelectorAll("#payload-body *").length`), float64(3000), "folded values have no elements")
 	p.wait(`((input) => { input.value = "needle"; input.dispatchEvent(new Event("input")); return true })(document.querySelector("#payload-search"))`)
 	p.waitText("#payload-found", "1 place")
 	p.waitText("#payload-body .hit", "the needle")
@@ -90,5 +90,5 @@ func TestInputsAndOutputsAreReadInFull(t *testing.T) {
 	p.expectOutages()
 	p.wait(`(document.querySelector("#payload-close").click(), globalThis.fetch = () => Promise.reject(new Error("no network")), document.querySelector("#detail [data-part=error]").click(), true)`)
 	p.waitText("#payload-body .error", "no network")
-	assert.True(t, eval[bool](p, `document.querySelector("#payload-copy").disabled`), "what is not there is not copied")
+	assert.True(t, eval[bool](p, `document.querySelector("#payload-copy").disabled`), "a value that was not loaded cannot be copied")
 }

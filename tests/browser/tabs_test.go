@@ -81,7 +81,7 @@ func TestManyTabsShareOneStream(t *testing.T) {
 	for i, p := range tabs[3:] {
 		s.dash.PublishDelta(live.Delta{RunID: fmt.Sprint("trip-", i), Address: address, Part: live.PartText, Text: fmt.Sprint("word ", i)})
 		p.waitText("#producing-rows", fmt.Sprint("word ", i))
-		assert.Equal(t, 1, p.count("#producing-rows > li"), "of this run alone")
+		assert.Equal(t, 1, p.count("#producing-rows > li"), "only of this run")
 	}
 	assert.LessOrEqual(t, int(s.dash.Stats().Accepted), 3*len(tabs))
 	assert.Zero(t, int(s.dash.Stats().Gaps+s.dash.Stats().Resets))

@@ -1,6 +1,6 @@
 // Talks to the service with the agent of @ag-ui/client: node agui.mjs URL RUNS. The client
-// verifies the order of all events. It ends with status 1 if an event is out of order, or if
-// the messages of a client are not those that another one gets.
+// verifies the order of all events. The script exits with status 1 if an event is out of order,
+// or if two clients have different messages.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { HttpAgent } from "@ag-ui/client";
@@ -11,7 +11,7 @@ const endpoint = `${url}agui/assistant`;
 let cuts = 0;
 let attached = 0;
 const broken = /network error|terminated|fetch failed/;
-process.on("unhandledRejection", (error) => { // the client has one for each connection that breaks
+process.on("unhandledRejection", (error) => { // the client causes one for each connection that breaks
   if (!broken.test(String(error?.message))) throw error;
 });
 const warn = console.warn;
@@ -21,7 +21,7 @@ function agentOf(threadId, after) {
   return new HttpAgent({ url: endpoint, threadId, fetch: cutting(after, () => cuts++) });
 }
 
-// run makes one request, and returns how it finished; undefined if the connection broke.
+// run makes one request, and returns its outcome, or undefined if the connection broke.
 async function run(agent, parameters = {}) {
   let outcome;
   try {
@@ -36,7 +36,7 @@ async function run(agent, parameters = {}) {
   return outcome;
 }
 
-// plainly returns messages without those that say nothing.
+// plainly returns the messages without empty thoughts, empty contents and encrypted values.
 function plainly(messages) {
   return JSON.parse(JSON.stringify(messages)).filter((m) => m.role !== "reasoning" || m.content !== "")
     .map((m) => ({ ...m, content: m.content || undefined, encryptedValue: undefined }))

@@ -1,5 +1,5 @@
-// Talks to the service with the chat of @ai-sdk/react: node aisdk.mjs URL RUNS. It ends with
-// status 1 if the messages of a chat are not those of the server.
+// Talks to the service with the chat of @ai-sdk/react: node aisdk.mjs URL RUNS. The script
+// exits with status 1 if the messages of a chat differ from those of the server.
 import assert from "node:assert/strict";
 import { Chat } from "@ai-sdk/react";
 import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, lastAssistantMessageIsCompleteWithToolCalls } from "ai";
@@ -10,7 +10,7 @@ const api = `${url}chat/assistant`;
 let cuts = 0;
 let reconnects = 0;
 
-// chatOf returns a chat whose connections break after so many events, in turn.
+// chatOf returns a chat whose nth connection breaks after after[n] events, see cutting.
 function chatOf(id, after) {
   const retries = [];
   const chat = new Chat({
@@ -22,13 +22,13 @@ function chatOf(id, after) {
   return { chat, retries };
 }
 
-// plainly returns messages without what the server does not say.
+// plainly returns the messages without the parts and fields that the server's list does not have.
 function plainly(messages) {
   const drop = new Set(["preliminary", "providerExecuted", "title", "toolMetadata", "rawInput", "providerMetadata"]);
   return JSON.parse(JSON.stringify(messages, (key, value) => (drop.has(key) ? undefined : value)))
     .map(({ id, role, parts }) => {
-      while (parts.at(-1)?.type === "step-start") parts.pop(); // a step of which nothing was shown
-      for (const part of parts) delete part.id; // of a part of the stream
+      while (parts.at(-1)?.type === "step-start") parts.pop(); // a step in which nothing was shown
+      for (const part of parts) delete part.id; // the ID in the stream
       return { id, role, parts };
     })
     .filter((m) => m.parts.length > 0);

@@ -16,13 +16,13 @@ function take({ id, name, data }) {
 }
 
 const clients = {
-  // As in a browser. It comes back by itself.
+  // As in a browser: it reconnects by itself.
   eventsource(url) {
     const source = new EventSource(url);
     for (const name of names) source.addEventListener(name, (e) => take({ id: e.lastEventId, name, data: e.data }));
   },
 
-  // The parser is for a loop of one's own.
+  // Only a parser: the loop that reads and reconnects is here.
   async "eventsource-parser"(url) {
     let cursor = "";
     const parser = createParser({
@@ -44,9 +44,9 @@ const clients = {
     }
   },
 
-  // It comes back if onclose and onerror say so. It moves its own cursor when it
-  // has read the ID, which may be cut off before the empty line: what counts is
-  // the ID of the last message.
+  // It reconnects if onclose and onerror tell it to. It advances its own cursor as
+  // soon as it has read an ID, even if the event is cut off before its empty line,
+  // so the ID of the last complete message is sent instead.
   "fetch-event-source"(url) {
     globalThis.window = globalThis;
     globalThis.document = { addEventListener() {}, removeEventListener() {}, hidden: false };

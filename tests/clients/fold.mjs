@@ -1,11 +1,11 @@
-// Folds records with the page's fold.js, once from the first record and once from
-// how the server says that the run stands at some record, and compares what comes
-// out with what the server says.
+// Folds records with the page's fold.js, from the first record and from the server's
+// state after two other records, and compares the state after each record with that of
+// the server.
 //
 //   node fold.mjs FOLDER < vectors
 //
-// FOLDER has the page's modules. A line of the vectors is one run: its records, and
-// the server's RunState after each.
+// FOLDER contains the page's modules. Each line of the vectors is a run: its records, and
+// the server's RunState after each of them.
 
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";

@@ -1,7 +1,7 @@
-// What the scripts of pages share.
+// Functions that agui.mjs and aisdk.mjs share.
 
-// cutting returns a fetch whose responses break after so many events each; those after the last
-// number are whole. Messages of the thread are not cut.
+// cutting returns a fetch whose nth response breaks after after[n] events. Later responses are
+// complete. For each break, it calls cut.
 export function cutting(after, cut) {
   let n = 0;
   return async (input, init) => {
@@ -39,7 +39,7 @@ export function plan(seed) {
   return words.slice(0, words.includes("fail") ? words.indexOf("fail") + 1 : 4);
 }
 
-// settle waits until something holds.
+// settle waits until holds returns true.
 export async function settle(holds) {
   for (const until = Date.now() + 30_000; !holds();) {
     if (Date.now() > until) throw new Error("it did not settle");
@@ -52,7 +52,7 @@ export async function threadOf(api, id) {
   return (await response.json()).messages;
 }
 
-// isAnswered reports whether the last message of a thread says all it will.
+// isAnswered reports whether the last message of a thread is the complete answer.
 export function isAnswered(messages) {
   const last = messages.at(-1);
   return last.role === "assistant" && last.parts.at(-1).text?.includes("says done, and more.");

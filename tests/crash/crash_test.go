@@ -29,7 +29,7 @@ import (
 )
 
 // kills is the number of processes to kill.
-var kills = flag.Int("kills", 0, "number of processes to kill; 0 for 300, or 20 with -short")
+var kills = flag.Int("kills", 0, "number of processes to kill; 0 for the default of each test, or 20 with -short")
 
 func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"calls": work, "saga": bookAndUndo, "group": collect})
@@ -149,8 +149,8 @@ func TestKilledRunEndsWithNothingLostOrRepeated(t *testing.T) {
 	campaign(t, "calls", 300, check)
 }
 
-// campaign kills processes of the program, and checks each run after its end. It kills as many as
-// the flag -kills says, or else the number most, or 20 with -short.
+// campaign kills processes of the program, and checks each run after its end. The flag -kills sets
+// the number of kills. It defaults to most, or to 20 with -short.
 func campaign(t *testing.T, program string, most int, check func(t *testing.T, dir string)) {
 	done, wanted := 0, *kills
 	switch {

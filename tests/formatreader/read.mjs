@@ -1,11 +1,11 @@
-// Prints a run as JSON lines: what is known of the run, then its records. Or
-// prints one encoded value, such as an output.
+// Prints a run as JSON lines: first the info of the run, then its records. With
+// --value, it prints one encoded value, such as an output.
 //
 //   npm ci && node read.mjs FILE
 //   npm ci && node read.mjs --value FILE
 //
-// Nanoseconds are printed as text, since a JavaScript number does not hold
-// them all.
+// Nanoseconds are printed as text, since a JavaScript number cannot represent
+// all of them.
 
 import { readFileSync } from "node:fs";
 import { ExtensionCodec, decode as decodeMsgpack } from "@msgpack/msgpack";
@@ -17,7 +17,7 @@ extensionCodec.register({ type: 0x4a, decode: (body) => JSON.parse(Buffer.from(b
 extensionCodec.register({ type: 0x54, decode: zonedTime });
 const decode = (bytes) => decodeMsgpack(bytes, { useBigInt64: true, extensionCodec });
 
-// zonedTime is a time with its offset as text: a Date has none.
+// zonedTime returns a time with its offset as text, since a Date has no offset.
 function zonedTime(body) {
   const view = new DataView(body.buffer, body.byteOffset, body.length);
   const [nanoseconds, seconds, offset] = [view.getUint32(0), Number(view.getBigInt64(4)), view.getInt32(12)];
@@ -32,7 +32,7 @@ const nanoseconds = (n) => (n === null ? null : String(n));
 const value = (v) => (v instanceof Uint8Array ? base64(v) : v); // or the reference of an artifact
 const mapValues = (object, f) => Object.fromEntries(Object.entries(object).map(([key, v]) => [key, f(v)]));
 
-// portable is a metadata value as JSON has it.
+// portable returns a metadata value in a form that JSON can represent.
 function portable(v) {
   if (typeof v === "bigint") {
     const n = Number(v);
@@ -105,6 +105,6 @@ const { format, version, records, checksums, ...header } = snapshot;
 for (const key of ["created_at", "updated_at", "due_at", "expires_at"]) header[key] = nanoseconds(header[key]);
 header.retry = header.retry && JSON.parse(Buffer.from(header.retry));
 header.values = mapValues(header.values, value);
-header.standing ??= null; // snapshots of before have none
+header.standing ??= null; // older snapshots have none
 
 for (const line of [header, ...records.map(record)]) console.log(JSON.stringify(line));

@@ -333,7 +333,7 @@ func TestProcessIsCancelledInTheMiddleOfAWait(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrCancelled)
 }
 
-// TestAKilledProcessLeavesARunInterruptedByACrash, which can still be cancelled.
+// TestAKilledProcessLeavesARunInterruptedByACrash also checks that the run can be cancelled.
 func TestAKilledProcessLeavesARunInterruptedByACrash(t *testing.T) {
 	o := startOwner(t)
 	require.NoError(t, o.Process.Kill())

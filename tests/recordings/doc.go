@@ -1,4 +1,4 @@
-// Package recordings plays replies to package openai that other libraries have recorded
+// Package recordings feeds package openai with replies that other libraries have recorded
 // for their own tests, and compares the decoded results with the replies. The recordings
 // are read from the modules of those libraries and are not copied. It is a separate
 // module, so that those libraries are not dependencies of Reprise. Packages of npm have no

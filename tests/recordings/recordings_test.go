@@ -34,8 +34,8 @@ func (p player) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// play calls a model that replies with the first bytes of the recording, as many as
-// length says. streamed is the text of the deltas.
+// play calls a model that replies with the first length bytes of the recording.
+// streamed is the text of the deltas.
 func (r *recording) play(ctx context.Context, length int) (resp actors.Response, streamed string, err error) {
 	model := openai.Model{
 		Name: "m", BaseURL: "https://" + r.service + "/v1", APIKey: "sk-0123456789", API: openai.Chat,

@@ -149,8 +149,8 @@ func TestArgyllBackoffIsFixedLinearOrExponential(t *testing.T) {
 	}
 }
 
-// Argyll does not read Retry-After, so that a service never delays a retry by
-// more than max_backoff.
+// Argyll does not read Retry-After, so no service may delay a retry by more than
+// max_backoff.
 func TestArgyllCapsRetryAfter(t *testing.T) {
 	asked := []error{core.WithRetryAfter(errUnavailable, time.Hour), core.WithRetryAfter(errUnavailable, 300*time.Millisecond), errUnavailable}
 	v1 := argyll(t, config.ArgyllV1, `{"work_config": {"max_retries": 3, "backoff": 100, "max_backoff": 2000, "backoff_type": "fixed"}}`)

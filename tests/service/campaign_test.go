@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 
 // serve serves the directory until its standard input ends. It prints a line for
 // each effect, and for each run that has ended. The second argument is the number
-// of effects, after which calls block.
+// of effects after which calls block.
 func serve(args ...string) error {
 	effects, err := strconv.Atoi(args[1])
 	if err != nil {

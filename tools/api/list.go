@@ -18,8 +18,8 @@ import (
 // root is the path of the root module, and the prefix of the paths of all packages.
 const root = "github.com/reprise-go/reprise"
 
-// buildFlags are those with which `make test` builds the released modules, so that they are not
-// compiled once more for the list, if this program can be built with them.
+// buildFlags are the flags with which `make test` builds the released modules, if this machine
+// supports them. With the same flags, their packages are found in the build cache.
 var buildFlags = func() []string {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "1"}) && runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
 		return []string{"-race"}
@@ -164,8 +164,8 @@ func (l *lister) signature(f *types.Func) string {
 	return result.ReplaceAllString(text, "")
 }
 
-// closed describes an interface that other packages cannot implement, or its embedded
-// types.
+// closed returns " (closed)" for an interface that other packages cannot implement, and the type
+// itself for a constraint.
 func (l *lister) closed(i *types.Interface) string {
 	for m := range i.Methods() {
 		if !token.IsExported(m.Name()) {

@@ -16,8 +16,8 @@ import (
 )
 
 // A freshInstall installs modules into an empty GOPATH, as a user would, from a file-system proxy.
-// Other modules come from the module cache of this machine, and those that are not there from its
-// proxies.
+// Other modules come from the module cache of this machine or, if they are not in it, from the
+// configured proxies.
 type freshInstall struct {
 	dir, proxies string
 }
@@ -45,7 +45,7 @@ func (f *freshInstall) run(ctx context.Context, folder string, args ...string) e
 		"GOPROXY="+f.proxies,
 		"GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=", "GOWORK=off", "GOENV=off",
 		// Trimpath: the build cache can be used for packages that were built in another
-		// GOPATH. The others leave out what debuggers need.
+		// GOPATH. The other flags leave out debug information.
 		"GOFLAGS=-trimpath -modcacherw -ldflags=-w -gcflags="+rootPath+"/...=-dwarf=false",
 	)
 	if out, err := c.CombinedOutput(); err != nil {
@@ -62,8 +62,9 @@ func fileURL(dir string) string {
 	return "file://" + path
 }
 
-// install installs a version: each line of the documentation, and the commands of all
-// modules or all their programs. It also builds a package that imports each module.
+// install installs a version: with the commands of the documentation in lines, and all commands
+// of the modules or, if programs is set, all their programs. For each module, it also builds a
+// package that imports the module.
 func (f *freshInstall) install(ctx context.Context, lines []string, version string, programs bool) error {
 	for _, line := range lines {
 		args := strings.Fields(line)[1:]
@@ -113,7 +114,7 @@ func (f *freshInstall) checkPrograms(ctx context.Context, version string) error 
 			return err
 		}
 		if info.Main.Version != version || !slices.Contains(modulePaths(), info.Main.Path) {
-			return fmt.Errorf("%s is of module %s %s, not of %s", name, info.Main.Path, info.Main.Version, version)
+			return fmt.Errorf("%s belongs to module %s %s, not to version %s", name, info.Main.Path, info.Main.Version, version)
 		}
 		for _, d := range info.Deps {
 			if d.Path == rootPath && d.Version != version {
@@ -167,8 +168,8 @@ func (f *freshInstall) build(ctx context.Context, version string) error {
 // repository.
 var installLine = regexp.MustCompile("go (?:install|get|run) " + regexp.QuoteMeta(rootPath) + "[^\\s`\"')]*")
 
-// installLines returns the lines in the documentation with which users install what is
-// released.
+// installLines returns the commands in the documentation with which users install something
+// that is released.
 func installLines(dir string) ([]string, error) {
 	var lines []string
 	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReleasedModulesInstallAsAUserDoes, from the files of this tree.
+// TestReleasedModulesInstallAsAUserDoes installs the modules from the files of this tree.
 func TestReleasedModulesInstallAsAUserDoes(t *testing.T) {
 	const version = "v0.99.0"
 	repository, err := filepath.Abs("../..")

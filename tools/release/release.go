@@ -124,7 +124,7 @@ func (r *release) datedChangelog(dir string) ([]byte, error) {
 	return slices.Concat(data[:at[0]], []byte(title), data[at[1]:]), nil
 }
 
-// goldenFiles are files in formats that users have.
+// goldenFiles is the directory of files like those that users have stored.
 const goldenFiles = "tests/testdata"
 
 func (r *release) checkGolden(ctx context.Context, last string) error {
@@ -162,7 +162,7 @@ func (r *release) checkAPI(ctx context.Context, last string) error {
 	lines := strings.Split(string(now), "\n")
 	for _, line := range strings.Split(before, "\n") {
 		if !slices.Contains(lines, line) {
-			return fmt.Errorf("%s removes from the API of %s: %s", r.version, last, line)
+			return fmt.Errorf("%s must not remove what is in the API of %s: %s", r.version, last, line)
 		}
 	}
 	return nil
@@ -176,7 +176,7 @@ func (r *release) check(ctx context.Context, tree string) error {
 		c := exec.CommandContext(ctx, command[0], command[1:]...)
 		c.Dir, c.Stdout, c.Stderr = tree, r.out, r.out
 		if err := c.Run(); err != nil {
-			return fmt.Errorf("%s fails: %w", name, err)
+			return fmt.Errorf("%s failed: %w", name, err)
 		}
 	}
 	return nil
@@ -225,8 +225,8 @@ func (r *release) commitFiles(ctx context.Context, tree, message string, files m
 	return git(ctx, tree, "rev-parse", "HEAD")
 }
 
-// tag tags the other commit for each module and moves the branch to its commit. If it fails,
-// it removes the tags again.
+// tag sets a tag for each module at the commit tagged, and moves the branch to the commit main. If
+// it fails, it removes the tags.
 func (r *release) tag(ctx context.Context, main, tagged string) error {
 	branch, err := git(ctx, r.dir, "rev-parse", "--abbrev-ref", "HEAD")
 	if err != nil {

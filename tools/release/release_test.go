@@ -189,15 +189,15 @@ func TestInvalidReleaseIsRefused(t *testing.T) {
 		"a patch that removes a name": {"v0.1.1", func(r *repository) {
 			r.write("tools/api/api.txt", "core func A()\n")
 			r.commit()
-		}, "v0.1.1 removes from the API of v0.1.0: core func B()"},
+		}, "v0.1.1 must not remove what is in the API of v0.1.0: core func B()"},
 		"a red CI": {"", func(r *repository) {
 			r.write(".ci/run", "#!/bin/sh\necho it is red\nexit 3\n")
 			r.commit()
-		}, ".ci/run all fails: exit status 3"},
+		}, ".ci/run all failed: exit status 3"},
 		"a fuzzer that finds a bug": {"", func(r *repository) {
 			r.write("Makefile", "fuzz:\n\t@exit 1\n")
 			r.commit()
-		}, "make fuzz FUZZTIME=5m fails"},
+		}, "make fuzz FUZZTIME=5m failed"},
 		"a command that cannot be installed": {"", func(r *repository) {
 			r.write("README.md", "go install "+rootPath+"/cmd/other@latest\n")
 			r.commit()
