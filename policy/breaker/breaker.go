@@ -60,6 +60,8 @@ type Options struct {
 type Breaker struct {
 	name string
 
+	counts func(error) bool
+
 	mu      sync.Mutex // held during calls of gobreaker, so that changes can be attributed to the caller
 	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
 	until   time.Time // when an open breaker lets probes through
@@ -69,15 +71,14 @@ type Breaker struct {
 // New returns a closed breaker. It panics if an option is out of range.
 func New(o Options) *Breaker {
 	o.check()
-	b := &Breaker{name: o.Name}
+	b := &Breaker{name: o.Name, counts: o.Counts}
 	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name: o.Name, MaxRequests: uint32(o.Probes), Interval: o.Window, BucketPeriod: o.Window / 10, Timeout: o.OpenFor,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
 			return o.Failures > 0 && c.ConsecutiveFailures >= uint32(o.Failures) ||
 				o.Ratio > 0 && c.Requests >= uint32(o.MinAttempts) && float64(c.TotalFailures) >= o.Ratio*float64(c.Requests)
 		},
-		IsExcluded:   func(err error) bool { return err == errInconclusive }, //nolint:errorlint // compares identity
-		IsSuccessful: func(err error) bool { return err == nil || !isFailure(o.Counts, err) },
+		IsExcluded: func(err error) bool { return err == errInconclusive }, //nolint:errorlint // compares identity
 		OnStateChange: func(_ string, _, to gobreaker.State) {
 			b.noteChange(to, o.OpenFor)
 		},
@@ -167,11 +168,15 @@ func (b *Breaker) attempt(ctx context.Context, call *core.CallInfo, next func(co
 	if err != nil {
 		return err
 	}
-	ended := errInconclusive // if the handler calls runtime.Goexit
+	ended := errInconclusive // if the handler or Options.Counts calls runtime.Goexit
 	defer func() { done(ended) }()
 	err = next(ctx)
-	if !call.Answered() && isConclusive(err) {
+	switch {
+	case call.Answered() || !isConclusive(err):
+	case err != nil && isFailure(b.counts, err): // called without the lock: it may ask for the state
 		ended = err
+	default:
+		ended = nil
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -313,6 +314,27 @@ func TestOptionsOutOfRangePanic(t *testing.T) {
 func TestCountsThatPanicsIsAFailure(t *testing.T) {
 	var s service
 	b := breaker.New(breaker.Options{Name: "x", Failures: 1, Counts: func(error) bool { panic("boom") }})
+	_, err := s.tool(b, once).Call(t.Context(), 1)
+	require.ErrorIs(t, err, errUnavailable)
+	assert.Equal(t, "open", b.State())
+}
+
+func TestCountsThatEndsItsGoroutineLeavesTheBreakerUsable(t *testing.T) {
+	var s service
+	b := breaker.New(breaker.Options{Name: "x", Failures: 1, Counts: func(error) bool { runtime.Goexit(); return true }})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = s.tool(b, once).Call(t.Context(), 1)
+	}()
+	<-ended
+	assert.Equal(t, "closed", b.State(), "the attempt does not count")
+}
+
+func TestCountsMayAskForTheState(t *testing.T) {
+	var s service
+	var b *breaker.Breaker
+	b = breaker.New(breaker.Options{Name: "x", Failures: 1, Counts: func(error) bool { return b.State() == "closed" }})
 	_, err := s.tool(b, once).Call(t.Context(), 1)
 	require.ErrorIs(t, err, errUnavailable)
 	assert.Equal(t, "open", b.State())
