@@ -98,20 +98,21 @@ func (r *run) answerByDefault(s *engine.Scope, id string, def engine.DefaultAnsw
 
 // due returns when a paused run can continue without an answer: at once if the
 // answer that it waits for came after its calls had stopped, when the default
-// of the first of its questions is due, or when the next attempt of a parked
+// of the first of its open questions is due, or when the next attempt of a parked
 // call is due. It is zero if the run waits for an answer. r.mu must be held.
 func (r *run) due() time.Time {
 	if !r.rootCalls.made {
 		return r.found.Due // nothing has changed it
 	}
-	due := r.questions.parked
 	for id := range r.questions.waits {
-		at := r.questions.asked[id].due
 		if _, answered := r.questions.answers[id]; answered {
-			at = now()
+			return now()
 		}
-		if !at.IsZero() && (due.IsZero() || at.Before(due)) {
-			due = at
+	}
+	due := r.questions.parked
+	for _, q := range r.ledger.Questions(true) { // without those of calls that have ended meanwhile
+		if r.questions.waits[q.ID] && !q.Due.IsZero() && (due.IsZero() || q.Due.Before(due)) {
+			due = q.Due
 		}
 	}
 	return due

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
@@ -353,4 +354,29 @@ func TestWaitIsNotLongerWhenTheClockIsSetBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestPausedRunDoesNotContinueForAQuestionThatIsNoLongerOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		agent := decorators.Agent("all", "", func(ctx context.Context, _ struct{}) (string, error) {
+			_, err := actors.Parallel(ctx, actors.Group{Name: "fail", Workers: 1},
+				func(ctx context.Context) (string, error) { return ask(ctx, struct{}{}) },
+				func(context.Context) (string, error) { return "", errBoom })
+			require.ErrorIs(t, err, errBoom)
+			return core.Await[string](ctx, "what?")
+		})
+		st, err := state.Open(t.Context(), store, "r", state.WithParking(time.Minute))
+		require.NoError(t, err)
+		_, err = agent.Call(st.Context(t.Context()), struct{}{})
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		require.NoError(t, st.Close())
+		questions, err := state.Questions(t.Context(), store, "r")
+		require.NoError(t, err)
+		require.Len(t, questions, 1)
+		info, err := store.Info(t.Context(), "r")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusPaused, info.Status)
+		assert.Zero(t, info.Due, "the default of the question of the failed group changes nothing")
+	})
 }
