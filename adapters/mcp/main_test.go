@@ -141,7 +141,7 @@ func office(dir string) *sdk.Server {
 }
 
 // serveRaw answers each method with its raw result in a file, which is a JSON object by
-// method.
+// method. If the result is "exit", the process ends instead.
 func serveRaw(file string) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -163,6 +163,8 @@ func serveRaw(file string) {
 		}
 		switch result, ok := results[request.Method]; {
 		case request.ID == nil:
+		case string(result) == `"exit"`:
+			os.Exit(3)
 		case ok:
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", request.ID, result)
 		case request.Method == "initialize":

@@ -93,12 +93,11 @@ func (c *Client) taskHandler(l *ListedTool) core.Handler[json.RawMessage, actors
 		case r.ResultType != "task":
 			out, err := r.output(c.options.ForUsers)
 			return begun{Output: out}, err
-		case r.TaskID == "":
-			return begun{}, badResult(errors.New("the task has no ID"))
 		}
-		return begun{Task: r.TaskID, Poll: pollInterval(r.PollInterval)}, nil
+		return r.begun()
 	})
-	poll, err2 := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "poll", Retry: &core.RetryConfig{MaxAttempts: 100, MaxDelay: time.Minute}}, c.poll)
+	poll, err2 := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "poll", Retry: &core.RetryConfig{MaxAttempts: 100, MaxDelay: time.Minute}},
+		func(ctx context.Context, b begun) (actors.ToolOutput, error) { return c.poll(ctx, b, parkAfter) })
 	if err := errors.Join(err, err2); err != nil {
 		panic(err) // impossible: the specs are valid
 	}
@@ -109,6 +108,38 @@ func (c *Client) taskHandler(l *ListedTool) core.Handler[json.RawMessage, actors
 		}
 		return poll.Event().Execute(ctx, b)
 	}
+}
+
+// begun returns the task in the result.
+func (r *rawResult) begun() (begun, error) {
+	if r.TaskID == "" {
+		return begun{}, badResult(errors.New("the task has no ID"))
+	}
+	return begun{Task: r.TaskID, Poll: pollInterval(r.PollInterval)}, nil
+}
+
+// pollUnrecorded polls a task of a server that did not support tasks when the run recorded its
+// list, as if the server had answered late: no record has the ID of the task, so a call that stops
+// before the server says how the task has ended is in doubt.
+func (c *Client) pollUnrecorded(ctx context.Context, r *rawResult) (actors.ToolOutput, error) {
+	s, err := c.acquire(ctx)
+	if err != nil {
+		return actors.ToolOutput{}, core.InDoubt(err)
+	}
+	can := abilitiesOf(s.client.InitializeResult())
+	c.release(s, false)
+	if !can.tasks {
+		return actors.ToolOutput{}, badResult(errors.New("the server answered with a task, but did not announce tasks"))
+	}
+	b, err := r.begun()
+	if err != nil {
+		return actors.ToolOutput{}, err
+	}
+	out, err := c.poll(ctx, b, longestPoll) // a parked call would begin another task
+	if failed := (*ServerError)(nil); err != nil && !errors.As(err, &failed) {
+		err = core.InDoubt(err)
+	}
+	return out, err
 }
 
 const (
@@ -131,8 +162,8 @@ func pollInterval(ms float64) time.Duration {
 
 // poll polls a task until it has ended. It polls less often the longer the task takes: the wait
 // grows to a tenth of the time that has passed. A resumed run repeats all recorded waits, so
-// their number must stay small.
-func (c *Client) poll(ctx context.Context, b begun) (actors.ToolOutput, error) {
+// their number must stay small. A wait longer than longest parks the run.
+func (c *Client) poll(ctx context.Context, b begun, longest time.Duration) (actors.ToolOutput, error) {
 	began, interval, lastMessage := time.Now(), b.Poll, ""
 	emit := live.Emitter(ctx)
 	for {
@@ -158,15 +189,15 @@ func (c *Client) poll(ctx context.Context, b begun) (actors.ToolOutput, error) {
 		if t.PollInterval > 0 {
 			interval = pollInterval(t.PollInterval)
 		}
-		if err := pause(ctx, max(interval, min(time.Since(began)/10, 10*time.Minute))); err != nil {
+		if err := pause(ctx, max(interval, min(time.Since(began)/10, 10*time.Minute)), longest); err != nil {
 			return actors.ToolOutput{}, err
 		}
 	}
 }
 
-// pause waits for d. A long wait parks the run.
-func pause(ctx context.Context, d time.Duration) error {
-	if d > parkAfter {
+// pause waits for d. A wait longer than longest parks the run.
+func pause(ctx context.Context, d, longest time.Duration) error {
+	if d > longest {
 		return core.Sleep(ctx, d)
 	}
 	timer := time.NewTimer(d)

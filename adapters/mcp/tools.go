@@ -109,7 +109,7 @@ func (c *Client) tool(l *ListedTool, tasks bool) actors.Function {
 			return actors.ToolOutput{}, err
 		}
 		if r.ResultType == "task" {
-			return actors.ToolOutput{}, badResult(fmt.Errorf("the server answered with a task, but did not announce tasks"))
+			return c.pollUnrecorded(ctx, r)
 		}
 		return r.output(c.options.ForUsers)
 	}, append(own, more...)...)
