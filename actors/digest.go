@@ -88,6 +88,16 @@ func (m *Message) isCopiedAs(n *Message) bool {
 		reflect.ValueOf(m.Extra).UnsafePointer() == reflect.ValueOf(n.Extra).UnsafePointer()
 }
 
+// areCopies reports whether each message of n is a copy of the one in m.
+func areCopies(m, n []Message) bool {
+	for i := range m {
+		if !m[i].isCopiedAs(&n[i]) {
+			return false
+		}
+	}
+	return true
+}
+
 func isSameSlice[T any](a, b []T) bool {
 	return len(a) == len(b) && unsafe.SliceData(a) == unsafe.SliceData(b)
 }

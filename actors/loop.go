@@ -74,8 +74,13 @@ func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 	var problem error // what is wrong with the last answer
 	corrections, turns := 0, l.maxTurns
 	known := new(digests)
+	var shown []Message // the messages of the last request, which its handler may have changed; a resumed run would not know
 	for answer.Turns < turns {
-		resp, err := l.llm.Call(ctx, Request{Messages: slices.Clip(conversation), Tools: l.tools.Describe(), Options: options, digests: known})
+		if !areCopies(conversation[:len(shown)], shown) {
+			shown = nil
+		}
+		shown = append(shown, conversation[len(shown):]...)
+		resp, err := l.llm.Call(ctx, Request{Messages: slices.Clip(shown), Tools: l.tools.Describe(), Options: options, digests: known})
 		answer.Turns++
 		if err != nil && options.Format != nil && !options.Format.ByTool && errors.Is(err, ErrFormatUnsupported) {
 			byTool := *options.Format

@@ -138,8 +138,8 @@ func ToolResult(callID, text string, parts ...Part) Message {
 // the model may call, and how to answer. All fields are part of the hash of the
 // input of the call.
 //
-// The requests of an agent share their messages: a handler that changes a message must
-// change a copy of Messages.
+// The requests of an agent share what their messages refer to: a handler may change the elements
+// of Messages, but not those of their Parts or ToolCalls.
 type Request struct {
 	Messages []Message      `json:"messages"`
 	Tools    []FunctionSpec `json:"tools,omitempty"`

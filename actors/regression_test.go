@@ -16,6 +16,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -216,4 +217,40 @@ func TestModelGetsTheInnermostError(t *testing.T) {
 	a, err := actors.NewAgent("a", answers(ask("inner"), actors.Response{Message: actors.Assistant("x")}), actors.WithTools(inner)).Call(t.Context(), actors.Ask("x"))
 	require.NoError(t, err)
 	assert.Equal(t, "error: boom", a.Messages[2].Text)
+}
+
+func TestHandlerThatChangesItsMessagesDoesNotChangeTheRun(t *testing.T) {
+	var seen []string
+	interrupts := true
+	edits := actors.NewLLM("m", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+		for i := range req.Messages {
+			seen = append(seen, req.Messages[i].Text)
+			req.Messages[i].Text = "changed"
+		}
+		if len(req.Messages) == 1 {
+			return asks(call("echo", `{"n":1}`)), nil
+		}
+		if interrupts {
+			state.From(ctx).Interrupt(snapshot.Stop{})
+			return actors.Response{}, ctx.Err()
+		}
+		return says("done"), nil
+	})
+	echo := decorators.Tool("echo", "", func(context.Context, number) (string, error) { return "one", nil })
+	agent := actors.NewAgent("a", edits, actors.WithTools(echo))
+	store := memstore.New()
+	run := func() (actors.Answer, error) {
+		st, err := state.Open(t.Context(), store, "r")
+		require.NoError(t, err)
+		answer, err := agent.Call(st.Context(t.Context()), actors.Ask("?"))
+		require.NoError(t, st.Close())
+		return answer, err
+	}
+	_, err := run()
+	require.ErrorIs(t, err, core.ErrInterrupted)
+	interrupts = false
+	answer, err := run()
+	require.NoError(t, err)
+	assert.Equal(t, []string{"?", "?", "", "one", "?", "", "one"}, seen)
+	assert.Equal(t, "?", answer.Messages[0].Text)
 }
