@@ -58,7 +58,7 @@ func TestTypeIsRefusedIfItsZeroValueCannotBeEncoded(t *testing.T) {
 			S spelled
 			C chan int
 		}{}, path: ".C"},
-		{zero: shadowed{}, path: ".signal.C"}, // the library encodes both
+		{zero: shadowed{}, path: ".signal.C"}, // both fields are encoded
 		{zero: []signal(nil), ok: true},
 		{zero: (*signal)(nil), ok: true},
 		{zero: map[string]func(){}, ok: true},

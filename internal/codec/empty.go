@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// An emptyFunc reports whether a field with the value is omitted, if empty
-// fields are.
+// An emptyFunc reports whether a field with the value counts as empty.
 type emptyFunc func(e *encoder, v reflect.Value) bool
 
 // zeroer is implemented by types that define when a value is zero.
@@ -76,7 +75,7 @@ func emptyByKind(t reflect.Type, old bool) emptyFunc {
 	return func(_ *encoder, v reflect.Value) bool { return v.IsZero() }
 }
 
-// emptyStruct reports whether a struct has no field to encode.
+// emptyStruct returns a function that reports whether a struct has no field to encode.
 func emptyStruct(t reflect.Type, old bool) emptyFunc {
 	l := layoutOf(t, old)
 	for _, f := range l.fields {

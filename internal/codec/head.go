@@ -260,8 +260,8 @@ var flatSizes = func() (sizes [256]uint8) {
 	return sizes
 }()
 
-// skipFlat skips complete values of the most common kinds, from value i to before value
-// end: those of flatSizes, and strings and bytes of less than 256 bytes.
+// skipFlat skips complete values of the most common kinds, beginning with value i and stopping
+// before value end: those of flatSizes, and strings and bytes of less than 256 bytes.
 func skipFlat(data []byte, i, end int) (rest []byte, next int) {
 	at := 0
 	for ; i < end && at < len(data); i++ {

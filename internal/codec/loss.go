@@ -139,8 +139,8 @@ func (l *lossFinder) inStruct(t reflect.Type) *LossError {
 	return &LossError{Type: t, Why: "it has no exported field, and no methods that encode and decode it"}
 }
 
-// findUnsettable returns the path of a field that cannot be set, or "" if all can be
-// set, and the loss if fields inside it are encoded.
+// findUnsettable returns the path of the first field along index that cannot be set, or "" if all
+// can be set, and the loss if fields inside it are encoded.
 func findUnsettable(t reflect.Type, index []int) (path string, problem *LossError) {
 	for i, at := range index {
 		if t.Kind() == reflect.Pointer {

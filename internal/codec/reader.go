@@ -9,10 +9,10 @@ import (
 )
 
 // A Reader reads the msgpack values of a slice one by one. After the first
-// error, everything that it reads is zero, and Err returns that error. Only View
-// and Skip return parts of the slice; all other results are copies. It never
-// allocates more than the slice can fill. nil is read as the zero value of any
-// type. A Reader is not safe for concurrent use.
+// error, everything that it reads is zero, and Err returns that error. Only View, Skip and Since
+// return parts of the slice; all other results are copies. A Reader never allocates more than the
+// slice can fill. nil is read as the zero value of any type. A Reader is not safe for concurrent
+// use.
 type Reader struct {
 	data  []byte
 	off   int

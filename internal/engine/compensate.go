@@ -314,7 +314,7 @@ func (c *Call) undo(p *record.Progress, first *Scope, err error) error {
 	if settings := c.root.settings; !failed && !isRoot || !p.HasOutcome() || settings.Strict || settings.Replays {
 		return err
 	}
-	own, _ := err.(*CallError) //nolint:errorlint // its own; any other is no failure
+	own, _ := err.(*CallError) //nolint:errorlint // its own error: any other is not a failure of this call
 	if failed && own == nil {
 		return err
 	}

@@ -265,7 +265,7 @@ func (c *Call) keptInterrupt(e *InterruptedError) *InterruptedError {
 		return e.Recorded()
 	}
 	cause := c.keptError(e.Cause)
-	if cause == e.Cause { //nolint:errorlint // err itself, not one that it wraps
+	if cause == e.Cause { //nolint:errorlint // the cause itself, not one that it wraps
 		return e
 	}
 	kept := *e

@@ -59,7 +59,7 @@ func (c *Call) inputIdentity() (record.Hash, error) {
 	}
 	hash, err := c.typed.Identity()
 	if err == nil && !c.identity.CompareAndSwap(nil, &hash) {
-		hash = *c.identity.Load() // an abandoned attempt may have done it concurrently
+		hash = *c.identity.Load() // an abandoned attempt may have stored it concurrently
 	}
 	return hash, err
 }

@@ -142,7 +142,7 @@ func (c *Call) InSlot(slot Slot) {
 // call releases its slot while it waits for its next attempt.
 type Slot interface {
 	Release()
-	// Acquire returns when a place is free again or ctx has ended.
+	// Acquire returns when a slot is free again or ctx has ended.
 	Acquire(ctx context.Context)
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A call that still runs when its handler returns is interrupted. The outcome of
-// the attempt is decided by then and must not change.
+// A call that is still running when the surrounding handler returns is interrupted. By that time
+// the outcome of the attempt is decided and must not change.
 func TestAttemptThatIsOverIsNotStopped(t *testing.T) {
 	s := &Scope{root: outside}
 	s.close()

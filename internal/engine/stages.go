@@ -116,8 +116,8 @@ type attemptEnd struct {
 }
 
 // end sets the end of an attempt to now. It is computed with the monotonic clock, so
-// that the difference to the beginning is the duration of the attempt, even if the
-// wall clock was set in the meantime.
+// that the difference from the beginning is the duration of the attempt, even if the wall clock was
+// set in the meantime.
 func (a *attemptEnd) end(began time.Time) {
 	a.took = time.Since(began)
 	a.ended = began.Add(a.took)

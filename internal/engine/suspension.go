@@ -151,7 +151,7 @@ func interruption(ctx context.Context) *InterruptedError {
 		if e != nil {
 			return e
 		}
-		cause = ctx.Err() // the interrupt of a run that was not interrupted
+		cause = ctx.Err() // a typed nil, which is not an interrupt
 	}
 	return &InterruptedError{Reason: record.InterruptContext, Cause: cause}
 }

@@ -11,7 +11,7 @@ func Name(names []string, i uint8, what string) string {
 	return fmt.Sprintf("%s(%d)", what, i)
 }
 
-// Parse sets into to the value with the name.
+// Parse stores the value with the given name in *into.
 func Parse(names []string, name []byte, what string, into *uint8) error {
 	for i, known := range names {
 		if known != "" && known == string(name) {

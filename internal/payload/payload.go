@@ -15,7 +15,7 @@ type Payload struct {
 	Err      error  // of the latest failed attempt
 }
 
-// Of returns what the records of a run contain of a call: its latest input, output and
+// Of returns what the records of a run contain about a call: its latest input, output and
 // error. It reports whether there is a record of the call.
 func Of(records iter.Seq2[record.Record, error], a record.Address) (p Payload, found bool, err error) {
 	for r, err := range records {

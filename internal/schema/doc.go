@@ -31,7 +31,7 @@
 //     nanoseconds, [encoding/json.Number] a number.
 //   - any and [encoding/json.RawMessage] are any JSON value, and so is a type
 //     with its own UnmarshalJSON. A type with its own UnmarshalText is a string.
-//     Both are tried on the type itself, so their errors are reported too.
+//     These methods are called, so their errors are reported too.
 //   - A type that contains itself is described with $ref.
 //   - chan, func, complex numbers and unsafe pointers have no schema.
 //

@@ -28,7 +28,8 @@ func (p Problem) String() string {
 // A ValidationError contains the problems that [Schema.Validate] found in a
 // document.
 type ValidationError struct {
-	// Problems has at least one element, in the order of the document.
+	// Problems has at least one element: first the duplicate names, then the
+	// others, each in the order of the document.
 	Problems []Problem
 }
 

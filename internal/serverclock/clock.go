@@ -24,7 +24,7 @@ type Clock struct {
 	roundTrip time.Duration // from the request to the answer
 }
 
-// New returns a clock of the server that ask asks for its time.
+// New returns a clock that asks the server for its time with ask.
 func New(ask func(context.Context) (time.Time, error)) *Clock { return &Clock{ask: ask} }
 
 // Now returns the time of the server. It is never too late, and too early by at most the time

@@ -31,7 +31,7 @@ func TestServerIsAskedOnceAMinute(t *testing.T) {
 		}
 		assert.Equal(t, 1, asked)
 		sleep(time.Minute)
-		ahead = -time.Hour // now the clock of the server differs, such as after a failover
+		ahead = -time.Hour // now the clock of the server differs, as after a failover
 		now, err := c.Now(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, time.Now().Add(-time.Hour).UTC(), now.UTC())

@@ -10,8 +10,8 @@ import (
 )
 
 // requireNext checks that a started record matches the next step that follows from the
-// earlier records of the call, in whatever process it was appended. The rules of the
-// actor, which are not recorded, may be any.
+// earlier records of the call, no matter which process appended it. The rules of the actor are not
+// recorded, so any rules will do.
 func requireNext(t testing.TB, before *record.Ledger, r *record.Record) {
 	t.Helper()
 	if !r.Kind.IsCall() || r.Status != record.StatusStarted {

@@ -20,8 +20,8 @@ const Variable = "REPRISE_CAMPAIGN"
 // Steps is the number of steps of each run.
 const Steps = 5
 
-// A Fault is something that breaks in a worker or its server. Do causes it and undoes it before it
-// returns.
+// A Fault is something that breaks in a worker or its server. Do causes the fault, and undoes it
+// before Do returns.
 type Fault struct {
 	Name string
 	Do   func()
@@ -54,7 +54,8 @@ type worker struct {
 	proxy   *Proxy // nil if there is no server
 }
 
-// Length returns the seed and the numbers of runs and faults, which [Variable] sets.
+// Length returns a random source and the numbers of runs and faults. [Variable] sets the seed and
+// both numbers.
 func Length(t testing.TB, runs, faults int) (*rand.Rand, int, int) {
 	t.Helper()
 	seed := rand.Uint64()
@@ -110,7 +111,7 @@ func (c *campaign) begin(w *worker) {
 	w.process.Await("ready")
 }
 
-// pause waits for about the length of a lease.
+// pause waits for a random time of at most 1.5 leases.
 func (c *campaign) pause() { <-time.After(Pause(c.o.Rand, c.o.Lease)) }
 
 // Pause returns a random duration, of 1.5 leases at most.

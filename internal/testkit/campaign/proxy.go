@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Proxy is between clients and a server on loopback. It is safe for concurrent use.
+// A Proxy forwards connections of clients to a server on loopback. It is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	server   string

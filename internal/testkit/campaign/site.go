@@ -118,7 +118,7 @@ func (s *Site) Check(id string, steps, late int) (also []string) {
 }
 
 // CheckHistory checks what is stored: the number of runs, that the records of each are
-// consecutive, and that their generations only increase.
+// consecutive, and that their generations never decrease.
 func (s *Site) CheckHistory(runs int) {
 	s.t.Helper()
 	n := 0

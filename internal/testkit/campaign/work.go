@@ -26,7 +26,7 @@ type Task struct {
 	Steps int    `json:"steps"`
 }
 
-// A Step is a tool call whose output is the line that it wrote.
+// A Step is the input of a tool call whose output is the line that it wrote.
 type Step struct {
 	Run string `json:"run"`
 	N   int    `json:"n"`
@@ -38,9 +38,10 @@ type Work struct {
 	Queue runner.Queue
 	Dir   string // directory of the ledger
 
-	// Also, if not nil, is called by each step with its line, instead of writing to the ledger.
+	// Also, if not nil, is called by a second tool call of each step, with a line that is not in the
+	// ledger.
 	Also func(ctx context.Context, in Step, line string) (string, error)
-	// LookUp is the LookUp of the tool with Also.
+	// LookUp is the LookUp function of the tool that calls Also.
 	LookUp func(ctx context.Context, in Step) (string, bool, error)
 }
 
