@@ -177,7 +177,26 @@ func document(t *testing.T, name string) string {
 	return string(data)
 }
 
-// The document has each flag and each path of a service, and no others.
+// The document has each request of the handler of package streamer, except for the page and for
+// /health, instead of which a service has /healthz.
+func TestDocumentHasTheRequestsOfTheHandler(t *testing.T) {
+	source, err := os.ReadFile(filepath.Join("..", "..", "streamer", "handler.go"))
+	require.NoError(t, err)
+	patterns := regexp.MustCompile(`mux\.Handle\("(?:GET|POST) (/[^"]*)"`).FindAllStringSubmatch(string(source), -1)
+	require.Greater(t, len(patterns), 20)
+	text := document(t, "service.md")
+	for _, m := range patterns {
+		path := strings.Replace(m[1], "{part}", "input", 1)
+		if slices.Contains([]string{"/{$}", "/{asset}", "/health"}, path) {
+			continue
+		}
+		last := path[strings.LastIndex(path, "/"):] // a row may list several, as `POST /api/runs/{run}/resume`, `/retry`
+		listed := regexp.MustCompile(regexp.QuoteMeta(path) + "[`?]|`" + regexp.QuoteMeta(last) + "`")
+		assert.True(t, listed.MatchString(text), "service.md does not have %s", path)
+	}
+}
+
+// The document has each flag of a service, and no request that a service does not have.
 func TestDocumentHasTheSettingsAndRequests(t *testing.T) {
 	var help bytes.Buffer
 	_, err := parse([]string{"agents", "-h"}, Options{}, func(string) (string, bool) { return "", false }, &help)
