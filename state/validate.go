@@ -202,7 +202,9 @@ func (v *validation) addTypeDifference(d *core.DivergenceError) error {
 func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progress {
 	v.seen[c.Address] = true
 	if found == nil {
-		v.addDifference(c.Address, "call", "none", c.Kind.String())
+		if !v.isNotBegun(c) {
+			v.addDifference(c.Address, "call", "none", c.Kind.String())
+		}
 		return nil
 	}
 	switch {
@@ -224,12 +226,34 @@ func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progr
 // isChoice reports whether the call is a step that a group made itself, to record which of its
 // branches came first. It is not a step of the program.
 func (v *validation) isChoice(c record.Claim) bool {
-	around, err := record.ParseAddress(callOf(c.Address.Scope()))
-	if err != nil || c.Kind != record.KindStep {
+	return c.Kind == record.KindStep && v.groupAround(c.Address) != nil
+}
+
+// isNotBegun reports whether the call is a branch that had not begun when its group ended. The
+// program makes the call, but the group does not begin it.
+func (v *validation) isNotBegun(c record.Claim) bool {
+	group := v.groupAround(c.Address)
+	if group == nil || !group.HasOutcome() {
 		return false
 	}
-	t := v.restored.calls[around]
-	return t != nil && t.kind == record.KindGroup
+	branch, err := strconv.Atoi(c.Address.String()[len(c.Address.Scope())+1:])
+	if err != nil {
+		return false
+	}
+	began, err := v.restored.found.Record(group.first)
+	return err == nil && began.Detail != nil && branch <= began.Detail.Branches
+}
+
+// groupAround returns the recorded group that makes the call at the address, or nil.
+func (v *validation) groupAround(a record.Address) *track {
+	around, err := record.ParseAddress(callOf(a.Scope()))
+	if err != nil {
+		return nil
+	}
+	if t := v.restored.calls[around]; t != nil && t.kind == record.KindGroup {
+		return t
+	}
+	return nil
 }
 
 // compareClaim notes a call that differs from the recorded one at its address, or that was recorded
@@ -399,8 +423,11 @@ func (v *validation) isExpected(a record.Address) bool {
 	for scope := a.Scope(); scope != ""; scope = outerScope(scope) {
 		around, err := record.ParseAddress(callOf(scope))
 		t := v.restored.calls[around]
-		if err != nil || t == nil {
+		if err != nil || t == nil && v.made[around] {
 			continue // made by preconditions of a call
+		}
+		if t == nil {
+			return false // left out by a fork, and not entered now
 		}
 		if !v.made[around] || !v.compares(t.kind) || scope != scopePath(around, int(t.Attempt)) {
 			return false

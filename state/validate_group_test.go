@@ -14,6 +14,9 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -91,4 +94,74 @@ func TestValidateExecuteMakesTheBranchesOfGroups(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A group that ends early does not begin the rest of its branches. They are no differences.
+func TestBranchesThatDidNotBeginAreNoDifferences(t *testing.T) {
+	type page struct {
+		Number int `json:"number"`
+	}
+	pages := []page{{1}, {2}, {3}}
+	fetch := decorators.Agent("fetch", "", func(context.Context, page) (int, error) { return 0, core.Permanent(errors.New("no such page")) })
+	program := func(ctx context.Context) error {
+		_, err := actors.Map(ctx, actors.Group{Name: "g", Workers: 1}, fetch, pages)
+		return err
+	}
+	store := memstore.New()
+	st, err := state.Open(t.Context(), store, "r")
+	require.NoError(t, err)
+	require.Error(t, program(st.Context(t.Context())))
+	require.NoError(t, st.Close())
+
+	differences, err := state.Validate(t.Context(), store, "r", program)
+	require.NoError(t, err)
+	assert.Empty(t, differences)
+
+	pages = append(pages, page{4})
+	differences, err = state.Validate(t.Context(), store, "r", program)
+	require.NoError(t, err)
+	require.Len(t, differences, 2)
+	assert.Equal(t, "input", differences[0].Field)
+	assert.Equal(t, "group:g/4: call: recorded none, now agent_call", differences[1].String())
+}
+
+// A fork keeps the calls that a branch had made, but not the beginning of the branch. If the group
+// fails before it enters the branch again, these calls are no differences.
+func TestCallsOfABranchThatAForkDoesNotEnterAreNoDifferences(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tool := testkit.Tool(t, "tool", once, func(_ context.Context, in string) (string, error) { return in, nil })
+		broken := testkit.Tool(t, "broken", once, func(context.Context, string) (string, error) { return "", errBoom })
+		program := func(ctx context.Context) error {
+			_, err := actors.Parallel(ctx, actors.Group{Name: "g"},
+				func(ctx context.Context) (string, error) {
+					if err := core.Sleep(ctx, time.Minute); err != nil {
+						return "", err
+					}
+					return testkit.Call(ctx, broken)
+				},
+				func(ctx context.Context) (string, error) {
+					if _, err := testkit.Call(ctx, tool); err != nil {
+						return "", err
+					}
+					return "", core.Sleep(ctx, time.Hour)
+				})
+			_, _ = testkit.Call(ctx, tool)
+			return err
+		}
+		run := func(store snapshot.Store, id string) {
+			st, err := state.Open(t.Context(), store, id)
+			require.NoError(t, err)
+			require.ErrorContains(t, program(st.Context(t.Context())), "boom")
+			require.NoError(t, st.Close())
+		}
+		store := memstore.New()
+		run(store, "r")
+		at, err := record.ParseAddress("tool")
+		require.NoError(t, err)
+		require.NoError(t, state.Fork(t.Context(), store, "r", at, "forked", state.ForkOptions{}))
+		run(store, "forked")
+		differences, err := state.Validate(t.Context(), store, "forked", program)
+		require.NoError(t, err)
+		assert.Empty(t, differences)
+	})
 }
