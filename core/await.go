@@ -23,8 +23,8 @@ type Question struct {
 	Text string
 
 	// Awaits is record.AwaitDecision if the question is about a call in doubt; the answer is then a
-	// state.InDoubtAnswer. It is record.AwaitTime for a [Sleep], which nobody has to answer, and
-	// record.AwaitAnswer for every other question.
+	// state.InDoubtAnswer. It is record.AwaitTime for a [Sleep] and record.AwaitSignal for a
+	// [Receive], which nobody has to answer, and record.AwaitAnswer for every other question.
 	Awaits record.AwaitKind
 
 	// Due is when the default answers the question. It is zero if there is no default.

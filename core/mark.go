@@ -30,11 +30,11 @@ func Retryable(err error) error {
 // request whose connection was lost before a response came. The actor's [InDoubtPolicy] decides
 // what follows, as if the process had ended during the attempt:
 //
-//	InDoubtRetry  the attempt has failed, and is retried as a [Retryable] error is,
+//	InDoubtRetry  the attempt has failed, and is retried as a Retryable error is,
 //	              unless the retry configuration says otherwise
-//	InDoubtFail   the call fails with [ErrInDoubt]
+//	InDoubtFail   the call fails with ErrInDoubt
 //	InDoubtAsk    the call waits for an answer, and its run pauses. Outside a run,
-//	              where nobody can answer, it fails with [ErrInDoubt]
+//	              where nobody can answer, it fails with ErrInDoubt
 //
 // Before a call fails or waits, its outcome is looked up, if the actor has a LookUp. errors.Is
 // finds [ErrInDoubt] in the result, and everything that it finds in err; the text is that of err.

@@ -45,7 +45,7 @@ type InterruptedError struct {
 	Question string    // the ID of the question that the call waits for; empty otherwise
 	Awaits   AwaitKind // what the call waits for; 0 for nothing
 
-	// Origin is the part of the run that ended, if not the whole run was
+	// Origin is the part of the run that ended, if only a part was
 	// interrupted: an attempt that timed out, or a group that failed fast. The
 	// calls around it continue. It is nil if the whole run was interrupted.
 	Origin Origin

@@ -44,8 +44,8 @@ const (
 	StateWaiting                // the call waits for its next attempt, or for the end of a suspended sleep
 	StateAsking                 // the call is suspended and waits for an answer
 	StateStopped                // the call was interrupted, or the run was closed or crashed while the call ran or waited
-	StateCompleted              // completed
-	StateFailed                 // failed for good
+	StateCompleted              // the call completed
+	StateFailed                 // the call failed for good
 	StateRestored               // the outcome was recalled, and was not seen before
 )
 

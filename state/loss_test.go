@@ -56,7 +56,7 @@ func (c *crashing) run(t *testing.T, program func(context.Context) error) (snaps
 }
 
 // runUntilCrashLoop runs a program until its run is interrupted with the reason crash_loop, and
-// returns how often the process had ended by then.
+// returns how often the process ended before that.
 func (c *crashing) runUntilCrashLoop(t *testing.T, program func(context.Context) error) (crashes int, e *record.InterruptedError) {
 	t.Helper()
 	for crashes = range 30 {

@@ -18,9 +18,9 @@ import (
 type Option func(*config)
 
 // A Publisher is called with every record of a run, in sequence order and by one goroutine at a
-// time, after the record was stored if the run has a store. That goroutine is the goroutine of a
-// call, which waits meanwhile, and may have to publish the records of other calls, too. So Publish
-// must be fast; package bus has a publisher that does not delay calls. It may use the run, but not
+// time, after the record was stored if the run has a store. The goroutine is that of a call, which
+// waits for Publish, and may have to publish the records of other calls, too. So Publish must be
+// fast; package bus has a publisher that does not delay calls. Publish may use the run, but not
 // close it. Its panics are counted and ignored.
 type Publisher interface {
 	Publish(record.Record)

@@ -14,7 +14,7 @@ import (
 
 // turn is the right to publish. The goroutine that took it last has it until it
 // leaves the turn. It is taken under the lock of the run, and left without the
-// lock if no other goroutine came meanwhile.
+// lock if no other goroutine has come since.
 type turn struct {
 	taken int64        // how often it was taken; written under the lock
 	left  atomic.Int64 // how often it was left; or awaited if the last owner has more to publish
@@ -45,8 +45,8 @@ func (t *turn) take() bool {
 	}
 }
 
-// leave ends the turn and reports true, unless another goroutine came
-// meanwhile.
+// leave ends the turn and reports true, unless another goroutine has come since
+// it was taken.
 func (t *turn) leave() bool { return t.left.CompareAndSwap(t.taken-1, t.taken) }
 
 // end ends the turn. The lock must be held.

@@ -215,8 +215,8 @@ func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.
 }
 
 // loadWithMessages returns a run and the messages that waited for it. The messages are read first:
-// a process that takes one in meanwhile records it before it removes it, so either the message or
-// its effect is seen.
+// a process that takes in a message records its effect before it removes the message, so either the
+// message or its effect is seen.
 func loadWithMessages(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Snapshot, []snapshot.Message, error) {
 	waiting, err := store.Messages(ctx, runID)
 	if err != nil {

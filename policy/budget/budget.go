@@ -319,7 +319,7 @@ func (b *Budget) seed(ctx context.Context, account string, call *core.CallInfo) 
 		}
 	}
 	if len(b.seeded) >= maxSeeded {
-		clear(b.seeded) // forgets all accounts: they are checked again, and are not zero by then
+		clear(b.seeded) // forgets all accounts: they are checked again, and are no longer zero
 	}
 	b.seeded[account] = true
 	return nil
