@@ -88,7 +88,7 @@ func ApprovalQuestion[In any](text func(In) string) ApprovalOption {
 }
 
 // ApprovalDefault sets the answer that counts if nobody has answered in time, like
-// [core.Default]: a runner resumes the run then. The time, after, is counted from the
+// [core.AwaitDefault]: a runner resumes the run then. The time, after, is counted from the
 // question. ApprovalDefault panics if after is not above 0. Arguments of the answer
 // are checked like those of a human.
 func ApprovalDefault(after time.Duration, answer Approval) ApprovalOption {
