@@ -20,9 +20,9 @@ type TornTail struct {
 	Size   int64
 }
 
-// Error says what was cut off.
+// Error says which bytes are unfinished.
 func (e *TornTail) Error() string {
-	return fmt.Sprintf("snapshot: %d unfinished bytes at the end of %s, from byte %d, were cut off", e.Size, e.File, e.Offset)
+	return fmt.Sprintf("snapshot: %s ends in %d unfinished bytes, from byte %d, which do not count", e.File, e.Size, e.Offset)
 }
 
 // strangerError says that a file belongs to another run. It matches ErrCorrupt, but Repair cannot
