@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -127,7 +128,9 @@ func TestServeBeginsWithAnEmptyDirectory(t *testing.T) {
 	url := served(t, dir)
 	assert.Contains(t, request(t, url+"/api/runs", http.StatusOK), `"runs":[]`)
 	runWithSecrets(t, dir)
-	assert.Contains(t, request(t, url+"/api/runs", http.StatusOK), `"run_id":"r"`)
+	require.Eventually(t, func() bool { // the list of a directory is scanned again after a while
+		return strings.Contains(request(t, url+"/api/runs", http.StatusOK), `"run_id":"r"`)
+	}, time.Minute, time.Millisecond)
 }
 
 func TestServeBehindAProxyAnswersToItsHost(t *testing.T) {
