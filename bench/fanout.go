@@ -189,7 +189,7 @@ func printFanOut(f fanOut, contestants []fanOutContestant, r result) {
 			text, _ := formatRatios(r.ratios(b.lib, fanOutPeer, m))
 			return text
 		}
-		// The row shows deliveries per second, of which more is better, so the peer's time comes first.
+		// The row shows deliveries per second: more are better, so the peer's time comes first.
 		speed, spread := formatRatios(r.ratios(fanOutPeer, b.lib, perDelivery))
 		each, eachRatio := figure(bytesEach, 1, 0), ratio(bytesEach)
 		if f.Clients == 1 {

@@ -12,7 +12,7 @@ import (
 // a group.
 type versionKey struct{ scope, name string }
 
-// recordedVersion is a version as it was last recorded.
+// recordedVersion is the last record of a version.
 type recordedVersion struct {
 	version      int
 	err          error // why it cannot be read

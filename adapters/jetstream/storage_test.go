@@ -66,12 +66,14 @@ func TestNothingIsStoredAfterRecordsThatCouldNotBeStored(t *testing.T) {
 	conn := jstest.Start(t).Connect()
 	s := open(t, conn, jetstream.Options{Lease: longLease, MaxBytes: 64 << 10})
 	j := begin(t, s, snapshot.OpenOptions{Create: true})
-	for seq := uint64(1); seq <= 2; seq++ { // too large for one message
+	large := func(seq uint64) []record.Record { // two of them are too large for one message
 		records := storetest.Records(seq, 1)
 		records[0].Detail = &record.Detail{Input: make([]byte, 600<<10)}
-		if err := j.Append(records...); err != nil { // the first one may have been refused already
-			require.ErrorIs(t, err, snapshot.ErrUnavailable)
-		}
+		return records
+	}
+	require.NoError(t, j.Append(large(1)...))
+	if err := j.Append(large(2)...); err != nil { // the server has refused the first one already
+		require.ErrorIs(t, err, snapshot.ErrUnavailable)
 	}
 	require.ErrorIs(t, j.Sync(t.Context(), 2), snapshot.ErrUnavailable)
 	raise(t, conn)

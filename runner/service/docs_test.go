@@ -177,8 +177,8 @@ func document(t *testing.T, name string) string {
 	return string(data)
 }
 
-// The document has each request of the handler of package streamer, except for the page and for
-// /health, instead of which a service has /healthz.
+// The document has each request of the handler of package streamer, except for the page and
+// /health: a service has /healthz.
 func TestDocumentHasTheRequestsOfTheHandler(t *testing.T) {
 	source, err := os.ReadFile(filepath.Join("..", "..", "streamer", "handler.go"))
 	require.NoError(t, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// lines returns n log records, the first of which has the number from.
+// lines returns n log records with sequence numbers that begin at from.
 func lines(from uint64, n int) (all []record.Record) {
 	for i := range n {
 		all = append(all, record.Record{

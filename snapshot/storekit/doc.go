@@ -1,7 +1,7 @@
 // Package storekit is for authors of stores. It contains what all stores of runs have in
 // common.
 //
-// [New] makes a store from a [Backend]: ten methods, each of which is one transaction of a
+// [New] makes a store from a [Backend] of ten methods; each method is one transaction of a
 // database. Everything else that a journal, a follower or a watcher needs is in this package: the
 // numbers of records, fencing, waiting for an open run, the order of events, and repeating
 // statements whose answer was lost. Artifacts are left to the store. Package memstore and the

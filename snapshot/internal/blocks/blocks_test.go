@@ -43,8 +43,7 @@ func TestBlocksAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// If any byte is changed or missing, each block is either read as it was written or returned as an
-// error.
+// If a byte was changed or is missing, reading a block returns what was written, or an error.
 func TestNoDamagedBlockIsReturned(t *testing.T) {
 	data := file(t)
 	for i := range data {
