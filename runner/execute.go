@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -100,7 +99,7 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 		case !canContinue(&found):
 			return errNotDue
 		case programKey{found.Program, found.Version} != o.program.programKey:
-			return fmt.Errorf("the run belongs to program %s %s, not %s", found.Program, found.Version, o.program)
+			return errNotDue // the queue has an entry of a deleted run with the same ID; see finish
 		}
 		return nil
 	}
@@ -216,6 +215,12 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		switch due, continues := continuesAt(&info, answered, time.Now()); {
 		case errors.Is(err, snapshot.ErrNotFound), err == nil && (!continues && !info.Open || refused):
 			return lease.Done(ctx)
+		case err == nil && entryOf(&info).Program != lease.Entry().Program:
+			if err := lease.Done(ctx); err != nil {
+				return err
+			}
+			r.consider(ctx, &info, answered, false)
+			return nil
 		case err != nil:
 			lease.Abandon()
 			return nil

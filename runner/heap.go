@@ -35,13 +35,14 @@ func newHeapQueue() *heapQueue {
 	return &heapQueue{queue: newQueue(), programs: make(map[ProgramID]*ProgramID), wake: make(chan struct{}, 1)}
 }
 
-// Add implements [Queue]. If the run has an entry already, the earlier time counts.
+// Add implements [Queue]. If the run has an entry already, the earlier time counts, unless that is
+// the entry of a deleted run with the same ID.
 func (h *heapQueue) Add(_ context.Context, e QueueEntry) (added bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	due := e.Due.UnixNano()
 	if there := h.queue.entries[e.RunID]; there != nil {
-		if there.due <= due {
+		if there.due <= due && *there.program == e.Program && !e.Fresh {
 			return false, nil
 		}
 		h.queue.remove(e.RunID)
