@@ -140,6 +140,7 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 // and returns the *CancelledError. A cancel that came after the outcome of the run is removed.
 func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot.Journal) error {
 	found := journal.Restored()
+	restoreOutcome(found)
 	waiting, err := store.Messages(ctx, found.RunID)
 	if err != nil {
 		waiting = nil // the run opens without its inbox, and reads it later

@@ -29,3 +29,28 @@ func (r *run) refuseFurther(s *engine.Scope, c record.Claim) error {
 	return fmt.Errorf("state: run %s: %w: it is %s, and has no call %s; begin a new run for it, or open this one with state.WithFurtherCalls%s",
 		r.settings.RunID, ErrEnded, r.found.Status, c.Address, again)
 }
+
+// hasEnded reports whether the run had an outcome when it was opened, and only repeats its calls.
+// r.mu must be held.
+func (r *run) hasEnded() bool {
+	return !r.rootCalls.begun && (r.found.Status == snapshot.StatusCompleted || r.found.Status == snapshot.StatusFailed)
+}
+
+// restoreOutcome sets the status of a run that had ended to its outcome, if the process that had it
+// open since, only to repeat its calls, was killed.
+func restoreOutcome(found *snapshot.Run) {
+	crashed := found.Status == snapshot.StatusRunning || found.Status == snapshot.StatusInterrupted && found.Stop.Reason == record.InterruptCrash
+	if !crashed || found.RetryTo >= uint64(found.Len()) { // a run that is retried begins anew
+		return
+	}
+	last, err := found.Record(uint64(found.Len()))
+	if err != nil || last.Kind != record.KindRun {
+		return
+	}
+	switch last.Status {
+	case record.StatusCompleted:
+		found.Status, found.Stop = snapshot.StatusCompleted, snapshot.Stop{}
+	case record.StatusFailed:
+		found.Status, found.Stop = snapshot.StatusFailed, snapshot.Stop{}
+	}
+}

@@ -100,7 +100,7 @@ func (r *run) status() snapshot.Status {
 		return snapshot.StatusCancelled
 	case r.isCancelled() && r.life.uncompensated.Reason == record.InterruptAwait:
 		return snapshot.StatusPaused
-	case !r.rootCalls.begun && (r.found.Status == snapshot.StatusCompleted || r.found.Status == snapshot.StatusFailed):
+	case r.hasEnded():
 		return r.found.Status // the outcome of a run is final, even if a replay of it was stopped
 	case r.life.interrupted != nil || r.rootCalls.suspended > 0 || r.root.Refused() != nil || r.root.Active() > 0:
 		return snapshot.StatusInterrupted
@@ -206,7 +206,8 @@ func (r *run) interrupt(e *core.InterruptedError) bool {
 		e = &cancelled
 	}
 	r.mu.Lock()
-	if r.life.ending || r.isCancelled() || r.life.interrupted != nil && e.Reason != record.InterruptCancel {
+	isCancel := e.Reason == record.InterruptCancel
+	if r.life.ending || r.isCancelled() || r.life.interrupted != nil && !isCancel || isCancel && r.hasEnded() { // an outcome is final
 		r.mu.Unlock()
 		return false
 	}
