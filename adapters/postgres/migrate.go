@@ -22,7 +22,7 @@ const versions = `create table if not exists reprise.migrations (version int pri
 
 // Errors of a schema, for errors.Is.
 var (
-	ErrSchemaOld = errors.New("postgres: the schema is older than this version of Reprise: migrate it")
+	ErrSchemaOld = errors.New("postgres: the schema is older than this version of Reprise")
 	ErrSchemaNew = errors.New("postgres: the schema is newer than this version of Reprise: use a newer Reprise")
 )
 
@@ -127,11 +127,11 @@ func (d *database) checkSchema(ctx context.Context) error {
 	var refused *pgconn.PgError
 	switch {
 	case errors.As(err, &refused) && refused.Code == codeNoTable:
-		return fmt.Errorf("%w: schema %s has no tables", ErrSchemaOld, d.schema)
+		return fmt.Errorf("%w: schema %s has no tables; create them with `reprise-postgres -store URL -schema %[2]s migrate`", ErrSchemaOld, d.schema)
 	case err != nil:
 		return d.storeError(ctx, err)
 	case version < schemaVersion:
-		return fmt.Errorf("%w: schema %s has version %d, want %d", ErrSchemaOld, d.schema, version, schemaVersion)
+		return fmt.Errorf("%w: schema %s has version %d, want %d; migrate it with `reprise-postgres -store URL -schema %[2]s migrate`", ErrSchemaOld, d.schema, version, schemaVersion)
 	case version > schemaVersion:
 		return fmt.Errorf("%w: schema %s has version %d, want %d", ErrSchemaNew, d.schema, version, schemaVersion)
 	}

@@ -40,7 +40,9 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 	}
 	assert.ErrorContains(t, refused(postgres.Options{Schema: "a.b"}), `schema "a.b"; want 1 to 40 letters`)
 	assert.ErrorContains(t, refused(postgres.Options{Lease: time.Millisecond}), "Lease is 1ms; want 1s or more")
-	require.ErrorIs(t, refused(postgres.Options{Schema: "none"}), postgres.ErrSchemaOld)
+	err = refused(postgres.Options{Schema: "none"})
+	require.ErrorIs(t, err, postgres.ErrSchemaOld)
+	assert.ErrorContains(t, err, "schema none has no tables; create them with `reprise-postgres -store URL -schema none migrate`")
 
 	exec(`insert into %s.migrations (version) values (99)`, in)
 	require.ErrorIs(t, refused(postgres.Options{Schema: schema}), postgres.ErrSchemaNew)
@@ -50,7 +52,9 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 	exec(`alter table %s.migrations rename to others`, in)
 	require.ErrorIs(t, refused(postgres.Options{Schema: schema}), postgres.ErrSchemaOld)
 	exec(`alter table %s.others rename to migrations; update %[1]s.migrations set version = 0`, in)
-	require.ErrorIs(t, refused(postgres.Options{Schema: schema}), postgres.ErrSchemaOld)
+	err = refused(postgres.Options{Schema: schema})
+	require.ErrorIs(t, err, postgres.ErrSchemaOld)
+	assert.ErrorContains(t, err, "migrate it with `reprise-postgres -store URL -schema "+schema+" migrate`")
 	exec(`update %s.migrations set version = 1`, in)
 
 	exec(`revoke usage on schema %s from reprise_app`, in)

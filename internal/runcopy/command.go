@@ -2,8 +2,11 @@ package runcopy
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
+	"regexp"
+	"slices"
 	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
@@ -18,6 +21,24 @@ type Store interface {
 
 // Usage lists the commands that [Command] accepts.
 const Usage = "runs | copy-from DIR [RUN...] | copy-to DIR [RUN...] | verify [RUN...] | gc [GRACE]"
+
+// Parse parses flags wherever they are in a command line, also after the name of the command, and
+// returns the other arguments. Those after "--" are not flags, nor is a negative number.
+func Parse(flags *flag.FlagSet, args []string) (words []string, err error) {
+	var last []string
+	if i := slices.Index(args, "--"); i >= 0 {
+		args, last = args[:i], args[i+1:]
+	}
+	for err = flags.Parse(args); err == nil && flags.NArg() > 0; err = flags.Parse(args) {
+		words, args = append(words, flags.Arg(0)), flags.Args()[1:]
+		for len(args) > 0 && negative.MatchString(args[0]) {
+			words, args = append(words, args[0]), args[1:]
+		}
+	}
+	return append(words, last...), err
+}
+
+var negative = regexp.MustCompile(`^-[0-9.]`)
 
 // Command returns a function that executes a command line on a store. The first of args is the name
 // of the command. For a command that is not in [Usage], the function is nil.

@@ -2,13 +2,12 @@ package service
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/reprise-go/reprise/adapters/postgres"
+	"github.com/reprise-go/reprise/adapters/postgres/internal/storeurl"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/runner/service"
 	"github.com/reprise-go/reprise/snapshot"
@@ -22,15 +21,11 @@ func Main(register func(*runner.Runner) error) {
 // Open opens the store of a URL such as postgres://app@db/app?schema=runs, with a pool of
 // its own, for [service.Options]. done closes both.
 func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue runner.Queue, done func() error, err error) {
-	u, err := url.Parse(storeURL)
-	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" { // an error of Parse may show a password
-		return nil, nil, nil, errors.New("the URL of the store is not a PostgreSQL URL; want one such as postgres://app@db/app")
+	database, schema, err := storeurl.Parse(storeURL)
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	parameters := u.Query()
-	schema := parameters.Get("schema")
-	parameters.Del("schema")
-	u.RawQuery = parameters.Encode()
-	pool, err := pgxpool.New(ctx, u.String())
+	pool, err := pgxpool.New(ctx, database)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("the store: %w", err)
 	}

@@ -45,16 +45,17 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 		fmt.Fprintln(errs, "reprise-jetstream [flags] "+usage)
 		flags.PrintDefaults()
 	}
-	if err := flags.Parse(args); err != nil {
+	args, err := runcopy.Parse(flags, args)
+	if err != nil {
 		return err
 	}
 	o := jetstream.Options{Name: *name, Replicas: *replicas, Domain: *domain, APIPrefix: *prefix}
-	if flags.Arg(0) == "permissions" && flags.NArg() == 2 {
-		text, err := jetstream.PermissionsConfig(o, jetstream.Role(flags.Arg(1)))
+	if len(args) == 2 && args[0] == "permissions" {
+		text, err := jetstream.PermissionsConfig(o, jetstream.Role(args[1]))
 		fmt.Fprint(out, text)
 		return err
 	}
-	do, err := command(flags.Args(), out)
+	do, err := command(args, out)
 	if err != nil {
 		return err
 	}

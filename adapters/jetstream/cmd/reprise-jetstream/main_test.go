@@ -81,7 +81,7 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 // prefix.
 func TestPermissionsAreThoseOfTheStore(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"-store", "mine", "-domain", "hub", "permissions", "worker"}, &out, &out))
+	require.NoError(t, run(t.Context(), []string{"-store", "mine", "permissions", "-domain", "hub", "worker"}, &out, &out))
 	for _, subject := range []string{"$JS.hub.API.INFO", "$JS.hub.API.STREAM.PURGE.RP_mine", "rp.mine.r.>", "$JS.ACK.RQ_mine.>", "_INBOX.>"} {
 		assert.Contains(t, out.String(), `"`+subject+`"`)
 	}

@@ -2,14 +2,19 @@
 // between it and directories.
 //
 //	reprise-postgres migrate
-//	reprise-postgres migrate --print [FROM]
+//	reprise-postgres migrate -print [FROM]
 //	reprise-postgres runs
 //	reprise-postgres copy-from DIR [RUN...]
 //	reprise-postgres copy-to DIR [RUN...]
 //	reprise-postgres verify [RUN...]
 //	reprise-postgres gc [GRACE]
 //
-// The database is given by -store or DATABASE_URL. Migrate --print prints the statements that
+// The database and the schema are given by -store or DATABASE_URL, as for a service:
+//
+//	reprise-postgres -store 'postgres://app@db/app?schema=agents' migrate
+//
+// The flag -schema may name the schema instead; by default it is reprise. PGPASSWORD and the other
+// variables of libpq set what the URL does not have. Migrate -print prints the statements that
 // bring the schema from a version (0 if it does not exist) to that of this command, to be
 // applied with another tool. To continue an interrupted copy, repeat it; open runs are not
 // copied. By way of a directory, runs can be moved from and to stores of any other kind: see

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -14,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/reprise-go/reprise/adapters/postgres"
+	"github.com/reprise-go/reprise/adapters/postgres/internal/storeurl"
 	"github.com/reprise-go/reprise/internal/runcopy"
 )
 
@@ -27,32 +29,39 @@ func main() {
 	}
 }
 
-const usage = "migrate [--print [FROM]] | " + runcopy.Usage
+const usage = "migrate [-print [FROM]] | " + runcopy.Usage
 
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("reprise-postgres", flag.ContinueOnError)
 	flags.SetOutput(errs)
-	url := flags.String("store", os.Getenv("DATABASE_URL"), "the `URL` of the database; DATABASE_URL in the environment")
-	schema := flags.String("schema", "reprise", "the `name` of the schema")
+	url := flags.String("store", os.Getenv("DATABASE_URL"), "the `URL` of the store, such as postgres://app@db/app?schema=runs; DATABASE_URL in the environment")
+	schema := flags.String("schema", "", "the `name` of the schema, if the URL has none; by default reprise")
+	printed := flags.Bool("print", false, "print the statements of migrate in place of executing them")
 	flags.Usage = func() {
 		fmt.Fprintln(errs, "reprise-postgres [flags] "+usage)
 		flags.PrintDefaults()
 	}
-	if err := flags.Parse(args); err != nil {
+	args, err := runcopy.Parse(flags, args)
+	if err != nil {
 		return err
 	}
-	args = flags.Args()
-	if len(args) > 1 && args[0] == "migrate" && (args[1] == "--print" || args[1] == "-print") {
-		return printMigrations(*schema, args[2:], out)
+	database := ""
+	if *url != "" {
+		if database, *schema, err = parseURL(*url, *schema); err != nil {
+			return err
+		}
+	}
+	if *printed {
+		return printMigrations(*schema, args, out)
 	}
 	do, err := command(args, *schema, out)
 	if err != nil {
 		return err
 	}
-	if *url == "" {
+	if database == "" {
 		return errors.New("no database is given; want -store, or DATABASE_URL in the environment, such as postgres://app@localhost/app")
 	}
-	pool, err := pgxpool.New(ctx, *url)
+	pool, err := pgxpool.New(ctx, database)
 	if err != nil {
 		return fmt.Errorf("-store: %w", err)
 	}
@@ -60,12 +69,24 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	return do(ctx, pool)
 }
 
+// parseURL returns the database of a URL, and the schema that the URL or -schema names.
+func parseURL(url, schema string) (database, in string, err error) {
+	database, in, err = storeurl.Parse(url)
+	if err == nil && in != "" && schema != "" && in != schema {
+		err = fmt.Errorf("the URL of the store has schema=%s, and -schema is %s; want one of them", in, schema)
+	}
+	return database, cmp.Or(in, schema), err
+}
+
 func printMigrations(schema string, args []string, out io.Writer) error {
+	if len(args) == 0 || args[0] != "migrate" {
+		return fmt.Errorf("got -print with %q, want it with migrate", args)
+	}
 	from := 0
-	if len(args) > 0 {
+	if args = args[1:]; len(args) > 0 {
 		var err error
 		if from, err = strconv.Atoi(args[0]); err != nil || len(args) > 1 {
-			return fmt.Errorf("migrate --print %q: want the version of the schema, such as 1, or nothing", args)
+			return fmt.Errorf("migrate -print %q: want the version of the schema, such as 1, or nothing", args)
 		}
 	}
 	statements, err := postgres.MigrationSQL(schema, from)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/reprise-go/reprise/adapters/postgres"
 	"github.com/reprise-go/reprise/adapters/postgres/internal/pgserver/pgtest"
+	"github.com/reprise-go/reprise/adapters/postgres/service"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
@@ -93,19 +95,45 @@ func TestPrintedMigrationsAreThoseThatAreApplied(t *testing.T) {
 	assert.Empty(t, out.String())
 }
 
+// The command and a service accept the same URL.
+func TestSchemaOfTheURLIsMigrated(t *testing.T) {
+	url := pgtest.Start(t)
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"migrate", "-store", url + "&schema=agents"}, &out, &out))
+	_, _, done, err := service.Open(t.Context(), url+"&schema=agents")
+	require.NoError(t, err)
+	require.NoError(t, done())
+	require.NoError(t, run(t.Context(), []string{"-store", url, "runs", "-schema", "agents"}, &out, &out))
+	require.NoError(t, run(t.Context(), []string{"-store", url + "&schema=agents", "-schema", "agents", "verify"}, &out, &out))
+	assert.Empty(t, out.String())
+	require.NoError(t, run(t.Context(), []string{"-store", url + "&schema=agents", "migrate", "-print"}, &out, &out))
+	assert.Contains(t, out.String(), `create schema if not exists "agents"`)
+}
+
+func TestHelpAfterTheNameOfTheCommand(t *testing.T) {
+	var out bytes.Buffer
+	require.ErrorIs(t, run(t.Context(), []string{"migrate", "-h"}, &out, &out), flag.ErrHelp)
+	assert.Contains(t, out.String(), "reprise-postgres [flags] migrate")
+}
+
 func TestWrongArgumentsAreNamed(t *testing.T) {
 	t.Setenv("DATABASE_URL", "")
 	for args, want := range map[string]string{
-		"":                                    "want migrate",
-		"fly":                                 `got ["fly"], want migrate`,
-		"copy-from":                           "want migrate",
-		"gc soon":                             `gc "soon": want a duration`,
-		"runs":                                "no database is given",
-		"-schema a.b migrate --print":         `schema "a.b"; want`,
-		"migrate --print 7":                   "from version 7; want 0 to 1",
-		"migrate --print all":                 "want the version",
-		"-store postgres://%zz runs":          "-store: ",
-		"-store postgres://127.0.0.1:1/ runs": "connect",
+		"":                                  "want migrate",
+		"fly":                               `got ["fly"], want migrate`,
+		"copy-from":                         "want migrate",
+		"gc soon":                           `gc "soon": want a duration`,
+		"runs":                              "no database is given",
+		"-schema a.b migrate --print":       `schema "a.b"; want`,
+		"migrate --print 7":                 "from version 7; want 0 to 1",
+		"migrate --print all":               "want the version",
+		"migrate --print 0 1":               "want the version",
+		"runs --print":                      `got -print with ["runs"], want it with migrate`,
+		"migrate --print -store mysql://db": "is not a PostgreSQL URL; want one such as postgres://",
+		"-store postgres://%zz runs":        "is not a PostgreSQL URL",
+		"-store postgres://db/?port=x runs": "-store: ",
+		"-store postgres://db/app?schema=a -schema b migrate": "the URL of the store has schema=a, and -schema is b",
+		"-store postgres://127.0.0.1:1/ runs":                 "connect",
 	} {
 		var out bytes.Buffer
 		err := run(t.Context(), strings.Fields(args), &out, &out)
