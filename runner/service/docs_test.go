@@ -303,10 +303,13 @@ type (
 		ReadOnly              bool              `yaml:"readOnly"`
 		PersistentVolumeClaim map[string]string `yaml:"persistentVolumeClaim"`
 		Secret                map[string]string
+		SecretRef             struct{ Name string } `yaml:"secretRef"`
 	}
 	container struct {
 		Name, Image     string
+		Command         []string
 		Env             []named
+		EnvFrom         []named `yaml:"envFrom"`
 		Ports           []named
 		StartupProbe    probe           `yaml:"startupProbe"`
 		ReadinessProbe  probe           `yaml:"readinessProbe"`
@@ -340,8 +343,9 @@ type (
 						RunAsUser    int  `yaml:"runAsUser"`
 						FSGroup      int  `yaml:"fsGroup"`
 					} `yaml:"securityContext"`
-					Containers []container
-					Volumes    []named
+					InitContainers []container `yaml:"initContainers"`
+					Containers     []container
+					Volumes        []named
 				}
 			}
 		}
@@ -350,11 +354,8 @@ type (
 
 func TestManifestIsADeploymentOfTheContainer(t *testing.T) {
 	blocks := fenced(t, "deploy.md", "yaml")
-	require.Len(t, blocks, 1)
-	var d deployment
-	decoder := yaml.NewDecoder(strings.NewReader(blocks[0]))
-	decoder.KnownFields(true)
-	require.NoError(t, decoder.Decode(&d))
+	require.Len(t, blocks, 2)
+	d := decodeDeployment(t, blocks[0])
 	assert.Equal(t, "apps/v1 Deployment", d.APIVersion+" "+d.Kind)
 	assert.Equal(t, d.Spec.Selector.MatchLabels, d.Spec.Template.Metadata.Labels)
 	assert.Equal(t, "RollingUpdate", d.Spec.Strategy.Type)
@@ -392,4 +393,38 @@ func TestManifestIsADeploymentOfTheContainer(t *testing.T) {
 	}
 	assert.Equal(t, "data", mounts["/data"])
 	assert.Equal(t, "tokens", mounts[filepath.Dir(set["REPRISE_TOKENS"])])
+}
+
+// decodeDeployment decodes a Deployment, or the lines that change one.
+func decodeDeployment(t *testing.T, text string) deployment {
+	t.Helper()
+	var d deployment
+	decoder := yaml.NewDecoder(strings.NewReader(text))
+	decoder.KnownFields(true)
+	require.NoError(t, decoder.Decode(&d))
+	return d
+}
+
+// The lines for several replicas fit the Deployment that they change.
+func TestSeveralReplicasMigrateBeforeTheyStart(t *testing.T) {
+	blocks := fenced(t, "deploy.md", "yaml")
+	require.Len(t, blocks, 2)
+	one, several := decodeDeployment(t, blocks[0]), decodeDeployment(t, blocks[1])
+	assert.Greater(t, several.Spec.Replicas, 1)
+	assert.Zero(t, several.Spec.Strategy.RollingUpdate.MaxUnavailable, "the old pods run while the schema is migrated")
+	assert.Positive(t, several.Spec.Strategy.RollingUpdate.MaxSurge)
+	pod := several.Spec.Template.Spec
+	require.Len(t, pod.Containers, 1)
+	require.Len(t, pod.InitContainers, 1)
+	worker, migrate := pod.Containers[0], pod.InitContainers[0]
+	was := one.Spec.Template.Spec.Containers[0]
+	assert.Equal(t, was.Name, worker.Name)
+	assert.Equal(t, was.Image, migrate.Image)
+	assert.Equal(t, was.SecurityContext, migrate.SecurityContext)
+	assert.Equal(t, []string{"/reprise-postgres", "-store", "$(REPRISE_STORE)", "migrate"}, migrate.Command)
+	assert.Equal(t, worker.EnvFrom, migrate.EnvFrom)
+	require.Len(t, worker.EnvFrom, 1)
+	text := document(t, "deploy.md")
+	assert.Contains(t, text, "kubectl create secret generic "+worker.EnvFrom[0].SecretRef.Name+" ")
+	assert.Contains(t, text, fmt.Sprintf("kubectl create service clusterip %s --tcp=80:%d", one.Spec.Template.Metadata.Labels["app"], was.Ports[0].ContainerPort))
 }
