@@ -1,16 +1,16 @@
 package actors
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/core/live"
+	"github.com/reprise-go/reprise/internal/schema"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -116,7 +116,7 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 			panic(fmt.Sprintf("actors: %q: %s is not an option of NewAgent, whose answer is text; see NewTypedAgent", name, option))
 		}
 	}
-	return Agent[Prompt, Answer]{withIdentity(must(core.NewDefinition(o.spec, withVoidDeltas(l.run))), o.identity), promptSchema{}, calledBy(llm, o.functions)}
+	return Agent[Prompt, Answer]{withIdentity(must(core.NewDefinition(o.spec, withVoidDeltas(l.run))), o.identity), promptSchema, calledBy(llm, o.functions)}
 }
 
 // withVoidDeltas returns the handler of an agent. A later attempt reports that the output of calls of
@@ -300,23 +300,6 @@ func agentOption(name string, set func(*options)) Option {
 
 // promptSchema is the schema of the input of an agent that NewAgent made: the
 // text alone, without history.
-type promptSchema struct{}
-
-func (promptSchema) JSON() json.RawMessage {
-	return json.RawMessage(`{"type":"object","properties":{"text":{"type":"string","description":"what the agent is asked, with everything it needs to know"}},"required":["text"],"additionalProperties":false}`)
-}
-
-func (promptSchema) Validate(arguments json.RawMessage) error {
-	var prompt struct {
-		Text *string `json:"text"`
-	}
-	dec := json.NewDecoder(bytes.NewReader(arguments))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&prompt); err != nil {
-		return fmt.Errorf(`want {"text": "…"}: %w`, err)
-	}
-	if prompt.Text == nil {
-		return fmt.Errorf(`text: required field is missing; want {"text": "…"}`)
-	}
-	return nil
-}
+var promptSchema = must(schema.ForArguments(reflect.TypeFor[struct {
+	Text string `json:"text" jsonschema:"what the agent is asked, with everything it needs to know"`
+}]()))

@@ -85,20 +85,6 @@ func decodeArguments(in any, name string, schema Schema, arguments string) error
 	return decodeInto(in, name, schema, raw)
 }
 
-// decodeError returns an error of encoding/json in the form of the errors of a
-// Schema.
-func decodeError(err error) error {
-	var typ *json.UnmarshalTypeError
-	if !errors.As(err, &typ) {
-		return err
-	}
-	got := fmt.Errorf("got %s, want %s", typ.Value, typ.Type)
-	if typ.Field == "" {
-		return got
-	}
-	return fmt.Errorf("%s: %w", typ.Field, got)
-}
-
 func toolOutput(name string, out any) (ToolOutput, error) {
 	switch out := out.(type) {
 	case ToolOutput:

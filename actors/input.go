@@ -2,6 +2,8 @@ package actors
 
 import (
 	"encoding/json"
+
+	"github.com/reprise-go/reprise/internal/misfit"
 )
 
 // DecodeInput decodes an input of the agent from JSON. For an input that the schema
@@ -51,7 +53,7 @@ func decodeInto(in any, name string, schema Schema, input json.RawMessage) error
 		}
 	}
 	if err := json.Unmarshal(fromStrict(schema, input), in); err != nil {
-		return &ArgumentsError{name, decodeError(err)}
+		return &ArgumentsError{name, misfit.Explain(err)}
 	}
 	return nil
 }

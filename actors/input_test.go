@@ -26,7 +26,27 @@ func TestDecodeInputIsCheckedByTheSchema(t *testing.T) {
 		require.ErrorAs(t, err, &invalid, bad)
 		assert.Equal(t, "weather", invalid.Function)
 	}
+	_, err = agent.DecodeInput(json.RawMessage(`"Oslo"`))
+	require.EqualError(t, err, "invalid arguments for weather: got a string, want an object")
 	tool := decorators.Tool("weather", "", func(context.Context, city) (string, error) { return "", nil })
 	_, err = tool.DecodeInput(json.RawMessage(`{"name":null}`))
 	assert.ErrorContains(t, err, "name")
+}
+
+// Clients and models send JSON: they do not know the Go types.
+func TestErrorsOfInputsAreInTermsOfJSON(t *testing.T) {
+	prompted := actors.NewAgent("assistant", newScript(says("never said")).llm())
+	for input, want := range map[string]string{
+		`"hello"`:       "got a string, want an object",
+		`{"text":3}`:    "text: got an integer, want a string",
+		`{}`:            "text: required field is missing",
+		`{"txt":"a"}`:   `txt: unknown field; want "text"` + "\ntext: required field is missing",
+		`{"text":null}`: "text: got null, want a string",
+	} {
+		_, err := prompted.DecodeInput(json.RawMessage(input))
+		assert.EqualError(t, err, "invalid arguments for assistant: "+want, input)
+	}
+	double := decorators.Agent("double", "", func(_ context.Context, in int) (int, error) { return 2 * in, nil }) // without a schema
+	_, err := double.DecodeInput(json.RawMessage(`"3"`))
+	assert.EqualError(t, err, "invalid arguments for double: got a string, want an integer of at most 64 bits")
 }

@@ -86,11 +86,11 @@ func TestArgumentsThatFitTheDocumentButNotTheInputAreInvalid(t *testing.T) {
 	var invalid *actors.ArgumentsError
 	_, err = tool.Prepare(t.Context(), `{"query":"tea","limit":1.0}`) // an integer to a JSON schema
 	require.ErrorAs(t, err, &invalid)
-	assert.EqualError(t, err, "invalid arguments for search: Limit: got number 1.0, want int")
+	assert.EqualError(t, err, "invalid arguments for search: Limit: got the number 1.0, want an integer of at most 64 bits")
 
 	list := actors.NewTool("list", "", parameters, func(context.Context, []string) (int, error) { return 0, nil })
 	_, err = list.Prepare(t.Context(), `{"query":"tea"}`)
-	assert.EqualError(t, err, "invalid arguments for list: got object, want []string")
+	assert.EqualError(t, err, "invalid arguments for list: got an object, want an array of strings")
 }
 
 func TestAgentTakesADocumentToo(t *testing.T) {

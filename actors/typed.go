@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/misfit"
 	"github.com/reprise-go/reprise/internal/schema"
 	"github.com/reprise-go/reprise/record"
 )
@@ -62,7 +63,7 @@ func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, 
 			return typed, err
 		}
 		if err := json.Unmarshal(fromStrict(out, json.RawMessage(answer.Text)), &typed); err != nil {
-			return typed, core.Permanent(&AnswerError{Text: answer.Text, Asked: 1, Problem: decodeError(err).Error()})
+			return typed, core.Permanent(&AnswerError{Text: answer.Text, Asked: 1, Problem: misfit.Explain(err).Error()})
 		}
 		return typed, nil
 	}
@@ -119,7 +120,7 @@ func outSchema[Out any](name string) (Schema, error) {
 // or nil if the agent cannot be a tool.
 func inSchema[In any]() Schema {
 	if reflect.TypeFor[In]() == reflect.TypeFor[Prompt]() {
-		return promptSchema{}
+		return promptSchema
 	}
 	s, err := schema.ForArguments(reflect.TypeFor[In]())
 	if err != nil {

@@ -16,12 +16,16 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/reprise-go/reprise/internal/misfit"
 )
 
 const (
 	maxBody  = 1 << 20          // bytes of a request body
 	maxDepth = 1000             // nesting of values in a request body: deeper values cannot be recorded
 	bodyTime = 30 * time.Second // for the body to arrive
+
+	exampleTime = "2026-01-02T15:04:05Z"
 )
 
 // readBody reads a request body: a JSON object with the fields of body, each at most once. An
@@ -79,14 +83,16 @@ func decodeBody(data []byte, body any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	var (
-		misfit *json.UnmarshalTypeError
+		wrong  *json.UnmarshalTypeError
 		noTime *time.ParseError
 	)
 	switch err := d.Decode(body); {
-	case errors.As(err, &misfit):
-		return fmt.Errorf("%s is a %s; want %s", misfit.Field, misfit.Value, wanted(misfit.Type))
+	case errors.As(err, &wrong):
+		return fmt.Errorf("%s is %s; want %s", wrong.Field, misfit.Got(wrong), misfit.Want(wrong))
 	case errors.As(err, &noTime):
-		return fmt.Errorf("%s is not a time; want one such as %q", noTime.Value, "2026-01-02T15:04:05Z")
+		return fmt.Errorf("%s is not a time; want one such as %q", noTime.Value, exampleTime)
+	case err != nil && strings.HasPrefix(err.Error(), "Time.UnmarshalJSON: "): // it has no type
+		return fmt.Errorf("a time is not a string; want one such as %q", exampleTime)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("it is not complete")
 	case err != nil && strings.HasPrefix(err.Error(), "json: unknown field "):
@@ -143,25 +149,6 @@ func unknownField(data []byte, what string, t reflect.Type) error {
 		}
 	}
 	return nil
-}
-
-// wanted describes the JSON that a Go type is decoded from.
-func wanted(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.String:
-		return "a string"
-	case reflect.Int:
-		return "an integer of at most 64 bits"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice:
-		if t.Elem().Kind() != reflect.String {
-			return "an array of objects"
-		}
-		return "an array of strings"
-	default:
-		return "an object"
-	}
 }
 
 // checkValue refuses values that would be read differently from how they were written: an

@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/conversation"
+	"github.com/reprise-go/reprise/internal/misfit"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/streamer"
@@ -83,7 +84,7 @@ func promptOf(m *streamer.ThreadMessage) (actors.Prompt, error) {
 	d := json.NewDecoder(bytes.NewReader(m.Parts))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&prompt.Parts); err != nil {
-		return prompt, fmt.Errorf(`parts: %w; want such as [{"mime": "image/png", "data": "…"}], with the data in base64`, err)
+		return prompt, fmt.Errorf(`parts: %w; want such as [{"mime": "image/png", "data": "…"}], with the data in base64`, misfit.Explain(err))
 	}
 	return prompt, nil
 }

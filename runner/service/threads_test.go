@@ -142,7 +142,7 @@ func TestMessagesThatAThreadCannotTakeAreRefused(t *testing.T) {
 		{"ann", `{"text":"hi","program":"nobody"}`, 404, "want one of [ask assistant"},
 		{"ann", `{"text":"hi","program":"assistant","turn":7}`, 400, "there is no such turn: 7; the next is 1"},
 		{"ann", `{"text":"hi","program":"assistant","turn":-1}`, 400, "there is no such turn"},
-		{"ann", `{"text":"hi","program":"assistant","parts":[{"mime":7}]}`, 400, "parts"},
+		{"ann", `{"text":"hi","program":"assistant","parts":[{"mime":7}]}`, 400, "parts: mime: got a number, want a string; want such as"},
 		{"ann", `{"text":"hi","program":"assistant","parts":[{"url":"artifact:x"}]}`, 400, "part 1: the URL"},
 		{"..%2fann", `{"text":"hi","program":"assistant"}`, 400, "not allowed"},
 		{strings.Repeat("a", 200), `{"text":"hi","program":"assistant"}`, 400, "bytes"},

@@ -180,10 +180,11 @@ func TestWhatCannotBeRunIsARunError(t *testing.T) {
 	for body, want := range map[string]string{
 		``:                 "not a RunAgentInput",
 		"\"\xff\"":         "UTF-8",
+		`{"threadId":7}`:   "not a RunAgentInput: threadId: got a number, want a string",
 		`{"runId":"r"}`:    "threadId is required",
 		`{"threadId":"a"}`: "runId is required",
 		`{"threadId":"a","runId":"r","tools":[{}]}`:                                        "frontend tools",
-		input("a", "", `7`):                                                                "message 1",
+		input("a", "", `7`):                                                                "message 1: got a number, want an object",
 		input("a", "", `{"role":"user"}`):                                                  "has no id",
 		input("a", "", `{"id":"x","role":"boss"}`):                                         "has the role",
 		input("a", "", `{"id":"x","role":"user","content":""}`):                            "no text",

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
+	"github.com/reprise-go/reprise/internal/misfit"
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
@@ -43,7 +43,7 @@ func decode(data []byte) (*input, error) {
 	}
 	var in input
 	if err := json.Unmarshal(data, &in); err != nil {
-		return nil, fmt.Errorf("the body is not a RunAgentInput: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return nil, fmt.Errorf("the body is not a RunAgentInput: %w", misfit.Explain(err))
 	}
 	switch {
 	case in.ThreadID == "":
@@ -57,7 +57,7 @@ func decode(data []byte) (*input, error) {
 	for i, raw := range in.Messages {
 		m := &in.messages[i]
 		if err := json.Unmarshal(raw, m); err != nil {
-			return nil, fmt.Errorf("message %d: %s", i+1, strings.TrimPrefix(err.Error(), "json: "))
+			return nil, fmt.Errorf("message %d: %w", i+1, misfit.Explain(err))
 		}
 		switch m.Role {
 		case "user", "assistant", "tool", "reasoning", "system", "developer", "activity":

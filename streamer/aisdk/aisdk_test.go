@@ -177,7 +177,7 @@ func TestWhatCannotBeSaidIsAnErrorOfTheStream(t *testing.T) {
 	}
 	for body, want := range map[string]string{
 		``:                           "not what useChat posts",
-		`[]`:                         "not what useChat posts",
+		`[]`:                         `such as {"id": "chat", "messages": […]}: got an array, want an object`,
 		"\"\xff\"":                   "UTF-8",
 		`{"messages":[]}`:            "id is required",
 		`{"id":"a"}`:                 "messages is empty",

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/reprise-go/reprise/internal/misfit"
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
@@ -57,7 +58,7 @@ func decode(data []byte) (*request, error) {
 	}
 	var r request
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf(`the body is not what useChat posts, such as {"id": "chat", "messages": […]}: %s`, strings.TrimPrefix(err.Error(), "json: "))
+		return nil, fmt.Errorf(`the body is not what useChat posts, such as {"id": "chat", "messages": […]}: %w`, misfit.Explain(err))
 	}
 	switch {
 	case r.ID == "":
