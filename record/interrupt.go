@@ -31,6 +31,8 @@ const (
 
 	InterruptFork InterruptReason = "fork" // a fork begins with the records of its parent up to here
 
+	InterruptRetry InterruptReason = "retry" // the run failed, and its program tries again what failed when it opens it
+
 	InterruptLeaseLost InterruptReason = "lease_lost" // the process may no longer own the run
 )
 

@@ -121,8 +121,6 @@ func TestRetryContinuesAfterACrash(t *testing.T) {
 	failed := memstore.New()
 	_, err := open(t, failed)
 	require.ErrorIs(t, err, core.ErrPermanent)
-	_, err = state.Retry(t.Context(), failed, "run")
-	require.ErrorIs(t, err, state.ErrNoProgram, "no runner has started it")
 	_, err = failed.Update(t.Context(), "run", func(i *snapshot.Info) error { i.Program, i.Version = "order", "1"; return nil })
 	require.NoError(t, err)
 	for range 2 { // a repeated request changes nothing

@@ -40,8 +40,8 @@ func WithHost(h Host) Option {
 // failed tools, LLMs and steps run with all their attempts, and failed agents around them are
 // entered again as their last attempt, so that the calls which have completed stay restored. A
 // failure after that is final again. The first record of the opening says which failures are tried
-// again, so the next opening after a crash tries them again, too. Use [Retry] for a run that
-// another program opens.
+// again, so the next opening after a crash tries them again, too. [Retry] does the same from any
+// process, without a change of the program.
 func WithRerunFailed() Option {
 	return func(c *config) { c.rerunFailed = true; c.limitTo("WithRerunFailed", inOpen) }
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -17,39 +18,57 @@ var (
 	// ErrNotInterrupted is found in the error of [Resume] for a run that has ended.
 	ErrNotInterrupted = errors.New("only a run that was interrupted can be resumed")
 
-	// ErrNoProgram is found in the errors of [Resume] and [Retry] for a run that no
-	// runner continues, since it was not started by one.
+	// ErrNoProgram is found in the error of [Resume] for a run that no runner continues,
+	// since it was not started by one.
 	ErrNoProgram = errors.New("no runner has started the run: the program that opened it must open it again")
 )
 
-// Retry makes a stored run that failed continue under its own ID, from any process: its status
-// becomes queued, and a runner with its program opens it. Calls that failed for good are tried
-// again with all their attempts. Calls that completed stay restored, with their idempotency keys,
-// as with [WithRerunFailed]. A call that was compensated is made again with a new key. Calling
-// Retry again before a runner has opened the run is allowed.
+// Retry makes a stored run that failed continue under its own ID, from any process. Calls that
+// failed for good are tried again with all their attempts. Calls that completed stay restored, with
+// their idempotency keys, as with [WithRerunFailed]. A call that was compensated is made again with
+// a new key. Calling Retry again before the run was opened is allowed.
 //
-// For a run that has not failed, the error is [ErrNotFailed]; for one that no runner has started,
-// it is [ErrNoProgram]. Nothing is written then.
+// A run that a runner started becomes queued, and a runner with its program opens it. Any other run
+// becomes interrupted with the reason [record.InterruptRetry], until its program opens it with
+// [Open], which needs no option for this.
+//
+// For a run that has not failed, the error is [ErrNotFailed]. Nothing is written then.
 func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
 	info, err := store.Update(ctx, runID, func(i *snapshot.Info) error {
 		switch {
-		case i.Status == snapshot.StatusQueued && i.RetryTo > 0 && i.RetryTo == i.LastSeq:
+		case isRetryAsked(i):
 			return nil // Retry was already called
+		case i.Status == snapshot.StatusInterrupted && i.Program == "":
+			return fmt.Errorf("%w; it is interrupted (%s): its program continues it when it opens the run", ErrNotFailed, i.Stop)
 		case i.Status == snapshot.StatusInterrupted:
 			return fmt.Errorf("%w; it is interrupted (%s): resume it", ErrNotFailed, i.Stop)
 		case i.Status != snapshot.StatusFailed:
 			return fmt.Errorf("%w; it is %s", ErrNotFailed, i.Status)
-		case i.Program == "":
-			return fmt.Errorf("%w, with state.WithRerunFailed", ErrNoProgram)
 		}
 		queue(i)
-		i.RetryTo = i.LastSeq
+		if i.RetryTo = i.LastSeq; i.Program == "" {
+			i.Status, i.Stop = snapshot.StatusInterrupted, retryStop
+		}
 		return nil
 	})
 	if err != nil {
 		return snapshot.Info{}, fmt.Errorf("state: retry run %s: %w", runID, err)
 	}
 	return info, nil
+}
+
+// retryStop is why a run that no runner started does not continue after Retry.
+var retryStop = snapshot.Stop{Reason: record.InterruptRetry, Message: "its program tries the failed calls again when it opens the run"}
+
+// isRetryAsked reports whether Retry was called and the run has recorded nothing since.
+func isRetryAsked(i *snapshot.Info) bool {
+	switch i.Status {
+	case snapshot.StatusQueued:
+		return i.RetryTo > 0 && i.RetryTo == i.LastSeq
+	case snapshot.StatusInterrupted:
+		return i.Stop.Reason == record.InterruptRetry
+	}
+	return false
 }
 
 // Resume makes a stored run that was interrupted continue, from any process: its status becomes

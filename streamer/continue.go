@@ -8,12 +8,14 @@ import (
 
 // A Continuer makes stopped runs continue, for senders whose Access allows control. It must be safe
 // for concurrent use. Its errors are those of a [Control], and ErrConflict for a run that cannot
-// continue in this way, or that no runner has started.
+// continue in this way.
 type Continuer interface {
-	// Resume continues a run that was interrupted.
+	// Resume continues a run that was interrupted. For one that no runner has started, the
+	// error is ErrConflict.
 	Resume(ctx context.Context, runID string) error
 
-	// Retry continues a run that failed, and tries again what failed for good.
+	// Retry continues a run that failed, and tries again what failed for good. One that no
+	// runner has started stays interrupted until its program opens it.
 	Retry(ctx context.Context, runID string) error
 
 	// ResumeAll resumes the selected runs, which were interrupted, and returns the result for each.

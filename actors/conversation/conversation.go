@@ -131,7 +131,8 @@ func (c *Conversation) restore(ctx context.Context) (err error) {
 // the turn was stored. Nothing runs again.
 func (c *Conversation) recall(ctx context.Context) error {
 	info, _, err := c.info(ctx, c.turns)
-	if err != nil || info.Open || info.Stop.Reason == record.InterruptUser {
+	isRetried := info.RetryTo > 0 && info.RetryTo == info.LastSeq // state.Retry was called: its failed calls would run
+	if err != nil || info.Open || info.Stop.Reason == record.InterruptUser || isRetried {
 		return err
 	}
 	_, ended, err := c.prompt(ctx, c.turns)

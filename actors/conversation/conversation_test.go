@@ -221,3 +221,25 @@ func Example() {
 	// That was message 1. <nil>
 	// That was message 3. <nil>
 }
+
+func TestATurnThatIsRetriedIsPending(t *testing.T) {
+	store, m := memstore.New(), new(model)
+	chat, err := conversation.Open(t.Context(), store, "erin", setup(m, sees))
+	require.NoError(t, err)
+	m.fail = errors.New("boom")
+	_, err = chat.Ask(t.Context(), "one?")
+	require.ErrorIs(t, err, m.fail)
+	_, err = state.Retry(t.Context(), store, chat.RunID())
+	require.NoError(t, err)
+	m.fail = nil
+	asked := m.asked
+
+	chat, err = conversation.Open(t.Context(), store, "erin", setup(m, sees))
+	require.NoError(t, err)
+	_, pending := chat.Pending()
+	require.True(t, pending)
+	assert.Equal(t, asked, m.asked, "Open makes no call")
+	_, err = chat.Continue(t.Context())
+	require.NoError(t, err)
+	assert.Greater(t, m.asked, asked)
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
@@ -40,7 +41,9 @@ func (a *app) retryCommand() *cobra.Command {
 		Short: "Retry failed runs",
 		Long: "Retry a failed run under its own ID, or all runs that the flags select. Calls that failed\n" +
 			"permanently are made again with all their attempts; completed calls are kept. The run is\n" +
-			"queued, and a runner with its program continues it.",
+			"queued, and a runner with its program continues it. A run that was not started by a\n" +
+			"runner is interrupted until its program opens it, and then tries the failed calls again.\n" +
+			"The flags do not select such runs.",
 		Example: "  reprise retry refund-7\n" +
 			"  reprise retry --reason exhausted --since 2h",
 	})
@@ -91,6 +94,8 @@ func (a *app) continueOne(ctx context.Context, what *continueAction, runID strin
 		return a.explain(runID, err)
 	case a.json:
 		return a.writeJSON(map[string]string{"run_id": runID, "status": string(info.Status)})
+	case info.Stop.Reason == record.InterruptRetry:
+		a.printf("run %s is %s: %s\n", runID, info.Status, info.Stop.Message)
 	case info.Status != snapshot.StatusQueued:
 		a.printf("run %s is %s and does not change\n", runID, info.Status)
 	default:

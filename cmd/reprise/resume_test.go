@@ -12,9 +12,11 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/state"
 )
 
 // serveUntil runs a runner with one program in the directory until the run is settled.
@@ -96,4 +98,33 @@ func TestResumeNeedsARunOrFlags(t *testing.T) {
 	got := call(t, dir, "retry", "--reason", "bad luck")
 	assert.Equal(t, exitUsage, got.code)
 	assert.Contains(t, got.stderr, `reason "bad luck": runs fail for one of permanent, exhausted`)
+}
+
+// fail calls a tool in a run that no runner starts. The tool fails unless it is mended.
+func fail(t *testing.T, dir, runID string, mended bool) snapshot.Status {
+	t.Helper()
+	st, err := state.Open(t.Context(), newStore(t, dir), runID)
+	require.NoError(t, err)
+	ask := define(t, record.KindTool, "ask", func(context.Context, int) (string, error) {
+		if !mended {
+			return "", core.Permanent(errors.New("no API key"))
+		}
+		return "sunny", nil
+	})
+	_, _ = ask.Event().Execute(st.Context(t.Context()), 5)
+	require.NoError(t, st.Close())
+	return st.Status()
+}
+
+func TestRetryOfARunWithoutARunnerIsLeftToItsProgram(t *testing.T) {
+	dir := t.TempDir()
+	require.Equal(t, snapshot.StatusFailed, fail(t, dir, "k1", false))
+	require.Equal(t, snapshot.StatusFailed, fail(t, dir, "k1", true))
+	assert.Contains(t, call(t, dir, "show", "k1").text(t), "to retry the failed calls: reprise")
+	for range 2 {
+		assert.Equal(t, "run k1 is interrupted: its program tries the failed calls again when it opens the run\n", call(t, dir, "retry", "k1").text(t))
+	}
+	assert.JSONEq(t, `{"run_id":"k1","status":"interrupted"}`, call(t, dir, "retry", "k1", "--json").text(t))
+	assert.Contains(t, call(t, dir, "runs").text(t), "retry: its program tries the failed calls again when it opens the run")
+	require.Equal(t, snapshot.StatusCompleted, fail(t, dir, "k1", true))
 }

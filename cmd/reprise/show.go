@@ -146,7 +146,7 @@ func (a *app) show(ctx context.Context, found *snapshot.Snapshot, p *printer.Pri
 	if err := p.Err(); err != nil {
 		return &outputError{err}
 	}
-	if found.Status == snapshot.StatusFailed && found.Program != "" {
+	if found.Status == snapshot.StatusFailed {
 		a.printf("to retry the failed calls: %s retry %s\n", a.command, printable(found.RunID))
 	}
 	return nil

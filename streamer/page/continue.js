@@ -9,6 +9,9 @@ import { href } from "./route.js";
 // What can be done with a run that has stopped, by its status.
 const ways = { interrupted: "resume", failed: "retry" };
 
+// wayOf returns what can be done with a run; undefined if only its program can continue it.
+const wayOf = (run) => (run?.stop?.reason === "retry" ? undefined : ways[run?.status]);
+
 let drawn = ""; // what the line shows
 
 let sent = ""; // the run that this page has just queued
@@ -18,7 +21,7 @@ let sent = ""; // the run that this page has just queued
 export function draw(run, can, onQueued) {
   if (run?.status === "queued" && run.run_id === sent) return; // the line already says so
   const line = byID("run-continue");
-  const way = ways[run?.status];
+  const way = wayOf(run);
   const commands = run ? commandsOf(run, can, way) : [];
   setHidden(line, !way && commands.length === 0);
   const version = run ? [run.run_id, run.status, can.resume, can.interrupt, can.cancel, way && run.last_seq].join("\n") : "";
@@ -48,7 +51,7 @@ function button(run, way, onQueued) {
     setHidden(problem, true);
     try {
       await post(`${runPath(run.run_id)}/${way}`, {});
-      setText(said, "It is queued, and continues when a program takes it.");
+      setText(said, run.program ? "It is queued, and continues when a program takes it." : "It continues when its program opens it.");
       sent = run.run_id;
       onQueued();
     } catch (error) {

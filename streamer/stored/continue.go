@@ -19,7 +19,7 @@ func (c *Control) Resume(ctx context.Context, runID string) error {
 	return controlError(c.resume(ctx, runID))
 }
 
-// Retry implements [streamer.Continuer], as Resume does.
+// Retry implements [streamer.Continuer], see [state.Retry].
 func (c *Control) Retry(ctx context.Context, runID string) error {
 	return controlError(c.retry(ctx, runID))
 }

@@ -76,6 +76,23 @@ func TestAFailedRunContinuesFromThePage(t *testing.T) {
 	assert.Equal(t, snapshot.StatusQueued, info.Status)
 }
 
+// TestAFailedRunThatNoRunnerStartedIsLeftToItsProgram checks that the page retries such a run, and
+// then offers no button: only its program can continue it.
+func TestAFailedRunThatNoRunnerStartedIsLeftToItsProgram(t *testing.T) {
+	t.Parallel()
+	store := failedTrip(t)
+	_, err := store.Update(t.Context(), "trip-1", func(i *snapshot.Info) error { i.Program = ""; return nil })
+	require.NoError(t, err)
+	control := stored.NewControl(store)
+	s := newSite(t, stored.New(store), streamer.Options{Control: control, Continuer: control}, nil)
+	p := open(t, s.url()+"#run=trip-1")
+	p.waitText("#run-status", "failed")
+	p.wait(`(document.querySelector("#continue").click(), true)`)
+	p.waitText("#run-status", "interrupted")
+	p.wait(`document.body.innerText.includes("its program tries the failed calls again when it opens the run") && !document.querySelector("#continue")`)
+	assert.Empty(t, p.violations())
+}
+
 // TestThePageShowsTheCommandForWhatItMayNotDo checks that the page shows the commands,
 // quoted for a shell, if it has no permission.
 func TestThePageShowsTheCommandForWhatItMayNotDo(t *testing.T) {

@@ -1,0 +1,143 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+// A warehouse takes the payment for an order and ships it. Shipping fails while closed is set.
+type warehouse struct {
+	closed          bool
+	payments, ships int
+}
+
+// open opens the run without any option, as a program does that no runner starts, and calls the
+// agent. It returns the status of the run afterwards.
+func (s *warehouse) open(t *testing.T, store snapshot.Store) (snapshot.Status, error) {
+	t.Helper()
+	st, err := state.Open(t.Context(), store, "order-1")
+	require.NoError(t, err)
+	agent := testkit.Agent(t, "order", once, func(ctx context.Context, _ string) (string, error) {
+		if _, err := core.Step(ctx, "pay", func(context.Context) (int, error) { s.payments++; return 1, nil }); err != nil {
+			return "", err
+		}
+		return core.Step(ctx, "ship", func(context.Context) (string, error) {
+			if s.ships++; s.closed {
+				return "", core.Permanent(errors.New("the warehouse is closed"))
+			}
+			return "sent", nil
+		})
+	})
+	_, failed := testkit.Call(st.Context(t.Context()), agent)
+	require.NoError(t, st.Close())
+	return st.Status(), failed
+}
+
+func TestRunThatNoRunnerStartedIsRetriedByItsProgram(t *testing.T) {
+	files, err := filestore.New(t.TempDir())
+	require.NoError(t, err)
+	for name, store := range map[string]snapshot.Store{"files": files, "memory": memstore.New()} {
+		t.Run(name, func(t *testing.T) {
+			s := &warehouse{closed: true}
+			for range 2 { // the failure is final
+				status, err := s.open(t, store)
+				require.ErrorContains(t, err, "the warehouse is closed")
+				require.Equal(t, snapshot.StatusFailed, status)
+			}
+			require.Equal(t, 1, s.ships)
+			for range 2 { // calling Retry again changes nothing
+				info, err := state.Retry(t.Context(), store, "order-1")
+				require.NoError(t, err)
+				assert.Equal(t, snapshot.StatusInterrupted, info.Status)
+				assert.Equal(t, "retry: its program tries the failed calls again when it opens the run", info.Stop.String())
+				assert.Equal(t, info.LastSeq, info.RetryTo)
+			}
+			_, err := state.Resume(t.Context(), store, "order-1")
+			require.ErrorIs(t, err, state.ErrNoProgram)
+			_, err = state.Result[string](t.Context(), store, "order-1")
+			require.ErrorContains(t, err, "the warehouse is closed")
+
+			status, err := s.open(t, store)
+			require.ErrorContains(t, err, "the warehouse is closed", "it is tried again, and fails again")
+			require.Equal(t, snapshot.StatusFailed, status)
+			require.Equal(t, 2, s.ships)
+
+			_, err = state.Retry(t.Context(), store, "order-1")
+			require.NoError(t, err)
+			s.closed = false
+			status, err = s.open(t, store)
+			require.NoError(t, err)
+			assert.Equal(t, snapshot.StatusCompleted, status)
+			assert.Equal(t, warehouse{payments: 1, ships: 3}, *s)
+			_, err = state.Retry(t.Context(), store, "order-1")
+			require.ErrorIs(t, err, state.ErrNotFailed)
+		})
+	}
+}
+
+// failedOrder returns a store with a run that failed and is to be retried by its program.
+func failedOrder(t *testing.T) (*warehouse, snapshot.Store) {
+	t.Helper()
+	store, s := memstore.New(), &warehouse{closed: true}
+	_, err := s.open(t, store)
+	require.Error(t, err)
+	_, err = state.Retry(t.Context(), store, "order-1")
+	require.NoError(t, err)
+	return s, store
+}
+
+func TestRetriedRunKeepsItsRequestIfNothingWasCalled(t *testing.T) {
+	s, store := failedOrder(t)
+	st, err := state.Open(t.Context(), store, "order-1")
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+	info, err := state.Retry(t.Context(), store, "order-1")
+	require.NoError(t, err)
+	assert.Equal(t, record.InterruptRetry, info.Stop.Reason)
+	s.closed = false
+	status, err := s.open(t, store)
+	require.NoError(t, err)
+	assert.Equal(t, snapshot.StatusCompleted, status)
+}
+
+func TestRetriedRunCanBeCancelledForkedAndDeleted(t *testing.T) {
+	s, store := failedOrder(t)
+	require.NoError(t, state.Fork(t.Context(), store, "order-1", testkit.Address(t, "order/step:ship"), "order-2", state.ForkOptions{}))
+	fork, err := store.Info(t.Context(), "order-2")
+	require.NoError(t, err)
+	assert.Zero(t, fork.RetryTo)
+
+	require.NoError(t, state.Cancel(t.Context(), store, "order-1", snapshot.Stop{By: "ops"}))
+	_, err = state.Open(t.Context(), store, "order-1")
+	require.ErrorIs(t, err, state.ErrCancelled)
+	_, err = state.Retry(t.Context(), store, "order-1")
+	require.ErrorIs(t, err, state.ErrNotFailed)
+	require.NoError(t, store.Delete(t.Context(), "order-1"))
+	require.Equal(t, 1, s.ships)
+
+	_, store = failedOrder(t)
+	require.NoError(t, store.Delete(t.Context(), "order-1"))
+}
+
+func TestRetriedRunThatWasInterruptedAgainIsNotRetriedTwice(t *testing.T) {
+	_, store := failedOrder(t)
+	st, err := state.Open(t.Context(), store, "order-1")
+	require.NoError(t, err)
+	st.Interrupt(snapshot.Stop{By: "ops"})
+	require.NoError(t, st.Close())
+	_, err = state.Retry(t.Context(), store, "order-1")
+	require.ErrorIs(t, err, state.ErrNotFailed)
+	require.ErrorContains(t, err, "it is interrupted (by ops): its program continues it when it opens the run")
+}
