@@ -53,6 +53,8 @@ func (t *text) call(r *record.Record) {
 	switch question := awaitedQuestion(r); {
 	case r.IsOutcome() && r.IsRetry():
 		t.total(r)
+	case isRecalledFailure(r) && !t.asked:
+		t.retryHint(r.RunID)
 	case question != "" && !t.asked && r.Awaits() != record.AwaitTime:
 		t.listHint(r.RunID)
 	}

@@ -38,8 +38,8 @@ func WithPreviews() Option { return func(c *config) { c.previews = true } }
 // Names and messages are not changed.
 func WithASCII() Option { return func(c *config) { c.symbols = &ascii } }
 
-// WithCommand sets the command shown in hints, below a question and below a run whose
-// program has changed. Use it if the command needs flags, such as "reprise --dir
+// WithCommand sets the command shown in hints, such as below a question, a recalled failure and a
+// run whose program has changed. Use it if the command needs flags, such as "reprise --dir
 // /var/lib/agents". Line breaks are removed. Defaults to "reprise"; an empty command
 // turns hints off.
 func WithCommand(command string) Option { return func(c *config) { c.command = command } }

@@ -31,6 +31,26 @@ func (s *scheduler) recall(n *node, r *record.Record, lines []byte) bool {
 	return true
 }
 
+// recalledFailure takes the place of the ID of a question for failures that were recalled: the
+// hint about them is written once, like a question.
+const recalledFailure = "failure"
+
+// isRecalledFailure reports whether r returns the recorded failure of a root call.
+func isRecalledFailure(r *record.Record) bool {
+	return r.Kind.IsCall() && r.Status == record.StatusRecovered && r.Err != nil && !r.Address.IsZero() && r.Address.Scope() == ""
+}
+
+// retryHint writes that a failure is not new, and the command that lets it be tried again.
+func (t *text) retryHint(runID string) {
+	t.beginContinuation(mark{t.note, faint})
+	t.add("this is the recorded failure: nothing ran again")
+	if run := shellWord(runID); run != "" && t.command != "" {
+		t.add("; to try again what failed: ")
+		t.paint(faint, t.command, " retry ", run)
+	}
+	t.end()
+}
+
 // writeRecalled writes the line for the recalled calls inside n.
 func (s *scheduler) writeRecalled(n *node) {
 	calls := &n.call.recalled

@@ -66,6 +66,37 @@ func TestResumeWritesOneLineForRecalledCalls(t *testing.T) {
 	}
 }
 
+func TestRecalledFailureOfARootCallSaysHowToTryItAgain(t *testing.T) {
+	store := memstore.New()
+	ask := decorators.Tool("ask", "", func(context.Context, page) (string, error) { return "", core.Permanent(fmt.Errorf("no API key")) })
+	agent := decorators.Agent("agent", "", func(ctx context.Context, _ page) (string, error) { return ask.Call(ctx, page{}) })
+	run := func(options ...printer.Option) string {
+		var out strings.Builder
+		p := printer.New(&out, options...)
+		st, err := state.Open(t.Context(), store, "k1", state.WithPublisher(p))
+		require.NoError(t, err)
+		for n := range 2 {
+			_, err := agent.Call(st.Context(t.Context()), page{n})
+			require.EqualError(t, err, "agent"+map[int]string{1: "#2"}[n]+"/ask: permanent: no API key", "the error is the recorded one")
+		}
+		require.NoError(t, st.Close())
+		require.NoError(t, p.Close())
+		return out.String()
+	}
+	const hint = "  · this is the recorded failure: nothing ran again; to try again what failed: reprise retry k1\n"
+	assert.NotContains(t, run(), "recorded failure", "it is new")
+	for name, options := range map[string][]printer.Option{"plain": {printer.WithPlain()}, "compact": {printer.WithCompact()}} {
+		out := run(options...)
+		assert.Contains(t, out, "↻ agent [RECOVERED from history] - agent/ask: permanent: no API key\n"+hint, name)
+		assert.Equal(t, 1, strings.Count(out, hint), "%s: %s", name, out)
+	}
+	assert.Contains(t, run(printer.WithCommand("")), "nothing ran again\n")
+
+	_, err := state.Retry(t.Context(), store, "k1")
+	require.NoError(t, err)
+	assert.NotContains(t, run(), "recorded failure", "it was tried again")
+}
+
 func TestFailureSaysHowToRetry(t *testing.T) {
 	var out strings.Builder
 	st := state.New(state.WithPublisher(printer.New(&out)))

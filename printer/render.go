@@ -19,7 +19,10 @@ func (p *Printer) render(r *record.Record) rendered {
 	if !r.Kind.IsCall() {
 		return out
 	}
-	if out.question = awaitedQuestion(r); out.question != "" {
+	if out.question = awaitedQuestion(r); isRecalledFailure(r) {
+		out.question = recalledFailure
+	}
+	if out.question != "" {
 		again := text{theme: &p.theme, asked: true}
 		again.withPreviews(r, p.previews)
 		out.repeat = again.buf

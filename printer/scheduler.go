@@ -26,7 +26,7 @@ type rendered struct {
 	label string // of a running call; only in compact form
 	cause string // error of the attempt
 
-	question string // ID of the question that the call waits for
+	question string // ID of the question that the call waits for, or recalledFailure
 	repeat   []byte // replaces lines if the question was written before
 }
 

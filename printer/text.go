@@ -39,7 +39,7 @@ type theme struct {
 type text struct {
 	*theme
 	buf   []byte
-	asked bool // the question of the call has already been written
+	asked bool // the question of the call, or the hint of its failure, has already been written
 }
 
 func (t *text) add(parts ...string) {
