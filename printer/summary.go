@@ -80,9 +80,9 @@ func (s *Summary) totals() []string {
 	add(all.Waiting > 0, s.byKind("Waiting for their time", func(of record.Stock) int { return of.Waiting }))
 	add(all.Restored > 0, s.byKind("Recovered from history", func(of record.Stock) int { return of.Restored }))
 	add(all.Running > 0, s.byKind("Not ended", func(of record.Stock) int { return of.Running }))
-	attempts := fmt.Sprintf("Attempts: %d", s.Attempts)
+	attempts := fmt.Sprintf("Attempts: %d", s.Attempts-s.Repeats)
 	if s.Repeats > 0 {
-		attempts += fmt.Sprintf(", %d of them again", s.Repeats)
+		attempts += fmt.Sprintf("; %d entered again after a stop", s.Repeats)
 	}
 	add(true, attempts)
 	add(s.Took > 0, "Total time: "+duration(s.Took))

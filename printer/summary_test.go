@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
 	"github.com/stretchr/testify/assert"
@@ -215,6 +216,36 @@ func TestStoredRunHasTheSameSummaryAsTheLiveRun(t *testing.T) {
 		assert.Equal(t, record.Stock{Completed: 1}, live.Summary().Steps)
 		assert.NotZero(t, live.Summary().Waited)
 		assert.Equal(t, live.Summary().Usage.InputTokens, 10*live.Summary().Tools.Completed+20)
+	})
+}
+
+func TestSummaryTellsAttemptsThatWereEnteredAgainApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, tries := memstore.New(), 0
+		var out strings.Builder
+		p := printer.New(&out)
+		send := decorators.Tool("send", "", func(ctx context.Context, _ struct{}) (int, error) {
+			switch tries++; tries {
+			case 1:
+				return 0, core.Retryable(errTimeout)
+			case 2:
+				state.From(ctx).Interrupt(snapshot.Stop{By: "ops"})
+				return 0, context.Cause(ctx)
+			}
+			return tries, nil
+		})
+		agent := decorators.Agent("agent", "", func(ctx context.Context, _ struct{}) (int, error) { return send.Call(ctx, struct{}{}) })
+		run := func() error {
+			st, err := state.Open(t.Context(), store, "run-1", state.WithPublisher(p))
+			require.NoError(t, err)
+			_, err = agent.Call(st.Context(t.Context()), struct{}{})
+			require.NoError(t, st.Close())
+			return err
+		}
+		require.ErrorIs(t, run(), core.ErrInterrupted)
+		require.NoError(t, run())
+		p.PrintSummary()
+		assert.Contains(t, out.String(), "Attempts: 3; 2 entered again after a stop\n", "one of the agent, two of the tool; both were entered again")
 	})
 }
 
