@@ -242,3 +242,34 @@ func TestLimitedListReachesPastManyCrashedRuns(t *testing.T) {
 	assert.Contains(t, call(t, copied, "runs", "--status", "failed", "--limit", "1").text(t), "failed")
 	assert.Equal(t, 4, strings.Count(call(t, copied, "runs", "--limit", "3").text(t), "\n"))
 }
+
+// The records of a run whose process was killed do not say that it has stopped.
+func TestShowEndsWithTheStatusOfARunThatHasNotEnded(t *testing.T) {
+	dir, killed := t.TempDir(), t.TempDir()
+	st, err := state.Open(t.Context(), newStore(t, dir), "k1")
+	require.NoError(t, err)
+	tool := define(t, record.KindTool, "tool", func(context.Context, int) (string, error) {
+		require.NoError(t, os.CopyFS(killed, os.DirFS(dir))) // without the lock: as if the process had ended here
+		return "done", nil
+	})
+	_, err = tool.Event().Execute(st.Context(t.Context()), 1)
+	require.NoError(t, err)
+	last := func(dir string) string {
+		lines := strings.Split(strings.TrimSpace(timeless(call(t, dir, "show", "k1").text(t))), "\n")
+		return lines[len(lines)-1]
+	}
+	assert.Equal(t, "run k1 is interrupted (crash), as of 2026-01-31T08:00:00Z", last(killed))
+	assert.Equal(t, "run k1 is running, as of 2026-01-31T08:00:00Z", last(dir))
+	require.NoError(t, st.Close())
+	assert.NotContains(t, call(t, dir, "show", "k1").text(t), "as of", "it has completed")
+
+	refund(t, dir, "k2")
+	assert.Contains(t, call(t, dir, "show", "k2").text(t), "run k2 is paused, as of ")
+	_, err = newStore(t, dir).Update(t.Context(), "k2", func(i *snapshot.Info) error {
+		i.Status, i.Stop = snapshot.StatusInterrupted, snapshot.Stop{Reason: record.InterruptUser, By: "ops", Message: "\x1b[31mdeploy"}
+		return nil
+	})
+	require.NoError(t, err)
+	assert.Contains(t, call(t, dir, "show", "k2").text(t), `run k2 is interrupted (by ops: \x1b[31mdeploy), as of `)
+	assert.NotContains(t, call(t, dir, "show", "k2", "--redact", "deploy").text(t), "deploy")
+}

@@ -69,6 +69,7 @@ func (r *redaction) redaction() redact.Redaction {
 func (r *redaction) apply(found *snapshot.Snapshot) {
 	redact := r.function()
 	found.Metadata.Description = r.text(found.Metadata.Description)
+	found.Stop.Message = r.text(found.Stop.Message)
 	found.Summary = found.Summary.Clone()
 	for i := range found.Summary.Questions {
 		found.Summary.Questions[i].Text = r.truncatedText(found.Summary.Questions[i].Text)

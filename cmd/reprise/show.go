@@ -25,9 +25,9 @@ func (a *app) showCommand() *cobra.Command {
 		GroupID: groupInspect,
 		Short:   "Show the events of a run",
 		Long: "Show a run in the form in which the printer shows it while it runs, with every attempt,\n" +
-			"followed by a summary. With --json: the info of the run and its records. The store keeps\n" +
-			"unredacted text, even if the program redacts it for display (state.WithRedaction); use\n" +
-			"--redact to redact the output.",
+			"followed by a summary, and the status of a run that has not ended. With --json: the info\n" +
+			"of the run and its records. The store keeps unredacted text, even if the program redacts\n" +
+			"it for display (state.WithRedaction); use --redact to redact the output.",
 		Example: "  reprise show weather-42\n" +
 			"  reprise show weather-42 --previews\n" +
 			"  reprise show weather-42 --redact 'tok_[a-z0-9]+'\n" +
@@ -146,8 +146,26 @@ func (a *app) show(ctx context.Context, found *snapshot.Snapshot, p *printer.Pri
 	if err := p.Err(); err != nil {
 		return &outputError{err}
 	}
-	if found.Status == snapshot.StatusFailed {
+	switch found.Status {
+	case snapshot.StatusCompleted, snapshot.StatusCancelled: // the last record says so
+	case snapshot.StatusFailed:
 		a.printf("to retry the failed calls: %s retry %s\n", a.command, printable(found.RunID))
+	default:
+		a.printf("%s\n", printable(statusLine(found)))
 	}
 	return nil
+}
+
+// statusLine returns a line with the status of a run that has not ended, and why it has that status.
+// The records do not say that a process has crashed, or that somebody has changed a closed run.
+func statusLine(found *snapshot.Snapshot) string {
+	line := fmt.Sprintf("run %s is %s", found.RunID, found.Status)
+	if found.Stop != (snapshot.Stop{}) {
+		line += " (" + found.Stop.String() + ")"
+	}
+	at := found.Updated // of a run that crashed, or runs: when it was opened
+	if n := len(found.Records); n > 0 && found.Records[n-1].Time.After(at) {
+		at = found.Records[n-1].Time
+	}
+	return line + ", as of " + timeText(at)
 }
