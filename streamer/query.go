@@ -235,7 +235,8 @@ func (h *Handler) list(ctx context.Context, q Query) (states []RunState, page Ru
 		}
 		return states, page, nil
 	}
-	more, err := h.unstored(ctx, q)
+	reads := 0
+	more, err := h.unlisted(ctx, q, &reads)
 	if err != nil {
 		return nil, page, err
 	}
@@ -244,7 +245,6 @@ func (h *Handler) list(ctx context.Context, q Query) (states []RunState, page Ru
 		return nil, page, err
 	}
 	page.add(&more, &q)
-	reads := 0
 	for i := range page.Runs {
 		s := h.stateOf(ctx, &page.Runs[i], &reads)
 		h.markAnswered(ctx, &s)
@@ -308,14 +308,23 @@ func (h *Handler) inMemory(isWanted func(*run) bool) map[string]RunState {
 	return known
 }
 
-// unstored returns a page of the runs that were published and are not in the source, such as
-// those of a program without a store. Only a first page has such runs, and at least one place
-// on it stays free for a run of the source, from which the next page continues.
-func (h *Handler) unstored(ctx context.Context, q Query) (RunPage, error) {
+// unlisted returns a page of the runs that the source does not list. These are the runs that were
+// published and are not in the source, such as those of a program without a store, and, for a
+// query of runs with open questions, the runs that have asked since they were opened. Only a first
+// page has such runs, and at least one place on it stays free for a run of the source, from which
+// the next page continues.
+func (h *Handler) unlisted(ctx context.Context, q Query, reads *int) (RunPage, error) {
 	known := h.inMemory(func(r *run) bool { return !h.isStored(ctx, r) })
 	infos := make([]RunInfo, 0, len(known))
 	for _, s := range known {
 		infos = append(infos, s.info())
+	}
+	if q.Asking {
+		asking, err := h.askingSinceOpened(ctx, q, reads)
+		if err != nil {
+			return RunPage{}, err
+		}
+		infos = append(infos, asking...)
 	}
 	most, after := q.Limit-1, q.After
 	q.Limit, q.After = 0, ""
@@ -325,6 +334,26 @@ func (h *Handler) unstored(ctx context.Context, q Query) (RunPage, error) {
 	}
 	page.Runs = page.Runs[:min(len(page.Runs), most)]
 	return page, err
+}
+
+// askingSinceOpened returns the running runs with questions that the source does not know: it
+// knows those that were open when the run was last closed.
+func (h *Handler) askingSinceOpened(ctx context.Context, q Query, reads *int) (asking []RunInfo, err error) {
+	if len(q.Status) > 0 && !slices.Contains(q.Status, statusRunning) {
+		return nil, nil
+	}
+	q.Status, q.Asking, q.After, q.Limit = []string{statusRunning}, false, "", maxRuns
+	q.Text, q.ErrorClass = "", "" // the caller compares these with what the records say
+	page, err := h.source.List(ctx, q)
+	for _, info := range page.Runs {
+		if info.Asking > 0 {
+			continue
+		}
+		s := h.stateOf(ctx, &info, reads)
+		info.Asking, info.Questions, info.LastError = len(s.Questions), s.Questions, s.LastError
+		asking = append(asking, info)
+	}
+	return asking, err
 }
 
 // add adds the runs and counts of another page.

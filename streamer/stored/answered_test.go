@@ -8,6 +8,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -187,6 +188,58 @@ func TestAllQuestionsOfARunAreListed(t *testing.T) {
 			assert.Equal(t, 1, asked.Asking)
 			require.NoError(t, json.Unmarshal([]byte(body(t, url+"/api/questions?status=completed")), &asked))
 			assert.Zero(t, asked.Asking, "of the runs that were asked for")
+		})
+	}
+}
+
+// The run is open: one of its calls asks while another one works.
+func TestQuestionsOfARunningRunAreListed(t *testing.T) {
+	for name, store := range stores(t) {
+		t.Run(name, func(t *testing.T) {
+			askTwice(t, store)
+			st, err := state.Open(t.Context(), store, "running")
+			require.NoError(t, err)
+			working := make(chan struct{})
+			work := decorators.Tool("work", "Works.", func(ctx context.Context, _ struct{}) (string, error) {
+				close(working)
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+			ask := decorators.Tool("ask", "Asks.", func(ctx context.Context, _ struct{}) (string, error) {
+				return core.Await[string](ctx, "may I?")
+			})
+			worked := make(chan error, 1)
+			go func() {
+				_, err := work.Call(st.Context(t.Context()), struct{}{})
+				worked <- err
+			}()
+			<-working
+			_, err = ask.Call(st.Context(t.Context()), struct{}{})
+			require.ErrorIs(t, err, core.ErrAwaiting)
+
+			_, url := serveWith(t, stored.New(store), streamer.Options{})
+			for query, want := range map[string][]string{
+				"": {"r", "running"}, "status=running": {"running"}, "status=paused": {"r"}, "text=MAY": {"running"}, "text=well": {"r"},
+			} {
+				var asked streamer.OpenQuestions
+				require.NoError(t, json.Unmarshal([]byte(body(t, url+"/api/questions?sort=start&order=asc&"+query)), &asked), query)
+				assert.Equal(t, len(want), asked.Asking, query)
+				var runs []string
+				for _, q := range asked.Questions {
+					runs = append(runs, q.RunID)
+				}
+				assert.Equal(t, want, slices.Compact(runs), query)
+
+				var page streamer.RunList
+				require.NoError(t, json.Unmarshal([]byte(body(t, url+"/api/runs?asking=true&sort=start&order=asc&"+query)), &page), query)
+				assert.Equal(t, len(want), page.Total, query)
+				require.Len(t, page.Runs, len(want), query)
+				for i := range want {
+					assert.Equal(t, want[i], page.Runs[i].RunID, query)
+				}
+			}
+			require.NoError(t, st.Close())
+			require.ErrorIs(t, <-worked, core.ErrInterrupted)
 		})
 	}
 }
