@@ -53,9 +53,9 @@ func (t *text) call(r *record.Record) {
 	switch question := awaitedQuestion(r); {
 	case r.IsOutcome() && r.IsRetry():
 		t.total(r)
-	case isRecalledFailure(r) && !t.asked:
+	case isRecalledFailure(r) && t.asked == questionNew:
 		t.retryHint(r.RunID)
-	case question != "" && !t.asked && r.Awaits() != record.AwaitTime:
+	case question != "" && t.asked == questionNew && r.Awaits() != record.AwaitTime:
 		t.listHint(r.RunID)
 	}
 }

@@ -84,7 +84,8 @@
 // Until its run pauses, a question is written only once, with the command that answers it
 // ([WithCommand]). The calls that wait for it show its ID. If the run is resumed without the
 // answer, the question is written again, with the command that lists the questions. A question that
-// is asked again shows why the previous answer was rejected.
+// is asked again shows why the previous answer was rejected. If a question was answered before a call
+// around it is suspended, the call says so, and that it continues when the run is opened again.
 //
 // # Logs
 //

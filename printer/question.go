@@ -69,45 +69,40 @@ func awaitedQuestion(r *record.Record) string {
 const maxAsked = 1 << 12
 
 // questions records the questions written since their run began or was resumed, by run
-// and ID. It ensures that each question is written once in that time.
+// and ID, and for each whether it was answered. It ensures that each question is written once in
+// that time, and only until it has an answer.
 type questions struct {
-	written map[string]map[string]bool
-	n       int
+	answered map[string]map[string]bool
+	n        int
 }
 
 // add updates the set from a record and the question that its call waits for, if any.
-// It reports whether that question has already been written.
-func (q *questions) add(r *record.Record, awaited string) (before bool) {
+// It reports whether that question has already been written, and whether it was answered.
+func (q *questions) add(r *record.Record, awaited string) (before, answered bool) {
 	switch {
 	case r.Kind == record.KindRun:
-		q.n -= len(q.written[r.RunID])
-		delete(q.written, r.RunID)
-	case r.Kind == record.KindQuestion:
-		q.remember(r.RunID, r.Name)
-	case r.Kind == record.KindAnswer && q.written[r.RunID][r.Name]:
-		q.n--
-		if delete(q.written[r.RunID], r.Name); len(q.written[r.RunID]) == 0 {
-			delete(q.written, r.RunID)
-		}
+		q.n -= len(q.answered[r.RunID])
+		delete(q.answered, r.RunID)
+	case r.Kind == record.KindQuestion, r.Kind == record.KindAnswer:
+		q.remember(r.RunID, r.Name, r.Kind == record.KindAnswer)
 	case awaited != "":
-		before = q.written[r.RunID][awaited]
-		q.remember(r.RunID, awaited)
+		answered, before = q.answered[r.RunID][awaited]
+		q.remember(r.RunID, awaited, answered)
 	}
-	return before
+	return before, answered
 }
 
-func (q *questions) remember(run, id string) {
-	if q.written[run][id] {
-		return
+func (q *questions) remember(run, id string, answered bool) {
+	if _, known := q.answered[run][id]; !known {
+		if q.answered == nil || q.n >= maxAsked {
+			q.answered, q.n = make(map[string]map[string]bool), 0
+		}
+		if q.answered[run] == nil {
+			q.answered[run] = make(map[string]bool)
+		}
+		q.n++
 	}
-	if q.written == nil || q.n >= maxAsked {
-		q.written, q.n = make(map[string]map[string]bool), 0
-	}
-	if q.written[run] == nil {
-		q.written[run] = make(map[string]bool)
-	}
-	q.written[run][id] = true
-	q.n++
+	q.answered[run][id] = answered
 }
 
 // answer writes the record of an answer.
@@ -121,7 +116,7 @@ func (t *text) answer(r *record.Record) {
 }
 
 // awaiting adds the ID of the question that a call waits for. It adds the text of the
-// question if that has not been written.
+// question if that has not been written. A question that was answered meanwhile needs no answer.
 func (t *text) awaiting(r *record.Record) {
 	e := r.Interrupt()
 	if e == nil {
@@ -130,7 +125,10 @@ func (t *text) awaiting(r *record.Record) {
 		return
 	}
 	t.message(" ", e.Question)
-	if !t.asked || e.Question == "" {
+	switch {
+	case e.Question == "" || t.asked == questionNew:
 		t.message(": ", e.Message)
+	case t.asked == questionAnswered:
+		t.add(": answered; continues when the run is opened again")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/reprise-go/reprise/internal/testkit"
@@ -76,6 +77,35 @@ func TestQuestionTextIsShownOncePerPause(t *testing.T) {
 	for _, options := range [][]printer.Option{nil, {printer.WithCompact()}} {
 		_, got, _ := strings.Cut(asking(t, store, options...), "\n")
 		assert.Equal(t, again, got)
+	}
+}
+
+// The answer comes while another call still works, so the agent around the call that asked is
+// suspended after it.
+func TestAnsweredQuestionDoesNotSayHowToAnswer(t *testing.T) {
+	for name, options := range map[string][]printer.Option{"plain": nil, "compact": {printer.WithCompact()}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out strings.Builder
+				store := memstore.New()
+				st, err := state.Open(t.Context(), store, "r1", state.WithPublisher(printer.New(&out, options...)))
+				require.NoError(t, err)
+				refund := decorators.Tool("refund", "", func(ctx context.Context, _ struct{}) (bool, error) {
+					return core.Await[bool](ctx, "refund it?")
+				})
+				clerk := decorators.Agent("clerk", "", func(ctx context.Context, _ struct{}) (bool, error) {
+					done, err := refund.Call(ctx, struct{}{})
+					require.NoError(t, state.Answer(ctx, store, "r1", "clerk/refund?1", "ann", true))
+					synctest.Wait() // the run has recorded the answer
+					return done, err
+				})
+				_, err = clerk.Call(st.Context(t.Context()), struct{}{})
+				require.ErrorIs(t, err, core.ErrAwaiting)
+				require.NoError(t, st.Close())
+				assert.Contains(t, out.String(), "\n⏸ clerk [AWAITING] clerk/refund?1: answered; continues when the run is opened again\n")
+				assert.NotContains(t, out.String(), "how to answer")
+			})
+		})
 	}
 }
 

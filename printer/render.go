@@ -23,9 +23,12 @@ func (p *Printer) render(r *record.Record) rendered {
 		out.question = recalledFailure
 	}
 	if out.question != "" {
-		again := text{theme: &p.theme, asked: true}
-		again.withPreviews(r, p.previews)
-		out.repeat = again.buf
+		again := func(asked questionState) []byte {
+			t := text{theme: &p.theme, asked: asked}
+			t.withPreviews(r, p.previews)
+			return t.buf
+		}
+		out.repeat, out.answered = again(questionWritten), again(questionAnswered)
 	}
 	if r.Kind == record.KindGroup || p.compact && keepsRunning(r) {
 		out.label = t.capture(func(t *text) { t.label(r) })

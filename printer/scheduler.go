@@ -28,11 +28,15 @@ type rendered struct {
 
 	question string // ID of the question that the call waits for, or recalledFailure
 	repeat   []byte // replaces lines if the question was written before
+	answered []byte // replaces lines if the question was answered before
 }
 
 // add handles the next record.
 func (s *scheduler) add(r *record.Record, text *rendered) {
-	if s.asked.add(r, text.question) {
+	switch before, answered := s.asked.add(r, text.question); {
+	case answered:
+		text.lines = text.answered
+	case before:
 		text.lines = text.repeat
 	}
 	switch {

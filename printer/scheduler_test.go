@@ -176,13 +176,17 @@ func TestRememberedQuestionsAreBounded(t *testing.T) {
 	for i := range 2 * maxAsked {
 		call.RunID = fmt.Sprint("run", i/3)
 		id := fmt.Sprint("question", i)
-		require.False(t, q.add(&call, id))
-		require.True(t, q.add(&call, id))
+		before, answered := q.add(&call, id)
+		require.False(t, before || answered)
+		before, answered = q.add(&call, id)
+		require.True(t, before && !answered)
 		if i%3 == 0 {
 			q.add(&record.Record{Kind: record.KindAnswer, RunID: call.RunID, Name: id}, "")
+			_, answered = q.add(&call, id)
+			require.True(t, answered)
 		}
 		n := 0
-		for _, ids := range q.written {
+		for _, ids := range q.answered {
 			require.NotEmpty(t, ids)
 			n += len(ids)
 		}

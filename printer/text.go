@@ -39,8 +39,17 @@ type theme struct {
 type text struct {
 	*theme
 	buf   []byte
-	asked bool // the question of the call, or the hint of its failure, has already been written
+	asked questionState
 }
+
+// A questionState is the state of the question for which a call waits.
+type questionState uint8
+
+const (
+	questionNew      questionState = iota
+	questionWritten                // and not answered
+	questionAnswered               // since the run began or was resumed
+)
 
 func (t *text) add(parts ...string) {
 	for _, part := range parts {
