@@ -2,7 +2,9 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -28,50 +31,145 @@ type question struct {
 	InDoubt *record.CallInDoubt `json:"in_doubt,omitempty"`
 }
 
+// runQuestion is a question and the run that asks it.
+type runQuestion struct {
+	RunID string `json:"run_id"`
+	question
+}
+
+// defaultAsking is how many runs with open questions are listed by default. The records of each
+// are read.
+const defaultAsking = 100
+
 func (a *app) questionsCommand() *cobra.Command {
 	var redact redaction
+	var f runFilter
 	cmd := &cobra.Command{
-		Use:     "questions RUN",
+		Use:     "questions [RUN]",
 		GroupID: groupInspect,
-		Short:   "List the open questions of a run",
+		Short:   "List the open questions of a run, or of all runs",
 		Long: "List the questions that a run waits for, in the order in which they were asked. If an\n" +
-			"answer was rejected, the question is asked again, with the reason.",
-		Example: "  reprise questions refund-7\n" +
+			"answer was rejected, the question is asked again, with the reason. Without RUN, list\n" +
+			"those of all runs that match the filters, in the order of the command runs: the last\n" +
+			"updated first. A time is as for that command.",
+		Example: "  reprise questions\n" +
+			"  reprise questions --program support --since 24h\n" +
+			"  reprise questions refund-7\n" +
 			"  reprise questions refund-7 --json",
-		Args: exactArgs("RUN"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return exactArgs("RUN")(cmd, args)
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return a.questionsOfRuns(cmd.Context(), f, &redact)
+			}
+			for _, name := range []string{"status", "tag", "pipeline", "program", "since", "until", "limit"} {
+				if cmd.Flags().Changed(name) {
+					return usageErrorf("RUN %s and --%s, which selects runs: want one or the other", printable(args[0]), name)
+				}
+			}
 			store, _, err := a.load(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			open, err := state.Questions(cmd.Context(), store, args[0])
+			open, err := questionsOf(cmd.Context(), store, args[0], &redact)
 			if err != nil {
 				return a.explain(args[0], err)
 			}
-			for i, q := range open {
-				open[i] = redact.question(q)
+			if len(open) == 0 && !a.json {
+				fmt.Fprintf(a.stderr, "run %s has no open questions\n", args[0])
+				return nil
 			}
-			return a.questions(args[0], open)
+			return a.printQuestions(open, false)
 		},
 		ValidArgsFunction: a.completeRuns(1),
 	}
 	redact.flag(cmd)
+	f.flags(cmd)
+	cmd.Flags().IntVar(&f.limit, "limit", defaultAsking, "the maximum `number` of runs with open questions, 0 for all")
+	_ = cmd.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
 	return cmd
 }
 
-func (a *app) questions(runID string, open []core.Question) error {
-	if a.json {
-		out := []question{}
-		for _, q := range open {
-			out = append(out, question(q))
+// questionsOfRuns lists the open questions of the selected runs. If a run cannot be read, the others
+// are listed nevertheless.
+func (a *app) questionsOfRuns(ctx context.Context, f runFilter, redact *redaction) error {
+	filter, err := a.filter(f)
+	if err != nil {
+		return err
+	}
+	store, err := a.store()
+	if err != nil {
+		return err
+	}
+	filter.Limit = 0 // of runs, with and without questions
+	open := []runQuestion{}
+	asking, unreadable, isCut := 0, 0, false
+	for info, err := range snapshot.Runs(ctx, store, filter) {
+		if err != nil {
+			return err
 		}
-		return a.writeJSON(out)
+		if !mayAsk(&info) {
+			continue
+		}
+		asked, err := questionsOf(ctx, store, info.RunID, redact)
+		switch {
+		case errors.Is(err, snapshot.ErrNotFound): // it was deleted meanwhile
+			continue
+		case err != nil && ctx.Err() != nil:
+			return err
+		case err != nil:
+			fmt.Fprintf(a.stderr, "reprise: %s\n", printable(oneLine(message(a.explain(info.RunID, err)))))
+			unreadable++
+			continue
+		case len(asked) == 0:
+			continue
+		}
+		if isCut = f.limit > 0 && asking == f.limit; isCut {
+			break
+		}
+		asking++
+		open = append(open, asked...)
 	}
-	if len(open) == 0 {
-		fmt.Fprintf(a.stderr, "run %s has no open questions\n", runID)
-		return nil
+	if len(open) == 0 && !a.json {
+		fmt.Fprintln(a.stderr, "no open questions")
+	} else if err := a.printQuestions(open, true); err != nil {
+		return err
 	}
-	rows := [][]string{{"QUESTION", "ANSWER", "TEXT"}}
+	if isCut && !a.json {
+		fmt.Fprintf(a.stderr, "more runs have open questions than these %d; --limit 0 lists all\n", f.limit)
+	}
+	if unreadable > 0 {
+		return errReported
+	}
+	return nil
+}
+
+// mayAsk reports whether a run can have open questions. What is known of a run that is open, or was
+// not closed because of a crash, is older than its records.
+func mayAsk(info *snapshot.Info) bool {
+	return info.Summary.Asking > 0 || info.Open || info.Status == snapshot.StatusRunning || info.Stop.Reason == record.InterruptCrash
+}
+
+func questionsOf(ctx context.Context, store snapshot.Store, runID string, redact *redaction) ([]runQuestion, error) {
+	open, err := state.Questions(ctx, store, runID)
+	questions := []runQuestion{}
+	for _, q := range open {
+		questions = append(questions, runQuestion{runID, question(redact.question(q))})
+	}
+	return questions, err
+}
+
+// printQuestions writes a table of questions, with their runs if they are those of several, and how
+// to answer each.
+func (a *app) printQuestions(open []runQuestion, withRuns bool) error {
+	if a.json {
+		return a.writeJSON(open)
+	}
+	rows := [][]string{{"RUN", "QUESTION", "ANSWER", "TEXT"}}
 	for _, q := range open {
 		text := q.Text
 		if q.Refused != "" {
@@ -92,17 +190,22 @@ func (a *app) questions(runID string, open []core.Question) error {
 			}
 			text += ")"
 		}
-		words, _ := printer.HowToAnswer(runID, q)
-		rows = append(rows, []string{q.ID, cmp.Or(words, "any JSON"), text})
+		words, _ := printer.HowToAnswer(q.RunID, core.Question(q.question))
+		rows = append(rows, []string{q.RunID, q.ID, cmp.Or(words, "any JSON"), text})
+	}
+	if !withRuns {
+		for i := range rows {
+			rows[i] = rows[i][1:]
+		}
 	}
 	if err := a.writeTable(rows); err != nil {
 		return err
 	}
 	a.printf("\nto answer:\n")
 	for _, q := range open {
-		_, arguments := printer.HowToAnswer(runID, q)
+		_, arguments := printer.HowToAnswer(q.RunID, core.Question(q.question))
 		if arguments == "" { // the ID cannot be quoted portably: quote for POSIX shells
-			arguments = "answer " + runID + " " + printable(shellWord(q.ID)) + " JSON"
+			arguments = "answer " + q.RunID + " " + printable(shellWord(q.ID)) + " JSON"
 		}
 		a.printf("  %s %s\n", a.command, arguments)
 	}

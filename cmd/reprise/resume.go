@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -97,11 +98,46 @@ func (a *app) continueOne(ctx context.Context, what *continueAction, runID strin
 	case info.Stop.Reason == record.InterruptRetry:
 		a.printf("run %s is %s: %s\n", runID, info.Status, info.Stop.Message)
 	case info.Status != snapshot.StatusQueued:
-		a.printf("run %s is %s and does not change\n", runID, info.Status)
+		return a.printUnchanged(ctx, store, info)
 	default:
 		a.printf("run %s %s; a runner with program %s continues it\n", runID, what.done, printable(info.Program))
 	}
 	return nil
+}
+
+// printUnchanged says why a run was not queued. A run that was answered needs no queue.
+func (a *app) printUnchanged(ctx context.Context, store snapshot.Store, info snapshot.Info) error {
+	answered, err := isAnswered(ctx, store, info)
+	if err != nil {
+		return a.explain(info.RunID, err)
+	}
+	if answered {
+		a.printf("run %s was answered, and continues when its program opens it\n", info.RunID)
+		return nil
+	}
+	a.printf("run %s is %s and does not change\n", info.RunID, info.Status)
+	return nil
+}
+
+// isAnswered reports whether a run is paused and waits for nothing but its program.
+func isAnswered(ctx context.Context, store snapshot.Store, info snapshot.Info) (bool, error) {
+	if info.Status != snapshot.StatusPaused {
+		return false, nil
+	}
+	open, err := state.Questions(ctx, store, info.RunID)
+	if err != nil || len(open) > 0 {
+		return false, err
+	}
+	var l record.Ledger
+	for r, err := range store.Records(ctx, info.RunID, 0) {
+		if err != nil {
+			return false, err
+		}
+		l.Add(&r)
+	}
+	isAnswerable := func(q *record.Question) bool { return q.Awaits.NeedsAnswer() }
+	waiting := slices.DeleteFunc(l.Questions(true), isAnswerable) // for a time or a signal
+	return len(waiting) == 0, nil
 }
 
 // continueAll continues the selected runs. If one cannot continue, the others still do.

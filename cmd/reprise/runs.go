@@ -55,6 +55,15 @@ func (a *app) runsCommand() *cobra.Command {
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runs(cmd, f) },
 	}
+	f.flags(cmd)
+	cmd.Flags().IntVar(&f.limit, "limit", 0, "the maximum `number` of runs, 0 for all")
+	_ = cmd.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	return cmd
+}
+
+// flags adds the flags that select runs, except the limit.
+func (f *runFilter) flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.status, "status", nil, "runs with any of these `statuses`: "+statusNames())
 	flags.StringArrayVar(&f.tags, "tag", nil, "runs with this `tag`; if repeated, runs with all of the tags")
@@ -62,13 +71,10 @@ func (a *app) runsCommand() *cobra.Command {
 	flags.StringVar(&f.program, "program", "", "runs of this `program`")
 	flags.StringVar(&f.since, "since", "", "runs updated at this `time` or later")
 	flags.StringVar(&f.until, "until", "", "runs updated before this `time`")
-	flags.IntVar(&f.limit, "limit", 0, "the maximum `number` of runs, 0 for all")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(strings.Split(statusNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
-	for _, name := range []string{"tag", "pipeline", "program", "since", "until", "limit"} {
+	for _, name := range []string{"tag", "pipeline", "program", "since", "until"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	return cmd
 }
 
 func statusNames() string {

@@ -33,6 +33,7 @@ func TestAnswerContinuesTheRun(t *testing.T) {
 	open[0].Schema = nil
 	assert.Equal(t, []question{{ID: "refund?1", Awaits: record.AwaitAnswer, Text: "refund \x1b[31mit\x1b[0m?"}}, open)
 
+	assert.Equal(t, "run r7 is paused and does not change\n", call(t, dir, "resume", "r7").text(t))
 	call(t, dir, "answer", "r7", "refund?2", "true").failed(t, exitFailure,
 		`run r7 has not asked question "refund?2"; it waits for refund?1`)
 	assert.Equal(t, "question refund?1 of run r7 is answered; no program has resumed the run yet: it continues when its program opens it\n",
@@ -44,10 +45,61 @@ func TestAnswerContinuesTheRun(t *testing.T) {
 	assert.Equal(t, result{exitOK, "", "run r7 has no open questions\n"}, call(t, dir, "questions", "r7"))
 	assert.Equal(t, "[]\n", call(t, dir, "questions", "r7", "--json").text(t))
 
+	assert.Equal(t, "run r7 was answered, and continues when its program opens it\n", call(t, dir, "resume", "r7").text(t))
 	approved, err := refund(t, dir, "r7")
 	require.NoError(t, err)
 	assert.True(t, approved)
 	assert.Regexp(t, `ANSWER +to refund\?1 by ann\b`, call(t, dir, "show", "r7").text(t))
+}
+
+func TestQuestionsOfAllRunsAreListed(t *testing.T) {
+	dir := t.TempDir()
+	newStore(t, dir)
+	assert.Equal(t, result{exitOK, "", "no open questions\n"}, call(t, dir, "questions"))
+	assert.Equal(t, "[]\n", call(t, dir, "questions", "--json").text(t))
+	for _, id := range []string{"r1", "r2", "r3"} {
+		_, err := refund(t, dir, id)
+		require.ErrorIs(t, err, core.ErrAwaiting)
+	}
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	call(t, dir, "answer", "r2", "refund?1", "true").text(t)
+	running, err := state.Open(t.Context(), newStore(t, dir), "r4") // and a question that is not in its info
+	require.NoError(t, err)
+	ask := define(t, record.KindTool, "ask", func(ctx context.Context, _ int) (int, error) { return core.Await[int](ctx, "how many?") })
+	_, err = ask.Event().Execute(running.Context(t.Context()), 5)
+	require.ErrorIs(t, err, core.ErrAwaiting)
+
+	const text = `RUN  QUESTION  ANSWER         TEXT
+r4   ask?1     an integer     how many?
+r3   refund?1  true or false  refund \x1b[31mit\x1b[0m?
+r1   refund?1  true or false  refund \x1b[31mit\x1b[0m?
+
+to answer:
+  reprise answer r4 'ask?1' 1
+  reprise answer r3 'refund?1' true
+  reprise answer r1 'refund?1' true
+`
+	assert.Equal(t, text, call(t, dir, "questions").text(t))
+	var open []runQuestion
+	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "questions", "--json", "--status", "paused").text(t)), &open))
+	require.Len(t, open, 2)
+	assert.Equal(t, "r3 refund?1", open[0].RunID+" "+open[0].ID)
+	assert.Equal(t, "r1 refund?1", open[1].RunID+" "+open[1].ID)
+
+	cut := call(t, dir, "questions", "--limit", "2")
+	assert.Equal(t, exitOK, cut.code)
+	assert.Equal(t, "more runs have open questions than these 2; --limit 0 lists all\n", cut.stderr)
+	assert.NotContains(t, cut.stdout, "r1")
+	assert.NotEmpty(t, call(t, dir, "questions", "--limit", "3").text(t))
+	call(t, dir, "questions", "r1", "--limit", "3").failed(t, exitUsage, "RUN r1 and --limit, which selects runs: want one or the other")
+	call(t, dir, "questions", "r1", "r2").failed(t, exitUsage, `"r2" is one argument too many: usage is reprise questions [RUN] [flags]`)
+	require.NoError(t, running.Close())
+
+	damage(t, dir, "r3")
+	damaged := call(t, dir, "questions")
+	assert.Equal(t, exitFailure, damaged.code)
+	assert.Contains(t, damaged.stderr, "`reprise repair r3` saves what can be read")
+	assert.Contains(t, damaged.stdout, "answer r1 ")
 }
 
 func TestSignalIsReceivedByTheRun(t *testing.T) {
@@ -66,6 +118,7 @@ func TestSignalIsReceivedByTheRun(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	assert.Contains(t, call(t, dir, "show", "r8").text(t), "QUESTION wait?1: paid")
 	assert.Equal(t, result{exitOK, "", "run r8 has no open questions\n"}, call(t, dir, "questions", "r8"))
+	assert.Equal(t, "run r8 is paused and does not change\n", call(t, dir, "resume", "r8").text(t), "it waits for a signal")
 	call(t, dir, "signal", "r8", "paid", "forty").failed(t, exitUsage, "the value is not JSON: invalid character 'o' in literal false (expecting 'a'); write a string in double quotes, inside single quotes for the shell: '\"yes\"'")
 	call(t, dir, "signal", "r8", "paid?", "40").failed(t, exitFailure, `signal "paid?" to run r8: it cannot be sent: want a name of 1 to 64 letters, digits, dots, dashes and underscores; nothing was sent`)
 	assert.Equal(t, "signal paid was sent to run r8 and is stored until the run receives it\n", call(t, dir, "signal", "r8", "paid", "40", "--id", "i", "--by", "bank").text(t))
