@@ -14,42 +14,55 @@ const maxWord = 160
 // placeholder replaces the answer in a command if no example is known.
 const placeholder = "JSON"
 
-// undecided is the example for a call in doubt. As an answer it is refused, with the list
-// of decisions: nobody should make a payment again by pasting an example.
-const undecided = `{"decision": "DECISION"}`
-
 // HowToAnswer describes the possible answers to a question of a run. The returned words
-// are a phrase such as "true or false". The arguments are those of the reprise command
-// that gives an example answer, quoted for a shell, such as "answer refund-7
-// 'agent/refund?1' true". If the schema of the question cannot be described in a few
-// words, words is empty and JSON takes the place of the example. The example for a call in
-// doubt has to be filled in. If the IDs cannot be quoted portably, both results are empty.
-func HowToAnswer(runID string, q core.Question) (words, arguments string) {
+// are a phrase such as "true or false". Each of the commands has the arguments of the reprise
+// command that gives an example answer, quoted for a shell, such as "answer refund-7
+// 'agent/refund?1' true". There is one command, or for a call in doubt one for each decision. If
+// the schema of the question cannot be described in a few words, words is empty and JSON takes the
+// place of the example. If the IDs cannot be quoted portably, both results are empty.
+func HowToAnswer(runID string, q core.Question) (words string, commands []string) {
 	if q.Awaits == record.AwaitSignal {
 		return "", howToSignal(runID, q.Text)
 	}
-	example := undecided
-	if words = "completed with the output, run_again, or failed"; q.Awaits != record.AwaitDecision {
-		words, example = describeAnswer(q.Schema)
-	} else if q.InDoubt != nil && q.InDoubt.Effect.CanBeTakenOver() {
-		words, example = "take_over, completed with the output, run_again, or failed", `{"decision": "take_over"}`
-	}
-	run, id, answer := shellWord(runID), shellWord(q.ID), jsonWord(example)
+	run, id := shellWord(runID), shellWord(q.ID)
 	if run == "" || id == "" {
-		return "", ""
+		return "", nil
 	}
-	if words == "" || answer == "" {
-		words, answer = "", placeholder
+	words, example := describeAnswer(q.Schema)
+	answers := []string{jsonWord(example)}
+	if q.Awaits == record.AwaitDecision {
+		words, answers = decisions(&q, example)
 	}
-	return words, "answer " + run + " " + id + " " + answer
+	if words == "" || answers[0] == "" {
+		words, answers = "", []string{placeholder}
+	}
+	for _, answer := range answers {
+		commands = append(commands, "answer "+run+" "+id+" "+answer)
+	}
+	return words, commands
 }
 
-func howToSignal(runID, name string) string {
+// decisions returns the possible answers to a question about a call in doubt. output is an example
+// of the output of the call, or empty.
+func decisions(q *core.Question, output string) (words string, answers []string) {
+	const completed = `{"decision": "completed", "output": `
+	words = "completed with the output, run_again, or failed"
+	if q.InDoubt != nil && q.InDoubt.Effect.CanBeTakenOver() {
+		words, answers = "take_over, "+words, []string{`'{"decision": "take_over"}'`}
+	}
+	done := jsonWord(completed + output + "}")
+	if output == "" || done == "" {
+		done = jsonWord(completed + placeholder + "}")
+	}
+	return words, append(answers, done, `'{"decision": "run_again"}'`, `'{"decision": "failed", "message": "why"}'`)
+}
+
+func howToSignal(runID, name string) []string {
 	run, name := shellWord(runID), shellWord(name)
 	if run == "" || name == "" {
-		return ""
+		return nil
 	}
-	return "signal " + run + " " + name + " " + placeholder
+	return []string{"signal " + run + " " + name + " " + placeholder}
 }
 
 // shellWord returns s quoted as one shell argument. It returns "" if s cannot be quoted

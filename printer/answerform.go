@@ -9,6 +9,7 @@ import (
 // An answerForm is the subset of an answer's JSON schema needed to describe it.
 type answerForm struct {
 	Type       json.RawMessage        `json:"type"` // a type name or a list of them
+	Format     string                 `json:"format"`
 	Enum       []json.RawMessage      `json:"enum"`
 	Properties map[string]*answerForm `json:"properties"`
 	Required   []string               `json:"required"`
@@ -98,6 +99,9 @@ func (f *answerForm) example() string {
 	case "boolean":
 		return "true"
 	case "string":
+		if f.Format == "date-time" {
+			return `"2026-01-31T08:00:00Z"`
+		}
 		return `"text"`
 	case "integer", "number":
 		return "1"

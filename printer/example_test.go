@@ -192,12 +192,12 @@ func ExampleNewLog() {
 }
 
 func ExampleHowToAnswer() {
-	words, arguments := printer.HowToAnswer("refund-7", core.Question{
+	words, commands := printer.HowToAnswer("refund-7", core.Question{
 		ID:     "agent/refund?1",
 		Schema: []byte(`{"type": "object", "properties": {"approved": {"type": "boolean"}}, "required": ["approved"]}`),
 	})
 	fmt.Println(words)
-	fmt.Println("reprise", arguments)
+	fmt.Println("reprise", commands[0])
 	// Output:
 	// an object with approved (true or false)
 	// reprise answer refund-7 'agent/refund?1' '{"approved": true}'

@@ -1,6 +1,8 @@
 package printer
 
 import (
+	"strings"
+
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 )
@@ -11,7 +13,7 @@ func (t *text) question(r *record.Record) {
 	t.begin(mark{t.suspended, paused})
 	t.paint(paused, "QUESTION")
 	t.message(" ", r.Name)
-	t.message(": ", r.Message())
+	t.message(": ", questionText(r.Awaits(), r.Message()))
 	t.cause(r.Err)
 	t.finish(r)
 	q := core.Question{ID: r.Name, Awaits: r.Awaits()}
@@ -27,20 +29,38 @@ func (t *text) question(r *record.Record) {
 }
 
 // hint writes the command that answers a question, preceded by a description of the
-// possible answers.
+// possible answers. If there are several commands, each has its own line.
 func (t *text) hint(runID string, q core.Question) {
-	words, arguments := HowToAnswer(runID, q)
-	if arguments == "" || t.command == "" {
+	words, commands := HowToAnswer(runID, q)
+	if len(commands) == 0 || t.command == "" {
 		return
 	}
 	t.beginContinuation(mark{t.note, faint})
 	if words != "" {
 		t.add("answer ")
 		t.clean(words, maxMessage)
-		t.add(": ")
+		t.add(":")
 	}
-	t.paint(faint, t.command, " ", arguments)
+	for _, command := range commands {
+		switch {
+		case len(commands) > 1:
+			t.end()
+			t.beginContinuation(mark{t.note, faint})
+		case words != "":
+			t.add(" ")
+		}
+		t.paint(faint, t.command, " ", command)
+	}
 	t.end()
+}
+
+// questionText returns the text of a question. That about a call in doubt ends with the possible
+// answers, which would be cut: the hint has them.
+func questionText(awaits record.AwaitKind, message string) string {
+	if awaits == record.AwaitDecision {
+		message, _, _ = strings.Cut(message, ` Answer {"decision": `)
+	}
+	return message
 }
 
 // listHint writes the command that lists the questions of a run. It is used where the
@@ -127,7 +147,7 @@ func (t *text) awaiting(r *record.Record) {
 	t.message(" ", e.Question)
 	switch {
 	case e.Question == "" || t.asked == questionNew:
-		t.message(": ", e.Message)
+		t.message(": ", questionText(e.Awaits, e.Message))
 	case t.asked == questionAnswered:
 		t.add(": answered; continues when the run is opened again")
 	}

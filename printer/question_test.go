@@ -145,6 +145,7 @@ func TestQuestionSaysWhatToAnswer(t *testing.T) {
 	}{
 		"a truth value":  {`{"type":"boolean"}`, "answer true or false: reprise answer r1 'a?1' true"},
 		"a string":       {`{"type":"string"}`, `answer a string: reprise answer r1 'a?1' '"text"'`},
+		"a time":         {`{"type":"string","format":"date-time"}`, `answer a string: reprise answer r1 'a?1' '"2026-01-31T08:00:00Z"'`},
 		"a number":       {`{"type":["null","number"]}`, "answer a number: reprise answer r1 'a?1' 1"},
 		"choices":        {`{"type":"string","enum":["small","large"]}`, `answer "small" or "large": reprise answer r1 'a?1' '"small"'`},
 		"an approval":    {approval, `answer an object with approved (true or false), maybe arguments, reason: reprise answer r1 'a?1' '{"approved": true}'`},
@@ -170,14 +171,40 @@ const approval = `{"type":"object","properties":{"approved":{"type":"boolean"},"
 func TestQuestionAboutACallInDoubtShowsItsInput(t *testing.T) {
 	input, err := record.Encode(map[string]any{"amount": 12})
 	require.NoError(t, err)
-	r := record.Record{
-		RunID: "r1", Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "pay?in-doubt1",
-		Detail: &record.Detail{Message: "has it taken effect?", Awaits: record.AwaitDecision, InDoubt: &record.CallInDoubt{Kind: record.KindTool, Name: "pay", Input: input}},
+	ended := &record.Effect{Seq: 5} // another payment, which has an output
+	for name, tt := range map[string]struct {
+		schema string
+		effect *record.Effect
+		want   string
+	}{
+		"an output of any form": {``, nil, `completed with the output, run_again, or failed:
+  · reprise answer r1 'pay?in-doubt1' '{"decision": "completed", "output": JSON}'
+  · reprise answer r1 'pay?in-doubt1' '{"decision": "run_again"}'
+  · reprise answer r1 'pay?in-doubt1' '{"decision": "failed", "message": "why"}'
+`},
+		"a text or the output of another call": {`{"type":"string"}`, ended, `take_over, completed with the output, run_again, or failed:
+  · reprise answer r1 'pay?in-doubt1' '{"decision": "take_over"}'
+  · reprise answer r1 'pay?in-doubt1' '{"decision": "completed", "output": "text"}'
+  · reprise answer r1 'pay?in-doubt1' '{"decision": "run_again"}'
+  · reprise answer r1 'pay?in-doubt1' '{"decision": "failed", "message": "why"}'
+`},
+		"an output that cannot be quoted": {`{"enum":["it's"]}`, nil, `completed with the output, run_again, or failed:
+  · reprise answer r1 'pay?in-doubt1' '{"decision": "completed", "output": JSON}'
+  · reprise answer r1 'pay?in-doubt1' '{"decision": "run_again"}'
+  · reprise answer r1 'pay?in-doubt1' '{"decision": "failed", "message": "why"}'
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := record.Record{
+				RunID: "r1", Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "pay?in-doubt1",
+				Detail: &record.Detail{
+					Message: `has it taken effect? Answer {"decision": "completed", "output": …}, {"decision": "run_again"}, or …`, Awaits: record.AwaitDecision,
+					Schema: []byte(tt.schema), InDoubt: &record.CallInDoubt{Kind: record.KindTool, Name: "pay", Input: input, Effect: tt.effect},
+				},
+			}
+			assert.Equal(t, "⏸ QUESTION pay?in-doubt1: has it taken effect?\n  · input: {\"amount\":12}\n  · answer "+tt.want, printed([]record.Record{r}))
+		})
 	}
-	assert.Equal(t, `⏸ QUESTION pay?in-doubt1: has it taken effect?
-  · input: {"amount":12}
-  · answer completed with the output, run_again, or failed: reprise answer r1 'pay?in-doubt1' '{"decision": "DECISION"}'
-`, printed([]record.Record{r}))
 }
 
 func TestCancelledRunSaysByWhomAndWhy(t *testing.T) {

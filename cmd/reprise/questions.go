@@ -203,11 +203,13 @@ func (a *app) printQuestions(open []runQuestion, withRuns bool) error {
 	}
 	a.printf("\nto answer:\n")
 	for _, q := range open {
-		_, arguments := printer.HowToAnswer(q.RunID, core.Question(q.question))
-		if arguments == "" { // the ID cannot be quoted portably: quote for POSIX shells
-			arguments = "answer " + q.RunID + " " + printable(shellWord(q.ID)) + " JSON"
+		_, commands := printer.HowToAnswer(q.RunID, core.Question(q.question))
+		if len(commands) == 0 { // the ID cannot be quoted portably: quote for POSIX shells
+			commands = []string{"answer " + q.RunID + " " + printable(shellWord(q.ID)) + " JSON"}
 		}
-		a.printf("  %s %s\n", a.command, arguments)
+		for _, command := range commands {
+			a.printf("  %s %s\n", a.command, command)
+		}
 	}
 	return nil
 }

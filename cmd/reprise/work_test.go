@@ -197,7 +197,12 @@ func TestCallInDoubtIsAnsweredInJSON(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	asked := call(t, dir, "questions", "r7").text(t)
 	assert.Contains(t, asked, "step:pay?in-doubt1")
-	assert.Contains(t, asked, `answer r7 'step:pay?in-doubt1' '{"decision": "DECISION"}'`, "the output says how to answer")
+	assert.Contains(t, asked, `
+to answer:
+  reprise answer r7 'step:pay?in-doubt1' '{"decision": "completed", "output": {"id": 1, "tags": [], "at": "2026-01-31T08:00:00Z"}}'
+  reprise answer r7 'step:pay?in-doubt1' '{"decision": "run_again"}'
+  reprise answer r7 'step:pay?in-doubt1' '{"decision": "failed", "message": "why"}'
+`)
 	call(t, dir, "answer", "r7", "step:pay?in-doubt1", `{"decision": "DECISION"}`).failed(t, exitFailure,
 		"the answer does not fit: decision: got \"DECISION\", want one of \"completed\", \"run_again\", \"failed\", and \"take_over\" for an effect;"+
 			" nothing was recorded, and question step:pay?in-doubt1 is still open: `reprise questions r7` shows how to answer it")
