@@ -26,14 +26,38 @@ func TestRunsAreListedWithTheLastUpdatedFirst(t *testing.T) {
 	weather(t, dir, "second", false, snapshot.Metadata{Tags: []string{"\x1b[31mred"}})
 	refund(t, dir, "third")
 	call(t, dir, "cancel", "third", "--by", "ops", "--message", "not \x1b[31mnow").text(t)
-	want := `RUN     STATUS     UPDATED               RECORDS  TOKENS  PROGRAM  PIPELINE  TAGS         FORK OF  STOPPED
-third   cancelled  2026-01-31T08:00:00Z  6        -       -        -         -            -        by ops: not \x1b[31mnow
-second  completed  2026-01-31T08:00:00Z  12       -       -        -         \x1b[31mred  -        -
-first   failed     2026-01-31T08:00:00Z  14       -       -        weather   a, b         -        -
+	want := `RUN     STATUS     UPDATED               RECORDS  TOKENS  PROGRAM  PIPELINE  TAGS         FORK OF  WAITS FOR  STOPPED
+third   cancelled  2026-01-31T08:00:00Z  6        -       -        -         -            -        -          by ops: not \x1b[31mnow
+second  completed  2026-01-31T08:00:00Z  12       -       -        -         \x1b[31mred  -        -          -
+first   failed     2026-01-31T08:00:00Z  14       -       -        weather   a, b         -        -          -
 `
 	got := timeless(call(t, dir, "runs").text(t))
 	assert.Equal(t, want, got)
 	assert.NotContains(t, got, "\x1b")
+}
+
+func TestPausedRunsShowWhatTheyWaitFor(t *testing.T) {
+	dir := t.TempDir()
+	pause := func(runID string, handler core.Handler[int, bool]) {
+		st, err := state.Open(t.Context(), newStore(t, dir), runID, state.WithParking(time.Minute))
+		require.NoError(t, err)
+		_, err = define(t, record.KindTool, "wait", handler).Event().Execute(st.Context(t.Context()), 5)
+		require.ErrorIs(t, err, core.ErrInterrupted)
+		require.NoError(t, st.Close())
+	}
+	refund(t, dir, "open")
+	refund(t, dir, "ready")
+	call(t, dir, "answer", "ready", "refund?1", "true").text(t)
+	pause("asleep", func(ctx context.Context, _ int) (bool, error) { return true, core.Sleep(ctx, time.Hour) })
+	pause("default", func(ctx context.Context, _ int) (bool, error) {
+		return core.Await(ctx, "well?", core.AwaitDefault(time.Hour, true))
+	})
+	runs := timeless(call(t, dir, "runs").text(t))
+	for id, want := range map[string]string{
+		"open": "1 answer", "ready": "answered", "asleep": "2026-01-31T08:00:00Z", "default": "1 answer or 2026-01-31T08:00:00Z",
+	} {
+		assert.Regexp(t, `(?m)^`+id+` +paused .* -  +`+want+` +-$`, runs)
+	}
 }
 
 func TestRunsHaveTheTokensOfTheirCalls(t *testing.T) {

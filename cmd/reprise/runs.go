@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -45,8 +47,11 @@ func (a *app) runsCommand() *cobra.Command {
 			"other runs and exits with 1. TOKENS is the number of input and output tokens that the\n" +
 			"run had consumed when it was last closed. UPDATED is the time at which the run was last\n" +
 			"opened, closed, or changed by a command; its records do not change it. PROGRAM is the\n" +
-			"program that a runner started, and its version. STOPPED shows who or what stopped an\n" +
-			"interrupted or cancelled run: a person, a shutdown, a crash.",
+			"program that a runner started, and its version. WAITS FOR shows the answers and the time\n" +
+			"that a paused run waits for. It is \"answered\" if all answers came since the run paused:\n" +
+			"it continues when its program opens it. It is empty if the run waits for a signal, or was\n" +
+			"answered before it paused. STOPPED shows who or what stopped an interrupted or cancelled\n" +
+			"run: a person, a shutdown, a crash.",
 		Example: "  reprise runs\n" +
 			"  reprise runs --status failed,interrupted --since 24h\n" +
 			"  reprise runs --tag nightly --pipeline weather --limit 10\n" +
@@ -132,7 +137,7 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 		}
 		infos = append(infos, info)
 	}
-	if err := a.printRuns(infos); err != nil || unreadable == 0 {
+	if err := a.printRuns(cmd.Context(), store, infos); err != nil || unreadable == 0 {
 		return err
 	}
 	if !a.json {
@@ -141,7 +146,7 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 	return errReported
 }
 
-func (a *app) printRuns(infos []snapshot.Info) error {
+func (a *app) printRuns(ctx context.Context, store snapshot.Store, infos []snapshot.Info) error {
 	if a.json {
 		return a.writeJSON(append([]snapshot.Info{}, infos...))
 	}
@@ -149,19 +154,48 @@ func (a *app) printRuns(infos []snapshot.Info) error {
 		fmt.Fprintln(a.stderr, "no runs")
 		return nil
 	}
-	return a.writeTable(runRows(infos))
-}
-
-func runRows(infos []snapshot.Info) [][]string {
-	rows := [][]string{{"RUN", "STATUS", "UPDATED", "RECORDS", "TOKENS", "PROGRAM", "PIPELINE", "TAGS", "FORK OF", "STOPPED"}}
+	rows := [][]string{{"RUN", "STATUS", "UPDATED", "RECORDS", "TOKENS", "PROGRAM", "PIPELINE", "TAGS", "FORK OF", "WAITS FOR", "STOPPED"}}
 	for i := range infos {
 		in := &infos[i]
+		waits, err := waitsFor(ctx, store, in)
+		if err != nil {
+			return a.explain(in.RunID, err)
+		}
 		rows = append(rows, []string{
 			in.RunID, string(in.Status), timeText(in.Updated), strconv.FormatUint(in.LastSeq, 10), tokens(in.Usage),
-			strings.TrimSpace(in.Program + " " + in.Version), in.Metadata.Pipeline, strings.Join(in.Metadata.Tags, ", "), in.ParentID, in.Stop.String(),
+			strings.TrimSpace(in.Program + " " + in.Version), in.Metadata.Pipeline, strings.Join(in.Metadata.Tags, ", "), in.ParentID, waits, in.Stop.String(),
 		})
 	}
-	return rows
+	return a.writeTable(rows)
+}
+
+// waitsFor returns what a paused run waits for, as far as that is known without its records.
+func waitsFor(ctx context.Context, store snapshot.Store, in *snapshot.Info) (string, error) {
+	if in.Status != snapshot.StatusPaused {
+		return "", nil
+	}
+	due := timeText(in.Due)
+	if in.Summary.Asking == 0 {
+		return due, nil
+	}
+	waiting, err := store.Messages(ctx, in.RunID)
+	if err != nil && !errors.Is(err, snapshot.ErrNotFound) { // it was deleted meanwhile
+		return "", err
+	}
+	answered := make(map[string]bool)
+	for i := range waiting {
+		if m := &waiting[i]; m.IsAnswer() {
+			answered[m.Record.Name] = true
+		}
+	}
+	open := in.Summary.Asking - len(answered)
+	switch {
+	case open <= 0:
+		return "answered", nil
+	case due != "":
+		return plural(open, "answer") + " or " + due, nil
+	}
+	return plural(open, "answer"), nil
 }
 
 // tokens returns "" for none, as for a run that was never closed.
