@@ -40,17 +40,21 @@ func (r *run) hasEnded() bool {
 // open since, only to repeat its calls, was killed.
 func restoreOutcome(found *snapshot.Run) {
 	crashed := found.Status == snapshot.StatusRunning || found.Status == snapshot.StatusInterrupted && found.Stop.Reason == record.InterruptCrash
-	if !crashed || found.RetryTo >= uint64(found.Len()) { // a run that is retried begins anew
-		return
-	}
-	last, err := found.Record(uint64(found.Len()))
-	if err != nil || last.Kind != record.KindRun {
-		return
-	}
-	switch last.Status {
-	case record.StatusCompleted:
-		found.Status, found.Stop = snapshot.StatusCompleted, snapshot.Stop{}
-	case record.StatusFailed:
-		found.Status, found.Stop = snapshot.StatusFailed, snapshot.Stop{}
+	for seq := uint64(found.Len()); crashed && seq > found.RetryTo; seq-- {
+		rec, err := found.Record(seq)
+		switch {
+		case err != nil:
+			return
+		case rec.Kind == record.KindRun && (rec.Status == record.StatusCompleted || rec.Status == record.StatusFailed):
+			found.Status, found.Stop = snapshot.StatusCompleted, snapshot.Stop{}
+			if rec.Status == record.StatusFailed {
+				found.Status = snapshot.StatusFailed
+			}
+			return
+		case rec.Kind == record.KindRun && rec.Status == record.StatusStarted && rec.Reason == record.ReasonNone: // opened again
+		case rec.Kind == record.KindLog, rec.Kind.IsCall() && rec.Status == record.StatusRecovered:
+		default:
+			return // the run went on, or was retried
+		}
 	}
 }

@@ -84,7 +84,7 @@ func killed(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snaps
 		}
 		require.NoError(t, journal.Append(r))
 	}
-	require.NoError(t, journal.Close(t.Context(), snapshot.End{Status: snapshot.StatusInterrupted}))
+	require.NoError(t, journal.Close(t.Context(), snapshot.End{Status: snapshot.StatusRunning}))
 	return left
 }
 
