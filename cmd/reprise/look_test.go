@@ -38,23 +38,29 @@ first   failed     2026-01-31T08:00:00Z  14       -       -        weather   a, 
 
 func TestPausedRunsShowWhatTheyWaitFor(t *testing.T) {
 	dir := t.TempDir()
-	pause := func(runID string, handler core.Handler[int, bool]) {
-		st, err := state.Open(t.Context(), newStore(t, dir), runID, state.WithParking(time.Minute))
+	pause := func(runID string, handler core.Handler[int, bool], beforeClose func(snapshot.Store)) {
+		store := newStore(t, dir)
+		st, err := state.Open(t.Context(), store, runID, state.WithParking(time.Minute))
 		require.NoError(t, err)
 		_, err = define(t, record.KindTool, "wait", handler).Event().Execute(st.Context(t.Context()), 5)
 		require.ErrorIs(t, err, core.ErrInterrupted)
+		beforeClose(store)
 		require.NoError(t, st.Close())
 	}
+	nothing := func(snapshot.Store) {}
 	refund(t, dir, "open")
 	refund(t, dir, "ready")
 	call(t, dir, "answer", "ready", "refund?1", "true").text(t)
-	pause("asleep", func(ctx context.Context, _ int) (bool, error) { return true, core.Sleep(ctx, time.Hour) })
+	pause("asleep", func(ctx context.Context, _ int) (bool, error) { return true, core.Sleep(ctx, time.Hour) }, nothing)
+	pause("answered", func(ctx context.Context, _ int) (bool, error) { return core.Await[bool](ctx, "well?") }, func(store snapshot.Store) {
+		require.NoError(t, state.Answer(t.Context(), store, "answered", "wait?1", "ann", true))
+	})
 	pause("default", func(ctx context.Context, _ int) (bool, error) {
 		return core.Await(ctx, "well?", core.AwaitDefault(time.Hour, true))
-	})
+	}, nothing)
 	runs := timeless(call(t, dir, "runs").text(t))
 	for id, want := range map[string]string{
-		"open": "1 answer", "ready": "answered", "asleep": "2026-01-31T08:00:00Z", "default": "1 answer or 2026-01-31T08:00:00Z",
+		"open": "1 answer", "ready": "its program", "answered": "its program", "asleep": "2026-01-31T08:00:00Z", "default": "1 answer or 2026-01-31T08:00:00Z",
 	} {
 		assert.Regexp(t, `(?m)^`+id+` +paused .* -  +`+want+` +-$`, runs)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -48,10 +49,9 @@ func (a *app) runsCommand() *cobra.Command {
 			"run had consumed when it was last closed. UPDATED is the time at which the run was last\n" +
 			"opened, closed, or changed by a command; its records do not change it. PROGRAM is the\n" +
 			"program that a runner started, and its version. WAITS FOR shows the answers and the time\n" +
-			"that a paused run waits for. It is \"answered\" if all answers came since the run paused:\n" +
-			"it continues when its program opens it. It is empty if the run waits for a signal, or was\n" +
-			"answered before it paused. STOPPED shows who or what stopped an interrupted or cancelled\n" +
-			"run: a person, a shutdown, a crash.",
+			"that a paused run waits for, or \"its program\" if they came, and the run continues when its\n" +
+			"program opens it. It is empty if the run waits for a signal. STOPPED shows who or what\n" +
+			"stopped an interrupted or cancelled run: a person, a shutdown, a crash.",
 		Example: "  reprise runs\n" +
 			"  reprise runs --status failed,interrupted --since 24h\n" +
 			"  reprise runs --tag nightly --pipeline weather --limit 10\n" +
@@ -169,13 +169,19 @@ func (a *app) printRuns(ctx context.Context, store snapshot.Store, infos []snaps
 	return a.writeTable(rows)
 }
 
+// waitsForProgram says that a paused run has what it waited for, and continues when it is opened.
+const waitsForProgram = "its program"
+
 // waitsFor returns what a paused run waits for, as far as that is known without its records.
 func waitsFor(ctx context.Context, store snapshot.Store, in *snapshot.Info) (string, error) {
 	if in.Status != snapshot.StatusPaused {
 		return "", nil
 	}
 	due := timeText(in.Due)
-	if in.Summary.Asking == 0 {
+	switch {
+	case !in.Due.IsZero() && !in.Due.After(time.Now()):
+		return waitsForProgram, nil
+	case in.Summary.Asking == 0:
 		return due, nil
 	}
 	waiting, err := store.Messages(ctx, in.RunID)
@@ -191,7 +197,7 @@ func waitsFor(ctx context.Context, store snapshot.Store, in *snapshot.Info) (str
 	open := in.Summary.Asking - len(answered)
 	switch {
 	case open <= 0:
-		return "answered", nil
+		return waitsForProgram, nil
 	case due != "":
 		return plural(open, "answer") + " or " + due, nil
 	}
