@@ -41,9 +41,10 @@ func WithAttemptTimeout(d time.Duration) Option {
 // [core.InDoubt]. Defaults to [core.InDoubtRetry], and to [core.InDoubtAsk] for an irreversible
 // actor. For calls that must not happen twice and have no idempotency key, [core.InDoubtFail]
 // makes the call fail with core.ErrInDoubt, and [core.InDoubtAsk] pauses the run with a
-// question that is answered with a state.InDoubtAnswer. An attempt that timed out is not in
-// doubt: the retry configuration decides about it. [Tool.CompensateInDoubt] undoes possible
-// effects. For an agent, WithInDoubt has no effect: agents are always entered again.
+// question that is answered with a state.InDoubtAnswer. Both also apply to an attempt that timed
+// out, panicked or lost the response of a service, instead of a retry: [core.InDoubtPolicy] has the
+// whole list. [Tool.CompensateInDoubt] undoes possible effects. For an agent, WithInDoubt has no
+// effect: agents are always entered again.
 func WithInDoubt(d core.InDoubtPolicy) Option {
 	return func(o *options) { o.spec.InDoubt = d }
 }
@@ -72,8 +73,11 @@ func WithInDoubt(d core.InDoubtPolicy) Option {
 // "Asks" means [core.InDoubtAsk] with the effect in the question, which is answered with
 // state.InDoubtTakeOver, InDoubtRunAgain, InDoubtCompleted or InDoubtFailed. [WithInDoubt]
 // replaces asking: with InDoubtFail the call fails, and with InDoubtRetry it is made. It also
-// decides about a call whose process ended while its handler ran, for which an irreversible actor
-// asks by default, too.
+// decides about a call that is itself in doubt: its process ended while its handler ran, its attempt
+// timed out, or the response of a service was lost (see [core.InDoubtPolicy]). For such a call, an
+// irreversible actor asks by default, too. A handler that knows that nothing has happened returns
+// [core.Retryable] or [core.Permanent]. For a service that honors idempotency keys,
+// WithInDoubt(core.InDoubtRetry) makes such attempts again without asking, with the same key.
 //
 // The output of the actor has to be stored: WithIrreversible excludes WithNoStore. Outside
 // a run it has no effect.

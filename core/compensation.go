@@ -42,8 +42,9 @@ type callInDoubt[In any] struct {
 // around it do not apply to a compensation; an interrupt of the run stops it. Calls made by f are
 // not compensated.
 //
-// A compensation whose process ended while it ran is made again, or fails with ErrInDoubt if the
-// actor's InDoubt is not InDoubtRetry. [RetryConfig.MaxLosses] limits its losses, too: after that
+// A compensation whose process ended while it ran is made again. If the actor's InDoubt is not
+// InDoubtRetry, it fails with ErrInDoubt, as it does after any attempt that may have taken effect
+// (see [InDoubtPolicy]). [RetryConfig.MaxLosses] limits its losses, too: after that
 // many, the run is interrupted, and the remaining compensations wait until it is resumed. Calls to
 // services should use the [IdempotencyKey] of the compensation's context.
 //

@@ -29,8 +29,8 @@ type Spec struct {
 	// precedence over every retry configuration except that of [ExecutionEvent.WithRetry].
 	AttemptTimeout time.Duration
 
-	// InDoubt sets what happens to a call whose process ended, or whose run was
-	// interrupted, while its handler ran. Agents are always entered again.
+	// InDoubt sets what happens to a call that may or may not have taken effect. Agents are
+	// always entered again.
 	InDoubt InDoubtPolicy
 
 	// Irreversible keeps the effect of a call from being made twice: see

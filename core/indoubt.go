@@ -12,8 +12,21 @@ import (
 // InDoubtPolicy sets what happens to a call in doubt, whose handler may or may not have taken
 // effect: its process ended, or its run was interrupted, while the handler ran, or the handler
 // returned an error marked by [InDoubt]. It is also for calls of an irreversible actor that might
-// repeat an effect. It applies when the run is resumed, and for [InDoubt] at once. An attempt that
-// ended in a timeout or a panic has failed: the retry configuration decides what follows.
+// repeat an effect. It applies when the run is resumed, and for [InDoubt] at once.
+//
+// InDoubtFail and InDoubtAsk also apply, at once, to an attempt that may have taken effect although
+// its handler does not say so:
+//
+//   - it exceeded a time limit, panicked, or called runtime.Goexit;
+//   - its handler returned an error of the classes timeout, connection, eof, network, server or
+//     canceled, which means that the response was lost;
+//   - its handler succeeded, and then a postcondition, an interceptor, or the encoding or storing of
+//     the output failed.
+//
+// An attempt has failed, and is retried as configured, if its handler returned any other error, an
+// error marked by [Retryable] or [Permanent], or one that means that the request was not handled: no
+// connection was made (a dial or DNS error, ECONNREFUSED), or the HTTP status is 503 or 4xx. With
+// InDoubtRetry, all such attempts have failed.
 type InDoubtPolicy = engine.InDoubt
 
 // The choices for calls in doubt.

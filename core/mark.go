@@ -18,7 +18,8 @@ func Permanent(err error) error {
 }
 
 // Retryable marks err so that it is retried whatever its class, unless the
-// retry configuration says otherwise. Retryable(nil) is nil.
+// retry configuration says otherwise. It also says that the attempt had no effect
+// that must not be repeated: see [InDoubtPolicy]. Retryable(nil) is nil.
 func Retryable(err error) error {
 	if err == nil {
 		return nil

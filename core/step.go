@@ -46,7 +46,8 @@ func StepInput(v any) StepOption { return func(c *stepConfig) { c.input = v } }
 
 // StepInDoubt sets what happens to a step whose process ended, or whose run was interrupted, while
 // it ran. Defaults to [InDoubtRetry]: the step runs again. With [InDoubtFail] it fails with
-// [ErrInDoubt], and with [InDoubtAsk] it waits until somebody decides.
+// [ErrInDoubt], and with [InDoubtAsk] it waits until somebody decides; both also apply to a step that
+// panicked or lost the response of a service: see [InDoubtPolicy].
 func StepInDoubt(d InDoubtPolicy) StepOption { return func(c *stepConfig) { c.spec.InDoubt = d } }
 
 // StepNoStore keeps the result of a step out of records: it runs again when its

@@ -327,7 +327,7 @@ func (c *Call) settle(p *record.Progress, s *Scope, r *attemptEnd) error {
 	if r.Err == nil {
 		return c.complete(p, s, r, "")
 	}
-	if r.reportedInDoubt {
+	if r.reportedInDoubt || c.mayHaveActed(r) {
 		if settled, err := c.settleDoubt(p, s, r); settled {
 			return err
 		}

@@ -147,17 +147,21 @@ func (c *Call) failInDoubt(p *record.Progress, s *Scope, err error) error {
 	return c.refuse(p, s, Result{Err: err, Stage: record.StageHandler}, record.ReasonInDoubt)
 }
 
-// settleDoubt ends an attempt whose handler has reported that it is in doubt, unless the
-// attempt is retried like a failed one. It reports false if the attempt is retried.
+// mustNotRepeat reports whether an attempt that may have taken effect is not made again.
+func (c *Call) mustNotRepeat() bool {
+	return c.spec.InDoubt == InDoubtAsk || c.spec.InDoubt == InDoubtFail
+}
+
+// settleDoubt ends an attempt that is in doubt, unless the attempt is retried like a failed one. It
+// reports false if the attempt is retried.
 func (c *Call) settleDoubt(p *record.Progress, s *Scope, r *attemptEnd) (settled bool, err error) {
-	rules := c.rules()
-	if !rules.AsksInDoubt && !rules.FailsInDoubt {
+	if !c.mustNotRepeat() {
 		return false, nil
 	}
 	if ended, err := c.lookUp(p, s, r); ended {
 		return true, err
 	}
-	if rules.AsksInDoubt && !c.root.isOutside() {
+	if c.spec.InDoubt == InDoubtAsk && !c.root.isOutside() {
 		return true, c.askInDoubt(p, s, r)
 	}
 	return true, c.refuseAttempt(p, s, r, record.ReasonInDoubt)
@@ -177,8 +181,7 @@ func (c *Call) stopLoop(p *record.Progress, s *Scope) error {
 // askInDoubt asks whether the attempt of s took effect, and continues according to the
 // answer. The number of the question is the number of the start that it is about: the
 // question stays the same while it is open, and a later doubt is a different question. r
-// is the attempt if its handler has reported that it is in doubt, and nil if no attempt
-// was made.
+// is the attempt that is in doubt, and nil if it was made before the run was resumed.
 func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 	q := Question{
 		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts), Awaits: record.AwaitDecision,

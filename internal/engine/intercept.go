@@ -110,6 +110,7 @@ func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, o
 	case ok:
 		r.Err = own.error
 	}
+	r.afterHandler = in.state == made && in.r.Err == nil
 	if in.r.Err != nil {
 		r.Stage = in.r.Stage
 	}

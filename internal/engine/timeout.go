@@ -49,9 +49,9 @@ func (c *Call) passWithin(s *Scope, t timespan) Result {
 	}
 	p.Take()
 	r := p.State().r
-	// After the attempt's own time limit, even a success is too late; after an interrupt, a
-	// success is kept.
-	if l.expired() && !r.Panicked {
+	// After the attempt's own time limit, even a success is too late, unless the call must not be
+	// repeated. After an interrupt, a success is kept.
+	if l.expired() && !r.Panicked && (r.Err != nil || !c.mustNotRepeat()) {
 		r = Result{Err: &TimeoutError{Limit: l.length, Err: r.Err}, Stage: r.Stage}
 	}
 	return r

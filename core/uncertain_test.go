@@ -1,0 +1,181 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+// Tests of attempts that may have taken effect, although their handlers do not say so.
+
+type statusError int
+
+func (e statusError) Error() string       { return fmt.Sprintf("status %d", int(e)) }
+func (e statusError) HTTPStatusCode() int { return int(e) }
+
+// uncertain is a tool that pays, and counts how often it did.
+type uncertain struct{ paid int }
+
+// call makes a call in a run. The attempts before the third one end as end does.
+func (p *uncertain) call(t *testing.T, spec core.Spec, end func(context.Context) error, ensure func(context.Context, string, string) error) error {
+	t.Helper()
+	spec.Kind, spec.Name = record.KindTool, "pay"
+	pay := testkit.Define(t, spec, func(ctx context.Context, _ string) (string, error) {
+		if p.paid++; p.paid < 3 {
+			return "receipt", end(ctx)
+		}
+		return "receipt", nil
+	}).Ensure(ensure)
+	st, err := state.Open(t.Context(), memstore.New(), "r")
+	require.NoError(t, err)
+	_, err = pay.Event().Execute(st.Context(t.Context()), "")
+	require.NoError(t, st.Close())
+	return err
+}
+
+func always(context.Context, string, string) error { return nil }
+
+// An attempt is in doubt if nobody knows whether it took effect. No actor that must not repeat an
+// effect makes another attempt then.
+func TestAttemptsThatMayHaveTakenEffectAreNotRepeated(t *testing.T) {
+	const timeout = time.Second
+	for name, end := range map[string]func(context.Context) error{
+		"timeout":                func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		"abandoned":              func(context.Context) error { time.Sleep(time.Hour); return nil },
+		"panic":                  func(context.Context) error { panic("oops") },
+		"end of the connection":  func(context.Context) error { return fmt.Errorf("read response: %w", io.ErrUnexpectedEOF) },
+		"reset":                  func(context.Context) error { return &net.OpError{Op: "read", Err: syscall.ECONNRESET} },
+		"timeout of a client":    func(context.Context) error { return context.DeadlineExceeded },
+		"canceled by the client": func(context.Context) error { return context.Canceled },
+		"status 500":             func(context.Context) error { return statusError(500) },
+		"status 504":             func(context.Context) error { return statusError(504) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
+				p := new(uncertain)
+				err := p.call(t, core.Spec{Irreversible: true, AttemptTimeout: timeout}, end, always)
+				require.ErrorIs(t, err, core.ErrAwaiting)
+				assert.Equal(t, 1, p.paid)
+
+				p = new(uncertain)
+				err = p.call(t, core.Spec{InDoubt: core.InDoubtFail, AttemptTimeout: timeout}, end, always)
+				require.ErrorIs(t, err, core.ErrInDoubt)
+				assert.Equal(t, 1, p.paid)
+
+				p = new(uncertain)
+				err = p.call(t, core.Spec{Irreversible: true, InDoubt: core.InDoubtRetry, AttemptTimeout: timeout}, end, always)
+				if name == "panic" || name == "canceled by the client" { // not retried by anybody
+					require.Error(t, err)
+					require.NotErrorIs(t, err, core.ErrInDoubt)
+					assert.Equal(t, 1, p.paid)
+					return
+				}
+				require.NoError(t, err)
+				assert.Equal(t, 3, p.paid, "the actor allows it")
+			})
+		})
+	}
+}
+
+// An attempt has failed if its handler says so, or if its request was not handled.
+func TestAttemptsThatHaveFailedAreNotInDoubt(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		paid int
+	}{
+		"refused":             {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, 3},
+		"timeout of the dial": {&net.OpError{Op: "dial", Err: context.DeadlineExceeded}, 3},
+		"no address":          {&net.DNSError{IsTemporary: true}, 3},
+		"status 503":          {statusError(503), 3},
+		"status 429":          {statusError(429), 3},
+		"status 408":          {statusError(408), 3},
+		"status 400":          {statusError(400), 1},
+		"another error":       {errors.New("card declined"), 1},
+		"retryable":           {core.Retryable(io.ErrUnexpectedEOF), 3},
+		"permanent":           {core.Permanent(io.ErrUnexpectedEOF), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
+				p := new(uncertain)
+				err := p.call(t, core.Spec{Irreversible: true}, func(context.Context) error { return c.err }, always)
+				if c.paid == 1 {
+					require.ErrorIs(t, err, c.err)
+					require.NotErrorIs(t, err, core.ErrAwaiting)
+				} else {
+					require.NoError(t, err)
+				}
+				assert.Equal(t, c.paid, p.paid)
+			})
+		})
+	}
+}
+
+// A handler that returned has taken effect, whatever follows.
+func TestFailureAfterTheHandlerIsInDoubt(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		p := new(uncertain)
+		err := p.call(t, core.Spec{Irreversible: true}, func(context.Context) error { return nil }, func(context.Context, string, string) error { return errors.New("no signature") })
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		assert.Equal(t, 1, p.paid)
+	})
+}
+
+func TestFailureOfAnInterceptorAfterTheHandlerIsInDoubt(t *testing.T) {
+	p := new(uncertain)
+	after := core.Interceptor{Attempt: func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
+		return errors.Join(next(ctx), core.Retryable(errors.New("the log is full")))
+	}}
+	err := p.call(t, core.Spec{Irreversible: true, Interceptors: []core.Interceptor{after}}, func(context.Context) error { return nil }, always)
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	assert.Equal(t, 1, p.paid)
+}
+
+// The output of a handler that returns just after its time limit is kept if the call must not be
+// repeated: nobody has to be asked.
+func TestSuccessJustAfterTheTimeLimit(t *testing.T) {
+	end := func(ctx context.Context) error { <-ctx.Done(); return nil }
+	testkit.Bubble(t, func(t *testing.T) {
+		p := new(uncertain)
+		require.NoError(t, p.call(t, core.Spec{Irreversible: true, AttemptTimeout: time.Second}, end, always))
+		assert.Equal(t, 1, p.paid)
+		p = new(uncertain)
+		require.NoError(t, p.call(t, core.Spec{AttemptTimeout: time.Second}, end, always))
+		assert.Equal(t, 3, p.paid, "another actor")
+	})
+}
+
+func TestHandlerThatEndsItsGoroutineIsInDoubt(t *testing.T) {
+	store, paid, done := memstore.New(), 0, make(chan struct{})
+	pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", Irreversible: true}, func(context.Context, string) (string, error) {
+		paid++
+		runtime.Goexit()
+		return "", nil
+	})
+	st, err := state.Open(t.Context(), store, "r")
+	require.NoError(t, err)
+	go func() {
+		defer close(done)
+		_, _ = pay.Event().Execute(st.Context(t.Context()), "")
+	}()
+	<-done
+	require.NoError(t, st.Close())
+	open, err := state.Questions(t.Context(), store, "r")
+	require.NoError(t, err)
+	assert.Len(t, open, 1)
+	assert.Equal(t, 1, paid)
+}

@@ -1,0 +1,55 @@
+package engine
+
+import (
+	"errors"
+	"net"
+	"syscall"
+
+	"github.com/reprise-go/reprise/record"
+)
+
+// mayHaveActed reports whether the failed attempt may have taken effect, although its handler did
+// not mark the error with core.InDoubt: the handler was abandoned or panicked, it did not receive
+// the response of a service, or what follows the handler failed. An actor that must not repeat an
+// effect treats such an attempt as a call in doubt.
+func (c *Call) mayHaveActed(r *attemptEnd) bool {
+	if r.refused || c.spec.Kind.IsEntered() || r.Err == errUnsatisfied { //nolint:errorlint // of this call, not of a call inside
+		return false
+	}
+	if r.Panicked || r.afterHandler {
+		return true
+	}
+	switch r.Stage {
+	case record.StagePostcondition, record.StageEncode, record.StageArtifact:
+		return true
+	case record.StageHandler:
+		return !r.traits.Retryable && isResponseLost(r.Err, &r.traits)
+	}
+	return false
+}
+
+// isResponseLost reports whether err means that a request may have been handled, and its result is
+// not known. That is not so if it could not be sent, or was refused: the service was not reached,
+// or says that it does not handle requests now.
+func isResponseLost(err error, t *record.Traits) bool {
+	switch {
+	case t.HTTPStatus == 503 || t.HTTPStatus >= 400 && t.HTTPStatus < 500:
+		return false
+	case wasNotSent(err):
+		return false
+	}
+	switch t.Class {
+	case record.ClassTimeout, record.ClassConnection, record.ClassEOF, record.ClassNetwork, record.ClassServer, record.ClassCanceled:
+		return true
+	}
+	return false
+}
+
+// wasNotSent reports whether err is that of a connection that was not made. The methods of an error
+// of a user may panic.
+func wasNotSent(err error) (notSent bool) {
+	defer func() { _ = recover() }()
+	var dial *net.OpError
+	var name *net.DNSError
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &name) || errors.As(err, &dial) && dial.Op == "dial"
+}
