@@ -6,8 +6,11 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // FuzzMessage decodes data that somebody else may have stored on the subject of a
@@ -15,6 +18,7 @@ import (
 func FuzzMessage(f *testing.F) {
 	f.Add("open", "1", "0", "", "3", []byte("abc"))
 	f.Add("records", "2", "7", "5", "", []byte("abc"))
+	f.Add("records", "0", "0", "0", "", []byte("0"))
 	f.Add("set", "18446744073709551615", "1", "", "1", []byte("a"))
 	f.Add("deleted", "x", "-1", "", "99999999999999999999", []byte{})
 	f.Fuzz(func(t *testing.T, k, generation, last, opening, info string, data []byte) {
@@ -37,6 +41,16 @@ func FuzzMessage(f *testing.F) {
 			t.Errorf("%+v became %+v", m, again)
 		}
 	})
+}
+
+func TestRecordsWithoutAnOpeningAreRefused(t *testing.T) {
+	h := nats.Header{}
+	for name, value := range map[string]string{headerKind: "records", headerGeneration: "1", headerLast: "1", headerOpening: "0"} {
+		h.Set(name, value)
+	}
+	_, err := decode(&storedMessage{Subject: "rp.s.r.run", Seq: 7, Header: h, Data: []byte("a")})
+	require.ErrorIs(t, err, snapshot.ErrCorrupt)
+	assert.ErrorContains(t, err, `message 7 on rp.s.r.run was not written by Reprise: the header Rp-Opening is "0"; want the sequence of a message`)
 }
 
 // FuzzJob decodes data that somebody else may have put into the queue.

@@ -112,6 +112,8 @@ func decode(from *storedMessage) (*message, error) {
 		numbers.err = errors.New("it is shorter than its info")
 	case info == 0 && m.kind != kindAppended:
 		numbers.err = errors.New("it has no info")
+	case m.kind == kindAppended && m.opening == 0 && numbers.err == nil:
+		numbers.err = fmt.Errorf("the header %s is %q; want the sequence of a message", headerOpening, h.Get(headerOpening))
 	}
 	if numbers.err != nil {
 		return nil, fmt.Errorf("%w: message %d on %s was not written by Reprise: %w", snapshot.ErrCorrupt, from.Seq, from.Subject, numbers.err)
