@@ -2,6 +2,7 @@ package diff
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -289,24 +290,32 @@ func (c EventChange) String() string {
 
 // details lists the changes that are not visible in the line otherwise.
 func (c EventChange) details() []string {
-	var names []string
+	var details []string
+	for _, part := range []struct{ name, before, after string }{
+		{"kind", c.Before.Kind.String(), c.After.Kind.String()},
+		{"name", quote(c.Before.Name), quote(c.After.Name)},
+		{"stage", stageOf(c.Before), stageOf(c.After)},
+	} {
+		if part.before != part.after {
+			details = append(details, fmt.Sprintf("%s %s → %s", part.name, part.before, part.after))
+		}
+	}
 	for _, part := range []struct {
 		name string
 		same bool
 	}{
-		{"kind", c.Before.Kind == c.After.Kind},
-		{"name", c.Before.Name == c.After.Name},
-		{"stage", c.Before.Stage == c.After.Stage},
 		{"error", textOf(c.Before.Err) == textOf(c.After.Err)},
 		{"output", sameOutput(c.Before, c.After)},
 		{"input", inputOf(c.Before) == inputOf(c.After)},
 	} {
 		if !part.same {
-			names = append(names, "another "+part.name)
+			details = append(details, "another "+part.name)
 		}
 	}
-	return names
+	return details
 }
+
+func stageOf(r *record.Record) string { return cmp.Or(r.Stage.String(), "none") }
 
 // stateOf describes briefly the state of a call whose last record is r.
 func stateOf(r *record.Record) string {

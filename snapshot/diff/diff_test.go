@@ -89,13 +89,23 @@ func TestDiffNamesChangesThatALineDoesNotShow(t *testing.T) {
 	a, b := testkit.CallRecord(t, "a", record.StatusCompleted, 1), testkit.CallRecord(t, "a", record.StatusCompleted, 1)
 	b.Detail.InputHash, b.Name = record.Hash{1}, "y"
 	long := strings.Repeat("x", 500)
-	assert.Equal(t, "~ tool_call a completed → completed (another name, another input)\n"+
+	assert.Equal(t, "~ tool_call a completed → completed (name \"x\" → \"y\", another input)\n"+
 		`~ value "k" "`+long[:78]+`… → "`+long[:78]+`… (another value)`,
 		diff.Compare(
 			testkit.Stored("", a, testkit.ValueRecord(t, "k", long+"1")),
 			testkit.Stored("", b, testkit.ValueRecord(t, "k", long+"2")),
 		).String())
 	assert.Equal(t, "change(9)", diff.Change(9).String())
+}
+
+func TestDiffShowsBothStagesOfACall(t *testing.T) {
+	a, b := testkit.CallRecord(t, "a", record.StatusInterrupted, nil), testkit.CallRecord(t, "a", record.StatusInterrupted, nil)
+	a.Stage, b.Stage = record.StageHandler, record.StageWait
+	assert.Equal(t, "~ tool_call a interrupted → interrupted (stage handler → wait)",
+		diff.Compare(testkit.Stored("", a), testkit.Stored("", b)).String())
+	a.Stage = record.StageNone
+	assert.Equal(t, "~ tool_call a interrupted → interrupted (stage none → wait)",
+		diff.Compare(testkit.Stored("", a), testkit.Stored("", b)).String())
 }
 
 func TestDiffShowsRetryLevels(t *testing.T) {
