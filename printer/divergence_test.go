@@ -35,7 +35,9 @@ func TestRunOfAChangedProgramSaysWhatDiffersAndHowToContinue(t *testing.T) {
 		return err
 	}
 	require.ErrorIs(t, book("book", "Oslo"), core.ErrInterrupted)
-	require.ErrorIs(t, book("reserve", "Oslo"), core.ErrDivergence)
+	err = book("reserve", "Oslo")
+	require.ErrorIs(t, err, core.ErrDivergence)
+	require.ErrorContains(t, err, "). planner/reserve did not run. Run the previous program,")
 	out := printed(testkit.LoadRun(t, store, "trip-1").Records, printer.WithCommand("reprise --dir data"))
 	assert.Contains(t, out, "⏸ run trip-1 [INTERRUPTED] divergence: call 1 of planner: recorded planner/book (tool), now planner/reserve (tool) "+
 		"(the call is not on record: it was inserted or renamed)\n"+

@@ -114,7 +114,7 @@ func TestChangedOrderIsRefusedWithTheRecordedCallAndALikelyEdit(t *testing.T) {
 		"removed":  {[]string{"search", "pay"}, []string{"call 2 of agent: recorded agent/book (tool), now agent/pay (tool)", "was removed", "Prepare"}},
 		"inserted": {[]string{"search", "check", "book", "pay"}, []string{"call 2 of agent: recorded agent/book (tool), now agent/check (tool)", "inserted or renamed"}},
 		"same":     {[]string{"search", "search", "pay"}, []string{"call 2 of agent: recorded agent/book (tool), now agent/search#2 (tool)"}},
-		"shorter":  {[]string{"search", "book"}, []string{"agent ended without its recorded call 3, agent/pay (tool)"}},
+		"shorter":  {[]string{"search", "book"}, []string{"agent ended without its recorded call 3, agent/pay (tool). No other call ran in its place. Run"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fileStore(t, t.TempDir())

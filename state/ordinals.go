@@ -314,7 +314,7 @@ func (r *restoredRun) likelyEdit(s *scopeClaims, was *recordedClaim, c record.Cl
 	}
 	for _, recorded := range s.claims {
 		if recorded != nil && recorded.matches(c) {
-			return "the call is recorded later: an earlier call was removed, they were swapped, or " +
+			return "it is recorded later: an earlier call was removed, they were swapped, or " +
 				"goroutines made them: see actors.Parallel and Prepare"
 		}
 	}

@@ -170,7 +170,7 @@ func TestVersionThatTheProgramLacksStopsTheRun(t *testing.T) {
 		require.NoError(t, err)
 		_, err = testkit.Call(st.Context(t.Context()), bookkeeper(t, 2, "open", "tax", "close"))
 		require.ErrorIs(t, err, core.ErrDivergence)
-		assert.ErrorContains(t, err, `bookkeeper has recorded version 3 of "tax rules", the program has 2 at most`)
+		assert.ErrorContains(t, err, `bookkeeper has recorded version 3 of "tax rules", the program has 2 at most. The program was stopped there. Run`)
 		require.NoError(t, st.Close())
 		assert.Equal(t, snapshot.StatusInterrupted, st.Status())
 	}

@@ -29,7 +29,18 @@ type DivergenceError struct {
 
 // Error returns what differs and what to do about it.
 func (e *DivergenceError) Error() string {
-	return fmt.Sprintf("run %s: the program differs from its records: %s. None of it ran. %s", e.RunID, e.Difference(), e.advice())
+	return fmt.Sprintf("run %s: the program differs from its records: %s. %s. %s", e.RunID, e.Difference(), e.notRun(), e.advice())
+}
+
+// notRun says which call did not run.
+func (e *DivergenceError) notRun() string {
+	switch e.How {
+	case "order", "kind", "input", "output", "overlap":
+		return fmt.Sprintf("%s did not run", e.Address)
+	case "end":
+		return "No other call ran in its place"
+	}
+	return "The program was stopped there"
 }
 
 // Difference describes in one line where the program differs from the records, what is
