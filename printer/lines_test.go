@@ -397,6 +397,18 @@ func TestLogsAreIndentedIntoTheirCall(t *testing.T) {
 	}))
 }
 
+// The last sentence of a warning of Reprise says what to do.
+func TestWarningsAreWhole(t *testing.T) {
+	message := strings.Repeat("long ", 80) + "Use actors.Map"
+	log := func(s slog.Level) string {
+		return printed([]record.Record{{Kind: record.KindLog, Detail: &record.Detail{Message: message, Severity: s}}})
+	}
+	assert.Equal(t, "· WARN "+message+"\n", log(slog.LevelWarn))
+	assert.Equal(t, "· INFO "+strings.Repeat("long ", 39)+"long l…\n", log(slog.LevelInfo))
+	message = strings.Repeat("ü", 5<<20)
+	assert.Equal(t, "· ERROR "+strings.Repeat("ü", 1000)+"…\n", log(slog.LevelError))
+}
+
 func TestMetadataIsLimited(t *testing.T) {
 	metadata := map[string]any{}
 	for c := 'a'; c <= 'z'; c++ {

@@ -25,7 +25,11 @@ func (t *text) log(r *record.Record) {
 	if r.Name != "" && detail.Message != "" {
 		t.add(":")
 	}
-	t.message(" ", detail.Message)
+	limit := maxMessage
+	if detail.Severity >= slog.LevelWarn {
+		limit = maxWarning
+	}
+	t.upTo(limit, " ", detail.Message)
 	t.pairs(detail.Metadata, " ")
 	t.cause(r.Err)
 	t.finish(r)

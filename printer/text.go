@@ -14,7 +14,8 @@ import (
 // Limits of texts, in characters.
 const (
 	maxName    = 80
-	maxMessage = 200 // an error, a message, a preview
+	maxMessage = 200  // an error, a message, a preview
+	maxWarning = 1000 // a warning, which ends with what to do
 	maxKey     = 40
 	maxValue   = 80
 	maxCommand = 1000
@@ -77,11 +78,14 @@ func (t *text) name(before, name, after string) {
 }
 
 // message adds before and s. It adds nothing if cleaning leaves nothing of s.
-func (t *text) message(before, s string) {
+func (t *text) message(before, s string) { t.upTo(maxMessage, before, s) }
+
+// upTo is message with another limit.
+func (t *text) upTo(limit int, before, s string) {
 	begin := len(t.buf)
 	t.add(before)
 	start := len(t.buf)
-	t.clean(s, maxMessage)
+	t.clean(s, limit)
 	if len(t.buf) == start {
 		t.buf = t.buf[:begin]
 	}
