@@ -98,6 +98,7 @@ func (t *text) ending(r *record.Record) {
 			}
 			t.add(" (", duration(r.Duration), ")")
 		}
+		t.origin(r)
 		t.usage(r)
 		t.attributes(r)
 	case record.StatusFailed:
@@ -115,6 +116,18 @@ func (t *text) ending(r *record.Record) {
 		t.state(r)
 	}
 }
+
+// origin says where an output comes from that the handler has not returned: another call, an
+// answer, the system in which the call was looked up, or whoever forked the run.
+func (t *text) origin(r *record.Record) {
+	if isSet(r) {
+		t.add(" - set when the run was forked")
+		return
+	}
+	t.message(" - ", r.Message())
+}
+
+func isSet(r *record.Record) bool { return r.Detail != nil && r.Detail.Set }
 
 func (t *text) failure(r *record.Record) {
 	switch {

@@ -131,6 +131,9 @@ func (t *text) answer(r *record.Record) {
 	t.paint(faint, "ANSWER")
 	t.message(" to ", r.Name)
 	t.message(" by ", r.AnsweredBy())
+	if isSet(r) {
+		t.origin(r)
+	}
 	t.state(r)
 	t.finish(r)
 }
