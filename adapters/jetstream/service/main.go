@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-go/reprise/adapters/jetstream"
+	"github.com/reprise-go/reprise/adapters/jetstream/internal/storeurl"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/runner/service"
 	"github.com/reprise-go/reprise/snapshot"
@@ -33,9 +30,13 @@ func Main(register func(*runner.Runner) error) {
 // [jetstream.Options], and creds is the file with the credentials of a user. All processes that
 // share a store must use the same store and lease.
 func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue runner.Queue, done func() error, err error) {
-	servers, o, connect, err := parse(storeURL)
+	servers, o, credentials, err := storeurl.Parse(storeURL)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("the store: %w", err)
+	}
+	connect := []nats.Option{nats.Name("reprise"), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait)}
+	if credentials != "" {
+		connect = append(connect, nats.UserCredentials(credentials))
 	}
 	conn, err := nats.Connect(servers, connect...)
 	if err != nil {
@@ -60,43 +61,3 @@ func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue run
 // reconnectWait is short, so that a restart of the server does not last longer than the
 // leases of runs.
 const reconnectWait = 250 * time.Millisecond
-
-// parse reads the URL of a store. Its errors show no password.
-func parse(storeURL string) (servers string, o jetstream.Options, connect []nats.Option, err error) {
-	servers, query, _ := strings.Cut(storeURL, "?")
-	for server := range strings.SplitSeq(servers, ",") {
-		u, err := url.Parse(strings.TrimSpace(server))
-		if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
-			return "", o, nil, errors.New("its URL does not name NATS servers; want one such as nats://a:4222,nats://b:4222")
-		}
-	}
-	values, err := url.ParseQuery(query)
-	if err != nil {
-		return "", o, nil, fmt.Errorf("the parameters of its URL: %w", err)
-	}
-	connect = []nats.Option{nats.Name("reprise"), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait)}
-	for name := range values {
-		value := values.Get(name)
-		switch name {
-		case "store":
-			o.Name = value
-		case "replicas":
-			if o.Replicas, err = strconv.Atoi(value); err != nil || o.Replicas < 1 {
-				return "", o, nil, fmt.Errorf("replicas is %q; want a number such as 3", value)
-			}
-		case "lease":
-			if o.Lease, err = time.ParseDuration(value); err != nil {
-				return "", o, nil, fmt.Errorf("lease is %q; want a duration such as 10s", value)
-			}
-		case "creds":
-			connect = append(connect, nats.UserCredentials(value))
-		case "domain":
-			o.Domain = value
-		case "api_prefix":
-			o.APIPrefix = value
-		default:
-			return "", o, nil, fmt.Errorf("its URL has the parameter %q; want store, replicas, lease, creds, domain or api_prefix", name)
-		}
-	}
-	return servers, o, connect, nil
-}

@@ -7,13 +7,16 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/reprise-go/reprise/adapters/jetstream"
+	"github.com/reprise-go/reprise/adapters/jetstream/internal/storeurl"
 	"github.com/reprise-go/reprise/internal/runcopy"
 )
 
@@ -35,12 +38,12 @@ const usage = runcopy.Usage + " | export RUN FILE | import FILE... | repair | in
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("reprise-jetstream", flag.ContinueOnError)
 	flags.SetOutput(errs)
-	url := flags.String("url", cmp.Or(os.Getenv("NATS_URL"), nats.DefaultURL), "the `servers`, separated by commas; NATS_URL in the environment")
-	name := flags.String("store", "reprise", "the `name` of the store")
+	storeURL := flags.String("url", cmp.Or(os.Getenv("NATS_URL"), nats.DefaultURL), "the `URL` of the store: its servers, separated by commas, and the parameters that a service allows, such as nats://a:4222,nats://b:4222?store=support; NATS_URL in the environment")
+	name := flags.String("store", "", "the `name` of the store, if the URL has none; by default reprise")
 	credentials := flags.String("creds", "", "a `file` with credentials of the servers")
 	domain := flags.String("domain", "", "the JetStream `domain` of the servers that keep the store")
 	prefix := flags.String("api-prefix", "", "the prefix of requests to JetStream instead of $JS.API, if JetStream is imported from another `account`")
-	replicas := flags.Int("replicas", 1, "the number of servers that keep each run, for a store that does not exist yet")
+	replicas := flags.Int("replicas", 0, "the `number` of servers that keep each run, for a store that does not exist yet; by default 1")
 	flags.Usage = func() {
 		fmt.Fprintln(errs, "reprise-jetstream [flags] "+usage)
 		flags.PrintDefaults()
@@ -49,7 +52,14 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	o := jetstream.Options{Name: *name, Replicas: *replicas, Domain: *domain, APIPrefix: *prefix}
+	servers, o, credentialsFile, err := parseURL(*storeURL)
+	if err == nil {
+		err = errors.Join(agree("store", &o.Name, *name), agree("creds", &credentialsFile, *credentials), agree("domain", &o.Domain, *domain),
+			agree("api-prefix", &o.APIPrefix, *prefix), agree("replicas", &o.Replicas, *replicas))
+	}
+	if err != nil {
+		return err
+	}
 	if len(args) == 2 && args[0] == "permissions" {
 		text, err := jetstream.PermissionsConfig(o, jetstream.Role(args[1]))
 		fmt.Fprint(out, text)
@@ -60,12 +70,12 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 		return err
 	}
 	options := []nats.Option{nats.Name("reprise-jetstream")}
-	if *credentials != "" {
-		options = append(options, nats.UserCredentials(*credentials))
+	if credentialsFile != "" {
+		options = append(options, nats.UserCredentials(credentialsFile))
 	}
-	conn, err := nats.Connect(*url, options...)
+	conn, err := nats.Connect(servers, options...)
 	if err != nil {
-		return fmt.Errorf("connect to %s: %w", *url, err)
+		return fmt.Errorf("connect to %s: %w", withoutPasswords(servers), err)
 	}
 	defer conn.Close()
 	store, err := jetstream.Open(ctx, conn, o)
@@ -73,6 +83,45 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 		return err
 	}
 	return errors.Join(do(ctx, store), store.Close())
+}
+
+// parseURL reads the URL of a store as a service does. The scheme of a server may be missing.
+func parseURL(storeURL string) (servers string, o jetstream.Options, credentials string, err error) {
+	list, query, found := strings.Cut(storeURL, "?")
+	var urls []string
+	for server := range strings.SplitSeq(list, ",") {
+		if server = strings.TrimSpace(server); !strings.Contains(server, "://") {
+			server = "nats://" + server
+		}
+		urls = append(urls, server)
+	}
+	if list = strings.Join(urls, ","); found {
+		list += "?" + query
+	}
+	if servers, o, credentials, err = storeurl.Parse(list); err != nil {
+		err = fmt.Errorf("the store: %w", err)
+	}
+	return servers, o, credentials, err
+}
+
+// agree sets an option of the URL to the value of a flag. If both are given, they must be equal.
+func agree[T comparable](flagName string, option *T, given T) error {
+	var none T
+	if *option != none && given != none && *option != given {
+		return fmt.Errorf("the URL of the store has %s=%v, and -%s is %v; want one of them", strings.ReplaceAll(flagName, "-", "_"), *option, flagName, given)
+	}
+	*option = cmp.Or(*option, given)
+	return nil
+}
+
+func withoutPasswords(servers string) string {
+	urls := strings.Split(servers, ",")
+	for i, server := range urls {
+		if u, err := url.Parse(server); err == nil { // storeurl has parsed it before
+			urls[i] = u.Redacted()
+		}
+	}
+	return strings.Join(urls, ",")
 }
 
 // command returns the command in the arguments. Errors in the arguments are

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,6 +96,51 @@ func TestPermissionsAreThoseOfTheStore(t *testing.T) {
 	out.Reset()
 	require.NoError(t, run(t.Context(), []string{"-url", url, "init"}, &out, &out))
 	assert.Equal(t, "the streams of the store exist\n", out.String())
+}
+
+// The command and a service accept the same URL.
+func TestStoreOfTheURLIsUsed(t *testing.T) {
+	url := jstest.Start(t).URL()
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"-url", url + "?store=mine&lease=5s", "copy-from", directoryWithARun(t)}, &out, &out))
+	out.Reset()
+	require.NoError(t, run(t.Context(), []string{"-url", url, "-store", "mine", "runs"}, &out, &out))
+	assert.Contains(t, out.String(), "run-1")
+	out.Reset()
+	require.NoError(t, run(t.Context(), []string{"-url", url, "runs"}, &out, &out))
+	assert.Empty(t, out.String(), "another store")
+	require.NoError(t, run(t.Context(), []string{"-url", strings.TrimPrefix(url, "nats://") + "?store=mine", "-store", "mine", "runs"}, &out, &out))
+	assert.Contains(t, out.String(), "run-1")
+
+	out.Reset()
+	require.NoError(t, run(t.Context(), []string{"-url", url + "?store=mine&domain=hub", "permissions", "worker"}, &out, &out))
+	assert.Contains(t, out.String(), `"$JS.hub.API.STREAM.PURGE.RP_mine"`)
+	for parameters, want := range map[string]string{
+		"domain=nowhere":              `no JetStream for the domain "nowhere"`,
+		"api_prefix=JS.nowhere.API":   "no JetStream at JS.nowhere.API.>",
+		"creds=/none":                 "/none",
+		"store=new&replicas=3":        "replicas",
+		"replicas=none":               `the store: replicas is "none"; want`,
+		"name=x":                      `the parameter "name"; want store, replicas, lease, creds, domain or api_prefix`,
+		"store=mine&replicas=1&lease": `lease is ""; want`,
+	} {
+		require.ErrorContains(t, run(t.Context(), []string{"-url", url + "?" + parameters, "runs"}, &out, &out), want, parameters)
+	}
+	err := run(t.Context(), []string{"-url", url + "?api_prefix=a", "-api-prefix", "b", "runs"}, &out, &out)
+	require.EqualError(t, err, "the URL of the store has api_prefix=a, and -api-prefix is b; want one of them")
+	err = run(t.Context(), []string{"-url", "nats://app:secret@127.0.0.1:1", "runs"}, &out, &out)
+	require.ErrorContains(t, err, "connect to nats://app:xxxxx@127.0.0.1:1: ")
+}
+
+func directoryWithARun(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	store, err := filestore.New(dir)
+	require.NoError(t, err)
+	st, err := state.Open(t.Context(), store, "run-1")
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+	return dir
 }
 
 func TestWrongArgumentsAreNamed(t *testing.T) {
