@@ -118,7 +118,7 @@ func TestRunnerSaysWhyAProgramIsNotServed(t *testing.T) {
 	got = call(t, dir, "runner", agents, "-addr", "0.0.0.0:0")
 	assert.Equal(t, exitFailure, got.code)
 	assert.Contains(t, got.stderr, "want a loopback address")
-	assert.Contains(t, got.stderr, "reprise: "+agents+" ended with exit status 1\n")
+	assert.Contains(t, got.stderr, "reprise: "+agents+" ended with exit status 2\n")
 	got = call(t, dir, "--json", "runner", agents, "-colour", "red")
 	assert.Equal(t, exitFailure, got.code)
 	assert.Contains(t, got.stderr, "flag provided but not defined: -colour")

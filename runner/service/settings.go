@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -108,7 +109,13 @@ func (s *settings) complete(out io.Writer) (err error) {
 	case s.clients != "":
 		s.Streamer.Authorize = certificateScope
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if host, _, wrong := net.SplitHostPort(s.Addr); wrong == nil && s.Streamer.Authorize == nil && !isLoopback(host) {
+		return fmt.Errorf("-addr is %q; want a loopback address, such as 127.0.0.1:8080, or -tokens or -client-ca, so that clients on other machines are authenticated", s.Addr)
+	}
+	return nil
 }
 
 func newLog(out io.Writer, level, format string) (*slog.Logger, error) {
