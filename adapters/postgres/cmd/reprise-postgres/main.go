@@ -96,6 +96,23 @@ func printMigrations(schema string, args []string, out io.Writer) error {
 	return err
 }
 
+// migrate migrates the schema, and prints whether that changed it.
+func migrate(ctx context.Context, pool *pgxpool.Pool, schema string, out io.Writer) error {
+	store, err := postgres.Open(ctx, pool, postgres.Options{Schema: schema, Mute: true})
+	if err == nil {
+		err = store.Close()
+	}
+	done := "has the version of this command; nothing was changed"
+	if errors.Is(err, postgres.ErrSchemaOld) {
+		done = "was migrated to the version of this command"
+	}
+	if err := postgres.Migrate(ctx, pool, schema); err != nil { // also for other errors of Open
+		return err
+	}
+	_, err = fmt.Fprintf(out, "schema %s %s\n", cmp.Or(schema, "reprise"), done)
+	return err
+}
+
 // command returns the command in the arguments. Errors in the arguments are reported
 // before any connection is made.
 func command(args []string, schema string, out io.Writer) (func(context.Context, *pgxpool.Pool) error, error) {
@@ -103,7 +120,7 @@ func command(args []string, schema string, out io.Writer) (func(context.Context,
 		args = []string{""}
 	}
 	if args[0] == "migrate" && len(args) == 1 {
-		return func(ctx context.Context, pool *pgxpool.Pool) error { return postgres.Migrate(ctx, pool, schema) }, nil
+		return func(ctx context.Context, pool *pgxpool.Pool) error { return migrate(ctx, pool, schema, out) }, nil
 	}
 	do, err := runcopy.Command(args, out)
 	if err == nil && do == nil {

@@ -46,8 +46,8 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	}
 	var out bytes.Buffer
 	require.ErrorIs(t, run(t.Context(), []string{"-store", url, "runs"}, &out, &out), postgres.ErrSchemaOld)
-	do("migrate")
-	do("migrate")
+	assert.Equal(t, "schema Runs-1 was migrated to the version of this command\n", do("migrate"))
+	assert.Equal(t, "schema Runs-1 has the version of this command; nothing was changed\n", do("migrate"))
 	assert.Equal(t, "run run-1 was copied\n", do("copy-from", dir))
 	assert.Equal(t, "run run-1 was copied\n", do("copy-from", dir), "copying again continues the copy")
 	assert.Contains(t, do("runs"), "run-1\tcompleted\t")
@@ -90,9 +90,13 @@ func TestPrintedMigrationsAreThoseThatAreApplied(t *testing.T) {
 	require.NoError(t, err)
 	out.Reset()
 	require.NoError(t, run(t.Context(), []string{"-store", url, "-schema", "mine", "runs"}, &out, &out))
-	require.NoError(t, run(t.Context(), []string{"-store", url, "-schema", "mine", "migrate"}, &out, &out))
 	require.NoError(t, run(t.Context(), []string{"migrate", "--print", "1"}, &out, &out))
 	assert.Empty(t, out.String())
+	require.NoError(t, run(t.Context(), []string{"-store", url, "-schema", "mine", "migrate"}, &out, &out))
+	assert.Equal(t, "schema mine has the version of this command; nothing was changed\n", out.String())
+	out.Reset()
+	require.NoError(t, run(t.Context(), []string{"-store", url, "migrate"}, &out, &out))
+	assert.Equal(t, "schema reprise was migrated to the version of this command\n", out.String())
 }
 
 // The command and a service accept the same URL.
@@ -100,6 +104,7 @@ func TestSchemaOfTheURLIsMigrated(t *testing.T) {
 	url := pgtest.Start(t)
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"migrate", "-store", url + "&schema=agents"}, &out, &out))
+	out.Reset()
 	_, _, done, err := service.Open(t.Context(), url+"&schema=agents")
 	require.NoError(t, err)
 	require.NoError(t, done())
