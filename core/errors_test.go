@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
@@ -195,4 +196,16 @@ func TestInterruptedErrorHoldsItsCause(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 	assert.NotErrorIs(t, err, core.ErrCanceled)
 	assert.Equal(t, "interrupted (context): context canceled", err.Error(), "text")
+}
+
+func TestErrorOfACallThatAwaitsSaysSoOnce(t *testing.T) {
+	for want, cause := range map[string]error{
+		"interrupted (awaiting a/pay?1): is it paid?":                           core.ErrAwaiting,
+		"interrupted (awaiting a/pay?1): is it paid?: no connection":            fmt.Errorf("%w: no connection", core.ErrAwaiting),
+		"interrupted (awaiting a/pay?1): is it paid?: again: 3 does not fit it": fmt.Errorf("%w again: 3 does not fit it", core.ErrAwaiting),
+	} {
+		e := &core.InterruptedError{Reason: record.InterruptAwait, Question: "a/pay?1", Message: "is it paid?", Cause: cause}
+		require.EqualError(t, e, want)
+		require.EqualError(t, e.Recorded(), want)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrInterrupted is found by errors.Is in every [InterruptedError].
@@ -80,8 +81,15 @@ func (e *InterruptedError) Error() string {
 	if e.Message != "" {
 		text += ": " + e.Message
 	}
-	if e.Cause != nil {
-		text += ": " + e.Cause.Error()
+	if e.Cause == nil {
+		return text
+	}
+	cause := e.Cause.Error()
+	if e.Reason == InterruptAwait { // the text already says that it awaits an answer
+		cause = strings.TrimPrefix(strings.TrimPrefix(cause, "awaiting an answer"), ": ")
+	}
+	if cause = strings.TrimSpace(cause); cause != "" {
+		text += ": " + cause
 	}
 	return text
 }
