@@ -105,7 +105,7 @@ func WithRetry(cfg core.RetryConfig) Option {
 // neither the call ([core.ExecutionEvent]) nor the actor has one.
 func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 	return func(c *config) {
-		if !kind.IsCall() || kind == record.KindStep {
+		if kind != record.KindTool && kind != record.KindLLM && kind != record.KindAgent {
 			c.must(fmt.Errorf("state: WithRetryFor: calls of kind %v are not retried; want KindTool, KindLLM or KindAgent", kind))
 		}
 		c.settings.RetryByKind[kind] = c.policy(kind.String(), cfg)

@@ -42,6 +42,10 @@ func TestInvalidOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
 		"retry":                      {func() state.Option { return state.WithRetry(core.RetryConfig{MaxAttempts: -2}) }, []string{"MaxAttempts", "-2"}},
 		"retry of a kind":            {func() state.Option { return state.WithRetryFor(record.KindTool, core.RetryConfig{MaxDelay: -2}) }, []string{"MaxDelay", "-2ns"}},
 		"retry of no call":           {func() state.Option { return state.WithRetryFor(record.KindLog, core.RetryConfig{}) }, []string{"log", "KindTool, KindLLM or KindAgent"}},
+		"retry of steps":             {func() state.Option { return state.WithRetryFor(record.KindStep, core.RetryConfig{}) }, []string{"step", "KindTool, KindLLM or KindAgent"}},
+		"retry of groups":            {func() state.Option { return state.WithRetryFor(record.KindGroup, core.RetryConfig{}) }, []string{"state: WithRetryFor", "group", "KindTool, KindLLM or KindAgent"}},
+		"retry of branches":          {func() state.Option { return state.WithRetryFor(record.KindBranch, core.RetryConfig{}) }, []string{"branch", "KindTool, KindLLM or KindAgent"}},
+		"retry of compensations":     {func() state.Option { return state.WithRetryFor(record.KindCompensation, core.RetryConfig{}) }, []string{"compensation", "KindTool, KindLLM or KindAgent"}},
 		"retry of no kind":           {func() state.Option { return state.WithRetryFor(200, core.RetryConfig{}) }, []string{"want KindTool, KindLLM or KindAgent"}},
 	} {
 		t.Run(name, func(t *testing.T) {
