@@ -20,14 +20,14 @@ func parseFilter(kinds, statuses []string) (f filter, err error) {
 	for _, name := range splitCommas(kinds) {
 		var k record.Kind
 		if k.UnmarshalText([]byte(name)) != nil {
-			return f, fmt.Errorf("type %q is not known: want one of %s", name, allowedNames(record.KindTool, record.KindCompensation))
+			return f, fmt.Errorf("unknown type %q; want one of %s", name, allowedNames(record.KindTool, record.KindCompensation))
 		}
 		f.kinds = append(f.kinds, k)
 	}
 	for _, name := range splitCommas(statuses) {
 		var s record.Status
 		if s.UnmarshalText([]byte(name)) != nil {
-			return f, fmt.Errorf("status %q is not known: want one of %s", name, allowedNames(record.StatusStarted, record.StatusCancelled))
+			return f, fmt.Errorf("unknown status %q; want one of %s", name, allowedNames(record.StatusStarted, record.StatusCancelled))
 		}
 		f.statuses = append(f.statuses, s)
 	}

@@ -34,9 +34,9 @@ func parametersOf(req *http.Request, known []string, many ...string) (url.Values
 	for name, all := range values {
 		switch {
 		case !slices.Contains(known, name) && len(known) == 0:
-			return nil, fmt.Errorf("there is no parameter %q: want none", record.Truncate(name, 50))
+			return nil, fmt.Errorf("there is no parameter %q; this path has no parameters", record.Truncate(name, 50))
 		case !slices.Contains(known, name):
-			return nil, fmt.Errorf("there is no parameter %q: want some of %v", record.Truncate(name, 50), known)
+			return nil, fmt.Errorf("there is no parameter %q; the parameters are %v", record.Truncate(name, 50), known)
 		case len(all) > 1 && !slices.Contains(many, name):
 			return nil, fmt.Errorf("%s is given %d times: want it once", name, len(all))
 		case !utf8.ValidString(strings.Join(all, "")):

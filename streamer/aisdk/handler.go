@@ -40,8 +40,8 @@ type Handler struct {
 	next    http.Handler
 }
 
-// New returns a handler for the runs of dash, which also authorizes its requests. Close
-// the handler after dash. New returns an error if the options are invalid.
+// New returns a handler for the runs of dash. Its requests are authorized by dash. Close dash
+// first, then the handler. New returns an error if the options are invalid.
 func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	switch {
 	case o.Threads == nil || o.Control == nil:

@@ -248,8 +248,8 @@ func TestQueriesThatMakeNoSenseAreRefused(t *testing.T) {
 	for name, store := range stores(t) {
 		_, url := serveWith(t, stored.New(store), streamer.Options{})
 		for query, want := range map[string]string{
-			"colour=red":             `there is no parameter \"colour\": want some of`,
-			"status=asleep":          `status has \"asleep\": want some of [queued`,
+			"colour=red":             `there is no parameter \"colour\"; the parameters are`,
+			"status=asleep":          `unknown status \"asleep\"; the statuses are [queued`,
 			"sort=colour":            "want one of [updated start",
 			"order=up":               "want asc or desc",
 			"since=yesterday":        "want a time such as",
