@@ -101,7 +101,7 @@ func checkSegment(part string) error {
 	rest, attempt, hasAttempt := strings.Cut(part, "@")
 	name, nth, hasNth := strings.Cut(rest, "#")
 	if hasAttempt && !isOrdinal(attempt) && attempt != preconditions && attempt != compensations || hasNth && !isOrdinal(nth) {
-		return fmt.Errorf("segment %q: want a number of 2 or more after # and @", part)
+		return fmt.Errorf("segment %q: the number after # or @ must be at least 2", part)
 	}
 	if rest, ok := strings.CutPrefix(name, segment.TagPrefix); ok {
 		name = rest

@@ -28,7 +28,7 @@ func (a *AwaitKind) UnmarshalText(text []byte) error {
 		*a = 0
 		return nil
 	}
-	return enum.Parse(awaitNames[:], text, "asks", (*uint8)(a))
+	return enum.Parse(awaitNames[:], text, "kind of waiting", (*uint8)(a))
 }
 
 // NeedsAnswer reports whether the wait ends only when somebody answers.

@@ -25,5 +25,5 @@ func TestAwaitKindIsOnTheWire(t *testing.T) {
 	assert.Equal(t, record.AwaitAnswer, (&record.Record{Kind: record.KindQuestion}).Awaits(), "a question that does not say what it waits for")
 	assert.Zero(t, (&record.Record{Kind: record.KindRun, Status: record.StatusAwaiting}).Awaits())
 	var asks record.AwaitKind
-	require.ErrorContains(t, asks.UnmarshalText([]byte("nobody")), `unknown asks "nobody"`)
+	require.ErrorContains(t, asks.UnmarshalText([]byte("nobody")), `unknown kind of waiting "nobody"`)
 }
