@@ -46,6 +46,6 @@ func inboxPrefix(conn *nats.Conn) string {
 }
 
 func denied(what, subject string) error {
-	return fmt.Errorf("jetstream: the user of this connection may not %s %q; `reprise-jetstream permissions` prints what a worker, a dashboard and a client need: %w",
-		what, subject, nats.ErrPermissionViolation)
+	return fmt.Errorf("jetstream: %w: the user of this connection may not %s %q; `reprise-jetstream permissions` prints what a worker, a dashboard and a client need",
+		nats.ErrPermissionViolation, what, subject)
 }
