@@ -249,7 +249,7 @@ func applyTyped(spec core.Spec, opts []Option) *options {
 		panic(fmt.Sprintf("actors: %q: WithApproval is an option only of tools", spec.Name))
 	}
 	if o.strict && spec.Kind != record.KindTool {
-		panic(fmt.Sprintf("actors: %q: WithStrict is an option of tools and of NewTypedAgent", spec.Name))
+		panic(fmt.Sprintf("actors: %q: WithStrict is an option only of tools and NewTypedAgent", spec.Name))
 	}
 	return o
 }

@@ -134,9 +134,9 @@ func finishOf(reason string) actors.Finish {
 	return actors.FinishOther
 }
 
-// toolCalls returns the tool calls, each with a unique ID. Some services send no IDs,
-// or the same ID twice; results could not be assigned to such calls. New IDs do not
-// occur elsewhere in the conversation.
+// toolCalls returns the tool calls, each with a unique ID, so that each result can be assigned to
+// its call: some services send no IDs, or the same ID twice. A new ID does not occur elsewhere in
+// the conversation.
 func (a *answer) toolCalls(req actors.Request) []actors.ToolCall {
 	if len(a.calls) == 0 {
 		return nil

@@ -97,15 +97,15 @@ func (s *Schema) restore(n *jsonschema.Schema) error {
 	}
 	for _, name := range n.Types {
 		if !slices.Contains(typeNames, name) {
-			return fmt.Errorf("the type %.100q; want one of %s", name, strings.Join(typeNames, ", "))
+			return fmt.Errorf("unknown type %.100q; want one of %s", name, strings.Join(typeNames, ", "))
 		}
 	}
 	if n.Type != "" && !slices.Contains(typeNames, n.Type) {
-		return fmt.Errorf("the type %.100q; want one of %s", n.Type, strings.Join(typeNames, ", "))
+		return fmt.Errorf("unknown type %.100q; want one of %s", n.Type, strings.Join(typeNames, ", "))
 	}
 	if n.AnyOf != nil { // it may have no elements
 		if len(n.AnyOf) != 2 || n.AnyOf[0] == nil || n.AnyOf[0].Ref == "" {
-			return errors.New("an anyOf that is not a reference or null")
+			return errors.New("anyOf must be a reference or null")
 		}
 	}
 	switch {
