@@ -38,10 +38,10 @@ import "github.com/reprise-go/reprise/internal/engine"
 //     [Permanent] it is not, and with [ErrBudget] the call fails with
 //     ReasonBudget. Without an error the call fails for good.
 //
-// A panic fails the call for good. Attempt must return when ctx ends. Time
-// that it spends counts as time of the attempt and against RetryTimeout, but
-// not against the timeout of the attempt. ctx belongs to no attempt: calls
-// that are made with it return [ErrAttemptOver], and nothing is recorded.
+// A panic fails the call for good. Attempt must return when ctx ends. The time
+// that Attempt takes counts as time of the attempt and against RetryTimeout, but
+// not against the timeout of the attempt. Attempt must not make calls with ctx:
+// they return [ErrAttemptOver], and are not recorded.
 //
 // Retry is called after an attempt has failed with err, before another attempt is announced, and
 // only if nothing else forbids another attempt. An error refuses the attempt: the call fails with

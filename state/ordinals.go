@@ -275,8 +275,9 @@ func (r *recordedClaim) differs(input record.Hash) bool {
 	return !r.input.IsZero() && !input.IsZero() && r.input != input
 }
 
-// isAskedFor reports whether a model may have asked for the recorded call, and the
-// claim in its place calls a model, or refuses what a model asks for.
+// isAskedFor reports whether the recorded call may be one that a model asked for, and is missing
+// because the program changed: the claim in its place calls a model again, or refuses a call that a
+// model asked for.
 func (r *recordedClaim) isAskedFor(c record.Claim) bool {
 	other := c.Kind == record.KindLLM || c.Kind == record.KindTool && strings.HasPrefix(c.Name, engine.Refused)
 	return r != nil && other && (r.kind == record.KindTool || r.kind == record.KindAgent)

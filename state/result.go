@@ -29,10 +29,11 @@ func (e *FailedError) Error() string {
 func (e *FailedError) Unwrap() error { return e.Err }
 
 // Result returns the outcome of the last root call of a stored run: its output, or a [FailedError]
-// with its error as the call returned it. For a run that runs or waits, the error is
-// [ErrNotEnded]; for one that was cancelled, it is [ErrCancelled]. For an output that does not fit
-// T, the error names the field. Nothing is executed. The run may be open elsewhere: the records
-// decide, so the result is available as soon as a publisher has received the end of the run.
+// with its error as the call returned it. If this call has no outcome, for example because the run
+// is still running or waits, the error is [ErrNotEnded]; if the run was cancelled, it is
+// [ErrCancelled]. If the output does not fit T, the error names the field. Nothing is executed. The
+// run may be open elsewhere: the records decide, so the result is available as soon as a publisher
+// has received the end of the run.
 func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, error) {
 	var output T
 	found, last, err := lastRootCall(ctx, store, runID)

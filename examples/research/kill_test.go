@@ -38,7 +38,8 @@ func TestMain(m *testing.M) {
 
 func TestUnknownArgumentIsRefused(t *testing.T) { process.RefusesArguments(t, "research") }
 
-// worker starts a process that starts or continues writing the report.
+// worker returns the command of a process that starts writing the report, or continues. The process
+// writes the report to the buffer.
 func worker(t *testing.T, dir string, server *openaitest.Server) (*exec.Cmd, *bytes.Buffer) {
 	var out bytes.Buffer
 	cmd := process.Command(t, "write", dir)

@@ -60,9 +60,9 @@ type Heads interface {
 	// and Limit of the filter.
 	List(ctx context.Context, f snapshot.Filter, after Place, n int) ([]Head, error)
 
-	// Count returns the number of runs of each status that the filter selects without Status; for
-	// this, too, a run that is running and not open counts as interrupted. It returns nil if the
-	// backend cannot count these runs without reading them: the store then counts them.
+	// Count returns the number of runs by status that the filter would select if its Status were
+	// empty. As in List, a run that is running and not open counts as interrupted. Count returns
+	// nil if the backend cannot count these runs without reading them: the store then counts them.
 	Count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error)
 
 	// Changes returns the runs that have changed since a position, and the current position.
