@@ -180,7 +180,7 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 		return fmt.Errorf("core: the prepared call of %q was executed before; prepare another one", name)
 	}
 	if !p.call.untyped.IsOf(ctx) {
-		return fmt.Errorf("core: the prepared call of %q was prepared in another run than that of the context", name)
+		return fmt.Errorf("core: the prepared call of %q belongs to another run than the context", name)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func TestASearchThatFailsInterruptsTheRun(t *testing.T) {
 
 func TestLookUpIsForCallsThatMayBeInDoubt(t *testing.T) {
 	agent := testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: "agent"}, testkit.Fail(errors.New("x")))
-	assert.PanicsWithValue(t, `core: "agent" is never in doubt itself, and LookUp does not apply to it; the calls inside it may have one`, func() {
+	assert.PanicsWithValue(t, `core: "agent" itself is never in doubt, so LookUp does not apply to it; use it for the calls inside`, func() {
 		agent.LookUp(func(context.Context, string) (string, bool, error) { return "", false, nil })
 	})
 	assert.Panics(t, func() {

@@ -165,7 +165,7 @@ func encodeOutput(ctx context.Context, c *engine.Call, spec *Spec, out any) (enc
 func decodeAgain(r *engine.Result, encoded []byte, again any, spec *Spec) {
 	defer r.RecoverPanic()
 	if err := record.Decode(encoded, again); err != nil {
-		r.Err, r.Kept = &encodeError{"output", spec.Name, fmt.Errorf("it cannot be read again: %w", err)}, nil
+		r.Err, r.Kept = &encodeError{"output", spec.Name, fmt.Errorf("it cannot be decoded again: %w", err)}, nil
 	}
 }
 
@@ -182,7 +182,7 @@ func decodeWhole(encoded []byte, out any, outputs reflect.Type, spec *Spec) erro
 		return fmt.Errorf("core: the answer does not fit the output of %q: %w", spec.Name, err)
 	}
 	if codec.WantsJSON(outputs) && !isWhole(encoded, reflect.ValueOf(out).Elem().Interface()) {
-		return fmt.Errorf("core: the answer does not contain all of an output of %q", spec.Name)
+		return fmt.Errorf("core: the answer lacks a part of the output of %q", spec.Name)
 	}
 	return nil
 }

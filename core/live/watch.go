@@ -49,8 +49,8 @@ func Emit(ctx context.Context, d Delta) {
 	}
 }
 
-// Emitter returns what [Emit] does for ctx, for a handler that emits often;
-// nil if ctx is not watched.
+// Emitter returns a function that does what [Emit] does for ctx, but faster. It
+// returns nil if ctx is not watched.
 func Emitter(ctx context.Context) func(Delta) {
 	w, _ := ctx.Value(watchKey{}).(*watcher)
 	if w == nil {

@@ -307,8 +307,8 @@ func (c *completedCall) isInside(key any) bool {
 
 // undo compensates the completed calls, and the calls in doubt, inside a call that has
 // failed for good. Inside a root call with an outcome, it also makes the
-// compensations that an earlier failure has left to do. It returns the error that the
-// call returns.
+// compensations that remain to be made after an earlier failure. It returns the error
+// that the call returns.
 func (c *Call) undo(p *record.Progress, first *Scope, err error) error {
 	failed, isRoot := p.Phase == record.PhaseFailed, c.parent.call == nil
 	if settings := c.root.settings; !failed && !isRoot || !p.HasOutcome() || settings.Strict || settings.Replays {

@@ -69,7 +69,7 @@ func (e *DivergenceError) Difference() string {
 	case "overlap":
 		text = fmt.Sprintf("goroutines have called %s with the same input concurrently, and %s: the records do not show which goroutine gets which result", e.Address, e.Recorded)
 	case "value":
-		text = fmt.Sprintf("%s has fields that the type it is read as lacks: %s", e.Recorded, strings.Join(e.Fields, "; "))
+		text = fmt.Sprintf("%s has fields that the type of its reader lacks: %s", e.Recorded, strings.Join(e.Fields, "; "))
 	default:
 		text = fmt.Sprintf("the %s of %s: recorded %s, now %s", e.How, e.Address, e.Recorded, e.Asked)
 	}

@@ -46,12 +46,12 @@ func (i *CallInfo) Input() ([]byte, error) { return i.in.c.typed.EncodeInput() }
 func (i *CallInfo) InputHash() (record.Hash, error) { return i.in.c.typed.WholeIdentity() }
 
 var (
-	errNoOutput  = errors.New("core: an interceptor asks for an output, and the attempt has not succeeded")
+	errNoOutput  = errors.New("core: an interceptor asked for the output of an attempt that has not succeeded")
 	errNotKept   = errors.New("core: the output of an actor with NoStore is not available to interceptors")
-	errAnswered  = errors.New("core: an interceptor answers an attempt that has a result")
+	errAnswered  = errors.New("core: an interceptor answered an attempt that already has a result")
 	errNextTwice = errors.New("core: an interceptor called next twice, or after it returned or answered; an attempt is made once")
 	errNoAttempt = errors.New("core: an interceptor did not make the attempt, answer it, or return an error")
-	errTooLate   = errors.New("core: an interceptor waits after the attempt was made")
+	errTooLate   = errors.New("core: an interceptor called Wait after the attempt was made")
 
 	errNoTimeLeft = fmt.Errorf("RetryTimeout: %w", context.DeadlineExceeded)
 

@@ -49,7 +49,7 @@ var (
 	ErrNotRecorded = errors.New("core: the call has no recorded outcome, and a strict replay executes nothing")
 
 	// ErrNotStored is core.ErrNotStored.
-	ErrNotStored = errors.New("core: the call completed, but its output was not stored (NoStore); a strict replay executes nothing and cannot prove it")
+	ErrNotStored = errors.New("core: the call completed, but its output was not stored (NoStore), and a strict replay cannot run it again")
 
 	errMayHaveRun = errors.New("its handler had begun when the run stopped; it is not known whether the call took effect, and its actor asks not to run it again")
 	errLeftBehind = errors.New("the process ended during the last attempt; it is not known whether the call took effect")
