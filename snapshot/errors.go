@@ -22,7 +22,7 @@ var (
 
 	// Errors of a journal that lost its run.
 	ErrFenced      = errors.New("snapshot: a later generation of the run exists")
-	ErrMaybeStored = errors.New("snapshot: the lease is over, and whether the last records were stored is unknown")
+	ErrMaybeStored = errors.New("snapshot: the lease is over, and it is not known whether the last records were stored")
 	ErrLease       = errors.New("snapshot: the lease of the run is over")
 )
 

@@ -88,14 +88,14 @@ func (m *Message) check() error {
 		case len(r.Encoded()) == 0:
 			return errors.New("an answer or a signal without a value")
 		case m.Generation != 0:
-			return errors.New("an answer or a signal for a single generation")
+			return errors.New("an answer or a signal must not have a generation")
 		}
 	case m.IsCancel():
 		switch {
 		case r.Interrupt() == nil:
 			return errors.New("a cancel without a *record.InterruptedError")
 		case m.Generation != 0:
-			return errors.New("a cancel for a single generation")
+			return errors.New("a cancel must not have a generation")
 		}
 	case r.Kind == record.KindRun && r.Interrupt() != nil:
 		if m.Generation == 0 {

@@ -107,7 +107,7 @@ func (f *Filter) Check() error {
 	}
 	for _, s := range f.Status {
 		if !slices.Contains(statuses, s) {
-			return fmt.Errorf("%w: unknown Status %.140q; the statuses are %q", ErrFilter, s, statuses)
+			return fmt.Errorf("%w: unknown Status %.140q; want one of %q", ErrFilter, s, statuses)
 		}
 	}
 	return nil

@@ -81,7 +81,7 @@ func readError(in *codec.Reader) error {
 	case formInterrupted:
 		return readInterrupted(&f)
 	default:
-		f.fail(fmt.Errorf("an error of the form %d", form))
+		f.fail(fmt.Errorf("an error has the unknown form %d", form))
 		return nil
 	}
 }
@@ -125,7 +125,7 @@ func readCause(in *codec.Reader) error {
 	}
 	f := newFieldReader(in)
 	if form := f.uint(); form != formRecorded {
-		f.fail(fmt.Errorf("a cause of the form %d", form))
+		f.fail(fmt.Errorf("a cause has the unknown form %d", form))
 		return nil
 	}
 	return readRecorded(&f)

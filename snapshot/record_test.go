@@ -253,8 +253,8 @@ func TestDamagedRecordIsAnErrorWithItsPosition(t *testing.T) {
 		"seq":     {1, -5, "-5 is negative"},
 		"address": {3, "a//b", "no name"},
 		"name":    {4, []any{}, "got an array, want a string"},
-		"error":   {20, []any{7, "x"}, "an error of the form 7"},
-		"cause":   {20, []any{1, "", "", "", "", false, []any{1}}, "a cause of the form 1"},
+		"error":   {20, []any{7, "x"}, "an error has the unknown form 7"},
+		"cause":   {20, []any{1, "", "", "", "", false, []any{1}}, "a cause has the unknown form 1"},
 		"hash":    {21, []any{[]byte{1, 2}}, "a hash of 2 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {

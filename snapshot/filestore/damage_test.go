@@ -24,8 +24,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// crashedRun returns the files of a crashed run: a snapshot with 6 records, and a
-// journal with 9 whose process has ended. Records up to 12 were synced. The zeros
+// crashedRun returns the files of a run whose process has ended without closing it: a
+// snapshot with 6 records, and a journal with 9. Records up to 12 were synced. The zeros
 // at the end of the journal are cut off.
 func crashedRun(t testing.TB) (files map[string][]byte) {
 	t.Helper()

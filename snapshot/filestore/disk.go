@@ -131,7 +131,7 @@ func (d osDisk) SyncTogether(f diskFile) bool {
 
 // Errors for directory entries that do not belong in a store.
 var (
-	errLink   = errors.New("it is a link, which a store never has; put what it refers to in its place, or delete it")
+	errLink   = errors.New("it is a link, which a store never has; replace the link by its target, or delete it")
 	errNoFile = errors.New("it is not a file; a file belongs there")
 	errNoDir  = fmt.Errorf("%w; a directory belongs there", syscall.ENOTDIR)
 )

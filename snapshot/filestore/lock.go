@@ -81,7 +81,7 @@ var (
 	// errRetry means that the lock could not be taken for a reason that lasts only a moment.
 	errRetry = errors.New("the lock is busy")
 	// errShared means that another program shares the lock. It matches errHeld.
-	errShared = fmt.Errorf("%w by another program, which shares it", errHeld)
+	errShared = fmt.Errorf("%w by another program, as a shared lock", errHeld)
 )
 
 func tryExclusive(name string, open func() (lockable, error)) (*fileLock, error) {

@@ -194,7 +194,7 @@ func (r *reading) endJournal(runID string, p *piece) error {
 	case p.ending == endDamaged:
 		r.noteDamage(runID, p.file, p.end, errNoFrame)
 	case isShort:
-		r.noteDamage(runID, p.file, p.end, fmt.Errorf("it was created with the records up to %d", r.carried))
+		r.noteDamage(runID, p.file, p.end, fmt.Errorf("records are missing: it was created with the records up to %d", r.carried))
 	case p.ending == endTorn:
 		r.torn = &TornTail{File: p.file, Offset: p.end, Size: p.size - p.end}
 	}

@@ -29,7 +29,7 @@ func (u *update) isOf(info *snapshot.Info) bool {
 	return u.info.RunID == info.RunID && u.info.Created.Equal(info.Created) && u.info.Generation == info.Generation
 }
 
-// apply returns info, which is from the journals, with the update applied.
+// apply applies the update to the info that the journals contain, and returns the result.
 func (u *update) apply(info snapshot.Info) snapshot.Info {
 	if !u.isOf(&info) {
 		return info

@@ -35,10 +35,10 @@ func CreatedInfo(info snapshot.Info) (snapshot.Info, error) {
 	return info, nil
 }
 
-// OpenedInfo returns the info of a run that is being opened, from the info that was found: restored for
-// Journal.Restored, and now to be stored. No other process may have the run open, so a run with the
-// status running has crashed. The error is that of o.Check or, for a new run, the reason why no
-// store could store it.
+// OpenedInfo takes the stored info of a run that is being opened. It returns the info that
+// Journal.Restored must have, and the info to store now. No other process may have the run open, so a
+// run with the status running has crashed. The error is that of o.Check or, for a new run, the reason
+// why the run cannot be stored.
 func OpenedInfo(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapshot.Info, err error) {
 	now = found.Clone()
 	isBegun := found.Generation == 0
