@@ -178,7 +178,7 @@ func queryOf(req *http.Request, scope *Access) (q Query, err error) {
 	}
 	for _, status := range q.Status {
 		if !slices.Contains(allStatuses, status) {
-			return q, fmt.Errorf("unknown status %.50q; the statuses are %v", status, allStatuses)
+			return q, fmt.Errorf("unknown status %.50q; want one of %v", status, allStatuses)
 		}
 	}
 	if class := record.ClassUnknown; q.ErrorClass != "" && class.UnmarshalText([]byte(q.ErrorClass)) != nil {

@@ -23,7 +23,7 @@ type run struct {
 	tape *tape
 	view view
 
-	published bool // something was published
+	published bool // whether a record was published
 
 	last     cursor // of the newest record that was published
 	readUpTo uint64 // the number up to which the source was last read for the view

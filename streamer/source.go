@@ -77,8 +77,8 @@ type redactedSource struct {
 	redact redact.Redaction
 }
 
-// List searches the stored texts, without redaction: finding a run by a secret shows that it
-// contains the secret.
+// List searches the original texts, and redacts the runs that it returns. A client that searches for
+// a secret therefore learns which runs contain it.
 func (s redactedSource) List(ctx context.Context, q Query) (RunPage, error) {
 	page, err := s.Source.List(ctx, q)
 	for i := range page.Runs {

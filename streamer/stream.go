@@ -129,7 +129,8 @@ func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 			s.deleted()
 			continue
 		}
-		// A permanent gap would be searched forever, so the client must reconnect.
+		// A missing event is searched for again only if this made progress; otherwise the client
+		// must reconnect.
 		if err := s.follow(ctx, s.run.tape, pos); !errors.Is(err, errHole) || s.moves == before && s.at != (cursor{}) {
 			return err
 		}

@@ -30,7 +30,7 @@ type RunState struct {
 
 	Calls     Calls           `json:"calls"`
 	Usage     record.Usage    `json:"usage"`
-	Current   *CallState      `json:"current,omitempty"`    // the innermost call that runs, the latest of them
+	Current   *CallState      `json:"current,omitempty"`    // the innermost running call; the latest, if there are several
 	Around    []CallState     `json:"around,omitempty"`     // the calls around Current, the outermost first
 	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait for time, the next first; at most 50
 	Others    []CallState     `json:"others,omitempty"`     // other calls that have not ended, the latest first; at most 50

@@ -117,7 +117,7 @@ func read(t testing.TB, body io.Reader, more func(event) bool) (all []event, err
 	return all, lines.Err()
 }
 
-// types returns the types of the events, except of those that continue a text.
+// types returns the types of the events, except those that continue a text.
 func types(events []event) (all []string) {
 	for _, e := range events {
 		if !strings.HasSuffix(e.Type, "_CONTENT") {

@@ -249,7 +249,7 @@ func TestQueriesThatMakeNoSenseAreRefused(t *testing.T) {
 		_, url := serveWith(t, stored.New(store), streamer.Options{})
 		for query, want := range map[string]string{
 			"colour=red":             `there is no parameter \"colour\"; the parameters are`,
-			"status=asleep":          `unknown status \"asleep\"; the statuses are [queued`,
+			"status=asleep":          `unknown status \"asleep\"; want one of [queued`,
 			"sort=colour":            "want one of [updated start",
 			"order=up":               "want asc or desc",
 			"since=yesterday":        "want a time such as",

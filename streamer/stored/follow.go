@@ -8,8 +8,8 @@ import (
 )
 
 // FollowDeletions calls deleted for each run that is deleted from now on, by any process, until
-// ctx ends, and returns its error. Pass it the method PublishDeletion of a streamer.Handler, which
-// tells the clients of the run.
+// ctx ends, and returns the error of ctx. Pass it the method PublishDeletion of a streamer.Handler,
+// which tells the clients of the run.
 func (s *Runs) FollowDeletions(ctx context.Context, deleted func(ctx context.Context, runID string)) error {
 	for event, err := range s.store.Watch(ctx, snapshot.WatchOptions{}) {
 		if err != nil {

@@ -103,7 +103,7 @@ func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
 	p.wait(`(location.hash = "#since=yesterday", true)`)
 	p.waitText("#runs-problem", "want a time such as")
 	p.wait(`(location.hash = "#status=asleep&sort=colour", true)`)
-	p.waitText("#runs-problem", `unknown status "asleep"; the statuses are`)
+	p.waitText("#runs-problem", `unknown status "asleep"; want one of`)
 	eval[bool](p, `(() => {
 		const real = globalThis.fetch;
 		globalThis.fetch = (path, options) => {
