@@ -461,7 +461,7 @@ func TestUnknownRecordsStillPrint(t *testing.T) {
 🔧 tool_call [STARTED]
 ⏸ fetch_data [AWAITING] refund?
 ↻ fetch_data [RECOVERED from history] - Connection timeout
-  · this is the recorded failure: nothing ran again; to try again what failed: reprise retry r1
+  · this is the recorded failure: nothing ran again; to make the failed calls again: reprise retry r1
 · kind(99) budget [COMPLETED] spent
 · record
 · run [STATUS(78)]

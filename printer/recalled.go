@@ -45,7 +45,7 @@ func (t *text) retryHint(runID string) {
 	t.beginContinuation(mark{t.note, faint})
 	t.add("this is the recorded failure: nothing ran again")
 	if run := shellWord(runID); run != "" && t.command != "" {
-		t.add("; to try again what failed: ")
+		t.add("; to make the failed calls again: ")
 		t.paint(faint, t.command, " retry ", run)
 	}
 	t.end()

@@ -83,7 +83,7 @@ func TestRecalledFailureOfARootCallSaysHowToTryItAgain(t *testing.T) {
 		require.NoError(t, p.Close())
 		return out.String()
 	}
-	const hint = "  · this is the recorded failure: nothing ran again; to try again what failed: reprise retry k1\n"
+	const hint = "  · this is the recorded failure: nothing ran again; to make the failed calls again: reprise retry k1\n"
 	assert.NotContains(t, run(), "recorded failure", "it is new")
 	for name, options := range map[string][]printer.Option{"plain": {printer.WithPlain()}, "compact": {printer.WithCompact()}} {
 		out := run(options...)

@@ -91,7 +91,7 @@ func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) e
 // question stays open.
 func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value any) error {
 	if info, err := r.store.Info(ctx, runID); err == nil && info.Program == "" && !info.Open && info.Status == snapshot.StatusPaused {
-		return fmt.Errorf("runner: answer a question of run %s: %w, and answers it with state.Answer", runID, state.ErrNoProgram)
+		return fmt.Errorf("runner: answer a question of run %s: %w; then answer with state.Answer", runID, state.ErrNoProgram)
 	}
 	if err := state.Answer(ctx, r.store, runID, questionID, by, value); err != nil {
 		return err

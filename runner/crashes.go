@@ -133,8 +133,8 @@ func (l *lostOpening) explain(restarts int) string {
 	return fmt.Sprintf("the process ended %d times in a row without an outcome; in progress: %s", restarts, calls)
 }
 
-// takeTurn reports whether it is the turn of a suspect. If not, the run goes back to
-// the queue, and is woken when its turn may have come.
+// takeTurn reports whether a suspect may continue: only one at a time may. If not, the run
+// goes back to the queue, and is woken when its turn may have come.
 func (r *Runner) takeTurn(o *openRun) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -70,7 +70,7 @@ func TestFailedRunContinuesUnderItsOwnID(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, snapshot.StatusFailed, info.Status)
 		_, err = r.Result(t.Context(), "order-1")
-		require.ErrorContains(t, err, "the warehouse is closed; to try again what failed: reprise --dir DIR retry order-1")
+		require.ErrorContains(t, err, "the warehouse is closed; to make the failed calls again: reprise --dir DIR retry order-1")
 
 		require.NoError(t, r.Retry(t.Context(), "order-1"))
 		info, err = r.Wait(t.Context(), "order-1")

@@ -103,8 +103,8 @@ func (r *Runner) settledInfo(ctx context.Context, runID string) (snapshot.Info, 
 	return info, nil
 }
 
-// isSettled reports whether a run does not continue by itself, if info is
-// known.
+// isSettled reports whether the run will not continue by itself. It reports false
+// for the zero Info.
 func isSettled(info *snapshot.Info) bool {
 	return info.RunID != "" && !info.Open && info.Status != snapshot.StatusRunning && !canContinue(info)
 }

@@ -631,6 +631,6 @@ func TestCompensateInDoubtRefusesWhatCannotWork(t *testing.T) {
 	assert.Contains(t, testkit.PanicText(t, func() { plain.CompensateInDoubt(undo) }), "call Compensate first")
 	assert.Contains(t, testkit.PanicText(t, func() {
 		testkit.Agent(t, "x", once, testkit.Succeed).Compensate(whole).CompensateInDoubt(undo)
-	}), "never in doubt itself")
+	}), "itself is never in doubt")
 	assert.Nil(t, plain.Compensation())
 }

@@ -48,8 +48,9 @@ func WithDivergence(d Divergence) Option {
 
 // rerun holds which recorded calls are made again. A call with another input is
 // recorded as a divergence. For every later claim in its scope, and in the scopes
-// around it, only records after the divergence count. Since it is recorded, this also
-// holds if the run is stopped and resumed before all of these calls were made again.
+// around it, only records after the divergence count. Since the divergence is recorded,
+// this also holds if the run is stopped and resumed before all of these calls were made
+// again.
 //
 // Divergences are given by the numbers of their records; 0 means none.
 type rerun struct {

@@ -291,8 +291,8 @@ func addLeftClaims(left map[record.Address]record.Claim, r *record.Record) {
 	}
 }
 
-// listLeftClaims adds to r, which is kept, the claims of its scope that came before it
-// and are not kept, so that the order of claiming stays known.
+// listLeftClaims adds the claims that the fork leaves out to the record r, which it keeps:
+// those in the scope of r with lower ordinals. The fork then still knows the order of claims.
 func listLeftClaims(left map[record.Address]record.Claim, r *record.Record) {
 	if r.Ordinal == 0 || !r.Kind.IsCall() || len(left) == 0 {
 		return

@@ -149,7 +149,7 @@ func TestForkRefusesAnOutputThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// The effect of a call whose output was set is neither made again nor left over.
+// A call whose output was set does not repeat its effect. No later call is asked about that effect.
 func TestEffectOfACallWithASetOutputStands(t *testing.T) {
 	store := memstore.New()
 	b := buyer{bank: new(bank), attempts: [][]string{{"1", "2"}}}

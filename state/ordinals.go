@@ -130,7 +130,7 @@ func (s *scopeClaims) recorded(ordinal int) *recordedClaim {
 	return s.claims[ordinal-1]
 }
 
-// byAddress returns the ordinals of all claims. For an address that was claimed twice, it is that of
+// byAddress returns the ordinals of all claims. An address that was claimed twice has the ordinal of
 // the first claim.
 func (o ordinals) byAddress() map[record.Address]int {
 	all := make(map[record.Address]int)

@@ -13,8 +13,8 @@ import (
 // again.
 
 // turn is the right to publish. The goroutine that took it last has it until it
-// leaves the turn. It is taken under the lock of the run, and left without the
-// lock if no other goroutine has come since.
+// leaves the turn. Taking it needs the lock of the run. Leaving it needs the lock
+// only if another goroutine has records to publish.
 type turn struct {
 	taken int64        // how often it was taken; written under the lock
 	left  atomic.Int64 // how often it was left; or awaited if the last owner has more to publish

@@ -97,7 +97,7 @@ func newRestoredRun(found *snapshot.Run) (*restoredRun, error) {
 			return nil, err
 		}
 		if last++; rec.Seq != last {
-			return nil, fmt.Errorf("%w: record %d comes as number %d", snapshot.ErrCorrupt, rec.Seq, last)
+			return nil, fmt.Errorf("%w: record %d where record %d is expected", snapshot.ErrCorrupt, rec.Seq, last)
 		}
 		if rec.Attempt < 0 || rec.Attempt > math.MaxInt32 || rec.Delay < 0 || rec.Elapsed < 0 {
 			return nil, fmt.Errorf("%w: record %d of %s has attempt %d, delay %v, elapsed %v", snapshot.ErrCorrupt, rec.Seq, rec.Address, rec.Attempt, rec.Delay, rec.Elapsed)

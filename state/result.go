@@ -22,7 +22,7 @@ type FailedError struct {
 
 // Error returns the error of the call, and then what to do.
 func (e *FailedError) Error() string {
-	return fmt.Sprintf("%v; to try again what failed: reprise --dir DIR retry %s (state.Retry, state.WithRerunFailed)", e.Err, e.RunID)
+	return fmt.Sprintf("%v; to make the failed calls again: reprise --dir DIR retry %s (state.Retry, state.WithRerunFailed)", e.Err, e.RunID)
 }
 
 // Unwrap returns the error of the call.

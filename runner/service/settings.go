@@ -22,7 +22,7 @@ type settings struct {
 	store string // the URL; empty for a directory
 
 	logLevel, logFormat string
-	cert, key, clients  string // files of TLS
+	cert, key, clients  string // the files for TLS
 	tokens              string // a file
 }
 
