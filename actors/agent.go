@@ -119,8 +119,8 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 	return Agent[Prompt, Answer]{withIdentity(must(core.NewDefinition(o.spec, withVoidDeltas(l.run))), o.identity), promptSchema, calledBy(llm, o.functions)}
 }
 
-// withVoidDeltas returns the handler of an agent. A later attempt reports that the output of calls of
-// earlier attempts is void, since its own calls have other addresses.
+// withVoidDeltas returns the handler of an agent. A later attempt first reports that the deltas of
+// earlier attempts are void: its own calls have other addresses and do not replace them.
 func withVoidDeltas[In, Out any](handler core.Handler[In, Out]) core.Handler[In, Out] {
 	return func(ctx context.Context, in In) (Out, error) {
 		voidDeltas(ctx)

@@ -30,8 +30,8 @@ type Options struct {
 
 	// Extra has additional fields for the body of the request, in the form of the
 	// service, for settings without a field above. They take precedence, and nil
-	// removes a field. As an exception, "tools" are added to those of the request,
-	// such as tools that the service itself runs.
+	// removes a field. The exception is "tools": these tools, such as those that
+	// the service itself runs, are added to the tools of the request.
 	Extra map[string]any `json:"extra,omitempty"`
 }
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// partsKey is the key of the function of [ContextWithParts] in a context.
+// partsKey is the context key of the function given to [ContextWithParts].
 type partsKey struct{}
 
 // ContextWithParts returns a context in which LLMs get the data of parts that are stored elsewhere:

@@ -28,7 +28,7 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 
 func (in *recordJSON) record() (r Record, err error) {
 	if in.Kind == 0 || in.Status == 0 {
-		return Record{}, errors.New("event_type and execution_status are needed")
+		return Record{}, errors.New("event_type and execution_status are required")
 	}
 	r = Record{
 		RunID: in.RunID, Seq: in.Seq, Generation: in.Generation, Ordinal: in.Ordinal, Time: in.Time, Name: in.Name,

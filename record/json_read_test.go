@@ -51,7 +51,7 @@ func TestRecordReadsBackItsJSON(t *testing.T) {
 
 func TestRecordIsNotReadFromOtherJSON(t *testing.T) {
 	for in, want := range map[string]string{
-		`{"event_type":"log"}`: `event_type and execution_status are needed`,
+		`{"event_type":"log"}`: `event_type and execution_status are required`,
 		`{"event_type":"car"}`: `"car"`,
 		`{"event_type":"log","execution_status":"recorded","stage":"lunch"}`:    `stage "lunch" is not known`,
 		`{"event_type":"log","execution_status":"recorded","error_class":"x"}`:  `error_class "x" is not known`,

@@ -35,7 +35,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// restored returns err as a run has it after it was stored and resumed.
+// restored returns err in the form that it has in a resumed run.
 func restored(t testing.TB, err error) error {
 	t.Helper()
 	at, parseErr := record.ParseAddress("tool")

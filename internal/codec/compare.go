@@ -12,7 +12,7 @@ import (
 // A Difference is a part in which two encoded values differ.
 type Difference struct {
 	Path     string // such as items[2].price; empty for the whole
-	Was, Now any    // nil if one of them lacks the part
+	Was, Now any    // nil for the value that lacks the part
 }
 
 // Differences returns at most limit parts in which two encoded values differ.

@@ -37,7 +37,7 @@ func TestErrorsAreInTermsOfJSON(t *testing.T) {
 		`{"text": {}}`:              "text: got an object, want a string",
 		`{"count": "3"}`:            "count: got a string, want an integer of at most 64 bits",
 		`{"count": 1.5}`:            "count: got the number 1.5, want an integer of at most 64 bits",
-		`{"small": 300}`:            "small: got the number 300, want an integer of at most 8 bits that is not negative",
+		`{"small": 300}`:            "small: got the number 300, want a non-negative integer of at most 8 bits",
 		`{"ratio": true}`:           "ratio: got a boolean, want a number",
 		`{"on": 1}`:                 "on: got a number, want true or false",
 		`{"tags": "a"}`:             "tags: got a string, want an array of strings",

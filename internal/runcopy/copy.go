@@ -88,7 +88,7 @@ func checkCopy(ctx context.Context, to snapshot.Store, run *snapshot.Run) error 
 		same = bytes.Equal(there.Encoded(seq), run.Encoded(seq))
 	}
 	if !same {
-		return fmt.Errorf("%w, and differs: delete one of them", snapshot.ErrExists)
+		return fmt.Errorf("%w, and the two copies differ: delete one of them", snapshot.ErrExists)
 	}
 	return nil
 }

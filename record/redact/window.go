@@ -10,9 +10,9 @@ import (
 const lineReach = 8 << 10
 
 // Func returns a redaction that applies a function. The length of its secrets is
-// unknown, so a stream holds back text until the end of the line. Of a line longer than
-// 16 KB it holds back the last 8 KB. Parts of secrets that span several lines or are
-// longer than 8 KB may be shown: use [New] or [Within] for such secrets.
+// unknown, so a stream holds back text until the end of the line. If a line is longer
+// than 16 KB, the stream holds back only its last 8 KB. Parts of secrets that span several
+// lines or are longer than 8 KB may be shown: use [New] or [Within] for such secrets.
 //
 // If the function panics, the text becomes "(redacted)".
 func Func(redact func(text string) string) Redaction {

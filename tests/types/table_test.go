@@ -50,7 +50,7 @@ import (
 type entry struct {
 	name  string
 	value any
-	show  func(v any) string // returns what has to be the same; nil for dump
+	show  func(v any) string // returns a text that must not change; nil to use dump
 }
 
 func (e *entry) shown(v any) string {
