@@ -125,13 +125,13 @@ func TestWrongDomainAndPrefixAreNamed(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
 	for want, o := range map[string]jetstream.Options{
-		`Domain is "a" and APIPrefix is "b"; want only one of them`:                        {Domain: "a", APIPrefix: "b"},
-		`Domain is "a.b"; want a name without dots`:                                        {Domain: "a.b"},
-		`APIPrefix is "a.>"; want a subject without blanks and wildcards`:                  {APIPrefix: "a.>"},
-		`APIPrefix is "a."; want a subject without blanks and wildcards`:                   {APIPrefix: "a."},
-		`no JetStream for the domain "nowhere" at nats://127.0.0.1`:                        {Domain: "nowhere"},
-		`no JetStream at JS.nowhere.API.> of nats://127.0.0.1`:                             {APIPrefix: "JS.nowhere.API"},
-		`must import $JS.API.> of the account of the store under that prefix as a service`: {APIPrefix: "JS.nowhere.API"},
+		`Domain is "a" and APIPrefix is "b"; want only one of them`:       {Domain: "a", APIPrefix: "b"},
+		`Domain is "a.b"; want a name without dots`:                       {Domain: "a.b"},
+		`APIPrefix is "a.>"; want a subject without blanks and wildcards`: {APIPrefix: "a.>"},
+		`APIPrefix is "a."; want a subject without blanks and wildcards`:  {APIPrefix: "a."},
+		`no JetStream for the domain "nowhere" at nats://127.0.0.1`:       {Domain: "nowhere"},
+		`no JetStream at JS.nowhere.API.> on nats://127.0.0.1`:            {APIPrefix: "JS.nowhere.API"},
+		`must import the service $JS.API.> from the account of the store`: {APIPrefix: "JS.nowhere.API"},
 	} {
 		_, err := jetstream.Open(t.Context(), conn, o)
 		require.ErrorContains(t, err, want)

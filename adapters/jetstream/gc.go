@@ -170,7 +170,8 @@ func objectOf(m *storedMessage) (object, error) {
 	return o, nil
 }
 
-// references returns the artifacts that all runs refer to, and those that hold their records.
+// references returns the artifacts that are in use: those that any run refers to, and those that
+// contain records.
 func (s *Store) references(ctx context.Context) (map[string]bool, error) {
 	info, err := s.records.Info(ctx, jetstream.WithSubjectFilter(s.names.all("r")))
 	if err != nil {

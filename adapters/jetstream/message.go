@@ -109,7 +109,7 @@ func decode(from *storedMessage) (*message, error) {
 	case m.kind != kindOpened && m.kind != kindAppended && m.kind != kindSettled && m.kind != kindDeleted:
 		numbers.err = fmt.Errorf("its kind is %q", m.kind)
 	case info > len(data):
-		numbers.err = errors.New("it is shorter than its info")
+		numbers.err = fmt.Errorf("it has %d bytes, fewer than the %d of its info", len(data), info)
 	case info == 0 && m.kind != kindAppended:
 		numbers.err = errors.New("it has no info")
 	case m.kind == kindAppended && m.opening == 0 && numbers.err == nil:

@@ -92,7 +92,7 @@ func connect(ctx context.Context, conn *nats.Conn, o *Options) (js jetstream.Jet
 		return nil, fmt.Errorf("jetstream: there is no JetStream for the domain %q at %s; want the jetstream domain of a server that this one is connected to: %w",
 			o.Domain, conn.ConnectedUrlRedacted(), err)
 	case isWithoutJetStream(err) && o.APIPrefix != "":
-		return nil, fmt.Errorf("jetstream: there is no JetStream at %s.> of %s; the account of this connection must import $JS.API.> of the account of the store under that prefix as a service: %w",
+		return nil, fmt.Errorf("jetstream: there is no JetStream at %s.> on %s; under that prefix, the account of this connection must import the service $JS.API.> from the account of the store: %w",
 			o.APIPrefix, conn.ConnectedUrlRedacted(), err)
 	case isWithoutJetStream(err):
 		return nil, fmt.Errorf("jetstream: the server at %s has no JetStream for this account; start it with -js, or enable it in its configuration: %w",

@@ -258,7 +258,7 @@ func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) 
 	}
 }
 
-// A progress is the state that follow found a run in.
+// A progress is the state of a run that follow found.
 type progress struct {
 	info      snapshot.Info
 	questions []core.Question // open questions that somebody has to answer

@@ -279,8 +279,8 @@ func (q *listing) scan(o *order, place, by, limit string) string {
 	return `(select * from ` + in + ` r where ` + q.where() + limit + `)`
 }
 
-// Count implements [storekit.Heads]. Each status is counted alone, in the smallest index that
-// has it. Few runs are stored as running.
+// Count implements [storekit.Heads]. Each status is counted separately, in the smallest index that
+// contains it. Few runs are stored as running.
 func (d *database) Count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error) {
 	if !isExact(&f) {
 		return nil, nil

@@ -80,7 +80,7 @@ func parseURL(url, schema string) (database, in string, err error) {
 
 func printMigrations(schema string, args []string, out io.Writer) error {
 	if len(args) == 0 || args[0] != "migrate" {
-		return fmt.Errorf("got -print with %q, want it with migrate", args)
+		return fmt.Errorf("-print is a flag of migrate, got it with %q", args)
 	}
 	from := 0
 	if args = args[1:]; len(args) > 0 {

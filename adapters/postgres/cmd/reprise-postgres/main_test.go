@@ -133,7 +133,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		"migrate --print 7":                 "from version 7; want 0 to 1",
 		"migrate --print all":               "want the version",
 		"migrate --print 0 1":               "want the version",
-		"runs --print":                      `got -print with ["runs"], want it with migrate`,
+		"runs --print":                      `-print is a flag of migrate, got it with ["runs"]`,
 		"migrate --print -store mysql://db": "is not a PostgreSQL URL; want one such as postgres://",
 		"-store postgres://%zz runs":        "is not a PostgreSQL URL",
 		"-store postgres://db/?port=x runs": "-store: ",
