@@ -106,7 +106,7 @@ func (c *runCounter) wait() error {
 	}
 }
 
-// oneCall returns an agent that makes no calls.
+// oneCall returns an agent that makes no further calls: its own call is the only one of a run.
 func oneCall(handled func()) runner.Actor[int, int] {
 	return decorators.Agent("work", "Returns its input.", func(_ context.Context, in int) (int, error) {
 		handled()
