@@ -110,7 +110,7 @@ func (t *typedCall[In, Out]) Answer(ctx context.Context, encoded []byte) engine.
 }
 
 // keep encodes the output, and stores it separately if it is large. In a run that can be resumed,
-// it then sets the output of the call to what its record decodes to: so a program sees the same
+// it then sets the output of the call to what its record decodes to, so that a program sees the same
 // output before and after a resume.
 func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) engine.Result {
 	encoded, r := encodeOutput(ctx, &t.untyped, &t.definition.spec, *out)

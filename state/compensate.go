@@ -313,8 +313,8 @@ func (r *restoredRun) markHollow(a record.Address) {
 // first.
 var errUncompensated = errors.New("it is cancelled, but has calls to be compensated")
 
-// isCompensated reports whether all calls of a run that completed or are in doubt
-// were compensated or have no compensation.
+// isCompensated reports whether no call of a run remains to be compensated: all calls that
+// completed or are in doubt were compensated or have no compensation.
 func isCompensated(found *snapshot.Run) (bool, error) {
 	r, err := newRestoredRun(found)
 	if err != nil {

@@ -32,7 +32,7 @@ type frameReader struct {
 	found    frame  // the frame that was read last
 	isDamage bool   // the next frame is whole, but no writer writes such a frame
 	searched int64  // the value of end for which follows was determined; -1 if it was not
-	follows  ending // what follows searched
+	follows  ending // what follows the frames up to searched
 }
 
 func newFrameReader(name string, in source, size int64) *frameReader {

@@ -23,8 +23,8 @@ func (s *Runs) FollowDeletions(ctx context.Context, deleted func(ctx context.Con
 }
 
 // Follow publishes the records that any process adds to the store from now on,
-// until ctx ends, and returns its error. The records of a run are published in
-// order. Runs that cannot be read are skipped; reading them with Records returns
+// until ctx ends, and returns the error of ctx. The records of a run are published
+// in order. Runs that cannot be read are skipped; reading them with Records returns
 // the error.
 func (s *Runs) Follow(ctx context.Context, publish func(record.Record)) error {
 	for event, err := range s.store.Watch(ctx, snapshot.WatchOptions{Records: true}) {
