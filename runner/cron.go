@@ -7,8 +7,8 @@ import (
 	"github.com/adhocore/gronx"
 )
 
-// isCron reports whether expr is a cron expression. It rejects a field for years, with
-// which an expression could end.
+// isCron reports whether expr is a cron expression. It rejects expressions that end with a
+// field for years.
 func isCron(expr string) bool {
 	segments, err := gronx.Segments(expr)
 	if err != nil || len(segments) > 6 && segments[6] != "*" || len(strings.Fields(expr)) > 6 {

@@ -89,7 +89,7 @@ func encodeEvent(e vocabulary.Event) []byte {
 // ID of each earlier one, a hyphen and the number of the event are added, so that a client that is cut
 // off between them can continue with the next one.
 
-// cutPart splits an ID into that of the record and the part.
+// cutPart splits the ID of an event into the ID of the record and the number of the part.
 func cutPart(id string) (whole string, part int) {
 	i := strings.LastIndexByte(id, '-')
 	if i < 0 || strings.Count(id, "-") != 2 {

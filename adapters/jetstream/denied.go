@@ -16,9 +16,9 @@ import (
 // violation matches the text of such an error.
 var violation = regexp.MustCompile(`(?i)Permissions Violation for (Publish|Subscription) to "([^"]+)"`)
 
-// deniedSince returns a function that returns an error if, since the call of deniedSince, the server
-// has reported that the connection may not publish to a subject with the given prefix, or may not
-// receive answers.
+// deniedSince returns a function that reports what was denied after deniedSince was called: it returns
+// an error if the server has said that the connection may not publish to a subject with the given
+// prefix, or may not receive answers.
 func deniedSince(conn *nats.Conn) func(subject string) error {
 	before := conn.LastError()
 	return func(subject string) error {

@@ -329,7 +329,7 @@ func (l *Limiter) leave(t *ticket) {
 }
 
 // maxTransit is the maximum time that a request is assumed to take to reach the
-// service. The service counts it from then on.
+// service, which counts the request when it arrives.
 const maxTransit = time.Second
 
 // count records that the service has counted a request. The caller holds l.mu.

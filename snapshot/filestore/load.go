@@ -151,7 +151,8 @@ func (d *runDir) readLocked() (*reading, error) {
 	return r, d.compare(r, meta, math.MaxUint64)
 }
 
-// compare compares the reading with the meta file, and adds the content of the update file to it.
+// compare compares the reading with the meta file, and adds the content of the update file to the
+// reading.
 // The records up to known existed before the files were read.
 func (d *runDir) compare(r *reading, meta metaFile, known uint64) error {
 	r.meta = meta
