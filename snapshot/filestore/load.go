@@ -152,8 +152,7 @@ func (d *runDir) readLocked() (*reading, error) {
 }
 
 // compare compares the reading with the meta file, and adds the content of the update file to the
-// reading.
-// The records up to known existed before the files were read.
+// reading. The records up to known existed before the files were read.
 func (d *runDir) compare(r *reading, meta metaFile, known uint64) error {
 	r.meta = meta
 	if !meta.isWhole && r.cut {
