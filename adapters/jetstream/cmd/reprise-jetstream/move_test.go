@@ -410,7 +410,7 @@ func TestCopyOntoAnotherRunIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		err = runcopy.Run(t.Context(), to, from, "run-1")
 		require.ErrorIs(t, err, snapshot.ErrExists)
-		require.ErrorContains(t, err, "differs")
+		require.ErrorContains(t, err, "the two copies differ")
 		now, err := to.Load(t.Context(), "run-1")
 		require.NoError(t, err)
 		assert.Equal(t, before.Info, now.Info)
