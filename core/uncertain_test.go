@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -29,14 +30,14 @@ func (e statusError) Error() string       { return fmt.Sprintf("status %d", int(
 func (e statusError) HTTPStatusCode() int { return int(e) }
 
 // uncertain is a tool that pays, and counts how often it did.
-type uncertain struct{ paid int }
+type uncertain struct{ paid atomic.Int32 }
 
 // call makes a call in a run. The attempts before the third one end as end does.
 func (p *uncertain) call(t *testing.T, spec core.Spec, end func(context.Context) error, ensure func(context.Context, string, string) error) error {
 	t.Helper()
 	spec.Kind, spec.Name = record.KindTool, "pay"
 	pay := testkit.Define(t, spec, func(ctx context.Context, _ string) (string, error) {
-		if p.paid++; p.paid < 3 {
+		if p.paid.Add(1) < 3 {
 			return "receipt", end(ctx)
 		}
 		return "receipt", nil
@@ -70,23 +71,23 @@ func TestAttemptsThatMayHaveTakenEffectAreNotRepeated(t *testing.T) {
 				p := new(uncertain)
 				err := p.call(t, core.Spec{Irreversible: true, AttemptTimeout: timeout}, end, always)
 				require.ErrorIs(t, err, core.ErrAwaiting)
-				assert.Equal(t, 1, p.paid)
+				assert.EqualValues(t, 1, p.paid.Load())
 
 				p = new(uncertain)
 				err = p.call(t, core.Spec{InDoubt: core.InDoubtFail, AttemptTimeout: timeout}, end, always)
 				require.ErrorIs(t, err, core.ErrInDoubt)
-				assert.Equal(t, 1, p.paid)
+				assert.EqualValues(t, 1, p.paid.Load())
 
 				p = new(uncertain)
 				err = p.call(t, core.Spec{Irreversible: true, InDoubt: core.InDoubtRetry, AttemptTimeout: timeout}, end, always)
 				if name == "panic" || name == "canceled by the client" { // not retried by anybody
 					require.Error(t, err)
 					require.NotErrorIs(t, err, core.ErrInDoubt)
-					assert.Equal(t, 1, p.paid)
+					assert.EqualValues(t, 1, p.paid.Load())
 					return
 				}
 				require.NoError(t, err)
-				assert.Equal(t, 3, p.paid, "the actor allows it")
+				assert.EqualValues(t, 3, p.paid.Load(), "the actor allows it")
 			})
 		})
 	}
@@ -119,7 +120,7 @@ func TestAttemptsThatHaveFailedAreNotInDoubt(t *testing.T) {
 				} else {
 					require.NoError(t, err)
 				}
-				assert.Equal(t, c.paid, p.paid)
+				assert.EqualValues(t, c.paid, p.paid.Load())
 			})
 		})
 	}
@@ -131,7 +132,7 @@ func TestFailureAfterTheHandlerIsInDoubt(t *testing.T) {
 		p := new(uncertain)
 		err := p.call(t, core.Spec{Irreversible: true}, func(context.Context) error { return nil }, func(context.Context, string, string) error { return errors.New("no signature") })
 		require.ErrorIs(t, err, core.ErrAwaiting)
-		assert.Equal(t, 1, p.paid)
+		assert.EqualValues(t, 1, p.paid.Load())
 	})
 }
 
@@ -142,7 +143,7 @@ func TestFailureOfAnInterceptorAfterTheHandlerIsInDoubt(t *testing.T) {
 	}}
 	err := p.call(t, core.Spec{Irreversible: true, Interceptors: []core.Interceptor{after}}, func(context.Context) error { return nil }, always)
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	assert.Equal(t, 1, p.paid)
+	assert.EqualValues(t, 1, p.paid.Load())
 }
 
 // The output of a handler that returns just after its time limit is kept if the call must not be
@@ -152,10 +153,10 @@ func TestSuccessJustAfterTheTimeLimit(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		p := new(uncertain)
 		require.NoError(t, p.call(t, core.Spec{Irreversible: true, AttemptTimeout: time.Second}, end, always))
-		assert.Equal(t, 1, p.paid)
+		assert.EqualValues(t, 1, p.paid.Load())
 		p = new(uncertain)
 		require.NoError(t, p.call(t, core.Spec{AttemptTimeout: time.Second}, end, always))
-		assert.Equal(t, 3, p.paid, "another actor")
+		assert.EqualValues(t, 3, p.paid.Load(), "another actor")
 	})
 }
 
