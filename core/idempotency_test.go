@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
@@ -33,6 +34,16 @@ func keys(t *testing.T, into *[]string, n int) *testkit.Definition {
 		*into = append(*into, key(t, ctx))
 		return h(ctx, in)
 	})
+}
+
+// The branches of a group in the run itself have no input, but different addresses.
+func TestBranchesOfAGroupInTheRunHaveKeys(t *testing.T) {
+	st := state.New()
+	branch := func(ctx context.Context) (string, error) { return key(t, ctx), nil }
+	keys, err := actors.Parallel(st.Context(t.Context()), actors.Group{Name: "g"}, branch, branch)
+	assert.NoError(t, err)
+	assert.Len(t, keys, 2)
+	assert.NotEqual(t, keys[0], keys[1])
 }
 
 func same(t *testing.T, what string, ks []string, n int) {

@@ -93,6 +93,31 @@ func TestAttemptsThatMayHaveTakenEffectAreNotRepeated(t *testing.T) {
 	}
 }
 
+// Whoever is asked sees what the call was about, as after a crash.
+func TestQuestionAboutAnAttemptNamesInputAndKey(t *testing.T) {
+	store, used := memstore.New(), ""
+	pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", Irreversible: true}, func(ctx context.Context, _ string) (_ string, err error) {
+		used, err = core.IdempotencyKey(ctx)
+		return "", errors.Join(io.ErrUnexpectedEOF, err)
+	})
+	for range 2 { // the second time, the question was asked before
+		before := time.Now().Add(-time.Minute)
+		st, err := state.Open(t.Context(), store, "r")
+		require.NoError(t, err)
+		_, err = pay.Event().Execute(st.Context(t.Context()), "49.90 for A1")
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		require.NoError(t, st.Close())
+		open, err := state.Questions(t.Context(), store, "r")
+		require.NoError(t, err)
+		require.Len(t, open, 1)
+		about := open[0].InDoubt
+		require.NotNil(t, about)
+		assert.Equal(t, `"49.90 for A1"`, record.Preview(about.Input))
+		assert.Equal(t, used, about.IdempotencyKey)
+		assert.True(t, about.Began.After(before), about.Began)
+	}
+}
+
 // An attempt has failed if its handler says so, or if its request was not handled.
 func TestAttemptsThatHaveFailedAreNotInDoubt(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -81,6 +81,7 @@ type callInDoubtJSON struct {
 	Began   time.Time `json:"began_at,omitzero"`
 	Input   string    `json:"input,omitempty"`
 	Effect  *Effect   `json:"effect,omitempty"`
+	Key     string    `json:"idempotency_key,omitempty"`
 }
 
 // MarshalJSON returns the call in the form of records on wires, with a preview of its input.
@@ -89,11 +90,11 @@ func (c *CallInDoubt) MarshalJSON() ([]byte, error) {
 }
 
 func (c *CallInDoubt) json() *callInDoubtJSON {
-	return &callInDoubtJSON{c.Kind, c.Name, c.Attempt, c.Starts, c.Began, Preview(c.Input), c.Effect}
+	return &callInDoubtJSON{c.Kind, c.Name, c.Attempt, c.Starts, c.Began, Preview(c.Input), c.Effect, c.IdempotencyKey}
 }
 
 func (in *callInDoubtJSON) call() *CallInDoubt {
-	return &CallInDoubt{Kind: in.Kind, Name: in.Name, Attempt: in.Attempt, Starts: in.Starts, Began: in.Began, Effect: in.Effect}
+	return &CallInDoubt{Kind: in.Kind, Name: in.Name, Attempt: in.Attempt, Starts: in.Starts, Began: in.Began, Effect: in.Effect, IdempotencyKey: in.Key}
 }
 
 // MarshalJSON returns the record with the names that consoles and dashboards

@@ -147,6 +147,10 @@ type CallInDoubt struct {
 	// Effect is set for a call that has not begun and might repeat this effect of another call.
 	// Only its place is set, and whether it is in doubt or can be taken over.
 	Effect *Effect
+
+	// IdempotencyKey is what core.IdempotencyKey returns in the call, by which other systems may
+	// know its effect. It is empty if there is an Effect.
+	IdempotencyKey string
 }
 
 // An Effect is something that a call did and that must not be done twice: the call completed, or

@@ -85,7 +85,7 @@ const (
 	usageFields  = 3
 	claimFields  = 5
 
-	inDoubtFields  = 7
+	inDoubtFields  = 8
 	forkFields     = 4
 	effectFields   = 10
 	replacedFields = 3

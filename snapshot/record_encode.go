@@ -154,6 +154,7 @@ func writeInDoubt(w *codec.Writer, c *record.CallInDoubt) {
 	writeTime(w, c.Began)
 	w.Bytes(c.Input)
 	writeEffect(w, c.Effect)
+	w.Text(c.IdempotencyKey)
 }
 
 func writeHash(w *codec.Writer, h record.Hash) {

@@ -118,8 +118,8 @@ func (r *run) due() time.Time {
 	return due
 }
 
-// describeInDoubt adds what is recorded of the call: when it last began, and its input if that was
-// kept. Anything that cannot be read is left out.
+// describeInDoubt adds what earlier openings recorded of the call: when it last began, and its input
+// if that was kept. Anything that cannot be read is left out.
 func (r *run) describeInDoubt(c *record.CallInDoubt, a record.Address) {
 	if c == nil || r.restored == nil {
 		return
@@ -130,7 +130,7 @@ func (r *run) describeInDoubt(c *record.CallInDoubt, a record.Address) {
 		first, entered = t.first, t.entered
 	}
 	r.mu.Unlock()
-	if rec, err := r.restored.found.Record(entered); err == nil {
+	if rec, err := r.restored.found.Record(entered); err == nil && c.Began.IsZero() {
 		c.Began = rec.Time
 	}
 	if rec, err := r.restored.found.Record(first); err == nil && rec.Detail != nil {

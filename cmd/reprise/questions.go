@@ -188,6 +188,9 @@ func (a *app) printQuestions(open []runQuestion, withRuns bool) error {
 			if len(c.Input) > 0 {
 				text += ", input " + record.Preview(c.Input)
 			}
+			if c.IdempotencyKey != "" {
+				text += ", idempotency key " + c.IdempotencyKey
+			}
 			text += ")"
 		}
 		words, _ := printer.HowToAnswer(q.RunID, core.Question(q.question))

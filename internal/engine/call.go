@@ -37,7 +37,10 @@ type Call struct {
 	guard      *Guard                      // what surrounds its attempts; nil for nothing
 	doubtEntry *completedCall              // the entry of the call in the calls to be undone if it ends in doubt; nil if there is none
 	replaces   *record.Effect              // effect in doubt that the call replaces; nil if there is none
-	blockedBy  *InterruptedError           // why the call must not begin: its scope had stopped when it was claimed
+
+	inputInDoubt []byte // the recorded input, for the question if the call ends in doubt; nil if nobody is asked
+
+	blockedBy *InterruptedError // why the call must not begin: its scope had stopped when it was claimed
 
 	first Scope // scope of the first attempt made
 }

@@ -153,6 +153,9 @@ func (c *Call) describeInput(rec *record.Record, asks bool) error {
 	if kept || len(input) <= smallInput {
 		detailOf(rec).Input = input
 	}
+	if c.spec.InDoubt == InDoubtAsk {
+		c.inputInDoubt = input
+	}
 	return nil
 }
 

@@ -21,30 +21,36 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 	if s.call == nil {
 		return "", fmt.Errorf("core: an idempotency key belongs to a call, but this context belongs to the run itself")
 	}
-	place := s.call.address
-	for s.call.spec.Kind.IsParallel() {
-		if s = s.call.parent; s.call == nil {
-			break // branches of a root group have no input; their addresses differ
-		}
+	key, of, err := s.call.idempotencyKey()
+	if of != nil {
+		of.keyed.Store(true)
 	}
-	s.call.keyed.Store(true)
-	undone := s.call.timesUndone()
+	return key, err
+}
+
+// idempotencyKey returns the key of the call, and the call whose input is part of it: that of a
+// branch is the call around its group, and nil for a group in the run itself.
+func (c *Call) idempotencyKey() (key string, of *Call, err error) {
+	for of = c; of != nil && of.spec.Kind.IsParallel(); {
+		of = of.parent.call
+	}
+	settings := c.root.settings
+	parts := []string{cmp.Or(settings.KeysOf, settings.RunID), c.address.WithoutAttempts()}
 	var hash record.Hash
-	if s.call != nil {
-		var err error
-		if hash, err = s.call.inputIdentity(); err != nil {
-			return "", err
+	if of != nil {
+		if hash, err = of.inputIdentity(); err != nil {
+			return "", of, err
 		}
+		parts = append(parts, of.timesUndone()...)
 	}
 	h := sha256.New()
-	settings := s.root.settings
-	for _, part := range append([]string{cmp.Or(settings.KeysOf, settings.RunID), place.WithoutAttempts()}, undone...) {
+	for _, part := range parts {
 		// Lengths separate the parts.
 		h.Write(binary.AppendUvarint(nil, uint64(len(part))))
 		h.Write([]byte(part))
 	}
 	h.Write(hash[:])
-	return hex.EncodeToString(h.Sum(nil)[:16]), nil
+	return hex.EncodeToString(h.Sum(nil)[:16]), of, nil
 }
 
 // inputIdentity returns the hash of the identity of the input. In a run that can be

@@ -191,9 +191,12 @@ func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 		Schema:  c.typed.OutputSchema(),
 		InDoubt: &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Attempt: s.Attempt(), Starts: int(p.Starts)},
 	}
+	q.InDoubt.IdempotencyKey, _, _ = c.idempotencyKey()
 	var answer answeredInDoubt
 	next := s
 	if r != nil { // the scope of the attempt is closed
+		q.InDoubt.Began = r.ended.Add(-r.took).UTC().Round(0)
+		q.InDoubt.Input = c.inputInDoubt
 		next = &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt}
 	}
 	e, err := next.ask(next.context(), q, DefaultAnswer{}, nil, c.readDecision(&q, &answer))
