@@ -664,3 +664,17 @@ func TestAttributesOfAnAttemptAreOnItsLine(t *testing.T) {
 	f.Detail = &record.Detail{Metadata: map[string]any{"provider": "a"}}
 	assert.Contains(t, printed([]record.Record{f}), `provider=a`)
 }
+
+func TestAttributesThatModelsRepeatAreNotOnTheirLines(t *testing.T) {
+	r := completed(t, 0, sec)
+	r.Kind = record.KindLLM
+	repeated := map[string]any{
+		"provider": "openai", "server_address": "api.openai.com", "server_port": 443, "response_id": "r1", "model": r.Name,
+	}
+	r.Detail = &record.Detail{Metadata: repeated}
+	assert.Contains(t, printed([]record.Record{r}), "[COMPLETED] (0.5s)\n")
+	assert.Len(t, repeated, 5, "the record keeps them")
+
+	r.Detail = &record.Detail{Metadata: map[string]any{"provider": "openai", "model": r.Name + "-2026", "finish": "stop"}}
+	assert.Contains(t, printed([]record.Record{r}), "(0.5s) · finish=stop model="+r.Name+"-2026\n")
+}

@@ -174,13 +174,29 @@ func (t *text) usage(r *record.Record) {
 	}
 }
 
-// attributes adds the metadata of the attempt that r ends, sorted by key.
+// attributes adds the metadata of the attempt that r ends, sorted by key. Attributes of a model that
+// would be the same on most lines, or that are only good for looking something up, are left out.
 func (t *text) attributes(r *record.Record) {
-	if r.Detail == nil || len(r.Detail.Metadata) == 0 {
+	if r.Detail == nil {
 		return
 	}
-	t.add(t.separator)
-	t.pairs(r.Detail.Metadata, "")
+	attributes := r.Detail.Metadata
+	if r.Kind == record.KindLLM {
+		attributes = maps.Clone(attributes)
+		maps.DeleteFunc(attributes, func(key string, value any) bool {
+			switch key {
+			case "provider", "server_address", "server_port", "response_id":
+				return true
+			case "model": // the label of the line says it
+				return value == r.Name
+			}
+			return false
+		})
+	}
+	if len(attributes) > 0 {
+		t.add(t.separator)
+		t.pairs(attributes, "")
+	}
 }
 
 // pairs adds the entries of a map, sorted by key, each preceded by before.
