@@ -112,7 +112,7 @@ func TestReadmeIsReadInFiveMinutes(t *testing.T) {
 // existing files and headings.
 func TestLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "examples/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "examples/*.md", "examples/*/*.md"} {
 		found, err := filepath.Glob("../" + pattern)
 		require.NoError(t, err)
 		files = append(files, found...)
@@ -149,6 +149,18 @@ func headings(t *testing.T, file string) []string {
 		names = append(names, strings.ReplaceAll(name, " ", "-"))
 	}
 	return names
+}
+
+func TestEachExampleIsListed(t *testing.T) {
+	list, err := os.ReadFile("../examples/README.md")
+	require.NoError(t, err)
+	entries, err := os.ReadDir("../examples")
+	require.NoError(t, err)
+	for _, entry := range entries {
+		if entry.IsDir() {
+			assert.Contains(t, string(list), "\n| ["+entry.Name()+"](", "examples/README.md")
+		}
+	}
 }
 
 func TestHelloWorldIsTheFirstProgramOfTheReadmeAndSmall(t *testing.T) {
