@@ -103,3 +103,37 @@ func TestPaymentThatWasCutOffIsNotRepeated(t *testing.T) {
 		assert.Equal(t, []Payment{{Euros: 50}}, paid)
 	})
 }
+
+// The program at the end of docs/first-agent.md.
+func carefulHost(model actors.LLM, pay func(context.Context, Payment) (string, error)) actors.Agent[actors.Prompt, actors.Answer] {
+	return actors.NewAgent("host", model, actors.WithTools(
+		decorators.Tool("ask_guest", "Asks a guest.", func(ctx context.Context, in Question) (string, error) {
+			return core.Await[string](ctx, in.Text) // pauses the run until somebody answers
+		}),
+		decorators.Tool("pay", "Pays the deposit.", pay, actors.WithIrreversible()),
+	))
+}
+
+func TestCarefulHostAsksAndPays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		llm := actorstest.NewScript(t,
+			actorstest.Calls(actorstest.Call("ask_guest", Question{Text: "Is a deposit all right?"})),
+			actorstest.Calls(actorstest.Call("pay", Payment{Euros: 50})),
+			actorstest.Say("Paid."),
+		)
+		var paid []Payment
+		agent := carefulHost(llm.LLM("model"), func(_ context.Context, in Payment) (string, error) {
+			paid = append(paid, in)
+			return "receipt 7", nil
+		})
+		answered := make(chan error, 1)
+		time.AfterFunc(24*time.Hour, func() {
+			answered <- state.Answer(t.Context(), store, "dinner-4", "host/ask_guest?1", "ann", "yes")
+		})
+		answer, err := untilAnswered(t.Context(), store, "dinner-4", agent, "Reserve with a deposit.")
+		require.NoError(t, errors.Join(err, <-answered))
+		assert.Equal(t, "Paid.", answer)
+		assert.Equal(t, []Payment{{Euros: 50}}, paid)
+	})
+}
