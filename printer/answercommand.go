@@ -11,15 +11,17 @@ import (
 // maxWord is the maximum length in bytes of a quoted command argument.
 const maxWord = 160
 
-// placeholder replaces the answer in a command if no example is known.
+// placeholder replaces the answer in a command if no example is known, and the output of a call in
+// doubt. It is not JSON, so that a command that was pasted as it is answers nothing.
 const placeholder = "JSON"
 
 // HowToAnswer describes the possible answers to a question of a run. The returned words
 // are a phrase such as "true or false". Each of the commands has the arguments of the reprise
 // command that gives an example answer, quoted for a shell, such as "answer refund-7
-// 'agent/refund?1' true". There is one command, or for a call in doubt one for each decision. If
-// the schema of the question cannot be described in a few words, words is empty and JSON takes the
-// place of the example. If the IDs cannot be quoted portably, both results are empty.
+// 'agent/refund?1' true". There is one command, or for a call in doubt one for each decision, where
+// JSON takes the place of the output. If the schema of the question cannot be described in a few
+// words, words is empty and JSON takes the place of the example. If the IDs cannot be quoted
+// portably, both results are empty.
 func HowToAnswer(runID string, q core.Question) (words string, commands []string) {
 	if q.Awaits == record.AwaitSignal {
 		return "", howToSignal(runID, q.Text)
@@ -31,7 +33,10 @@ func HowToAnswer(runID string, q core.Question) (words string, commands []string
 	words, example := describeAnswer(q.Schema)
 	answers := []string{jsonWord(example)}
 	if q.Awaits == record.AwaitDecision {
-		words, answers = decisions(&q, example)
+		if answers[0] == "" {
+			words = ""
+		}
+		words, answers = decisions(&q, words)
 	}
 	if words == "" || answers[0] == "" {
 		words, answers = "", []string{placeholder}
@@ -42,19 +47,17 @@ func HowToAnswer(runID string, q core.Question) (words string, commands []string
 	return words, commands
 }
 
-// decisions returns the possible answers to a question about a call in doubt. output is an example
-// of the output of the call, or empty.
+// decisions returns the possible answers to a question about a call in doubt. output describes the
+// output of the call, or is empty.
 func decisions(q *core.Question, output string) (words string, answers []string) {
-	const completed = `{"decision": "completed", "output": `
-	words = "completed with the output, run_again, or failed"
+	if output != "" {
+		output = " (" + output + ")"
+	}
+	words = "completed with the output" + output + ", run_again, or failed"
 	if q.InDoubt != nil && q.InDoubt.Effect.CanBeTakenOver() {
 		words, answers = "take_over, "+words, []string{`'{"decision": "take_over"}'`}
 	}
-	done := jsonWord(completed + output + "}")
-	if output == "" || done == "" {
-		done = jsonWord(completed + placeholder + "}")
-	}
-	return words, append(answers, done, `'{"decision": "run_again"}'`, `'{"decision": "failed", "message": "why"}'`)
+	return words, append(answers, `'{"decision": "completed", "output": `+placeholder+`}'`, `'{"decision": "run_again"}'`, `'{"decision": "failed", "message": "why"}'`)
 }
 
 func howToSignal(runID, name string) []string {

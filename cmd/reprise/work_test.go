@@ -199,10 +199,12 @@ func TestCallInDoubtIsAnsweredInJSON(t *testing.T) {
 	assert.Contains(t, asked, "step:pay?in-doubt1")
 	assert.Contains(t, asked, `
 to answer:
-  reprise answer r7 'step:pay?in-doubt1' '{"decision": "completed", "output": {"id": 1, "tags": [], "at": "2026-01-31T08:00:00Z"}}'
+  reprise answer r7 'step:pay?in-doubt1' '{"decision": "completed", "output": JSON}'
   reprise answer r7 'step:pay?in-doubt1' '{"decision": "run_again"}'
   reprise answer r7 'step:pay?in-doubt1' '{"decision": "failed", "message": "why"}'
 `)
+	call(t, dir, "answer", "r7", "step:pay?in-doubt1", `{"decision": "completed", "output": JSON}`).failed(t, exitUsage,
+		"the answer is not JSON: invalid character 'J' looking for beginning of value; write a string in double quotes, inside single quotes for the shell: '\"yes\"'")
 	call(t, dir, "answer", "r7", "step:pay?in-doubt1", `{"decision": "DECISION"}`).failed(t, exitFailure,
 		"the answer does not fit: decision: got \"DECISION\", want one of \"completed\", \"run_again\", \"failed\", and \"take_over\" for an effect;"+
 			" nothing was recorded, and question step:pay?in-doubt1 is still open: `reprise questions r7` shows how to answer it")
