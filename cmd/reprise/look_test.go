@@ -284,12 +284,22 @@ func TestShowEndsWithTheStatusOfARunThatHasNotEnded(t *testing.T) {
 	})
 	_, err = tool.Event().Execute(st.Context(t.Context()), 1)
 	require.NoError(t, err)
-	last := func(dir string) string {
-		lines := strings.Split(strings.TrimSpace(timeless(call(t, dir, "show", "k1").text(t))), "\n")
-		return lines[len(lines)-1]
+	end := func(dir string) string {
+		text := timeless(call(t, dir, "show", "k1").text(t))
+		return text[strings.LastIndex(text, "run k1 is "):]
 	}
-	assert.Equal(t, "run k1 is interrupted (crash), as of 2026-01-31T08:00:00Z", last(killed))
-	assert.Equal(t, "run k1 is running, as of 2026-01-31T08:00:00Z", last(dir))
+	assert.Equal(t, "run k1 is interrupted (crash), as of 2026-01-31T08:00:00Z\nto continue it: open it again with its program\n", end(killed))
+	assert.Equal(t, "run k1 is running, as of 2026-01-31T08:00:00Z\n", end(dir))
+	assert.Equal(t, result{exitOK, "", "run k1 has no open questions\n"}, call(t, dir, "questions", "k1"))
+	const noQuestions = `run k1 has no open questions
+it is interrupted (crash), and may ask about a call in doubt when it continues
+to continue it: open it again with its program
+`
+	assert.Equal(t, result{exitOK, "", noQuestions}, call(t, killed, "questions", "k1"))
+	setProgram := func(i *snapshot.Info) error { i.Program = "refund"; return nil }
+	_, err = newStore(t, killed).Update(t.Context(), "k1", setProgram)
+	require.NoError(t, err)
+	assert.Equal(t, "run k1 is interrupted (crash), as of 2026-01-31T08:00:00Z\nto continue it: start a runner with program refund\n", end(killed))
 	require.NoError(t, st.Close())
 	assert.NotContains(t, call(t, dir, "show", "k1").text(t), "as of", "it has completed")
 
@@ -301,5 +311,8 @@ func TestShowEndsWithTheStatusOfARunThatHasNotEnded(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Contains(t, call(t, dir, "show", "k2").text(t), `run k2 is interrupted (by ops: \x1b[31mdeploy), as of `)
+	_, err = newStore(t, dir).Update(t.Context(), "k2", setProgram)
+	require.NoError(t, err)
+	assert.Regexp(t, `\nto continue it: reprise (--dir \S+ )?resume k2\n$`, call(t, dir, "show", "k2").text(t))
 	assert.NotContains(t, call(t, dir, "show", "k2", "--redact", "deploy").text(t), "deploy")
 }

@@ -71,7 +71,7 @@ func (a *app) questionsCommand() *cobra.Command {
 					return usageErrorf("RUN %s and --%s, which selects runs: want one or the other", printable(args[0]), name)
 				}
 			}
-			store, _, err := a.load(cmd.Context(), args[0])
+			store, found, err := a.load(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -81,6 +81,9 @@ func (a *app) questionsCommand() *cobra.Command {
 			}
 			if len(open) == 0 && !a.json {
 				fmt.Fprintf(a.stderr, "run %s has no open questions\n", args[0])
+				if found.Stop.Reason == record.InterruptCrash {
+					fmt.Fprintf(a.stderr, "it is interrupted (crash), and may ask about a call in doubt when it continues\n%s\n", printable(a.howToContinue(&found.Info)))
+				}
 				return nil
 			}
 			return a.printQuestions(open, false)

@@ -152,8 +152,25 @@ func (a *app) show(ctx context.Context, found *snapshot.Snapshot, p *printer.Pri
 		a.printf("to retry the failed calls: %s retry %s\n", a.command, printable(found.RunID))
 	default:
 		a.printf("%s\n", printable(statusLine(found)))
+		if hint := a.howToContinue(&found.Info); hint != "" {
+			a.printf("%s\n", printable(hint))
+		}
 	}
 	return nil
+}
+
+// howToContinue says how an interrupted run continues. It returns "" for any other run, and for one
+// whose stop already says so.
+func (a *app) howToContinue(info *snapshot.Info) string {
+	switch {
+	case info.Status != snapshot.StatusInterrupted, info.Stop.Reason == record.InterruptRetry:
+		return ""
+	case info.Program == "":
+		return "to continue it: open it again with its program"
+	case info.Stop.Reason == record.InterruptCrash:
+		return "to continue it: start a runner with program " + info.Program
+	}
+	return fmt.Sprintf("to continue it: %s resume %s", a.command, info.RunID)
 }
 
 // statusLine returns a line with the status of a run that has not ended, and why it has that status.
