@@ -26,7 +26,7 @@ var (
 // Retry makes a stored run that failed continue under its own ID, from any process. Calls that
 // failed for good are tried again with all their attempts. Calls that completed stay restored, with
 // their idempotency keys, as with [WithRerunFailed]. A call that was compensated is made again with
-// a new key. Calling Retry again before the run was opened is allowed.
+// a new key. Calling Retry again before the run was opened is allowed, and changes nothing.
 //
 // A run that a runner started becomes queued, and a runner with its program opens it. Any other run
 // becomes interrupted with the reason [record.InterruptRetry], until its program opens it with
@@ -34,10 +34,10 @@ var (
 //
 // For a run that has not failed, the error is [ErrNotFailed]. Nothing is written then.
 func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
-	info, err := store.Update(ctx, runID, func(i *snapshot.Info) error {
+	info, err := updateIfChanged(ctx, store, runID, func(i *snapshot.Info) error {
 		switch {
 		case isRetryAsked(i):
-			return nil // Retry was already called
+			return errUnchanged // Retry was already called
 		case i.Status == snapshot.StatusInterrupted && i.Program == "":
 			return fmt.Errorf("%w; it is interrupted (%s): its program continues it when it opens the run", ErrNotFailed, i.Stop)
 		case i.Status == snapshot.StatusInterrupted:
@@ -79,12 +79,12 @@ func isRetryAsked(i *snapshot.Info) bool {
 // has started, it is [ErrNoProgram]; and for one that a process is still closing, it is
 // snapshot.ErrLocked. Nothing is written then.
 func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
-	info, err := store.Update(ctx, runID, func(i *snapshot.Info) error {
+	info, err := updateIfChanged(ctx, store, runID, func(i *snapshot.Info) error {
 		switch {
 		case i.Open && i.Status == snapshot.StatusInterrupted: // a process is closing, opening or changing it
 			return snapshot.ErrLocked
 		case i.Open || i.Status == snapshot.StatusQueued || i.Status == snapshot.StatusPaused:
-			return nil
+			return errUnchanged
 		case i.Status == snapshot.StatusFailed:
 			return fmt.Errorf("%w; it has failed: retry it", ErrNotInterrupted)
 		case i.Status != snapshot.StatusInterrupted:
@@ -99,6 +99,24 @@ func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.I
 		return snapshot.Info{}, fmt.Errorf("state: resume run %s: %w", runID, err)
 	}
 	return info, nil
+}
+
+// errUnchanged is returned by a change that has nothing to write. It keeps the store from writing
+// the run with a new time.
+var errUnchanged = errors.New("the run does not change")
+
+// updateIfChanged is like Update of a store, but if change returns errUnchanged, it writes nothing
+// and returns the Info as it is.
+func updateIfChanged(ctx context.Context, store snapshot.Store, runID string, change func(*snapshot.Info) error) (snapshot.Info, error) {
+	var found snapshot.Info
+	info, err := store.Update(ctx, runID, func(i *snapshot.Info) error {
+		found = i.Clone()
+		return change(i)
+	})
+	if errors.Is(err, errUnchanged) {
+		return found, nil
+	}
+	return info, err
 }
 
 // queue makes a run that is not open continue at once.

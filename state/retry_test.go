@@ -141,3 +141,48 @@ func TestRetriedRunThatWasInterruptedAgainIsNotRetriedTwice(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrNotFailed)
 	require.ErrorContains(t, err, "it is interrupted (by ops): its program continues it when it opens the run")
 }
+
+func TestResumeOrRetryThatChangesNothingWritesNothing(t *testing.T) {
+	files, err := filestore.New(t.TempDir())
+	require.NoError(t, err)
+	for name, store := range map[string]snapshot.Store{"files": files, "memory": memstore.New()} {
+		t.Run(name, func(t *testing.T) {
+			unchanged := func(runID string, status snapshot.Status, change func(context.Context, snapshot.Store, string) (snapshot.Info, error)) {
+				t.Helper()
+				before, err := store.Info(t.Context(), runID)
+				require.NoError(t, err)
+				require.Equal(t, status, before.Status)
+				info, err := change(t.Context(), store, runID)
+				require.NoError(t, err)
+				assert.Equal(t, before, info)
+				after, err := store.Info(t.Context(), runID)
+				require.NoError(t, err)
+				assert.Equal(t, before, after)
+			}
+			for range 2 { // with and without records
+				st, err := state.Open(t.Context(), store, "asks")
+				require.NoError(t, err)
+				unchanged("asks", snapshot.StatusRunning, state.Resume)
+				ask := testkit.Agent(t, "ask", once, func(ctx context.Context, _ string) (string, error) { return core.Await[string](ctx, "which?") })
+				_, err = testkit.Call(st.Context(t.Context()), ask)
+				require.ErrorIs(t, err, core.ErrAwaiting)
+				require.NoError(t, st.Close())
+				unchanged("asks", snapshot.StatusPaused, state.Resume)
+			}
+
+			s := &warehouse{closed: true}
+			_, err := s.open(t, store)
+			require.Error(t, err)
+			_, err = state.Retry(t.Context(), store, "order-1")
+			require.NoError(t, err)
+			unchanged("order-1", snapshot.StatusInterrupted, state.Retry)
+			_, err = store.Update(t.Context(), "order-1", func(i *snapshot.Info) error {
+				i.Status, i.Stop, i.Program = snapshot.StatusQueued, snapshot.Stop{}, "order"
+				return nil
+			})
+			require.NoError(t, err)
+			unchanged("order-1", snapshot.StatusQueued, state.Retry)
+			unchanged("order-1", snapshot.StatusQueued, state.Resume)
+		})
+	}
+}

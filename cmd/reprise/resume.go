@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -105,39 +105,52 @@ func (a *app) continueOne(ctx context.Context, what *continueAction, runID strin
 	return nil
 }
 
-// printUnchanged says why a run was not queued. A run that was answered needs no queue.
+// printUnchanged says why a run was not queued, and what a paused run waits for. A run that was
+// answered needs no queue.
 func (a *app) printUnchanged(ctx context.Context, store snapshot.Store, info snapshot.Info) error {
-	answered, err := isAnswered(ctx, store, info)
+	if info.Status != snapshot.StatusPaused {
+		a.printf("run %s is %s and does not change\n", info.RunID, info.Status)
+		return nil
+	}
+	answers, others, err := awaited(ctx, store, info.RunID)
 	if err != nil {
 		return a.explain(info.RunID, err)
 	}
-	if answered {
+	switch {
+	case answers > 0:
+		waits := strings.Join(append([]string{plural(answers, "answer")}, others...), ", ")
+		a.printf("run %s is paused and waits for %s; to see how to answer: %s questions %s\n", info.RunID, printable(waits), a.command, info.RunID)
+	case len(others) > 0:
+		a.printf("run %s is paused and waits for %s\n", info.RunID, printable(strings.Join(others, ", ")))
+	default:
 		a.printf("run %s was answered, and continues when its program opens it\n", info.RunID)
-		return nil
 	}
-	a.printf("run %s is %s and does not change\n", info.RunID, info.Status)
 	return nil
 }
 
-// isAnswered reports whether a run is paused and waits for nothing but its program.
-func isAnswered(ctx context.Context, store snapshot.Store, info snapshot.Info) (bool, error) {
-	if info.Status != snapshot.StatusPaused {
-		return false, nil
-	}
-	open, err := state.Questions(ctx, store, info.RunID)
-	if err != nil || len(open) > 0 {
-		return false, err
+// awaited returns how many answers a paused run waits for, and for which signals and times. If there
+// are none, it waits only for its program.
+func awaited(ctx context.Context, store snapshot.Store, runID string) (answers int, others []string, err error) {
+	open, err := state.Questions(ctx, store, runID)
+	if err != nil {
+		return 0, nil, err
 	}
 	var l record.Ledger
-	for r, err := range store.Records(ctx, info.RunID, 0) {
+	for r, err := range store.Records(ctx, runID, 0) {
 		if err != nil {
-			return false, err
+			return 0, nil, err
 		}
 		l.Add(&r)
 	}
-	isAnswerable := func(q *record.Question) bool { return q.Awaits.NeedsAnswer() }
-	waiting := slices.DeleteFunc(l.Questions(true), isAnswerable) // for a time or a signal
-	return len(waiting) == 0, nil
+	for _, q := range l.Questions(true) {
+		switch q.Awaits {
+		case record.AwaitSignal:
+			others = append(others, "the signal "+q.Text)
+		case record.AwaitTime:
+			others = append(others, timeText(q.Due))
+		}
+	}
+	return len(open), others, nil
 }
 
 // continueAll continues the selected runs. If one cannot continue, the others still do.

@@ -33,7 +33,12 @@ func TestAnswerContinuesTheRun(t *testing.T) {
 	open[0].Schema = nil
 	assert.Equal(t, []question{{ID: "refund?1", Awaits: record.AwaitAnswer, Text: "refund \x1b[31mit\x1b[0m?"}}, open)
 
-	assert.Equal(t, "run r7 is paused and does not change\n", call(t, dir, "resume", "r7").text(t))
+	paused, err := newStore(t, dir).Info(t.Context(), "r7")
+	require.NoError(t, err)
+	assert.Equal(t, "run r7 is paused and waits for 1 answer; to see how to answer: reprise questions r7\n", call(t, dir, "resume", "r7").text(t))
+	now, err := newStore(t, dir).Info(t.Context(), "r7")
+	require.NoError(t, err)
+	assert.Equal(t, paused, now, "the run is not updated")
 	call(t, dir, "answer", "r7", "refund?2", "true").failed(t, exitFailure,
 		`run r7 has not asked question "refund?2"; it waits for refund?1`)
 	assert.Equal(t, "question refund?1 of run r7 is answered; no program has resumed the run yet: it continues when its program opens it\n",
@@ -118,7 +123,7 @@ func TestSignalIsReceivedByTheRun(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	assert.Contains(t, call(t, dir, "show", "r8").text(t), "QUESTION wait?1: paid")
 	assert.Equal(t, result{exitOK, "", "run r8 has no open questions\n"}, call(t, dir, "questions", "r8"))
-	assert.Equal(t, "run r8 is paused and does not change\n", call(t, dir, "resume", "r8").text(t), "it waits for a signal")
+	assert.Equal(t, "run r8 is paused and waits for the signal paid\n", call(t, dir, "resume", "r8").text(t))
 	call(t, dir, "signal", "r8", "paid", "forty").failed(t, exitUsage, "the value is not JSON: invalid character 'o' in literal false (expecting 'a'); write a string in double quotes, inside single quotes for the shell: '\"yes\"'")
 	call(t, dir, "signal", "r8", "paid?", "40").failed(t, exitFailure, `signal "paid?" to run r8: it cannot be sent: want a name of 1 to 64 letters, digits, dots, dashes and underscores; nothing was sent`)
 	assert.Equal(t, "signal paid was sent to run r8 and is stored until the run receives it\n", call(t, dir, "signal", "r8", "paid", "40", "--id", "i", "--by", "bank").text(t))
