@@ -26,14 +26,27 @@ func TestRunsAreListedWithTheLastUpdatedFirst(t *testing.T) {
 	weather(t, dir, "second", false, snapshot.Metadata{Tags: []string{"\x1b[31mred"}})
 	refund(t, dir, "third")
 	call(t, dir, "cancel", "third", "--by", "ops", "--message", "not \x1b[31mnow").text(t)
-	want := `RUN     STATUS     UPDATED               RECORDS  TOKENS  PROGRAM  PIPELINE  TAGS         FORK OF  WAITS FOR  STOPPED
-third   cancelled  2026-01-31T08:00:00Z  6        -       -        -         -            -        -          by ops: not \x1b[31mnow
-second  completed  2026-01-31T08:00:00Z  12       -       -        -         \x1b[31mred  -        -          -
-first   failed     2026-01-31T08:00:00Z  14       -       -        weather   a, b         -        -          -
+	want := `RUN     STATUS     UPDATED               RECORDS  PIPELINE  TAGS         STOPPED
+third   cancelled  2026-01-31T08:00:00Z  6        -         -            by ops: not \x1b[31mnow
+second  completed  2026-01-31T08:00:00Z  12       -         \x1b[31mred  -
+first   failed     2026-01-31T08:00:00Z  14       weather   a, b         -
 `
 	got := timeless(call(t, dir, "runs").text(t))
 	assert.Equal(t, want, got)
 	assert.NotContains(t, got, "\x1b")
+	got = timeless(call(t, dir, "runs", "--status", "completed,failed", "--limit", "1").text(t))
+	assert.Equal(t, "RUN     STATUS     UPDATED               RECORDS  TAGS\nsecond  completed  2026-01-31T08:00:00Z  12       \\x1b[31mred\n", got)
+}
+
+func TestLongStopIsCutInTheTableOfRuns(t *testing.T) {
+	dir := t.TempDir()
+	refund(t, dir, "r1")
+	long := "the program differs: " + strings.Repeat("ü", 200)
+	call(t, dir, "cancel", "r1", "--by", "ops", "--message", long).text(t)
+	want := "RUN  STATUS     UPDATED               RECORDS  STOPPED\n" +
+		"r1   cancelled  2026-01-31T08:00:00Z  6        by ops: the program differs: " + strings.Repeat("ü", 50) + "…\n"
+	assert.Equal(t, want, timeless(call(t, dir, "runs").text(t)))
+	assert.Contains(t, call(t, dir, "runs", "--json").text(t), long)
 }
 
 func TestPausedRunsShowWhatTheyWaitFor(t *testing.T) {
@@ -62,7 +75,7 @@ func TestPausedRunsShowWhatTheyWaitFor(t *testing.T) {
 	for id, want := range map[string]string{
 		"open": "1 answer", "ready": "its program", "answered": "its program", "asleep": "2026-01-31T08:00:00Z", "default": "1 answer or 2026-01-31T08:00:00Z",
 	} {
-		assert.Regexp(t, `(?m)^`+id+` +paused .* -  +`+want+` +-$`, runs)
+		assert.Regexp(t, `(?m)^`+id+` +paused +\S+ +\d+  +`+want+`$`, runs)
 	}
 }
 
@@ -79,7 +92,7 @@ func TestRunsHaveTheTokensOfTheirCalls(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, st.Close())
 
-	assert.Contains(t, call(t, dir, "runs").text(t), "  125     -")
+	assert.Contains(t, call(t, dir, "runs").text(t), "  125\n")
 	assert.Contains(t, call(t, dir, "show", "chat").text(t), "Tokens: 125 (120 in, 5 out)")
 	var infos []snapshot.Info
 	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "runs", "--json").text(t)), &infos))

@@ -66,7 +66,7 @@ func TestRunsAreListedWithTheVersionOfTheirProgram(t *testing.T) {
 	got := call(t, dir, "runs", "--program", "order").text(t)
 	assert.Contains(t, got, "PROGRAM")
 	assert.Contains(t, got, "order-1  failed")
-	assert.Contains(t, got, "  order 1  ")
+	assert.Contains(t, got, "  order 1\n")
 	assert.NotContains(t, got, "refund-1")
 }
 

@@ -51,7 +51,9 @@ func (a *app) runsCommand() *cobra.Command {
 			"program that a runner started, and its version. WAITS FOR shows the answers and the time\n" +
 			"that a paused run waits for, or \"its program\" if they came, and the run continues when its\n" +
 			"program opens it. It is empty if the run waits for a signal. STOPPED shows who or what\n" +
-			"stopped an interrupted or cancelled run: a person, a shutdown, a crash.",
+			"stopped an interrupted or cancelled run: a person, a shutdown, a crash. A long text is\n" +
+			"cut; the command show has all of it. A column that is empty for all runs is left out,\n" +
+			"except RUN, STATUS, UPDATED and RECORDS.",
 		Example: "  reprise runs\n" +
 			"  reprise runs --status failed,interrupted --since 24h\n" +
 			"  reprise runs --tag nightly --pipeline weather --limit 10\n" +
@@ -163,11 +165,15 @@ func (a *app) printRuns(ctx context.Context, store snapshot.Store, infos []snaps
 		}
 		rows = append(rows, []string{
 			in.RunID, string(in.Status), timeText(in.Updated), strconv.FormatUint(in.LastSeq, 10), tokens(in.Usage),
-			strings.TrimSpace(in.Program + " " + in.Version), in.Metadata.Pipeline, strings.Join(in.Metadata.Tags, ", "), in.ParentID, waits, in.Stop.String(),
+			strings.TrimSpace(in.Program + " " + in.Version), in.Metadata.Pipeline, strings.Join(in.Metadata.Tags, ", "), in.ParentID, waits, cut(printable(in.Stop.String()), maxStopped),
 		})
 	}
-	return a.writeTable(rows)
+	const always = 4 // RUN, STATUS, UPDATED and RECORDS
+	return a.writeTable(withoutEmptyColumns(rows, always))
 }
+
+// maxStopped is the maximum number of characters in the column STOPPED. A divergence has a long text.
+const maxStopped = 80
 
 // waitsForProgram says that a paused run has what it waited for, and continues when it is opened.
 const waitsForProgram = "its program"

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -41,6 +42,29 @@ func shellWord(s string) string {
 
 func needsQuotes(c rune) bool {
 	return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("._/:@%+,=-", c)
+}
+
+// cut returns s with at most limit characters. If it is longer, it ends with an ellipsis.
+func cut(s string, limit int) string {
+	if runes := []rune(s); len(runes) > limit {
+		return string(runes[:limit-1]) + "…"
+	}
+	return s
+}
+
+// withoutEmptyColumns removes the columns that are empty in all rows after the header, except the
+// first ones.
+func withoutEmptyColumns(rows [][]string, first int) [][]string {
+	for column := len(rows[0]) - 1; column >= first; column-- {
+		isSet := func(row []string) bool { return row[column] != "" }
+		if slices.ContainsFunc(rows[1:], isSet) {
+			continue
+		}
+		for i := range rows {
+			rows[i] = slices.Delete(rows[i], column, column+1)
+		}
+	}
+	return rows
 }
 
 // writeTable writes rows in aligned columns.
