@@ -123,6 +123,19 @@ func TestShowPrintsInputsAndOutputsInFull(t *testing.T) {
 	call(t, dir, "show", "r", "--input", "a//b").failed(t, exitUsage, `record: address "a//b": segment "" has no name; want the address of a call, such as assistant/get_weather#2`)
 }
 
+func TestShowSaysWhyThereIsNoOutput(t *testing.T) {
+	dir := t.TempDir()
+	fail(t, dir, "r", false)
+	call(t, dir, "show", "r", "--output", "ask").failed(t, exitFailure, "call ask of run r has no output because it failed: no API key")
+	call(t, dir, "show", "r", "--output", "ask", "--redact", "API").failed(t, exitFailure, "call ask of run r has no output because it failed: no (redacted) key")
+	refund(t, dir, "asks")
+	call(t, dir, "show", "asks", "--output", "refund").failed(t, exitFailure, "call refund of run asks has no recorded output")
+	_, err := state.Retry(t.Context(), newStore(t, dir), "r")
+	require.NoError(t, err)
+	require.Equal(t, snapshot.StatusCompleted, fail(t, dir, "r", true))
+	assert.Equal(t, "\"sunny\"\n", call(t, dir, "show", "r", "--output", "ask").text(t))
+}
+
 func TestServeBeginsWithAnEmptyDirectory(t *testing.T) {
 	dir := t.TempDir()
 	url := served(t, dir)

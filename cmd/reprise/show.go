@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf16"
@@ -106,12 +107,27 @@ func payloadOf(ctx context.Context, artifacts snapshot.ArtifactStore, found *sna
 	}
 	switch {
 	case encoded == nil && output != "":
-		return "", fmt.Errorf("call %s of run %s has no recorded output", address, found.RunID)
+		return "", noOutputError(found, address, redact)
 	case encoded == nil:
 		return "", fmt.Errorf("the input of call %s of run %s was not recorded; state.WithPayloads records inputs", address, found.RunID)
 	}
 	text, err = record.JSON(encoded, redact)
 	return escaped(text), err
+}
+
+// noOutputError returns an error that says that a call has no recorded output, and if it has failed,
+// why.
+func noOutputError(found *snapshot.Snapshot, address record.Address, redact func(string) string) error {
+	for _, r := range slices.Backward(found.Records) {
+		if !r.Kind.IsCall() || r.Address != address {
+			continue
+		}
+		if r.IsOutcome() && r.Err != nil {
+			return fmt.Errorf("call %s of run %s has no output because it failed: %w", address, found.RunID, r.Redacted(redact).Err)
+		}
+		break
+	}
+	return fmt.Errorf("call %s of run %s has no recorded output", address, found.RunID)
 }
 
 // escaped returns JSON with escapes in place of control characters and invisible
