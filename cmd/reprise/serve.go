@@ -132,7 +132,11 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 		return nil, usageErrorf("--addr is %q: want a loopback address, such as 127.0.0.1:8080; clients are not authenticated", printable(address))
 	}
 	var config net.ListenConfig
-	return config.Listen(ctx, "tcp", address)
+	l, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, &hintError{err, "--addr selects another address"}
+	}
+	return l, nil
 }
 
 func isLoopback(host string) bool {

@@ -170,7 +170,7 @@ func TestServeRefusesPublicAddresses(t *testing.T) {
 	defer busy.Close()
 	got := call(t, dir, "serve", "--addr", busy.Addr().String())
 	assert.Equal(t, exitFailure, got.code)
-	assert.Contains(t, got.stderr, "address already in use")
+	assert.Contains(t, got.stderr, "address already in use; --addr selects another address\n")
 }
 
 func TestServeOutlivesSlowAndManyConnections(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -41,6 +42,10 @@ func run(args []string, o Options, register func(*runner.Runner) error) int {
 		return 2
 	}
 	if err := serveOn(ctx, &s.Options, s.store, register); err != nil {
+		var network *net.OpError
+		if errors.As(err, &network) && network.Op == "listen" {
+			err = fmt.Errorf("%w; -addr selects another address", err)
+		}
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

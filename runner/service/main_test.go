@@ -87,7 +87,7 @@ func TestProgramThatCannotServeSaysWhy(t *testing.T) {
 		code int
 		text string
 	}{
-		"-addr " + taken:               {1, "address already in use"},
+		"-addr " + taken:               {1, "address already in use; -addr selects another address\n"},
 		"-addr 0.0.0.0:0":              {2, "want a loopback address, such as 127.0.0.1:8080, or -tokens or -client-ca, so that"},
 		"-limit -1 -addr 127.0.0.1:0":  {1, "Limit is -1; want 1 or more"},
 		"-limit many":                  {2, `invalid value "many"`},
