@@ -82,7 +82,7 @@ func (r *run) waitFor(id string, recorded bool) engine.Asked {
 		r.questions.waits = make(map[string]bool)
 	}
 	r.questions.waits[id] = true
-	return engine.Asked{Due: r.questions.asked[id].due, Recorded: recorded}
+	return engine.Asked{Due: r.questions.asked[id].due, Recorded: recorded, InMemory: !r.keeper.isStored() && r.restored == nil}
 }
 
 // answerByDefault records the default as the answer to a question whose time has passed, unless

@@ -49,6 +49,15 @@ func approval(t testing.TB, prepared *int) *core.Definition[int, string] {
 	return d
 }
 
+func TestQuestionOfARunInMemorySaysThatItNeedsAStore(t *testing.T) {
+	st := state.New()
+	defer st.Close()
+	d := approval(t, new(int))
+	_, err := d.Event().Execute(st.Context(t.Context()), 5)
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	assert.EqualError(t, err, "interrupted (awaiting agent/refund?1): refund it?: a run in memory cannot be answered and continued; keep it in a store, with state.Open")
+}
+
 func TestQuestionPausesTheRunUntilItIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		prepared := 0

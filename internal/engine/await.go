@@ -60,6 +60,9 @@ func Await(ctx context.Context, q Question, def DefaultAnswer, take func(encoded
 	return err
 }
 
+// errInMemory is the cause of a wait that cannot end.
+var errInMemory = fmt.Errorf("%w: a run in memory cannot be answered and continued; keep it in a store, with state.Open", ErrAwaiting)
+
 // ask passes the answer to take, which returns an error if the answer does not fit.
 // Without an answer that fits, ask returns the suspension with which to stop. claimed
 // is the claim of the question, or nil if the question is not asked by the handler.
@@ -88,6 +91,9 @@ func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed 
 			}
 			continue
 		default:
+			if asked.InMemory {
+				e.Cause = errInMemory
+			}
 			return e, nil
 		}
 		encoded := asked.Answer

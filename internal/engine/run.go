@@ -89,6 +89,7 @@ type Asked struct {
 	Answer   []byte    // encoded; nil if there is none yet
 	Due      time.Time // when the default answers the question; zero for never
 	Recorded bool      // the question was recorded by this call
+	InMemory bool      // the run is in memory, so no answer can come
 }
 
 // Settings apply to every call of a run.
