@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +28,36 @@ type Question struct {
 // askGuest returns the answer of a guest.
 func askGuest(ctx context.Context, in Question) (string, error) {
 	return core.Await[string](ctx, in.Text)
+}
+
+// end prints why the call of a run returned an error, and returns the exit status of the program.
+func end(runID string, err error) int {
+	switch {
+	case errors.Is(err, core.ErrAwaiting):
+		fmt.Printf("waiting; `reprise questions %s` shows how to answer\n", runID)
+		return 0
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func Example_waiting() {
+	st, err := state.Open(context.Background(), memstore.New(), "dinner-2")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	tool := decorators.Tool("ask_guest", "Asks a guest.", askGuest)
+	_, err = tool.Call(st.Context(context.Background()), Question{Text: "What do you not eat?"})
+	err = errors.Join(err, st.Close())
+	fmt.Println(err)
+	fmt.Println(end("dinner-2", err), end("dinner-2", nil), end("dinner-2", errors.New("no model")))
+	// Output:
+	// interrupted (awaiting ask_guest?1): What do you not eat?
+	// waiting; `reprise questions dinner-2` shows how to answer
+	// 0 0 1
 }
 
 // untilAnswered calls the agent in a run, and continues it each time its questions are
