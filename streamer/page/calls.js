@@ -175,7 +175,7 @@ export class CallTree {
 
   #ended(call, record, time, outcome) {
     let attempt = call.attempts.at(-1);
-    if (!attempt || attempt.end) attempt = this.#unseen(call, record.retry_attempt, record.execution_time === undefined ? undefined : time - record.execution_time * 1000);
+    if (!attempt || attempt.end) attempt = this.#unseen(call, record.retry_attempt, this.#beginOf(record, time, attempt));
     Object.assign(attempt, {
       end: time, outcome, stage: record.stage, seconds: record.execution_time,
       error: record.original_error, errorClass: record.error_class, usage: record.usage, reason: record.reason, attributes: record.metadata,
@@ -184,8 +184,16 @@ export class CallTree {
     else if (outcome === "completed") call.error = undefined;
   }
 
-  // #unseen adds an attempt that began before the first loaded record. Its start is
-  // undefined if it is not known.
+  // #beginOf returns when the attempt of a record began that has no started record after the
+  // call's last attempt; undefined if that was before the loaded part.
+  #beginOf({ retry_attempt, execution_time, stage }, time, last) {
+    if (execution_time !== undefined) return time - execution_time * 1000;
+    if (last?.n === retry_attempt) return last.start; // it is in doubt: its process ended, and it was not begun again
+    return this.openings[0]?.unseen && stage !== "entry" ? undefined : time;
+  }
+
+  // #unseen adds an attempt whose started record is not loaded, or is that of an attempt that a
+  // crash has ended. Its start is undefined if it is not known.
   #unseen(call, n, start) {
     const attempt = { n: Math.max(0, n), start, end: start, outcome: "retried" };
     call.attempts.push(attempt);
