@@ -46,3 +46,22 @@ func TestDetailPanelDoesNotCoverOtherPanels(t *testing.T) {
 		assert.InDelta(t, 3, lines, 0.2, "%d wide: the description is cut after three lines", width)
 	}
 }
+
+// TestTheAttemptOfAWaitingCallIsShownInFull checks that the text of an attempt is not cut while its
+// row has room.
+func TestTheAttemptOfAWaitingCallIsShownInFull(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil, streamer.Options{}, nil)
+	for i, most := range []int{5, 100, 100_000} {
+		st := begin(t, s.dash, fmt.Sprint("trip-", i), state.WithRetryForActor("pay", core.RetryConfig{MaxAttempts: most, InitialDelay: time.Hour, MaxDelay: time.Hour}))
+		waiting(t, st, "pay", time.Hour, core.Retryable(errBusy))
+	}
+	p := open(t, s.url())
+	p.wait(`document.querySelectorAll(".wait").length === 3`)
+	for _, width := range []int64{390, 900, 1280} {
+		p.size(width, 800)
+		p.wait(fmt.Sprintf(`innerWidth === %d`, width))
+		cut := eval[[]string](p, `[...document.querySelectorAll(".wait .attempt")].filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent)`)
+		assert.Empty(t, cut, "%d wide", width)
+	}
+}
