@@ -102,15 +102,23 @@ func (l *Ledger) Add(r *Record) (c Transition) {
 	switch {
 	case r.Kind.IsCall():
 		l.addCall(r, &c)
-		if r.Status == StatusFailed {
-			l.failed, l.lastError = true, Failure{r.Address, r.Class, r.Err, r.Time}
-		}
+		l.addError(r)
 	case r.Kind == KindQuestion:
 		c.Asked = l.questions.ask(r)
 	case r.Kind == KindAnswer:
 		l.questions.answer(r, &c)
 	}
 	return c
+}
+
+// addError adds a failed attempt, or drops the last one if its call has overcome it.
+func (l *Ledger) addError(r *Record) {
+	switch {
+	case r.Status == StatusFailed:
+		l.failed, l.lastError = true, Failure{r.Address, r.Class, r.Err, r.Time}
+	case l.failed && r.Address == l.lastError.Address && (r.Status == StatusCompleted || r.Detail != nil && r.Detail.Replaces != nil):
+		l.failed, l.lastError = false, Failure{}
+	}
 }
 
 func (l *Ledger) number(r *Record) {
@@ -278,7 +286,8 @@ func cloneCalls(calls map[Address]*Call) map[Address]*Call {
 	return c
 }
 
-// LastError returns the latest failed attempt of a call. It returns false if none failed.
+// LastError returns the latest failed attempt of a call. It returns false if none failed, or if that
+// call has completed since, or is made again after it had failed for good.
 func (l *Ledger) LastError() (Failure, bool) { return l.lastError, l.failed }
 
 // Questions returns the questions that can still be answered, in the order in which they were

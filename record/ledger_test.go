@@ -163,6 +163,39 @@ func TestTransitionHasThePreviousState(t *testing.T) {
 	assert.Equal(t, record.StatusInterrupted, l.Status)
 }
 
+// TestLastErrorIsNotOneThatItsCallHasOvercome adds a run whose agent failed because its model failed.
+// The failed calls are made again.
+func TestLastErrorIsNotOneThatItsCallHasOvercome(t *testing.T) {
+	replaces := func(r *record.Record) {
+		r.Detail = &record.Detail{Replaces: &record.Replaced{Seq: 1, Status: record.StatusFailed, Attempts: 1}}
+	}
+	l := new(record.Ledger)
+	for i, c := range []struct {
+		record record.Record
+		want   string // the address of the last error
+	}{
+		{of(t, "agent", record.KindAgent, record.StatusStarted), ""},
+		{of(t, "agent/tool", record.KindTool, record.StatusStarted), ""},
+		{of(t, "agent/tool", record.KindTool, record.StatusFailed, again), "agent/tool"},
+		{of(t, "agent/tool", record.KindTool, record.StatusRetrying, attempt(1)), "agent/tool"},
+		{of(t, "agent/tool", record.KindTool, record.StatusStarted, attempt(1)), "agent/tool"},
+		{of(t, "agent/tool", record.KindTool, record.StatusCompleted, attempt(1)), ""},
+		{of(t, "agent/model", record.KindLLM, record.StatusFailed), "agent/model"},
+		{of(t, "agent/other", record.KindTool, record.StatusCompleted), "agent/model"},
+		{of(t, "agent", record.KindAgent, record.StatusFailed), "agent"},
+		{of(t, "", record.KindRun, record.StatusFailed), "agent"},
+		{of(t, "agent", record.KindAgent, record.StatusStarted, replaces), ""},
+		{of(t, "agent/model", record.KindLLM, record.StatusFailed, replaces), "agent/model"},
+		{of(t, "agent/model", record.KindLLM, record.StatusStarted, replaces), ""},
+	} {
+		c.record.Seq, c.record.Generation = uint64(i)+1, 1
+		l.Add(&c.record)
+		failure, failed := l.LastError()
+		assert.Equal(t, c.want, failure.Address.String(), "after record %d", i+1)
+		assert.Equal(t, c.want != "", failed)
+	}
+}
+
 // FuzzLedger decodes records from bytes. Whatever they contain, the ledger does not panic, and the
 // equations of [record.Counts] hold.
 func FuzzLedger(f *testing.F) {

@@ -21,7 +21,7 @@ type Summary struct {
 	Asking    int            `json:"asking,omitempty"`
 	Questions []OpenQuestion `json:"questions,omitempty"`
 
-	LastError *Failure `json:"last_error,omitempty"` // the latest failed attempt; nil if none failed
+	LastError *Failure `json:"last_error,omitempty"` // see record.Ledger.LastError; nil for none
 }
 
 // An OpenQuestion is a question without an answer.

@@ -34,7 +34,7 @@ type RunState struct {
 	Around    []CallState     `json:"around,omitempty"`     // the calls around Current, the outermost first
 	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait for time, the next first; at most 50
 	Others    []CallState     `json:"others,omitempty"`     // other calls that have not ended, the latest first; at most 50
-	LastError *CallError      `json:"last_error,omitempty"` // of the newest attempt that failed
+	LastError *CallError      `json:"last_error,omitempty"` // of the newest attempt that failed, unless its call has completed since or is made again
 	Questions []QuestionState `json:"questions,omitempty"`  // questions that can still be answered, in the order of asking
 	Partial   bool            `json:"partial,omitempty"`    // not all records were read: calls and errors in the others are not known
 }
@@ -155,6 +155,9 @@ func (v *view) take(r *record.Record) {
 		v.Status, v.Stop = cmp.Or(statusesOfRuns[r.Status], v.Status), stopOf(v.ledger.Stop)
 	case r.Kind.IsCall() && r.Status == record.StatusFailed:
 		v.lastError = r
+	}
+	if _, failed := v.ledger.LastError(); !failed {
+		v.lastError = nil
 	}
 }
 

@@ -36,10 +36,36 @@ func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 			require.Equal(t, countOf(before), counts, "after %s, record %d of\n%s", line(&records[i]), i+1, lines(before))
 			require.Equal(t, openQuestionsOf(before), idsOf(whole.Questions(true)), "questions after %s, record %d of\n%s", line(&records[i]), i+1, lines(before))
 			require.Equal(t, whole.Interrupts(), open.Interrupts())
+			requireLastError(t, before, whole, open)
 		}
 	}
 	if at != nil {
 		requireSameFromSnapshot(t, whole, records)
+	}
+}
+
+// requireLastError checks the last error of the ledgers: that of the latest failed attempt, unless its
+// call completed later, or was made again after it had an outcome.
+func requireLastError(t testing.TB, records []record.Record, ledgers ...*record.Ledger) {
+	t.Helper()
+	var want *record.Record
+	overcome := make(map[record.Address]bool)
+	for i := len(records) - 1; i >= 0 && want == nil; i-- {
+		r := &records[i]
+		switch {
+		case !r.Kind.IsCall():
+		case r.Status == record.StatusFailed:
+			want = r
+		case r.Status == record.StatusCompleted || r.Detail != nil && r.Detail.Replaces != nil:
+			overcome[r.Address] = true
+		}
+	}
+	for _, l := range ledgers {
+		got, failed := l.LastError()
+		require.Equal(t, want != nil && !overcome[want.Address], failed, "last error after %s", line(&records[len(records)-1]))
+		if failed {
+			require.Equal(t, [3]any{want.Address, want.Class, want.Time}, [3]any{got.Address, got.Class, got.Time})
+		}
 	}
 }
 

@@ -153,6 +153,8 @@ function ofCall(run, record) {
   if (status === "failed") {
     const { address, name, error_class, original_error, reason, retry_attempt, will_retry = false, time } = record;
     run.last_error = { address, name, error_class, original_error, reason, retry_attempt, will_retry, time };
+  } else if (run.last_error?.address === record.address && (status === "completed" || record.replaces)) {
+    delete run.last_error; // the call has overcome it
   }
   const call = {
     address: record.address, name: record.name, event_type: record.event_type, execution_status: status, seq: record.seq,
