@@ -101,15 +101,19 @@ func (s *RunState) adopt(info RunInfo) {
 	if s.Updated.Before(info.Updated) {
 		s.Updated = info.Updated
 	}
-	// The source knows the status even if the process of the run was killed. But if the last record
-	// ends or pauses the run, the source says "running" until the run is closed, a moment later.
-	isBefore := info.LastSeq < s.LastSeq || info.LastSeq == s.LastSeq && info.Status == statusRunning
-	if !isBefore && info.Status != "" {
+	if info.isClosedAt(s.LastSeq) || info.Status != "" && info.LastSeq > s.LastSeq {
 		s.LastSeq, s.Status, s.Stop = info.LastSeq, info.Status, info.Stop
 		if s.Partial && info.Status != statusRunning {
 			s.Usage = info.Usage
 		}
 	}
+}
+
+// isClosedAt reports whether no process has had the run open since its record with the number last.
+// The source knows this even if the process was killed. But if that record ends or pauses the run,
+// the source says "running" until the run is closed, a moment later.
+func (i *RunInfo) isClosedAt(last uint64) bool {
+	return i.Status != "" && i.Status != statusRunning && i.LastSeq >= last
 }
 
 func (h *Handler) serveRun(w http.ResponseWriter, req *http.Request, scope *Access) {
@@ -143,7 +147,7 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 	if err := r.readMissing(ctx, h.source, info.LastSeq); err != nil {
 		return runBody{}, err
 	}
-	body := runBody{All: cursor{h.generation, next}.String(), Now: time.Now().UTC(), Run: r.state(), Records: []json.RawMessage{}}
+	body := runBody{All: cursor{h.generation, next}.String(), Now: time.Now().UTC(), Run: r.state(&info), Records: []json.RawMessage{}}
 	body.Run.adopt(info)
 	h.markAnswered(ctx, &body.Run)
 	frames, ids, before, err := h.newest(ctx, r, limit, info.LastSeq)

@@ -108,6 +108,7 @@ func (f *feed) call(address string, status record.Status, change ...func(*record
 type shelf struct {
 	mu   sync.Mutex
 	runs map[string][]record.Record
+	open bool   // a process has the runs open; otherwise they are interrupted
 	read func() // called when the records of a run have been read
 }
 
@@ -131,14 +132,17 @@ func (s *shelf) List(_ context.Context, q streamer.Query) (streamer.RunPage, err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, records := range s.runs {
-		infos = append(infos, info(id, records))
+		infos = append(infos, s.info(id, records))
 	}
 	return streamer.PageOf(infos, q)
 }
 
-func info(id string, records []record.Record) streamer.RunInfo {
-	last := records[len(records)-1]
-	return streamer.RunInfo{RunID: id, Status: "interrupted", Created: records[0].Time, Updated: last.Time, LastSeq: last.Seq, Tags: []string{"shelf"}}
+func (s *shelf) info(id string, records []record.Record) streamer.RunInfo {
+	last, status := records[len(records)-1], "interrupted"
+	if s.open {
+		status = "running"
+	}
+	return streamer.RunInfo{RunID: id, Status: status, Created: records[0].Time, Updated: last.Time, LastSeq: last.Seq, Tags: []string{"shelf"}}
 }
 
 func (s *shelf) Artifact(context.Context, string) ([]byte, error) { return nil, streamer.ErrNotFound }
@@ -149,7 +153,7 @@ func (s *shelf) Run(_ context.Context, id string) (streamer.RunInfo, error) {
 	if len(s.runs[id]) == 0 {
 		return streamer.RunInfo{}, streamer.ErrNotFound
 	}
-	return info(id, s.runs[id]), nil
+	return s.info(id, s.runs[id]), nil
 }
 
 func (s *shelf) Records(_ context.Context, id string, after uint64) iter.Seq2[record.Record, error] {

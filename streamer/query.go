@@ -263,14 +263,14 @@ func (h *Handler) stateOf(ctx context.Context, info *RunInfo, reads *int) RunSta
 	r := h.runs.find(info.RunID)
 	var s RunState
 	if r != nil {
-		s = r.state()
+		s = r.state(info)
 	}
 	isActive := info.Status == statusRunning || s.LastSeq > 0 // records of it were published
 	if isActive && (r == nil || s.Partial || s.LastSeq < info.LastSeq) && *reads < maxRead {
 		*reads++
 		r = h.runs.get(info.RunID, false)
 		_ = r.readMissing(ctx, h.source, info.LastSeq) // one unreadable run must not hide the others
-		s = r.state()
+		s = r.state(info)
 	}
 	if s.LastSeq > 0 && (!s.Partial && s.LastSeq >= info.LastSeq || s.LastSeq > info.LastSeq) {
 		s.adopt(*info)
@@ -301,7 +301,7 @@ func (h *Handler) inMemory(isWanted func(*run) bool) map[string]RunState {
 		if isWanted != nil && !isWanted(r) {
 			continue
 		}
-		if s := r.state(); s.LastSeq > 0 {
+		if s := r.state(new(RunInfo)); s.LastSeq > 0 {
 			known[r.id] = s
 		}
 	}
@@ -442,7 +442,7 @@ func (h *Handler) questionsOf(ctx context.Context, s *RunState) []QuestionState 
 	if err := r.readMissing(ctx, h.source, s.LastSeq); err != nil {
 		return s.Questions
 	}
-	whole := r.state()
+	whole := r.state(&s.RunInfo)
 	h.markAnswered(ctx, &whole)
 	return whole.Questions
 }

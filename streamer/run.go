@@ -136,11 +136,15 @@ func (r *run) forget() {
 	r.reading, r.meanwhile = nil, nil
 }
 
-// state returns the state and the cost of a run, as /api sends them.
-func (r *run) state() RunState {
+// state returns the state and the cost of a run, as /api sends them. info is what the source knows
+// of the run, if anything.
+func (r *run) state(info *RunInfo) RunState {
 	r.mu.Lock()
 	v := r.view.clone()
 	r.mu.Unlock()
+	if v.Status == statusRunning && info.isClosedAt(v.LastSeq) { // its process ended without recording it
+		v.ledger.Add(&record.Record{Kind: record.KindRun, Status: record.StatusInterrupted, Generation: v.ledger.Generation})
+	}
 	return v.state() // it sorts, and calls Error on errors of users
 }
 

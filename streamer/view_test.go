@@ -112,6 +112,7 @@ func TestOverviewKnowsWhatHappenedBeforeTheProcessBegan(t *testing.T) {
 	f.end(record.StatusInterrupted)
 	newFeed("old", source.put).open()
 
+	source.open = true
 	h, server := serve(t, source, streamer.Options{})
 	f.to = func(r record.Record) { source.put(r); h.Publish(r) }
 	f.open()
@@ -128,6 +129,53 @@ func TestOverviewKnowsWhatHappenedBeforeTheProcessBegan(t *testing.T) {
 	require.Equal(t, 200, get(t, server.URL+"/api/runs?limit=1", &got))
 	assert.Len(t, got.Runs, 1)
 	assert.NotEmpty(t, got.Next)
+}
+
+func TestCallsOfARunWhoseProcessWasKilledAreStopped(t *testing.T) {
+	source := newShelf()
+	source.open = true
+	h, server := serve(t, source, streamer.Options{})
+	f := newFeed("r", source.put, h.Publish)
+	f.open()
+	f.call("agent", record.StatusStarted, kind(record.KindAgent))
+	f.call("agent/pay", record.StatusStarted)
+	f.call("agent/slow", record.StatusStarted)
+	f.call("agent/slow", record.StatusFailed, func(r *record.Record) { r.WillRetry, r.Err = true, errors.New("down") })
+	f.call("agent/slow", record.StatusRetrying, attempt(1))
+	f.call("agent/nap", record.StatusAwaiting, func(r *record.Record) {
+		r.Err = &record.InterruptedError{Reason: record.InterruptAwait, Awaits: record.AwaitTime}
+	})
+	states := func() (listed, one streamer.RunState) {
+		var list runs
+		var body struct{ Run streamer.RunState }
+		require.Equal(t, 200, get(t, server.URL+"/api/runs", &list))
+		require.Equal(t, 200, get(t, server.URL+"/api/runs/r", &body))
+		return list.Runs[0], body.Run
+	}
+	listed, one := states()
+	for _, s := range []streamer.RunState{listed, one} {
+		assert.Equal(t, "running", s.Status)
+		assert.Equal(t, 4, s.Calls.Active)
+		require.NotNil(t, s.Current)
+	}
+	source.open = false // the process was killed
+	listed, one = states()
+	for _, s := range []streamer.RunState{listed, one} {
+		assert.Equal(t, "interrupted", s.Status)
+		assert.Equal(t, streamer.Calls{Started: 4, Active: 1, Waiting: 1, Stopped: 3, Attempts: 3}, s.Calls)
+		assert.Nil(t, s.Current)
+		require.Len(t, s.Waiting, 1, "it does not need the process")
+		assert.Equal(t, "agent/nap", s.Waiting[0].Address.String())
+		require.Len(t, s.Others, 3)
+		for _, call := range s.Others {
+			assert.Equal(t, record.StateStopped, call.State, call.Address)
+		}
+	}
+	f.open()
+	f.call("agent", record.StatusStarted, kind(record.KindAgent))
+	source.open = true
+	_, one = states()
+	assert.Equal(t, streamer.Calls{Started: 4, Active: 2, Waiting: 1, Stopped: 2, Attempts: 4, Repeats: 1}, one.Calls)
 }
 
 func TestOneRunHasItsNewestRecordsAndTheCursorAfterThem(t *testing.T) {

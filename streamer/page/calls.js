@@ -53,6 +53,12 @@ export class CallTree {
     this.#stop(last, time, record.execution_status);
   }
 
+  // close ends the last opening of a run whose process ended without a record.
+  close() {
+    const last = this.openings.at(-1);
+    if (last && !last.end) this.#stop(last, this.end, "lost");
+  }
+
   // #stop ends the running attempts and waits of calls.
   #stop(opening, time, outcome) {
     Object.assign(opening, { end: time, outcome });

@@ -146,6 +146,7 @@ export class RunView {
       this.#tree.take(record);
       this.#records.take(record);
     }
+    if (this.#run.status !== "running" && this.#window.before === 0) this.#tree.close();
     this.#changed();
   }
 

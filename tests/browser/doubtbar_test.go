@@ -52,7 +52,9 @@ func TestACallInDoubtIsDrawnFromTheBeginningOfItsAttempt(t *testing.T) {
 	require.NoError(t, pay(before))
 	s := newSite(t, stored.New(after), streamer.Options{Control: stored.NewControl(after)}, nil)
 	p := open(t, s.url()+"#run=trip")
-	p.wait(`document.querySelector('[data-call="step:pay"] .b-running')`)
+	p.wait(`document.querySelector('[data-call="step:pay"] .b-lost')`)
+	assert.Equal(t, "stopped", p.text(`[data-call="step:pay"] .lane-state`), "no process has the run open")
+	p.waitText("#run-facts", "0 ok, 1 stopped")
 	require.ErrorIs(t, pay(after, state.WithPublisher(s.dash)), core.ErrAwaiting)
 	for _, view := range []string{"live", "stored"} {
 		p.waitText("#run-status", "needs answer")
