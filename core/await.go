@@ -52,7 +52,8 @@ type Question struct {
 // Open questions are listed by state.Questions and "reprise questions", and
 // answered by state.Answer, "reprise answer" and the dashboard. A program that opens
 // its runs itself waits for the answer with state.AwaitAnswers; a runner continues a
-// run when it is answered.
+// run when it is answered. A run in memory (state.New) cannot be answered: open the run in
+// a store, such as memstore.New in a test.
 //
 // Questions are numbered within an attempt, and within each branch of a group, so a retry does not
 // ask again. The question has the JSON schema of T. Answers are checked against it before they are

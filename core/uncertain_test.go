@@ -57,7 +57,7 @@ func TestAttemptsThatMayHaveTakenEffectAreNotRepeated(t *testing.T) {
 	const timeout = time.Second
 	for name, end := range map[string]func(context.Context) error{
 		"timeout":                func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
-		"abandoned":              func(context.Context) error { time.Sleep(time.Hour); return nil },
+		"abandoned":              func(ctx context.Context) error { _, err := testkit.Deaf(time.Hour)(ctx, ""); return err },
 		"panic":                  func(context.Context) error { panic("oops") },
 		"end of the connection":  func(context.Context) error { return fmt.Errorf("read response: %w", io.ErrUnexpectedEOF) },
 		"reset":                  func(context.Context) error { return &net.OpError{Op: "read", Err: syscall.ECONNRESET} },

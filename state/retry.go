@@ -83,8 +83,10 @@ func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.I
 		switch {
 		case i.Open && i.Status == snapshot.StatusInterrupted: // a process is closing, opening or changing it
 			return snapshot.ErrLocked
-		case i.Open || i.Status == snapshot.StatusQueued || i.Status == snapshot.StatusPaused:
+		case i.Open || i.Status == snapshot.StatusPaused:
 			return errUnchanged
+		case i.Status == snapshot.StatusQueued:
+			return nil // written nevertheless: a runner that could not open the run tries again
 		case i.Status == snapshot.StatusFailed:
 			return fmt.Errorf("%w; it has failed: retry it", ErrNotInterrupted)
 		case i.Status != snapshot.StatusInterrupted:
