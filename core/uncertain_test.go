@@ -205,3 +205,64 @@ func TestHandlerThatEndsItsGoroutineIsInDoubt(t *testing.T) {
 	assert.Len(t, open, 1)
 	assert.Equal(t, 1, paid)
 }
+
+// A call inside that was cut off by the time limit does not hide that the attempt timed out, nor
+// does a handler that ignores it.
+func TestTimeoutOfACallInsideIsInDoubt(t *testing.T) {
+	inner := testkit.Tool(t, "inner", core.RetryConfig{}, testkit.Listening(time.Hour))
+	for _, ignored := range []bool{false, true} {
+		testkit.Bubble(t, func(t *testing.T) {
+			p := new(uncertain)
+			err := p.call(t, core.Spec{Irreversible: true, AttemptTimeout: time.Second}, func(ctx context.Context) error {
+				_, err := testkit.Call(ctx, inner)
+				if ignored {
+					return nil
+				}
+				return err
+			}, always)
+			require.ErrorIs(t, err, core.ErrAwaiting)
+			assert.Equal(t, 1, p.paid)
+		})
+	}
+}
+
+// What an interceptor makes of the error does not change what the handler may have done.
+func TestErrorOfAnInterceptorHidesNoDoubt(t *testing.T) {
+	for name, wrap := range map[string]func(error) error{
+		"retryable":         core.Retryable,
+		"permanent":         core.Permanent,
+		"another retryable": func(error) error { return core.Retryable(errors.New("the service failed")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
+				p := new(uncertain)
+				err := p.call(t, core.Spec{Irreversible: true, Interceptors: []core.Interceptor{{
+					Attempt: func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
+						return wrap(next(ctx))
+					},
+				}}}, func(context.Context) error { return io.ErrUnexpectedEOF }, always)
+				require.ErrorIs(t, err, core.ErrAwaiting)
+				assert.Equal(t, 1, p.paid)
+			})
+		})
+	}
+}
+
+// An attempt that an interceptor answered, so that its handler did not run, is not in doubt.
+func TestFailureAfterAnAnswerOfAnInterceptorIsNotInDoubt(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		p, times := new(uncertain), 0
+		answer := testkit.Encoded(t, "cached")
+		err := p.call(t, core.Spec{Irreversible: true, Interceptors: []core.Interceptor{{
+			Attempt: func(_ context.Context, call *core.CallInfo, _ func(context.Context) error) error {
+				if times++; times > 1 {
+					return call.Answer(answer)
+				}
+				return errors.Join(call.Answer(answer), context.DeadlineExceeded)
+			},
+		}}}, func(context.Context) error { return nil }, always)
+		require.NoError(t, err)
+		assert.Zero(t, p.paid)
+		assert.Equal(t, 2, times)
+	})
+}

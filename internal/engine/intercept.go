@@ -92,6 +92,8 @@ func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, o
 	defer s.close()
 	err := in.runFrom(in.outer, 0)
 	in.over = true
+	ran := in.state == made || in.r.Err != nil // the handler has run
+	acted := ran && (in.r.Err == nil || c.mayHaveActed(&in.r))
 	switch e := in.suspended(); {
 	case e != nil && in.state != made:
 		return attemptEnd{Result: Result{Err: e, refused: true, parked: in.parked}}
@@ -99,18 +101,17 @@ func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, o
 		return in.r
 	case err == nil:
 		r := c.typed.KeepOutput(s.context())
-		r.cached = true
+		r.cached, r.refused, r.acted = true, !ran, acted
 		return attemptEnd{Result: r}
 	}
 	c.typed.Clear()
-	r := attemptEnd{Result: Result{Err: err, Stage: record.StageHandler, refused: in.state == begun, Panicked: in.panicked || in.r.Panicked}}
+	r := attemptEnd{Result: Result{Err: err, Stage: record.StageHandler, refused: !ran, acted: acted, Panicked: in.panicked || in.r.Panicked}}
 	switch own, ok := err.(*classedError); { //nolint:errorlint // the error of pass itself
 	case ok && own == in.failed:
 		r.Err, r.findings = in.r.Err, in.r.findings
 	case ok:
 		r.Err = own.error
 	}
-	r.afterHandler = in.state == made && in.r.Err == nil
 	if in.r.Err != nil {
 		r.Stage = in.r.Stage
 	}

@@ -82,9 +82,9 @@ type Result struct {
 	cached  bool // the output comes from an interceptor
 	refused bool // an interceptor refused the attempt: the handler did not run
 
-	afterHandler bool           // an interceptor failed after the handler had succeeded
-	parked       time.Duration  // how long an interceptor parks the run; 0 for not parked
-	effect       *record.Effect // effect that the call took over; nil for none
+	acted  bool           // the handler may have taken effect, whatever its interceptors say
+	parked time.Duration  // how long an interceptor parks the run; 0 for not parked
+	effect *record.Effect // effect that the call took over; nil for none
 }
 
 // suspendedAt returns the stage at which an attempt with this result is suspended.

@@ -50,8 +50,8 @@ func (c *Call) passWithin(s *Scope, t timespan) Result {
 	p.Take()
 	r := p.State().r
 	// After the attempt's own time limit, even a success is too late, unless the call must not be
-	// repeated. After an interrupt, a success is kept.
-	if l.expired() && !r.Panicked && (r.Err != nil || !c.mustNotRepeat()) {
+	// repeated and all calls inside have an outcome. After an interrupt, a success is kept.
+	if l.expired() && !r.Panicked && (r.Err != nil || !c.mustNotRepeat() || s.hasMissedDeadline() || s.suspended() != nil) {
 		r = Result{Err: &TimeoutError{Limit: l.length, Err: r.Err}, Stage: r.Stage}
 	}
 	return r

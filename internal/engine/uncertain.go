@@ -16,9 +16,10 @@ func (c *Call) mayHaveActed(r *attemptEnd) bool {
 	if r.refused || c.spec.Kind.IsEntered() || r.Err == errUnsatisfied { //nolint:errorlint // of this call, not of a call inside
 		return false
 	}
-	if r.Panicked || r.afterHandler {
+	if r.Panicked || r.acted {
 		return true
 	}
+	c.find(r)
 	switch r.Stage {
 	case record.StagePostcondition, record.StageEncode, record.StageArtifact:
 		return true
