@@ -55,6 +55,30 @@ func TestAnAttemptThatWasTooLateIsLookedUp(t *testing.T) {
 	})
 }
 
+// A deadline that the caller sets for a call ends the call, but not the search for its output, which
+// would otherwise fail and interrupt the run.
+func TestACallWhoseDeadlineHasPassedIsLookedUp(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		for _, irreversible := range []bool{false, true} {
+			e := &elsewhere{left: map[string]string{}}
+			pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", Irreversible: irreversible}, func(ctx context.Context, in string) (string, error) {
+				e.leave(ctx, "paid "+in)
+				<-ctx.Done()
+				return "", ctx.Err()
+			}).LookUp(e.lookUp)
+			_, ctx := testkit.Run(t)
+			out, err := testkit.Call(ctx, testkit.Agent(t, "agent", core.RetryConfig{}, func(ctx context.Context, in string) (string, error) {
+				ctx, cancel := context.WithTimeout(ctx, time.Second)
+				defer cancel()
+				return pay.Event().Execute(ctx, in)
+			}))
+			require.NoError(t, err)
+			assert.Equal(t, "paid in", out)
+			assert.Equal(t, 1, e.made)
+		}
+	})
+}
+
 func TestACallWhoseOutputIsNotFoundFails(t *testing.T) {
 	e := &elsewhere{left: map[string]string{}}
 	failed := errors.New("no money")

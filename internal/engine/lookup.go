@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/reprise-go/reprise/record"
@@ -12,6 +13,13 @@ import (
 func (c *Call) lookUp(p *record.Progress, s *Scope, r *attemptEnd) (ended bool, err error) {
 	at := &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt}
 	defer at.close()
+	if s.outer.Err() != nil && c.parent.context().Err() == nil { // a deadline that was set for this call must not end the search
+		ctx, cancel := context.WithCancelCause(context.WithoutCancel(s.outer))
+		defer cancel(nil)
+		around := c.parent.context()
+		defer context.AfterFunc(around, func() { cancel(context.Cause(around)) })()
+		at.outer = ctx
+	}
 	found, looked := c.typed.LookUp(at.context())
 	switch {
 	case looked.Err != nil && found:
