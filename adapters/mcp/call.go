@@ -54,7 +54,7 @@ func init() {
 func (c *Client) request(ctx context.Context, name string, send func(context.Context, *session, string) error) (json.RawMessage, error) {
 	s, err := c.acquire(ctx)
 	if err != nil {
-		return nil, notSentError(ctx, err)
+		return nil, notSentError(err)
 	}
 	token := tokenOf(c.calls.Add(1))
 	e, forget := s.tap.expect(token, name, live.Emitter(ctx))
@@ -67,7 +67,7 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 		return nil, fmt.Errorf("mcp: %s: %w: %w", c.name, ErrLost, context.Cause(ctx))
 	case ctx.Err() != nil:
 		c.release(s, false)
-		return nil, context.Cause(ctx)
+		return nil, notSentError(context.Cause(ctx))
 	case end.response != nil:
 		c.release(s, false)
 		return resultOfResponse(end.response)
@@ -81,9 +81,10 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 	return nil, failure
 }
 
-// notSentError returns the error of a request that was never sent.
-func notSentError(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+// notSentError returns the error of a request that was never sent. Even if its context has ended,
+// the error is retryable: that is how a call that must not be repeated says that it had no effect.
+func notSentError(err error) error {
+	if errors.Is(err, ErrClosed) {
 		return err
 	}
 	return core.Retryable(err)

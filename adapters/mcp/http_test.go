@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/assert"
@@ -133,6 +134,34 @@ func TestAServerThatIsDownIsTriedAgainAndNothingIsInDoubt(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrExhausted)
 	assert.NotErrorIs(t, err, core.ErrInDoubt)
 	assert.ErrorContains(t, err, "after 3 attempts")
+}
+
+// A call that could not be sent before its deadline has done nothing.
+func TestACallThatIsNotSentInTimeIsNotInDoubt(t *testing.T) {
+	dir, f, c, _ := flakyOffice(t, false)
+	_, err := call(t, t.Context(), c, "office_send", `{"to":"Ada"}`)
+	require.NoError(t, err)
+	tools, err := c.Tools(t.Context())
+	require.NoError(t, err)
+	set, err := actors.NewToolSet(tools...)
+	require.NoError(t, err)
+	tool, _ := set.Lookup("office_send")
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	var hangs http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); bytes.Contains(body, []byte(`"initialize"`)) {
+			<-ctx.Done()
+			return
+		}
+		w.WriteHeader(http.StatusNotFound) // the session is gone
+	})
+	f.office.Store(&hangs)
+	prepared, err := tool.Prepare(ctx, `{"to":"Bob"}`)
+	require.NoError(t, err)
+	_, err = prepared(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, core.ErrInDoubt)
+	assert.Equal(t, []string{"Ada"}, lines(t, dir+"/sent"))
 }
 
 func TestSessionThatAServerHasForgottenIsStartedAgain(t *testing.T) {

@@ -152,7 +152,7 @@ func (c *Client) learnHeaders(ctx context.Context, l *ListedTool) error {
 	}
 	s, err := c.acquire(ctx)
 	if err != nil {
-		return notSentError(ctx, err)
+		return notSentError(err)
 	}
 	_, isListed := s.pages.Load("")
 	isHTTP := s.process == nil
