@@ -117,9 +117,9 @@ func (f *fork) effectsAfter() []EffectCall {
 		}
 		return found[a]
 	}
-	isBehind := func(a record.Address, ended uint64, inDoubt bool) bool {
+	isBehind := func(a record.Address, ended uint64, hasOutcome bool) bool {
 		isOfWhole := f.whole && (a == f.address || isAround(f.address, a))
-		return (inDoubt || ended >= first) && !isAround(a, f.address) && !isOfWhole
+		return (!hasOutcome || ended >= first) && !isAround(a, f.address) && !isOfWhole
 	}
 	for _, e := range r.effects.list() {
 		if !e.isLeft() {
@@ -129,20 +129,20 @@ func (f *fork) effectsAfter() []EffectCall {
 		switch {
 		case e.RunID != "":
 			inherited = append(inherited, EffectCall{Address: e.Address, Kind: e.Kind, Name: e.Name, Irreversible: true, InDoubt: known.InDoubt, effect: known})
-		case isBehind(e.Address, e.Seq, known.InDoubt) && !f.keepsOriginOf(e):
+		case isBehind(e.Address, e.Seq, e.progress.HasOutcome()) && !f.keepsOriginOf(e):
 			c := call(e.Address, e.Kind, e.Name, e.Seq)
 			c.Irreversible, c.InDoubt, c.effect = true, known.InDoubt, known
 		}
 	}
 	for a, completions := range r.compensable {
 		last := completions[len(completions)-1]
-		if isBehind(a, last.ended, last.inDoubt) && r.compensation(a, last.name, len(completions)) == nil {
+		if isBehind(a, last.ended, !last.open) && r.compensation(a, last.name, len(completions)) == nil {
 			c := call(a, last.kind, last.name, last.ended)
 			c.Compensable, c.InDoubt = true, c.InDoubt || last.inDoubt
 		}
 	}
 	for a, t := range r.calls {
-		if (t.kind == record.KindTool || t.kind == record.KindStep) && t.InDoubt() && isBehind(a, t.Last, true) && !r.isCompensated(a) {
+		if (t.kind == record.KindTool || t.kind == record.KindStep) && t.InDoubt() && isBehind(a, t.Last, t.HasOutcome()) && !r.isCompensated(a) {
 			c := call(a, t.kind, r.nameOf(t), t.Last)
 			c.InDoubt = true
 		}
@@ -169,12 +169,12 @@ func (all *effects) list() []*effect {
 	return list
 }
 
-// keepsOriginOf reports whether the call of e took over an effect of its run that the fork keeps,
-// directly or through other calls.
+// keepsOriginOf reports whether the call of e took over an effect of its run that the fork keeps or
+// that is in doubt in the fork, directly or through other calls.
 func (f *fork) keepsOriginOf(e *effect) bool {
 	for e = e.took; e != nil; e = e.took {
 		isKept := e.Seq < f.first || f.whole && e.Address == f.address
-		if isKept && e.RunID == "" && e.hasCompleted() {
+		if e.RunID == "" && (isKept && e.progress.HasOutcome() || isAround(e.Address, f.address)) {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -241,4 +242,30 @@ func TestForksDoNoHarm(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A fork keeps the outcome of a call that failed in doubt, so it has nothing to decide about that
+// call, and knows its effect once.
+func TestAForkKeepsACallThatFailedInDoubt(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		store := memstore.New()
+		pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", Irreversible: true, InDoubt: core.InDoubtFail}, testkit.Fail(io.ErrUnexpectedEOF))
+		agent := testkit.Agent(t, "agent", steady, func(ctx context.Context, _ string) (string, error) {
+			if core.ScopeOf(ctx).Attempt() == 0 {
+				return testkit.Call(ctx, pay)
+			}
+			return testkit.Call(ctx, testkit.Tool(t, "apologize", once, testkit.Succeed))
+		})
+		st, err := state.Open(t.Context(), store, "paying")
+		require.NoError(t, err)
+		out, err := testkit.Call(st.Context(t.Context()), agent)
+		testkit.Completed(t, out, err)
+		require.NoError(t, st.Close())
+
+		at := testkit.Address(t, "agent@2/apologize")
+		after, err := state.EffectsAfter(t.Context(), store, "paying", at, state.ForkOptions{})
+		require.NoError(t, err)
+		assert.Empty(t, after)
+		require.NoError(t, state.Fork(t.Context(), store, "paying", at, "forked", state.ForkOptions{}))
+	})
 }
