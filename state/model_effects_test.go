@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ import (
 type shopper struct {
 	seed     uint64
 	declares bool
+	inDoubt  core.InDoubtPolicy
 }
 
 func (s *shopper) rng(scope string) *rand.Rand {
@@ -38,14 +40,35 @@ func (s *shopper) rng(scope string) *rand.Rand {
 }
 
 func (s *shopper) pay(t testing.TB) *core.Definition[string, string] {
-	d := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", Irreversible: true}, func(ctx context.Context, amount string) (string, error) {
-		switch s.rng(core.ScopeOf(ctx).Path()).IntN(8) {
+	spec := core.Spec{Kind: record.KindTool, Name: "pay", Irreversible: true, InDoubt: s.inDoubt}
+	if s.rng("timeout").IntN(2) == 0 {
+		spec.AttemptTimeout = time.Minute / 2 // otherwise only its agents have timeouts
+	}
+	d := testkit.Define(t, spec, func(ctx context.Context, amount string) (string, error) {
+		switch s.rng(core.ScopeOf(ctx).Path()).IntN(16) {
 		case 0:
-			<-time.After(time.Hour) // longer than the timeout of its agent
+			<-time.After(time.Hour) // longer than the timeouts
 		case 1:
 			return "", core.Permanent(errors.New("no money"))
+		case 2:
+			return "", core.Retryable(errBankBusy)
+		case 3:
+			return "", io.ErrUnexpectedEOF
+		case 4:
+			panic("a bug")
+		case 5:
+			<-ctx.Done() // the output comes just after the timeout
+		case 6:
+			_, _ = testkit.Call(ctx, testkit.Tool(t, "log", once, testkit.Listening(time.Hour)))
+		case 7:
+			return "no signature", nil
 		}
 		return "paid " + amount, nil
+	}).Ensure(func(_ context.Context, _, receipt string) error {
+		if receipt == "no signature" {
+			return errors.New(receipt)
+		}
+		return nil
 	})
 	if s.declares {
 		d = d.Identify(func(amount string) any { return amount })
@@ -116,6 +139,9 @@ func (s *shopper) open(t *testing.T, rng *rand.Rand, store *memstore.Store, runI
 	return store, st.Status() == snapshot.StatusCompleted || st.Status() == snapshot.StatusFailed
 }
 
+// errBankBusy says that nothing was paid.
+var errBankBusy = errors.New("the bank is busy")
+
 // madeBefore is an effect that the test finds in the records before a place.
 type madeBefore struct {
 	run       string
@@ -159,7 +185,7 @@ func effectsBefore(records []record.Record, i int) (left []madeBefore) {
 		switch r := last[a]; {
 		case r.Status == record.StatusCompleted:
 			left = append(left, madeBefore{"", a, input[a], true})
-		case r.Status == record.StatusStarted, r.Stage == record.StageHandler && r.IsSuspension(), r.Reason == record.ReasonInDoubt && r.Stage == record.StageHandler:
+		case r.Status == record.StatusStarted, r.Stage == record.StageHandler && r.IsSuspension(), r.Reason == record.ReasonInDoubt && r.Stage != record.StageEntry:
 			left = append(left, madeBefore{"", a, input[a], false})
 		}
 	}
@@ -179,6 +205,32 @@ func isOfEarlierAttempt(e, a string) bool {
 		return ecall == acall && i < len(es)-1 && i < len(as)-1 && eattempt < aattempt // "" is the first
 	}
 	return false
+}
+
+// requireNoAttemptTwice checks that a payment is made again only if its attempt before has certainly
+// failed, or if somebody decided so.
+func requireNoAttemptTwice(t *testing.T, records []record.Record) {
+	t.Helper()
+	inDoubt := make(map[string]bool)
+	for i := range records {
+		r := &records[i]
+		if r.Kind == record.KindAnswer {
+			call, _, _ := strings.Cut(r.Name, "?")
+			delete(inDoubt, call)
+		}
+		if r.Name != "pay" || !r.Kind.IsCall() {
+			continue
+		}
+		at := r.Address.String()
+		switch {
+		case r.Status == record.StatusStarted:
+			require.False(t, inDoubt[at], "record %d: %s was made again without a question", r.Seq, at)
+			inDoubt[at] = true
+		case r.WillRetry:
+			require.EqualError(t, r.Err, errBankBusy.Error(), "record %d: %s", r.Seq, at)
+			delete(inDoubt, at)
+		}
+	}
 }
 
 // requireNoEffectTwice checks the records of a run against the table of actors.WithIrreversible. A
@@ -274,12 +326,16 @@ func TestNoEffectIsMadeTwiceWithoutAQuestion(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 24))
 			s := shopper{seed: seed, declares: rng.IntN(2) == 0}
+			if rng.IntN(4) == 0 {
+				s.inDoubt = core.InDoubtFail
+			}
 			store, runID := memstore.New(), "run-0"
 			for n := range 12 {
 				var ended bool
 				store, ended = s.open(t, rng, store, runID)
 				records := testkit.LoadRun(t, store, runID).Records
 				requireNoEffectTwice(t, records, s.declares)
+				requireNoAttemptTwice(t, records)
 				for i := range records {
 					if r := &records[i]; r.Status == record.StatusCompleted && r.Detail != nil && r.Detail.Effect != nil {
 						took++
