@@ -25,8 +25,9 @@ import (
 //
 // An attempt has failed, and is retried as configured, if its handler returned any other error, an
 // error marked by [Retryable] or [Permanent], or one that means that the request was not handled: no
-// connection was made (a dial or DNS error, ECONNREFUSED), or the HTTP status is 503 or 4xx. With
-// InDoubtRetry, all such attempts have failed.
+// connection was made (an error of a dial, of DNS or of a proxy, ECONNREFUSED, a timeout of the TLS
+// handshake), or the HTTP status is 503 or 4xx. What an interceptor makes of the error of a handler
+// does not matter. With InDoubtRetry, all such attempts have failed.
 type InDoubtPolicy = engine.InDoubt
 
 // The choices for calls in doubt.

@@ -29,6 +29,13 @@ type statusError int
 func (e statusError) Error() string       { return fmt.Sprintf("status %d", int(e)) }
 func (e statusError) HTTPStatusCode() int { return int(e) }
 
+// handshakeTimeout is like the unexported error of net/http.
+type handshakeTimeout struct{}
+
+func (handshakeTimeout) Error() string   { return "net/http: TLS handshake timeout" }
+func (handshakeTimeout) Timeout() bool   { return true }
+func (handshakeTimeout) Temporary() bool { return true }
+
 // uncertain is a tool that pays, and counts how often it did.
 type uncertain struct{ paid atomic.Int32 }
 
@@ -63,6 +70,7 @@ func TestAttemptsThatMayHaveTakenEffectAreNotRepeated(t *testing.T) {
 		"reset":                  func(context.Context) error { return &net.OpError{Op: "read", Err: syscall.ECONNRESET} },
 		"timeout of a client":    func(context.Context) error { return context.DeadlineExceeded },
 		"canceled by the client": func(context.Context) error { return context.Canceled },
+		"lost, then refused":     func(context.Context) error { return errors.Join(io.ErrUnexpectedEOF, syscall.ECONNREFUSED) },
 		"status 500":             func(context.Context) error { return statusError(500) },
 		"status 504":             func(context.Context) error { return statusError(504) },
 	} {
@@ -127,6 +135,9 @@ func TestAttemptsThatHaveFailedAreNotInDoubt(t *testing.T) {
 		"refused":             {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, 3},
 		"timeout of the dial": {&net.OpError{Op: "dial", Err: context.DeadlineExceeded}, 3},
 		"no address":          {&net.DNSError{IsTemporary: true}, 3},
+		"timeout of a proxy":  {&net.OpError{Op: "proxyconnect", Err: &net.OpError{Op: "dial", Err: context.DeadlineExceeded}}, 3},
+		"timeout of TLS":      {handshakeTimeout{}, 3},
+		"refused, with more":  {fmt.Errorf("%w: %w", errors.New("pay"), syscall.ECONNREFUSED), 3},
 		"status 503":          {statusError(503), 3},
 		"status 429":          {statusError(429), 3},
 		"status 408":          {statusError(408), 3},

@@ -39,7 +39,12 @@ func isResponseLost(err error, t *record.Traits) bool {
 	case wasNotSent(err):
 		return false
 	}
-	switch t.Class {
+	return isLost(t.Class)
+}
+
+// isLost reports whether an error of the class may mean that a response was lost.
+func isLost(c record.Class) bool {
+	switch c {
 	case record.ClassTimeout, record.ClassConnection, record.ClassEOF, record.ClassNetwork, record.ClassServer, record.ClassCanceled:
 		return true
 	}
@@ -50,7 +55,32 @@ func isResponseLost(err error, t *record.Traits) bool {
 // of a user may panic.
 func wasNotSent(err error) (notSent bool) {
 	defer func() { _ = recover() }()
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if several, ok := e.(interface{ Unwrap() []error }); ok {
+			return wereNotSent(several.Unwrap())
+		}
+		if op, ok := e.(*net.OpError); ok && op.Op == "proxyconnect" || e.Error() == tlsTimeout { //nolint:errorlint // e itself
+			return true
+		}
+	}
 	var dial *net.OpError
 	var name *net.DNSError
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &name) || errors.As(err, &dial) && dial.Op == "dial"
+}
+
+// tlsTimeout is the text of an error of net/http that has no exported type. The request is sent
+// after the handshake.
+const tlsTimeout = "net/http: TLS handshake timeout"
+
+// wereNotSent reports whether one of the errors means that a request was not sent, and none that the
+// response to another request was lost.
+func wereNotSent(errs []error) (notSent bool) {
+	for _, err := range errs {
+		if wasNotSent(err) {
+			notSent = true
+		} else if isLost(record.Inspect(err).Class) {
+			return false
+		}
+	}
+	return notSent
 }
