@@ -74,7 +74,9 @@ type Interceptor = engine.Interceptor
 // Answer(encoded []byte) error gives the attempt an output without its handler, or after the
 // handler failed: the record of the completed call has Detail.Cached set. The argument is an output
 // of the actor, as Output returned it. Postconditions are checked. If they do not hold, or the
-// output does not fit the type, Answer returns an error, and next can still be called.
+// output does not fit the type, Answer returns an error, and next can still be called. Answer also
+// returns an error if the handler may have taken effect and its actor must not repeat it: see
+// [InDoubtPolicy].
 //
 // Wait(ctx, d, why) error waits for d before the attempt. Wait returns an error, which the
 // interceptor must return, if ctx ends, if the run is interrupted, or if nothing new may begin in

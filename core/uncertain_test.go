@@ -259,6 +259,27 @@ func TestErrorOfAnInterceptorHidesNoDoubt(t *testing.T) {
 	}
 }
 
+// An interceptor that answers with an old output does not know what the handler has done.
+func TestAnswerOfAnInterceptorHidesNoDoubt(t *testing.T) {
+	for name, lost := range map[string]error{"marked": core.InDoubt(errCutOff), "not marked": io.ErrUnexpectedEOF} {
+		t.Run(name, func(t *testing.T) {
+			p := new(uncertain)
+			old := testkit.Encoded(t, "an old receipt")
+			err := p.call(t, core.Spec{Irreversible: true, Interceptors: []core.Interceptor{{
+				Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
+					if next(ctx) != nil {
+						return call.Answer(old)
+					}
+					return nil
+				},
+			}}}, func(context.Context) error { return lost }, always)
+			require.ErrorIs(t, err, core.ErrAwaiting)
+			require.ErrorContains(t, err, lost.Error())
+			assert.Equal(t, 1, p.paid)
+		})
+	}
+}
+
 // An attempt that an interceptor answered, so that its handler did not run, is not in doubt.
 func TestFailureAfterAnAnswerOfAnInterceptorIsNotInDoubt(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {

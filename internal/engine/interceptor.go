@@ -49,6 +49,7 @@ var (
 	errNoOutput  = errors.New("core: an interceptor asked for the output of an attempt that has not succeeded")
 	errNotKept   = errors.New("core: the output of an actor with NoStore is not available to interceptors")
 	errAnswered  = errors.New("core: an interceptor answered an attempt that already has a result")
+	errDoubted   = errors.New("core: an interceptor answered an attempt that may have taken effect, which must not be repeated")
 	errNextTwice = errors.New("core: an interceptor called next twice, or after it returned or answered; an attempt is made once")
 	errNoAttempt = errors.New("core: an interceptor did not make the attempt, answer it, or return an error")
 	errTooLate   = errors.New("core: an interceptor called Wait after the attempt was made")
@@ -78,7 +79,8 @@ func (i *CallInfo) Output() ([]byte, error) {
 // Detail.Cached set. encoded is an output of the actor as returned by
 // [CallInfo.Output]. Postconditions are checked. If they do not hold or the
 // output does not fit the type, Answer returns an error, and next can still be
-// called.
+// called. It also returns an error if the handler is in doubt and its actor must
+// not repeat an effect: see InDoubtPolicy.
 func (i *CallInfo) Answer(encoded []byte) error {
 	in := i.in
 	switch {
@@ -86,6 +88,8 @@ func (i *CallInfo) Answer(encoded []byte) error {
 		return errAnswered
 	case in.c.spec.NoStore:
 		return errNotKept
+	case in.state == made && in.c.mustNotRepeat() && (in.r.traits.MarkedInDoubt || in.c.mayHaveActed(&in.r)):
+		return errDoubted
 	}
 	ctx, cancel := in.limitedContext()
 	defer cancel()
