@@ -232,7 +232,7 @@ func TestTimeoutOfACallInsideIsInDoubt(t *testing.T) {
 				return err
 			}, always)
 			require.ErrorIs(t, err, core.ErrAwaiting)
-			assert.Equal(t, 1, p.paid)
+			assert.EqualValues(t, 1, p.paid.Load())
 		})
 	}
 }
@@ -253,7 +253,7 @@ func TestErrorOfAnInterceptorHidesNoDoubt(t *testing.T) {
 					},
 				}}}, func(context.Context) error { return io.ErrUnexpectedEOF }, always)
 				require.ErrorIs(t, err, core.ErrAwaiting)
-				assert.Equal(t, 1, p.paid)
+				assert.EqualValues(t, 1, p.paid.Load())
 			})
 		})
 	}
@@ -275,7 +275,7 @@ func TestAnswerOfAnInterceptorHidesNoDoubt(t *testing.T) {
 			}}}, func(context.Context) error { return lost }, always)
 			require.ErrorIs(t, err, core.ErrAwaiting)
 			require.ErrorContains(t, err, lost.Error())
-			assert.Equal(t, 1, p.paid)
+			assert.EqualValues(t, 1, p.paid.Load())
 		})
 	}
 }
@@ -294,7 +294,7 @@ func TestFailureAfterAnAnswerOfAnInterceptorIsNotInDoubt(t *testing.T) {
 			},
 		}}}, func(context.Context) error { return nil }, always)
 		require.NoError(t, err)
-		assert.Zero(t, p.paid)
+		assert.Zero(t, p.paid.Load())
 		assert.Equal(t, 2, times)
 	})
 }

@@ -10,10 +10,10 @@ import (
 
 // mayHaveActed reports whether the failed attempt may have taken effect, although its handler did
 // not mark the error with core.InDoubt: the handler was abandoned or panicked, it did not receive
-// the response of a service, or what follows the handler failed. An actor that must not repeat an
-// effect treats such an attempt as a call in doubt.
+// the response of a service, or what follows the handler failed. It reports false if the attempt may
+// be repeated, or the handler did not run.
 func (c *Call) mayHaveActed(r *attemptEnd) bool {
-	if r.refused || c.spec.Kind.IsEntered() || r.Err == errUnsatisfied { //nolint:errorlint // of this call, not of a call inside
+	if !c.mustNotRepeat() || r.refused || c.spec.Kind.IsEntered() || r.Err == errUnsatisfied { //nolint:errorlint // of this call, not of a call inside
 		return false
 	}
 	if r.Panicked || r.acted {
