@@ -140,7 +140,7 @@ func (l *loop) outOfTurns(answer *Answer, problem error) error {
 		return fmt.Errorf(format+": %w", "the model's answer does not fit", l.maxTurns, ErrTurnLimit,
 			&AnswerError{Text: answer.Text, Asked: answer.Turns, Problem: problem.Error()})
 	case answer.Finish == FinishMalformedCall:
-		return fmt.Errorf(format, "the model still asks for tools in a way that cannot be read", l.maxTurns, ErrTurnLimit)
+		return fmt.Errorf(format, "the model's tool calls still cannot be read", l.maxTurns, ErrTurnLimit)
 	}
 	return fmt.Errorf(format, "the model still asks for tools", l.maxTurns, ErrTurnLimit)
 }

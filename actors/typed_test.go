@@ -86,7 +86,7 @@ func TestFeedbackHasABound(t *testing.T) {
 	assert.Panics(t, func() { actors.WithMaxCorrections(0)(nil) })
 }
 
-// A service without formats refuses one request; after that the answer is a tool call.
+// A service without formats refuses one request; the next one asks for a tool call.
 func TestWithoutFormatsTheAnswerIsAToolCall(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	var formats []bool

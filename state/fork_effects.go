@@ -12,8 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ForkEffects decides about the calls after the place of the fork that have had effects: see
-// [EffectsAfter].
+// ForkEffects says what to do about calls after the fork that have had effects: see [EffectsAfter].
 type ForkEffects uint8
 
 const (

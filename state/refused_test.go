@@ -22,7 +22,7 @@ type shop struct {
 	pay, book, amount string
 	payKind           record.Kind
 
-	paid *[]string // every payment of all programs
+	paid *[]string // the payments of all programs
 }
 
 // open runs the program to its end. With stop, it is interrupted when it has booked and not yet

@@ -31,9 +31,8 @@ func (d Difference) String() string {
 // Validate runs a program against a stored run and returns the differences. Every agent is entered,
 // including completed ones; every tool, LLM and step is recalled and not executed. It compares
 // addresses, the order of calls, questions, inputs, and the outputs and errors of agents. A
-// difference in "request" is a change to the request to a model that does not prevent the use of
-// the recorded answer: to instructions, descriptions of tools, tools or options. The program is
-// stopped at a recorded output that does not fit its type. Nothing is written, so Validate is safe
+// difference in "request" is in the instructions, descriptions of tools, tools or options that are
+// sent to a model, and does not prevent the use of the recorded answer. The program is stopped at a recorded output that does not fit its type. Nothing is written, so Validate is safe
 // anywhere. The program gets the context of the run and makes the root calls. Its error is not
 // returned, since the recorded run may have ended with one.
 func Validate(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
@@ -316,7 +315,7 @@ func (v *validation) compareInput(c record.Claim, found *record.Progress, input 
 // compares reports whether calls of the kind are made again, and compared.
 func (v *validation) compares(kind record.Kind) bool { return v.executes || kind.IsEntered() }
 
-// compareTraced compares the outcome of a handler that ran again with the recorded one.
+// compareTraced compares the new outcome of an agent with the recorded one.
 func (v *validation) compareTraced(was, now *record.Record) {
 	v.made[was.Address] = true
 	if now.Kind == record.KindAgent {

@@ -27,7 +27,7 @@ type stream struct {
 	vocabulary string       // the vocabulary of the events; empty for that of this package
 	proto      int          // the major version of HTTP
 
-	at       cursor        // the newest event that the client has, or that was not selected
+	at       cursor        // the newest event that the client has or that was filtered out
 	sent     cursor        // the newest ID that was sent
 	moves    uint64        // how often at was moved, forward or back
 	out      *bufio.Writer // what was written since the last flush; nil if nothing was

@@ -100,7 +100,7 @@ func (s *Store) Get(ctx context.Context, ref string) ([]byte, error) {
 	case err != nil:
 		return nil, s.artifactError(ctx, ref, err)
 	case storekit.Reference(data) != ref:
-		return nil, fmt.Errorf("%w: the data of artifact %s differ from what was put", snapshot.ErrCorrupt, ref)
+		return nil, fmt.Errorf("%w: the data of artifact %s are not what was stored", snapshot.ErrCorrupt, ref)
 	}
 	return data, nil
 }

@@ -563,8 +563,8 @@ func (s *site) acknowledgement(id string) *regexp.Regexp {
 	return regexp.MustCompile(fmt.Sprintf(`\$JS\.ACK\.(\w+\.)*RQ_reprise\.\w+\.\d+\.%d\.`, job.Sequence))
 }
 
-// TestDuplicateStartsAreOneRun both within the time in which the server itself
-// detects duplicates, and after it.
+// Duplicate starts are one run, both within the time in which the server detects duplicates and
+// after it.
 func TestDuplicateStartsAreOneRun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, jstest.Start(t).URL(), jetstream.Options{Lease: longLease})

@@ -68,8 +68,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Jobs that a process has abandoned, or whose end it has requested without getting an answer,
-// become free while the process lives.
+// Jobs that a process has abandoned become free while the process lives.
 func TestAbandonedJobsAreFreeAfterAWhile(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)

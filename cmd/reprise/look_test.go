@@ -162,7 +162,7 @@ func TestUnreadableRunsAreListedAsSuch(t *testing.T) {
 	assert.Equal(t, exitFailure, got.code)
 	assert.Contains(t, got.stdout, "unreadable")
 	assert.Contains(t, got.stdout, "good")
-	const damaged = "reprise: run bad is damaged: 00000001.snapshot, byte 0, after record 0: it does not begin as a snapshot\n"
+	const damaged = "reprise: run bad is damaged: 00000001.snapshot, byte 0, after record 0: it does not begin like a snapshot\n"
 	assert.Equal(t, damaged+"1 run cannot be read; `reprise verify` says why\n", got.stderr)
 
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "runs", "worse", "00000001.snapshot"), 0o700))

@@ -149,7 +149,7 @@ func (w *Writer) Raw(data []byte) { w.out = append(w.out, data...) }
 // BeginText begins a str and returns the slice to which to append it. Pass the
 // slice to EndText; nothing else may be appended in between.
 func (w *Writer) BeginText() []byte {
-	w.out = append(w.out, 0xd9, 0) // str 8, the shortest form that may be needed
+	w.out = append(w.out, 0xd9, 0) // str 8; EndText replaces it for long texts
 	return w.out
 }
 

@@ -184,7 +184,7 @@ func (i *CallInfo) waitFor(ctx context.Context, ready <-chan struct{}, d, most t
 		return in.park(d, why)
 	}
 	i.Log(slog.LevelInfo, fmt.Sprintf("waits %v for %s", d, why), map[string]any{"wait": d.String()})
-	in.c.sleepInSlot(ctx, most, ready)
+	in.c.sleepOutsideSlot(ctx, most, ready)
 	return in.stopError(ctx)
 }
 

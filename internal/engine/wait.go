@@ -22,7 +22,7 @@ func (c *Call) wait(p *record.Progress, s *Scope) {
 	if c.guard == nil && c.root.settings.Poll == nil {
 		c.root.sleep(s.outer, rest, nil)
 	} else {
-		c.sleepInSlot(s.outer, rest, nil)
+		c.sleepOutsideSlot(s.outer, rest, nil)
 	}
 	p.Spent += time.Since(began)
 }
@@ -64,9 +64,9 @@ func (c *Call) remainingDelay(p *record.Progress) time.Duration {
 	return rest
 }
 
-// sleepInSlot sleeps, or returns early when ready is closed; ready may be nil. It
-// releases the slot of the call meanwhile.
-func (c *Call) sleepInSlot(ctx context.Context, d time.Duration, ready <-chan struct{}) {
+// sleepOutsideSlot releases the slot of the call and sleeps, or returns early when ready is closed.
+// ready may be nil.
+func (c *Call) sleepOutsideSlot(ctx context.Context, d time.Duration, ready <-chan struct{}) {
 	if c.guard != nil && c.guard.slot != nil {
 		c.guard.slot.Release()
 		defer c.guard.slot.Acquire(ctx)

@@ -306,8 +306,7 @@ func (s *stream) firstSeq() uint64 {
 	return s.cursor.Seq + 1
 }
 
-// take yields a record. All records are yielded here, so that a gap in their numbers is always
-// noticed.
+// take yields a record, or checks the one at the cursor. Every record comes here, so no gap is missed.
 func (s *stream) take(rec record.Record) error {
 	c := &s.cursor
 	switch {

@@ -151,7 +151,7 @@ func headAt(data []byte, at int, base, size int64) (f frame, checksum uint32, ok
 
 // Errors for damaged files.
 var (
-	errNoDocument = errors.New("it does not begin as a snapshot")
+	errNoDocument = errors.New("it does not begin like a snapshot")
 	errNoHeader   = errors.New("it has no header")
 	errNoFrame    = errors.New("not a frame, in a part that was synced")
 	errNoRunID    = errors.New("the header names no run")

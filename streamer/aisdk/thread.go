@@ -109,7 +109,7 @@ func assemble(frames []turn.Frame) []uiPart {
 			}
 		}
 	}
-	for n := len(parts); n > 0 && parts[n-1].Type == "step-start"; n-- { // remove a step that has shown nothing
+	for n := len(parts); n > 0 && parts[n-1].Type == "step-start"; n-- { // remove steps that have shown nothing
 		parts = parts[:n-1]
 	}
 	return parts

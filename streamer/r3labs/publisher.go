@@ -76,7 +76,7 @@ func New(server *sse.Server, options Options) (*Publisher, error) {
 	case server.AutoReplay && !options.AutoReplay:
 		return nil, errors.New("r3labs: the server has AutoReplay on: it would keep every event forever, replace their IDs, and repeat events to clients that come back; set server.AutoReplay = false before New, or Options.AutoReplay to accept that")
 	case server.EventTTL != 0 && !server.AutoReplay:
-		return nil, fmt.Errorf("r3labs: the server has an EventTTL of %v and AutoReplay off: it would treat every event as expired; set it to 0", server.EventTTL)
+		return nil, fmt.Errorf("r3labs: with an EventTTL of %v and AutoReplay off, the server would treat every event as expired; set EventTTL to 0", server.EventTTL)
 	case options.Queue < 0:
 		return nil, fmt.Errorf("r3labs: Options.Queue is %d: want 1 or more, or 0 for %d", options.Queue, defaultQueue)
 	case options.Guard != nil && options.Guard.server != server:

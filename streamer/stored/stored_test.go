@@ -170,7 +170,7 @@ func TestRunsOfAnotherProcessAreWatchedLive(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, json.NewDecoder(resp.Body).Decode(&all))
 	require.NoError(t, resp.Body.Close())
-	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRunsOfAnotherProcessAreWatchedLive$") //nolint:gosec // this test
+	other := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRunsOfAnotherProcessAreWatchedLive$") //nolint:gosec // runs this test
 	other.Env = append(os.Environ(), "STORED_TEST_DIR="+dir)
 	other.Stderr = os.Stderr
 	require.NoError(t, other.Start())

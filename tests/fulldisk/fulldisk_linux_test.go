@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"size of files": limitedBy(limitedFiles), "small file system": limitedBy(smallFileSystem)})
 }
 
-// limitedBy returns a program with the arguments directory and size of outputs.
+// limitedBy returns a program that calls work with its arguments, dir and size.
 func limitedBy(work func(dir string, size int) error) func(...string) error {
 	return func(args ...string) error {
 		size, err := strconv.Atoi(args[1])
