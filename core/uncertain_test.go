@@ -122,6 +122,7 @@ func TestQuestionAboutAnAttemptNamesInputAndKey(t *testing.T) {
 		require.NotNil(t, about)
 		assert.Equal(t, `"49.90 for A1"`, record.Preview(about.Input))
 		assert.Equal(t, used, about.IdempotencyKey)
+		assert.Equal(t, "unexpected EOF", about.Cause)
 		assert.True(t, about.Began.After(before), about.Began)
 	}
 }

@@ -21,6 +21,7 @@ func (t *text) question(r *record.Record) {
 		q.Schema, q.InDoubt = r.Detail.Schema, r.Detail.InDoubt
 	}
 	if q.Awaits == record.AwaitDecision && q.InDoubt != nil {
+		t.preview("cause: ", q.InDoubt.Cause)
 		t.preview("input: ", record.Preview(q.InDoubt.Input))
 	}
 	if q.Awaits != record.AwaitTime { // nobody has to answer a sleep

@@ -82,6 +82,7 @@ type callInDoubtJSON struct {
 	Input   string    `json:"input,omitempty"`
 	Effect  *Effect   `json:"effect,omitempty"`
 	Key     string    `json:"idempotency_key,omitempty"`
+	Cause   string    `json:"cause,omitempty"`
 }
 
 // MarshalJSON returns the call in the form of records on wires, with a preview of its input.
@@ -90,11 +91,11 @@ func (c *CallInDoubt) MarshalJSON() ([]byte, error) {
 }
 
 func (c *CallInDoubt) json() *callInDoubtJSON {
-	return &callInDoubtJSON{c.Kind, c.Name, c.Attempt, c.Starts, c.Began, Preview(c.Input), c.Effect, c.IdempotencyKey}
+	return &callInDoubtJSON{c.Kind, c.Name, c.Attempt, c.Starts, c.Began, Preview(c.Input), c.Effect, c.IdempotencyKey, c.Cause}
 }
 
 func (in *callInDoubtJSON) call() *CallInDoubt {
-	return &CallInDoubt{Kind: in.Kind, Name: in.Name, Attempt: in.Attempt, Starts: in.Starts, Began: in.Began, Effect: in.Effect, IdempotencyKey: in.Key}
+	return &CallInDoubt{Kind: in.Kind, Name: in.Name, Attempt: in.Attempt, Starts: in.Starts, Began: in.Began, Effect: in.Effect, IdempotencyKey: in.Key, Cause: in.Cause}
 }
 
 // MarshalJSON returns the record with the names that consoles and dashboards

@@ -151,6 +151,10 @@ type CallInDoubt struct {
 	// IdempotencyKey is what core.IdempotencyKey returns in the call, by which other systems may
 	// know its effect. It is empty if there is an Effect.
 	IdempotencyKey string
+
+	// Cause is the text of the error with which the attempt ended. It is empty if the run stopped
+	// during the attempt.
+	Cause string
 }
 
 // An Effect is something that a call did and that must not be done twice: the call completed, or

@@ -79,7 +79,7 @@ func (x redaction) detail(d *Detail) *Detail {
 	redacted.Message, redacted.By = x.text(d.Message), x.text(d.By)
 	if d.InDoubt != nil {
 		call := *d.InDoubt
-		call.Input = x.preview(call.Input)
+		call.Input, call.Cause = x.preview(call.Input), x.text(call.Cause)
 		redacted.InDoubt = &call
 	}
 	if d.Fork != nil {

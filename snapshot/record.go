@@ -85,7 +85,7 @@ const (
 	usageFields  = 3
 	claimFields  = 5
 
-	inDoubtFields  = 8
+	inDoubtFields  = 9
 	forkFields     = 4
 	effectFields   = 10
 	replacedFields = 3

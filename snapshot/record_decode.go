@@ -365,7 +365,7 @@ func (d *recordDecoder) readInDoubt(in *codec.Reader) *record.CallInDoubt {
 	if f.next() {
 		c.Effect = d.readEffect(in)
 	}
-	c.IdempotencyKey = f.text()
+	c.IdempotencyKey, c.Cause = f.text(), f.text()
 	f.end()
 	return c
 }

@@ -155,6 +155,7 @@ func writeInDoubt(w *codec.Writer, c *record.CallInDoubt) {
 	w.Bytes(c.Input)
 	writeEffect(w, c.Effect)
 	w.Text(c.IdempotencyKey)
+	w.Text(c.Cause)
 }
 
 func writeHash(w *codec.Writer, h record.Hash) {

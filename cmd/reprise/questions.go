@@ -184,7 +184,11 @@ func (a *app) printQuestions(open []runQuestion, withRuns bool) error {
 		if c := q.InDoubt; c != nil && c.Effect != nil {
 			text += " (not begun, input " + record.Preview(c.Input) + ")"
 		} else if c != nil {
-			text += fmt.Sprintf(" (attempts begun: %d", c.Starts)
+			text += " ("
+			if c.Cause != "" {
+				text += "it ended with: " + c.Cause + "; "
+			}
+			text += fmt.Sprintf("attempts begun: %d", c.Starts)
 			if !c.Began.IsZero() {
 				text += ", the last at " + timeText(c.Began)
 			}

@@ -196,7 +196,7 @@ func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 	next := s
 	if r != nil { // the scope of the attempt is closed
 		q.InDoubt.Began = r.ended.Add(-r.took).UTC().Round(0)
-		q.InDoubt.Input = c.inputInDoubt
+		q.InDoubt.Input, q.InDoubt.Cause = c.inputInDoubt, record.Truncate(strings.ToValidUTF8(fmt.Sprint(r.Err), "\ufffd"), record.MessageLimit)
 		next = &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt}
 	}
 	e, err := next.ask(next.context(), q, DefaultAnswer{}, nil, c.readDecision(&q, &answer))

@@ -184,6 +184,7 @@ function doubt(call) {
   const effect = call.effect && `might repeat ${call.effect.address}${call.effect.run_id ? " of run " + call.effect.run_id : ""}`;
   const facts = [`${kind(call.event_type)} ${call.name}`, effect ?? `${plural(call.starts, "attempt")} begun`, began ? "the last at " + fullTime(began) : ""];
   return make("p", { class: "question-from doubt" }, make("span", {}, facts.filter(Boolean).join(", ")),
+    call.cause ? make("span", {}, "the attempt ended with: " + escaped(call.cause)) : undefined,
     call.input ? make("span", { class: "mono" }, "input " + escaped(call.input)) : undefined,
     call.idempotency_key ? make("span", { class: "mono" }, "idempotency key " + escaped(call.idempotency_key)) : undefined);
 }
