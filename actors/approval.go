@@ -64,11 +64,11 @@ type approval struct {
 	answer   Approval // the answer after that time
 }
 
-// ApprovalIf requires approval only for calls for whose arguments needed returns true, such
-// as those for amounts above 100 EUR. In is the input type of the tool. The
-// result must depend only on the arguments, since needed is called again when the run is
-// resumed. If needed panics, the call fails. The constructor of the tool panics if needed is
-// nil, or its argument type is not the input type of the tool.
+// ApprovalIf requires approval for a call only if needed returns true for its arguments, such as an
+// amount above 100 EUR. In is the input type of the tool. The result must depend only on the
+// arguments, since needed is called again when the run is resumed. If needed panics, the call
+// fails. The constructor of the tool panics if needed is nil, or its argument type is not the input
+// type of the tool.
 func ApprovalIf[In any](needed func(In) bool) ApprovalOption {
 	if needed == nil {
 		panic("actors: ApprovalIf got nil")
@@ -87,8 +87,8 @@ func ApprovalQuestion[In any](text func(In) string) ApprovalOption {
 	return func(a *approval) { a.question = text }
 }
 
-// ApprovalDefault sets the answer that counts if nobody has answered in time, like
-// [core.AwaitDefault]: a runner resumes the run then. The time, after, is counted from the
+// ApprovalDefault sets the answer that is used if nobody has answered in time, like
+// [core.AwaitDefault]: a runner then resumes the run. The time is counted from the
 // question. ApprovalDefault panics if after is not above 0. Arguments of the answer
 // are checked like those of a human.
 func ApprovalDefault(after time.Duration, answer Approval) ApprovalOption {
@@ -148,7 +148,7 @@ func defaultQuestion(tool string, in any) (string, error) {
 type Approval struct {
 	Approved  bool            `json:"approved"`
 	Arguments json.RawMessage `json:"arguments,omitempty"` // instead of those of the model; checked in the same way
-	Reason    string          `json:"reason,omitempty"`    // of a refusal, for the model
+	Reason    string          `json:"reason,omitempty"`    // why the call is refused, for the model
 }
 
 // Approve allows the call with the arguments of the model.

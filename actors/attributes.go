@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// Annotate sets what the options say as attributes of the attempt that ctx belongs to (see
+// Annotate sets the options as attributes of the attempt that ctx belongs to (see
 // [core.Annotate]): request_model, max_tokens, temperature, top_p, seed, stop (as JSON),
 // effort and output_type (json if there is a format), each if it is set, and the numbers
 // top_k, frequency_penalty, presence_penalty and n of Extra. [NewLLM] does that with the

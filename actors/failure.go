@@ -37,7 +37,7 @@ func (e *UnfinishedError) Error() string {
 	return fmt.Sprintf("the service broke off the answer after %d bytes", len(e.Partial))
 }
 
-// Is reports whether target is the error of the reason: [ErrFiltered] or [ErrRefused].
+// Is reports whether target is the error for Finish: [ErrFiltered] or [ErrRefused].
 func (e *UnfinishedError) Is(target error) bool {
 	return target == ErrFiltered && e.Finish == FinishFilter || target == ErrRefused && e.Finish == FinishRefusal
 }

@@ -290,7 +290,7 @@ func (b *branches[In, Out]) run(ctx context.Context) error {
 	return b.err(ctx)
 }
 
-// make makes the branches, and calls fail with the first error that fails the
+// make makes the branches. The function fail gets the first error that fails the
 // group.
 func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(error)) {
 	one := func(n int, slot engine.Slot) {

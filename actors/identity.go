@@ -5,7 +5,7 @@ import "slices"
 // messageIdentity is the part of a message that belongs to the identity of a conversation.
 type messageIdentity struct {
 	Role       Role
-	Text       string     `json:",omitempty"` // of users and of the model
+	Text       string     `json:",omitempty"` // only in messages of users and of the model
 	Parts      []Part     `json:",omitempty"`
 	ToolCalls  []ToolCall `json:",omitempty"`
 	ToolCallID string     `json:",omitempty"`

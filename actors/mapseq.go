@@ -15,7 +15,7 @@ import (
 
 // A BranchOutput is a branch that has ended.
 type BranchOutput[T any] struct {
-	Branch int // from 1; 0 with the error of the group
+	Branch int // counted from 1; 0 if the pair has the error of the group
 	Output T   // zero if the branch failed
 }
 

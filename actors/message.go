@@ -90,7 +90,7 @@ type Part struct {
 	MIME string `json:"mime,omitempty"` // such as "image/png", "audio/wav", "application/pdf"
 	Data []byte `json:"data,omitempty"`
 	URL  string `json:"url,omitempty"`
-	Name string `json:"name,omitempty"` // of a file
+	Name string `json:"name,omitempty"` // name of a file
 
 	Extra Extra `json:"extra,omitempty"` // further fields of the part
 }
@@ -162,8 +162,8 @@ type Response struct {
 	Raw json.RawMessage `json:"raw,omitempty"`
 }
 
-// Finish says why a model stopped. Empty counts as FinishStop, or as FinishToolCalls if the model
-// asks for tools.
+// Finish says why a model stopped. An empty Finish means FinishStop, or FinishToolCalls if the
+// model asks for tools.
 type Finish string
 
 // Why a model stopped.
@@ -219,7 +219,7 @@ type Answer struct {
 	Finish   Finish     `json:"finish"`             // FinishStop, FinishRefusal or FinishOther
 	Messages []Message  `json:"messages,omitempty"` // the conversation, from the prompt's History on; without instructions
 	Turns    int        `json:"turns"`              // calls of the LLM
-	Usage    core.Usage `json:"usage,omitzero"`     // of all turns, and of what the tools consumed
+	Usage    core.Usage `json:"usage,omitzero"`     // what all turns and the tools consumed
 }
 
 // ToolResult returns the text, which is the only part of the answer that the model of

@@ -16,15 +16,15 @@ import (
 // ("required", or the name of one) may answer after it has called some.
 type Options struct {
 	Model           string   `json:"model,omitempty"`       // name of another model of the same service
-	MaxTokens       int      `json:"max_tokens,omitempty"`  // of one answer, including reasoning
+	MaxTokens       int      `json:"max_tokens,omitempty"`  // limit for one answer, including reasoning
 	Temperature     *float64 `json:"temperature,omitempty"` // 0 to 2; see [Ptr]
 	TopP            *float64 `json:"top_p,omitempty"`       // 0 to 1
 	Seed            *int64   `json:"seed,omitempty"`
 	Stop            []string `json:"stop,omitempty"`             // texts that end the answer
-	Effort          string   `json:"effort,omitempty"`           // of reasoning, in the service's words: "none", "low", "high", …
+	Effort          string   `json:"effort,omitempty"`           // how much to reason, in the service's words: "none", "low", "high", …
 	ToolChoice      string   `json:"tool_choice,omitempty"`      // "auto", "none", "required", or the name of a tool
 	SequentialTools bool     `json:"sequential_tools,omitempty"` // at most one tool call in an answer
-	Format          *Format  `json:"format,omitempty"`           // of the answer
+	Format          *Format  `json:"format,omitempty"`           // the form of the answer
 
 	Raw bool `json:"raw,omitempty"` // Response.Raw contains the unchanged reply
 

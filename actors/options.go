@@ -73,7 +73,7 @@ func WithInDoubt(d core.InDoubtPolicy) Option {
 // "Asks" means [core.InDoubtAsk] with the effect in the question, which is answered with
 // state.InDoubtTakeOver, InDoubtRunAgain, InDoubtCompleted or InDoubtFailed. [WithInDoubt]
 // replaces asking: with InDoubtFail the call fails, and with InDoubtRetry it is made. It also
-// decides about a call that is itself in doubt: its process ended while its handler ran, its attempt
+// applies to a call that is itself in doubt: its process ended while its handler ran, its attempt
 // timed out, or the response of a service was lost (see [core.InDoubtPolicy]). For such a call, an
 // irreversible actor asks by default, too. A handler that knows that nothing has happened returns
 // [core.Retryable] or [core.Permanent]. For a service that honors idempotency keys,
@@ -206,9 +206,9 @@ type options struct {
 
 	answerByTool bool
 
-	approval *approval // for NewTool only; nil for none
+	approval *approval // only for NewTool; nil if no approval is needed
 	strict   bool      // for tools and typed agents
-	cached   bool      // by WithCache
+	cached   bool      // WithCache was used
 
 	identity any // a func(In) any; nil for the default
 }

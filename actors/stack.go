@@ -1,6 +1,6 @@
 package actors
 
-const stackOfRequest = 12 << 10 // bytes that encoding a request and reading its reply take
+const stackOfRequest = 12 << 10 // stack size, in bytes, for encoding a request and reading its reply
 
 // growStack grows the goroutine's stack to the size that a request to a model takes. An
 // attempt runs on a goroutine of its own, which begins with a small stack; the runtime

@@ -93,7 +93,7 @@ func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) To
 // around them fails for good, or their run is cancelled; see
 // [core.Definition.Compensate]. A call that did not complete is not undone: see
 // [Tool.CompensateInDoubt]. A stored run must know the tool:
-// state.WithCompensations.
+// see state.WithCompensations.
 func (t Tool[In, Out]) Compensate(f func(context.Context, In, Out) error) Tool[In, Out] {
 	t.definition = t.definition.Compensate(f)
 	if t.approval != nil {
