@@ -85,10 +85,10 @@ func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) e
 	return nil
 }
 
-// Answer answers a question of a run, by its ID, see state.Answer. by is who answers;
-// it may be empty. A run that waits for the answer continues. For a run that is not
-// open and was not started by a runner, the error is state.ErrNoProgram, and the
-// question stays open.
+// Answer answers the question of a run that has the ID questionID, see state.Answer. The argument
+// by says who answers; it may be empty. A run that waits for the answer continues. For a run that
+// is not open and was not started by a runner, the error is state.ErrNoProgram, and the question
+// stays open.
 func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value any) error {
 	if info, err := r.store.Info(ctx, runID); err == nil && info.Program == "" && !info.Open && info.Status == snapshot.StatusPaused {
 		return fmt.Errorf("runner: answer a question of run %s: %w; then answer with state.Answer", runID, state.ErrNoProgram)
@@ -204,8 +204,8 @@ func (r *Runner) awaitStop(ctx context.Context, runID string) error {
 	}
 }
 
-// awaitStopElsewhere is awaitStop for a run that another process has open and was
-// asked to interrupt.
+// awaitStopElsewhere is awaitStop for a run that is open in another process, which was
+// asked to interrupt it.
 func (r *Runner) awaitStopElsewhere(ctx context.Context, runID string) error {
 	open, err := r.store.Info(ctx, runID)
 	if err != nil || !open.Open {

@@ -31,7 +31,7 @@ func awaitInfo(t *testing.T, r *runner.Runner, runID string, want func(*snapshot
 }
 
 // The runs are parked between their attempts, so they are opened and closed all the
-// time. An interrupt or a cancel by another process counts at any moment.
+// time. An interrupt or a cancel by another process takes effect at any moment.
 func TestControlOfRunsThatAreOpenedAndClosedAllTheTime(t *testing.T) {
 	r, dir := starter(t) // does not serve
 	begin(t, dir)

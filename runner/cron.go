@@ -19,10 +19,10 @@ func isCron(expr string) bool {
 }
 
 // nextOfCron returns the first instant of an expression after t; the zero Time if there is none. It
-// searches one period after another in which the location has the same offset from UTC, using that
-// offset. So it finds no instant in an hour that is skipped. In an hour that occurs twice, it finds
-// the instants of an expression for every hour in both, and those of any other expression only in
-// the first.
+// searches one period after another: in each, the location has a single offset from UTC, which the
+// search uses. So it finds no instant in an hour that is skipped. In an hour that occurs twice, it
+// finds the instants of an expression for every hour in both, and those of any other expression
+// only in the first.
 func nextOfCron(expr string, location *time.Location, t time.Time) time.Time {
 	for range maxPeriods {
 		first := t.Add(1).In(location) // the earliest possible instant

@@ -13,7 +13,7 @@ type ProgramInfo struct {
 	Name     string
 	About    string          // what it is for, in the words of its actor; may be empty
 	Version  string          // the version that new runs get
-	Versions []string        // all that are registered, sorted
+	Versions []string        // the registered versions, sorted
 	Input    json.RawMessage // the JSON schema of the input; nil if it has none
 
 	Schedules []NextStart // the schedules that start the program

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestForkOfAStartedRunIsResumed with the input of the parent run.
+// A fork of a started run is resumed with the input of the parent run.
 func TestForkOfAStartedRunIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

@@ -35,8 +35,8 @@ func newHeapQueue() *heapQueue {
 	return &heapQueue{queue: newQueue(), programs: make(map[ProgramID]*ProgramID), wake: make(chan struct{}, 1)}
 }
 
-// Add implements [Queue]. If the run has an entry already, the earlier time counts, unless that is
-// the entry of a deleted run with the same ID.
+// Add implements [Queue]. If the run has an entry already, the earlier time is kept, unless that
+// entry belongs to a deleted run with the same ID.
 func (h *heapQueue) Add(_ context.Context, e QueueEntry) (added bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -63,8 +63,8 @@ func entryOf(info *snapshot.Info) QueueEntry {
 }
 
 // continuesAt returns when a run that is not open continues by itself. If the clock was ahead
-// when the run changed, and was then set back, the recorded times lie in the future and do not
-// count: a run that waits for nothing is due now, and a parked run is due when the rest of its
+// when the run changed, and was then set back, the recorded times lie in the future and are
+// ignored: a run that waits for nothing is due now, and a parked run is due when the rest of its
 // wait has passed.
 func continuesAt(info *snapshot.Info, answered bool, now time.Time) (time.Time, bool) {
 	switch {

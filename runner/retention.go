@@ -14,15 +14,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Retention sets which runs are removed from the store. Only runs that were started by a runner,
-// have completed or failed or were cancelled, and are not pinned are removed. A run is removed if
-// it exceeds one of the limits, or if its own time has passed (snapshot.Info.Expires). The zero
-// Retention sets no limits.
+// Retention sets which runs are removed from the store. A run can be removed only if a runner
+// started it, it has completed or failed or was cancelled, and it is not pinned. Such a run is
+// removed if it exceeds one of the limits, or if its own time has passed (snapshot.Info.Expires).
+// The zero Retention sets no limits.
 //
 // A run that is pinned, resumed or replaced after retention has listed it is kept, unless that
 // happens at the very moment of its removal.
 type Retention struct {
-	Age   time.Duration // since the run ended; 0 for no limit
+	Age   time.Duration // maximum time since the run ended; 0 for no limit
 	Runs  int           // the number of ended runs that are kept, the latest first; 0 for no limit
 	Bytes int64         // the total size of the records of these runs; 0 for no limit
 

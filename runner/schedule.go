@@ -45,7 +45,7 @@ type Schedule struct {
 	// or that could not reach the store still starts the run if it is at most a minute late.
 	CatchUp time.Duration
 
-	Options StartOptions // of the runs; At must be zero
+	Options StartOptions // how the runs are started; At must be zero
 }
 
 func (s *Schedule) check() error {
@@ -188,7 +188,7 @@ func (r *Runner) follow(ctx context.Context, s *scheduled) {
 	}
 }
 
-// A position is how far the runs of a schedule were started. The zero position is that of a new
+// A position is how far a schedule has been followed. The zero position is that of a new
 // schedule.
 type position struct {
 	next time.Time // the first instant that is not done; zero for none

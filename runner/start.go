@@ -16,7 +16,7 @@ import (
 
 // StartOptions set how a run is started.
 type StartOptions struct {
-	Version  string    // of the program; defaults to the one that was registered last
+	Version  string    // version of the program; defaults to the one that was registered last
 	Priority int       // among the runs that wait for a slot, the one with the highest begins first
 	At       time.Time // the earliest time to begin; zero for now
 	Pinned   bool      // retention keeps the run

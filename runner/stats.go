@@ -21,7 +21,7 @@ const (
 	NoticeClosed  NoticeType = "closed"  // a run was closed; see Status
 	NoticeCrashed NoticeType = "crashed" // the process of a run has ended without closing it
 	NoticeRemoved NoticeType = "removed" // retention has removed a run
-	NoticeTrouble NoticeType = "trouble" // there was an error; without a RunID, of the store
+	NoticeTrouble NoticeType = "trouble" // there was an error; it has no RunID if it is not about one run
 )
 
 // A Notice is something that a runner did.
