@@ -117,7 +117,7 @@ func (t *text) ending(r *record.Record) {
 	}
 }
 
-// origin says where an output comes from that the handler has not returned: another call, an
+// origin says where an output comes from if the handler has not returned it: another call, an
 // answer, the system in which the call was looked up, or whoever forked the run.
 func (t *text) origin(r *record.Record) {
 	if isSet(r) {

@@ -38,7 +38,7 @@ const (
 type liveText struct {
 	attempt int
 	part    live.Part
-	index   int // of the tool call
+	index   int // index of the tool call
 	name    string
 	tail    string
 }

@@ -55,8 +55,8 @@ func (t *text) hint(runID string, q core.Question) {
 	t.end()
 }
 
-// questionText returns the text of a question. That about a call in doubt ends with the possible
-// answers, which would be cut: the hint has them.
+// questionText returns the text of a question. It leaves out the possible answers at the end of a
+// question about a call in doubt: they would be truncated, and the hint has them.
 func questionText(awaits record.AwaitKind, message string) string {
 	if awaits == record.AwaitDecision {
 		message, _, _ = strings.Cut(message, ` Answer {"decision": `)
@@ -140,7 +140,7 @@ func (t *text) answer(r *record.Record) {
 }
 
 // awaiting adds the ID of the question that a call waits for. It adds the text of the
-// question if that has not been written. A question that was answered meanwhile needs no answer.
+// question if that has not been written, or says that the question was answered meanwhile.
 func (t *text) awaiting(r *record.Record) {
 	e := r.Interrupt()
 	if e == nil {

@@ -23,7 +23,7 @@ type scheduler struct {
 // rendered is the text of a record. Lines have no indentation.
 type rendered struct {
 	lines []byte
-	label string // of a running call; only in compact form
+	label string // label of a running call; only in compact form
 	cause string // error of the attempt
 
 	question string // ID of the question that the call waits for, or recalledFailure

@@ -48,8 +48,8 @@ type questionState uint8
 
 const (
 	questionNew      questionState = iota
-	questionWritten                // and not answered
-	questionAnswered               // since the run began or was resumed
+	questionWritten                // written and not answered
+	questionAnswered               // answered since the run began or was resumed
 )
 
 func (t *text) add(parts ...string) {

@@ -45,10 +45,10 @@ type callNode struct {
 	kind   record.Kind
 	buffer buffer
 	live   liveState
-	waits  bool      // for its next attempt
+	waits  bool      // the call waits for its next attempt
 	group  *progress // nil unless the call is a group
 
-	// lastFailure is set on branches: the latest call inside that did not succeed.
+	// lastFailure is the latest call inside a branch that did not succeed. Only branches have it.
 	lastFailure failure
 
 	recalled recalledCalls
