@@ -3,7 +3,7 @@
 //
 // A [Bus] is a publisher of the run. [Bus.Subscribe] calls a function for
 // every record, on a goroutine that belongs to the subscription;
-// [Bus.Records] is the same as a sequence to range over.
+// [Bus.Records] returns the records as a sequence to range over.
 //
 //	b := bus.New()
 //	defer b.Close()

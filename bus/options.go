@@ -38,7 +38,7 @@ func WithBlock(d time.Duration) Option {
 // WithGap calls fn where records are missing: after the last record before the
 // gap and before the first one after it, on the same goroutine that gets the
 // records. A gap at the end is reported before [Bus.Close] returns. A panic in fn
-// counts as a panic of the subscriber. A nil fn is ignored.
+// is counted as a panic of the subscriber. A nil fn is ignored.
 func WithGap(fn func(Gap)) Option {
 	return func(q *queue) { q.onGap = fn }
 }
