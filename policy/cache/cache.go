@@ -44,7 +44,7 @@ type Cache struct {
 	onError func(error)
 
 	mu      sync.Mutex
-	pending map[string]*pendingCall // by key
+	pending map[string]*pendingCall // the calls in progress, by key
 }
 
 // A pendingCall is a call in progress.
@@ -70,8 +70,8 @@ func New(storage Storage, o Options) *Cache {
 // [core.CallInfo.InputHash]. Change the version when the behavior of the actor changes.
 // Interceptor panics if ttl is negative.
 //
-// If several calls that are the same run concurrently, one is made and the others wait
-// for it, until their context ends. A call made inside another call of the cache does
+// If several identical calls run concurrently, one is made and the others wait
+// for it, until their contexts end. A call made inside another call of the cache does
 // not wait.
 //
 // On a hit the call completes with Detail.Cached set in its record. If the cached

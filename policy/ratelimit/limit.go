@@ -171,7 +171,7 @@ func (l *limit) correct(s *sentRequest, cost float64) {
 const sameReset = 500 * time.Millisecond
 
 // learn updates the limit from a response. The request was sent at sentAt. own is the
-// maximum that this limiter had used of the window when the service answered.
+// maximum amount of the window that this limiter had used when the service answered.
 func (l *limit) learn(r *reading, own float64, sentAt, now time.Time) {
 	if r.limit > 0 {
 		l.size = r.limit

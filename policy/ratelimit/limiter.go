@@ -37,7 +37,7 @@ type Options struct {
 
 // A Limiter delays attempts until the limits of a service allow them. Each delay is
 // logged and is recorded as the attribute "paced" of the attempt. It is not an attempt
-// and does not count against the attempt timeout. An interruption of the run ends it. A
+// and does not count against the attempt timeout. An interruption of the run ends the delay. A
 // long delay, such as for a daily limit, parks the run (state.WithParking); see
 // [core.CallInfo.WaitFor].
 //
@@ -137,7 +137,7 @@ type ticket struct {
 	reported  bool             // a response has reported what is left after this request
 	counted   bool             // counted by the service
 	reserved  reservation      // what was added to the storage
-	shares    map[*limit]share // by limit, of those that were known when it was sent
+	shares    map[*limit]share // its share of each limit that was known when it was sent
 	ready     chan struct{}    // closed when the ticket is granted or should check again; nil before it waits
 	announced time.Time        // the expected time of its turn, as last announced
 }

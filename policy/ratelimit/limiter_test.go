@@ -89,7 +89,7 @@ func testManyAgents(t *testing.T, s *service) {
 	assert.GreaterOrEqual(t, requests, 0.9*most*(minutes-1), "%v of %v tokens", tokens, s.tokens*(minutes-1))
 }
 
-// A run that makes forty calls at once does not block another run until all are done.
+// A run that makes forty calls at once does not make another run wait for all of them.
 func TestRunsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{requests: 10, window: time.Minute, algorithm: "sliding", style: "openai"}

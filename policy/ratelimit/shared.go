@@ -12,7 +12,7 @@ import (
 // Limiters of several processes share a limit through a storage. The storage has an
 // account for each short span of time, and each request is added to the current account
 // before it is sent. What others added to an account counts until one period of the limit
-// after the end of its span. Therefore no period contains more than the limit, wherever
+// after the end of the account's span. Therefore no period contains more than the limit, wherever
 // the windows of the service begin.
 //
 // A limiter reads the accounts after it has added to one. If two limiters add at the same
@@ -23,7 +23,7 @@ const (
 	span = 3 * time.Second // length of an account; a twentieth of the period
 
 	rereadInterval = 10 * time.Second // how long the known use by others is considered current
-	maxRetryDelay  = 30 * time.Second // after errors of the storage
+	maxRetryDelay  = 30 * time.Second // maximum delay after errors of the storage
 )
 
 // A sharedState holds what a limiter knows about its storage. own and owed belong to the holder of

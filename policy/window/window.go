@@ -19,7 +19,8 @@ type Options struct {
 	Tokens int
 
 	// Answer is the number of tokens reserved for the answer. Defaults to MaxTokens of
-	// the request, up to half of Tokens, or without it to an eighth of Tokens.
+	// the request, up to half of Tokens. If the request has none, it defaults to an
+	// eighth of Tokens.
 	Answer int
 
 	// Result is the maximum number of tokens of a tool result. Larger results are
@@ -165,9 +166,9 @@ func (m *memory) learn(counted, estimated int) {
 	}
 }
 
-// fit returns the messages to send. whole is the complete conversation, messages the same
-// with truncated results. If they do not fit, fit leaves out more turns, until half of
-// the room is free: few large cuts keep the beginning of the conversation stable, and
+// fit returns the messages to send. whole is the complete conversation; messages is the same
+// conversation with truncated results. If the messages do not fit, fit leaves out more turns, until
+// half of the room is free: few large cuts keep the beginning of the conversation stable, and
 // services cache it.
 func (w *window) fit(ctx context.Context, whole, messages []actors.Message, room int, m *memory) ([]actors.Message, error) {
 	room = int(float64(room) / m.scale())
