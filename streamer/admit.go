@@ -80,8 +80,8 @@ func (h *Handler) withAccess(next func(http.ResponseWriter, *http.Request, *Acce
 	})
 }
 
-// Admit returns a handler for something that is served beside h, such as metrics. It calls next for
-// requests that Authorize admits, as it admits those to h, and whose senders may see all runs.
+// Admit returns a handler for something that is served beside h, such as metrics. It calls next if
+// h would admit the request and its sender may see all runs.
 func (h *Handler) Admit(next http.Handler) http.Handler {
 	return h.withAccess(func(w http.ResponseWriter, req *http.Request, scope *Access) {
 		if scope.Runs != nil {
@@ -92,8 +92,8 @@ func (h *Handler) Admit(next http.Handler) http.Handler {
 	})
 }
 
-// isForeign reports whether a browser sent the request for the page of another
-// origin that is not listed. A link to the dashboard may be followed from
+// isForeign reports whether a browser sent the request for a page of another origin,
+// unless that origin is listed. A link to the dashboard may be followed from
 // anywhere.
 func (h *Handler) isForeign(req *http.Request) bool {
 	navigates := req.Header.Get("Sec-Fetch-Mode") == "navigate" && req.Header.Get("Sec-Fetch-Dest") == "document"

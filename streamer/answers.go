@@ -31,10 +31,10 @@ type answerResult struct {
 }
 
 type answersResponse struct {
-	Answers []answerResult `json:"answers"` // in the order of the request
+	Answers []answerResult `json:"answers"` // answers in the order of the request
 }
 
-const maxAnswers = 1000 // in one request
+const maxAnswers = 1000 // maximum number of answers in one request
 
 // serveAnswers answers questions of many runs. Each answer is accepted or refused separately.
 func (h *Handler) serveAnswers(w http.ResponseWriter, req *http.Request, scope *Access) {

@@ -14,11 +14,11 @@ import (
 // RunList holds the states of the runs of a [Handler]. It is the body of /api/runs, and
 // the result of [Client.Runs].
 type RunList struct {
-	Cursor string     `json:"cursor"`         // of the stream of all runs; the runs may have newer records
-	Now    time.Time  `json:"now"`            // by the clock of the server, like next_attempt_at
+	Cursor string     `json:"cursor"`         // position in the stream of all runs; the runs may have newer records
+	Now    time.Time  `json:"now"`            // time of the server's clock, like next_attempt_at
 	Runs   []RunState `json:"runs"`           // one page, the last updated first if no other order was asked for
 	Next   string     `json:"next,omitempty"` // the parameter "after" of the next page; empty on the last page
-	Total  int        `json:"total"`          // of the runs on all pages
+	Total  int        `json:"total"`          // number of runs on all pages
 
 	// Counts has the number of runs of each status that the query would select without its filter
 	// by status, on all pages.
@@ -32,7 +32,7 @@ type Permissions struct {
 	Interrupt bool   `json:"interrupt"`
 	Cancel    bool   `json:"cancel"`
 	Answer    bool   `json:"answer"`
-	Resume    bool   `json:"resume"` // and retry
+	Resume    bool   `json:"resume"` // resume and retry runs
 	Fork      bool   `json:"fork"`
 	Start     bool   `json:"start"`   // runs of programs
 	History   bool   `json:"history"` // read what all runs do
@@ -40,8 +40,8 @@ type Permissions struct {
 
 // runBody is the body of /api/runs/{run}.
 type runBody struct {
-	Cursor  string            `json:"cursor"` // of the stream of the run, after the last of the records; empty if there are none
-	All     string            `json:"all"`    // of the stream of all runs; may be older or newer than the last of the records
+	Cursor  string            `json:"cursor"` // position in the stream of the run, after the last record; empty if there are no records
+	All     string            `json:"all"`    // position in the stream of all runs; may be older or newer than the last record
 	Now     time.Time         `json:"now"`
 	Run     RunState          `json:"run"`
 	Records []json.RawMessage `json:"records"` // the newest, in order
@@ -232,7 +232,7 @@ func limitOf(req *http.Request, def, most int) (int, error) {
 type Stats struct {
 	Status          string `json:"status"` // always "ok": a handler that is closed answers 503
 	Clients         int    `json:"clients"`
-	Runs            int    `json:"runs"`         // in memory
+	Runs            int    `json:"runs"`         // runs in memory
 	HistoryKept     uint64 `json:"history_kept"` // events of all runs in memory
 	HistoryLimit    int    `json:"history_limit"`
 	HistoryBytes    int64  `json:"history_bytes"` // approximate memory of the events of single runs

@@ -23,7 +23,7 @@ import (
 const (
 	maxBody  = 1 << 20          // bytes of a request body
 	maxDepth = 1000             // nesting of values in a request body: deeper values cannot be recorded
-	bodyTime = 30 * time.Second // for the body to arrive
+	bodyTime = 30 * time.Second // how long the body may take to arrive
 
 	exampleTime = "2026-01-02T15:04:05Z"
 )
@@ -107,7 +107,7 @@ func decodeBody(data []byte, body any) error {
 }
 
 // unknownField returns an error for the first name in data, in alphabetical order, that is not a field
-// of t, or nil if all names are. what is the name of data in the error.
+// of t, or nil if all names are. In the error, what names data.
 func unknownField(data []byte, what string, t reflect.Type) error {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -153,7 +153,7 @@ func unknownField(data []byte, what string, t reflect.Type) error {
 
 // checkValue refuses values that would be read differently from how they were written: an
 // object in which a name occurs twice, and values that are nested too deeply. The outermost
-// object is decoded into a struct, so its names are compared without case. The JSON is valid.
+// object is decoded into a struct, so its names are compared without case. data must be valid JSON.
 func checkValue(data []byte) error {
 	type level struct {
 		names  map[string]bool // nil in an array

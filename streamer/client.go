@@ -23,9 +23,9 @@ import (
 // and starts runs if the handler has a [Starter]. Its fields must not be changed while it
 // is used. It is safe for concurrent use; each call of Events has its own cursor.
 type Client struct {
-	URL        string       // of the handler, such as "http://localhost:8080/runs/"
+	URL        string       // URL of the handler, such as "http://localhost:8080/runs/"
 	HTTPClient *http.Client // must have no Timeout. Defaults to http.DefaultClient
-	Header     http.Header  // of every request, such as Authorization
+	Header     http.Header  // header fields of every request, such as Authorization
 
 	Run      string          // the run to follow, from its first record on; empty for all runs, from now on
 	Types    []record.Kind   // the kinds of records to get; empty for all
@@ -41,7 +41,7 @@ type Client struct {
 	// was cancelled. A run that is interrupted or paused may continue.
 	UntilEnd bool
 
-	// Silence is how long a connection may receive nothing before it counts as lost; the
+	// Silence is how long a connection may receive nothing before it is considered lost; the
 	// server sends a heartbeat every 15 s. Defaults to 45 s.
 	Silence time.Duration
 
@@ -169,9 +169,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 var (
-	errStopped = errors.New("streamer: the end")               // of the stream, or of the loop that reads it
+	errStopped = errors.New("streamer: the end")               // the stream, or the loop that reads it, has ended
 	errFinal   = errors.New("streamer: a retry does not help") // ends the attempts
-	errSilent  = errors.New("streamer: nothing arrived")       // for too long
+	errSilent  = errors.New("streamer: nothing arrived")       // nothing arrived for too long
 )
 
 // finalError is an error for which a retry does not help.
@@ -186,7 +186,7 @@ type follower struct {
 	url     string
 	http    *http.Client
 	silence time.Duration
-	maxWait time.Duration // between two attempts
+	maxWait time.Duration // maximum wait between two attempts
 	max     int
 	cursor  string
 	base    time.Duration // the wait after a successful connection

@@ -218,8 +218,8 @@ func (c *Client) Retry(ctx context.Context, runID string) error {
 	return c.post(ctx, runID, "retry", struct{}{})
 }
 
-// Fork begins a new run from a call of another run, if the server has a [Forker]. If somebody has
-// to decide about calls with effects, the error is ErrConflict and lists them.
+// Fork begins a new run from a call of another run, if the server has a [Forker]. If calls with
+// effects need a decision, the error is ErrConflict and lists them.
 func (c *Client) Fork(ctx context.Context, runID string, f Fork) error {
 	return c.post(ctx, runID, "fork", f)
 }

@@ -31,7 +31,7 @@ type Continuer interface {
 type Selection struct {
 	Status  string    `json:"status,omitempty"`  // interrupted for ResumeAll, failed for RetryAll
 	Reason  string    `json:"reason,omitempty"`  // why they were interrupted, or failed
-	Program string    `json:"program,omitempty"` // of this program
+	Program string    `json:"program,omitempty"` // the name of their program
 	Since   time.Time `json:"since,omitzero"`    // updated then or later
 
 	// Sees reports whether the sender may see the run; nil means every run.

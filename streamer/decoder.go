@@ -20,8 +20,8 @@ type decoder struct {
 	afterCR bool // the previous line ended in CR: if a LF follows, it belongs to that line
 
 	line   []byte
-	id     string        // of the event that is being read
-	lastID string        // of the last complete event
+	id     string        // ID of the event that is being read
+	lastID string        // ID of the last complete event
 	retry  time.Duration // the newest that the server asked for; 0 for none
 }
 
@@ -33,7 +33,7 @@ func newDecoder(r io.Reader, most int, lastID string) *decoder {
 }
 
 // next returns the next event that has data. An ID alone moves lastID. An event that is not
-// followed by an empty line before the stream ends does not count.
+// followed by an empty line before the stream ends is ignored.
 func (d *decoder) next() (Event, error) {
 	var name string
 	var data []byte

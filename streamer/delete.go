@@ -16,7 +16,7 @@ var deletedFrame = new(frame)
 // deletedBody is the data of the event "deleted".
 type deletedBody struct {
 	RunID   string    `json:"run_id"`
-	Created time.Time `json:"created_at,omitzero"` // of another run that has its ID now
+	Created time.Time `json:"created_at,omitzero"` // creation time of another run that now has its ID
 }
 
 // PublishDeletion tells the clients that a run was deleted, with an event "deleted" in the stream of

@@ -50,7 +50,7 @@ func (h *Handler) addDelta(d live.Delta) {
 
 const (
 	maxProducts = 64      // calls of a run that produce something at the same time
-	maxTexts    = 64      // of such a call
+	maxTexts    = 64      // texts of such a call
 	maxTail     = 8 << 10 // bytes that are kept of what a call has produced
 	deltaEvery  = time.Second / 10
 
@@ -73,7 +73,7 @@ type products struct {
 	calls   map[record.Address]*product
 	version uint64         // grows with each change
 	due     bool           // notifying clients is scheduled
-	queues  []*followQueue // of followers of the run in this process; replaced instead of changed
+	queues  []*followQueue // queues of followers of the run in this process; replaced instead of changed
 
 	watchers map[chan<- struct{}]struct{} // the channels of clients, each with room for one value
 }
@@ -250,7 +250,7 @@ type shownProducts struct {
 type shownProduct struct {
 	*product
 
-	ends  []int // of its texts, as far as they were sent
+	ends  []int // how far each of its texts was sent
 	names []string
 }
 

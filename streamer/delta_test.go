@@ -254,7 +254,7 @@ func TestAnotherAttemptReplacesWhatWasShown(t *testing.T) {
 		first(live.PartText, "late")
 		second(live.PartText, "whole")
 		pass(time.Second)
-		f.call("model", record.StatusFailed, func(r *record.Record) { r.WillRetry = true }) // of the first, late
+		f.call("model", record.StatusFailed, func(r *record.Record) { r.WillRetry = true }) // a late record of the first attempt
 		pass(time.Second)
 		lines, _ := deltas(t, v.frames())
 		assert.Equal(t, []string{

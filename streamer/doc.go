@@ -140,8 +140,8 @@
 // # Vocabularies
 //
 // With [Options.Vocabularies], a client can request the events in the terms of another
-// system, as /events?vocabulary=NAME. A vocabulary makes any number of events of a
-// record, or none; type and status still select records. Resuming, and the events of
+// system, as /events?vocabulary=NAME. A vocabulary turns a record into any number of
+// events, or none; type and status still select records. Resuming, and the events of
 // the stream itself such as "gap" and "reset", are the same. An event "unsaid"
 // replaces a record on which the vocabulary panicked.
 //

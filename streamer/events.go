@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// eventParameters are those of /events. Clients that send no header of their own, such as
+// eventParameters are the parameters of /events. Clients that send no header of their own, such as
 // event-source-polyfill, send the last ID as lastEventId.
 var eventParameters = []string{"run", "type", "status", "after", "lastEventId", "watch", "others", "deltas", "vocabulary"}
 

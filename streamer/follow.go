@@ -88,7 +88,7 @@ type followState struct {
 	run     *run
 	queue   *followQueue
 	ends    int64  // run.ends when Follow began; another value means that the run was deleted or replaced
-	at      cursor // of the newest record that was yielded
+	at      cursor // position of the newest record that was yielded
 	yield   func(FollowEvent, error) bool
 }
 

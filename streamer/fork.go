@@ -9,8 +9,8 @@ import (
 
 // A Forker begins new runs from calls of other runs, for senders whose Access allows control.
 // It must be safe for concurrent use. Its errors are those of a [Control]; it also returns
-// ErrConflict if another run has the ID, or if somebody has to decide about calls with effects,
-// and ErrInvalid for a call that does not exist or an output that cannot be set.
+// ErrConflict if another run has the ID, or if calls with effects need a decision, and
+// ErrInvalid for a call that does not exist or an output that cannot be set.
 type Forker interface {
 	Fork(ctx context.Context, runID string, f Fork) error
 }

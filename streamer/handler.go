@@ -50,8 +50,8 @@ type Options struct {
 	// that may see their runs may read them. If it is nil, there are none.
 	Threads Threads
 
-	// Queue returns how many runs wait and run. It is called by the goroutine of a request.
-	// If it is nil, the numbers are not known.
+	// Queue returns how many runs are waiting, and how many are running. It is called by the
+	// goroutine of a request. If it is nil, the numbers are not known.
 	Queue func() Queue
 
 	// Elsewhere reports whether another process executes a run, so that its deltas do not
@@ -77,17 +77,17 @@ type Options struct {
 	History int // events kept in memory, of all runs together and of each. Defaults to 16,384
 	Runs    int // runs kept in memory. Defaults to 1,000
 
-	// Memory is about how many bytes of events are kept, whatever their number, for the
-	// stream of all runs, and again for the streams of single runs together; most events
-	// are in both. Defaults to 256 MB. Events that a client has missed and that are no
-	// longer kept are read from the source.
+	// Memory is the approximate limit, in bytes, for the events that are kept for the stream of all
+	// runs, and again for the streams of single runs together; most events are in both. It applies
+	// whatever the number of events. Defaults to 256 MB. Events that a client has missed and that
+	// are no longer kept are read from the source.
 	Memory int64
 
 	Clients             int // event streams at a time. Defaults to 1,000
-	ClientsPerPrincipal int // of one Access.Principal, unless that is empty. Defaults to Clients
-	ClientsPerAddress   int // from one IPv4 address or IPv6 /64 network. Defaults to Clients: behind a proxy all clients have its address
+	ClientsPerPrincipal int // event streams of one Access.Principal, unless that is empty. Defaults to Clients
+	ClientsPerAddress   int // event streams to one IPv4 address or IPv6 /64 network. Defaults to Clients: behind a proxy all clients have its address
 
-	Heartbeat    time.Duration // between comments on a stream where nothing happens. Defaults to 15 s
+	Heartbeat    time.Duration // interval between comments on a stream where nothing happens. Defaults to 15 s
 	Reconnect    time.Duration // how long clients wait before they reconnect, with jitter. Defaults to 2 s
 	WriteTimeout time.Duration // how long a client may take to read what is sent at a time, 16 KB or one event. Defaults to 10 s
 
@@ -101,7 +101,7 @@ const (
 	minMemory     = 1 << 20 // some of the largest events
 )
 
-// redactText is nil without a redaction.
+// redactText returns the redaction of texts, or nil if there is none.
 func (o *Options) redactText() func(string) string {
 	if o.Redact == nil {
 		return nil
@@ -166,10 +166,10 @@ type Handler struct {
 	source  Source // nil without one
 	whole   Source // the same, with texts that are not redacted
 	mux     *http.ServeMux
-	guard   *http.CrossOriginProtection // for requests that change something
-	readers *http.CrossOriginProtection // for those that read, with Origins
+	guard   *http.CrossOriginProtection // checks requests that change something
+	readers *http.CrossOriginProtection // checks requests that read; allows Origins
 
-	generation uint64 // in the IDs of the stream of all runs
+	generation uint64 // the generation in the IDs of the stream of all runs
 	runs       *runs
 	all        *tape
 	history    *history
@@ -184,7 +184,7 @@ type Handler struct {
 	notified chan struct{}      // closed when the notifying goroutine has ended
 
 	mu      sync.Mutex // guards the fields below, and the beginning of Close
-	due     []notifier // with clients that wait for a notification
+	due     []notifier // notifiers with clients that wait for a notification
 	clients clients
 	quiet   chan struct{} // closed when the last client of a closed handler has gone
 
@@ -193,7 +193,7 @@ type Handler struct {
 	counters counters
 }
 
-// counters count since New.
+// counters are the counts since New.
 type counters struct {
 	events   atomic.Uint64
 	accepted atomic.Uint64
@@ -307,7 +307,7 @@ const (
 	gatherTime = time.Millisecond
 )
 
-// notify notifies clients of events. It takes longer for a thousand clients than a run
+// notify notifies clients of events. Notifying a thousand clients takes longer than a run
 // should wait.
 func (h *Handler) notify() {
 	defer close(h.notified)

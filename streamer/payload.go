@@ -54,7 +54,7 @@ func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *
 	h.sendPayload(w, req, part, data)
 }
 
-// maxPayload is how many bytes an input or output may have, as it is stored, to be sent.
+// maxPayload is the maximum size in bytes, as stored, of an input or output that is sent.
 const maxPayload = 64 << 20
 
 // tooLargeError means that a part of a call has more than maxPayload bytes.

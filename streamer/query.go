@@ -21,11 +21,11 @@ type Query struct {
 	Status     []string // any of these
 	Tags       []string // all of these
 	Program    string
-	Version    string // of the program
+	Version    string // version of the program
 	Pipeline   string
 	Parent     string    // the run from which they were forked
-	ErrorClass string    // of the last error
-	Text       string    // in the ID, the description, an open question or the last error; case does not matter
+	ErrorClass string    // class of the last error
+	Text       string    // part of the ID, the description, an open question or the last error; case does not matter
 	Asking     bool      // only runs with open questions
 	Since      time.Time // only runs updated at this time or later
 	Until      time.Time // only runs updated before this time
@@ -46,7 +46,7 @@ type Query struct {
 type RunPage struct {
 	Runs   []RunInfo
 	Next   string         // the Query.After of the next page; empty after the last
-	Counts map[string]int // of the runs that the query would select without Status, by status
+	Counts map[string]int // number of runs that the query would select without Status, by status
 }
 
 // total returns the number of runs on all pages that have one of the statuses, or of all runs
@@ -152,7 +152,7 @@ func PageOf(runs []RunInfo, q Query) (RunPage, error) {
 	return page, nil
 }
 
-// queryParameters are those of /api/runs and /api/questions.
+// queryParameters are the parameters of /api/runs and /api/questions.
 var queryParameters = []string{
 	"status", "tag", "program", "version", "pipeline", "parent", "class", "text", "asking", "since", "until", "sort", "order", "after", "limit",
 }
@@ -336,8 +336,8 @@ func (h *Handler) unlisted(ctx context.Context, q Query, reads *int) (RunPage, e
 	return page, err
 }
 
-// askingSinceOpened returns the running runs with questions that the source does not know: it
-// knows those that were open when the run was last closed.
+// askingSinceOpened returns the running runs that have asked since they were opened: the source
+// knows only the questions that were open when a run was last closed.
 func (h *Handler) askingSinceOpened(ctx context.Context, q Query, reads *int) (asking []RunInfo, err error) {
 	if len(q.Status) > 0 && !slices.Contains(q.Status, statusRunning) {
 		return nil, nil

@@ -25,7 +25,7 @@ type run struct {
 
 	published bool // whether a record was published
 
-	last     cursor // of the newest record that was published
+	last     cursor // position of the newest record that was published
 	readUpTo uint64 // the number up to which the source was last read for the view
 
 	reading   *view            // the view into which the source is being read; nil if it is not

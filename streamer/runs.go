@@ -12,10 +12,10 @@ type runs struct {
 	mu   sync.Mutex
 	byID map[string]*run
 
-	limit  int          // of runs
-	events int          // of each run
-	memory int64        // approximate size in bytes of the events of all runs
-	bytes  atomic.Int64 // their size now
+	limit  int          // maximum number of runs
+	events int          // maximum number of events of each run
+	memory int64        // upper limit for bytes
+	bytes  atomic.Int64 // approximate size of the events of all runs
 }
 
 // get returns the run, and creates it if it is not in memory. If watch is true, the

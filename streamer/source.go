@@ -68,7 +68,7 @@ type RunInfo struct {
 type Stop struct {
 	Reason  string `json:"reason"`            // such as user, shutdown or crash
 	By      string `json:"by,omitempty"`      // the person who asked for it; empty for Reprise itself
-	Message string `json:"message,omitempty"` // in their words; of a divergence, what differs
+	Message string `json:"message,omitempty"` // why, in their words; for a divergence, what differs
 }
 
 // A redactedSource redacts the texts of a source.

@@ -52,7 +52,7 @@ type Schedule struct {
 // A Start is a request to start a run.
 type Start struct {
 	Program     string          `json:"program"`
-	Version     string          `json:"version,omitempty"` // of the program; empty for the newest
+	Version     string          `json:"version,omitempty"` // version of the program; empty for the newest
 	RunID       string          `json:"run_id,omitempty"`  // empty for a random one
 	Input       json.RawMessage `json:"input"`
 	Priority    int             `json:"priority,omitempty"`
@@ -62,7 +62,7 @@ type Start struct {
 	Pipeline    string          `json:"pipeline,omitempty"`
 	Tags        []string        `json:"tags,omitempty"`
 
-	Principal string `json:"-"` // of the Access of the sender
+	Principal string `json:"-"` // the sender's Access.Principal
 }
 
 // A Result is the result of a run: its output or its error. The error of a cancelled run

@@ -32,7 +32,7 @@ type stream struct {
 	moves    uint64        // how often at was moved, forward or back
 	out      *bufio.Writer // what was written since the last flush; nil if nothing was
 	flushed  time.Time     // when out was last flushed
-	deadline time.Time     // of the current write
+	deadline time.Time     // deadline of the current write
 }
 
 // closeTimeout is how long a client may take to read what was written when the handler is closed.
@@ -77,8 +77,8 @@ func (s *stream) begin() {
 	}
 }
 
-// serveAll streams the runs from the cursor on, or from now. The client may have only a part of the
-// event of the cursor itself.
+// serveAll streams the runs from the cursor on, or from now. The client may have received only a
+// part of the event at the cursor.
 func (s *stream) serveAll(ctx context.Context, id string, part int) error {
 	first, next := s.handler.all.span()
 	pos := next
@@ -103,8 +103,8 @@ func (s *stream) serveAll(ctx context.Context, id string, part int) error {
 	return s.follow(ctx, s.handler.all, pos)
 }
 
-// serveRun streams one run from the cursor on, or from its first record. The client may have only a
-// part of the event of the cursor itself.
+// serveRun streams one run from the cursor on, or from its first record. The client may have
+// received only a part of the event at the cursor.
 func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 	if id != "" {
 		if err := s.resume(ctx, id, part); err != nil {

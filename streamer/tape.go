@@ -16,7 +16,7 @@ type tape struct {
 	entries []entry       // entries[(p - origin) % limit] is the one at position p
 	origin  uint64        // position of the first entry after they were last cleared
 	bytes   int64         // their size
-	total   *atomic.Int64 // of this tape and others; nil to count nothing
+	total   *atomic.Int64 // size of this tape and others; nil to count nothing
 	first   uint64        // position of the oldest
 	before  cursor        // the ID of the newest dropped event that had an ID
 	next    uint64        // position of the next event

@@ -41,7 +41,7 @@ type ThreadMessage struct {
 	// kept with the turn.
 	ID string `json:"id,omitempty"`
 
-	Principal string `json:"-"` // of the Access of the sender
+	Principal string `json:"-"` // the sender's Access.Principal
 }
 
 // A ThreadTurn is a turn of a thread. Its run can be watched, and its questions answered.
@@ -51,9 +51,9 @@ type ThreadTurn struct {
 	Program string `json:"program,omitempty"`
 	Status  string `json:"status"`
 	Text    string `json:"text,omitempty"`   // what was asked
-	Answer  string `json:"answer,omitempty"` // if it completed
-	Error   string `json:"error,omitempty"`  // if it failed or was cancelled
-	ID      string `json:"id,omitempty"`     // of the message, if its sender gave one
+	Answer  string `json:"answer,omitempty"` // the answer, if it completed
+	Error   string `json:"error,omitempty"`  // the error, if it failed or was cancelled
+	ID      string `json:"id,omitempty"`     // ID of the message, if its sender gave one
 }
 
 // threadBody is the body of /api/threads/{thread}.

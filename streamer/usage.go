@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Share is what a part of the calls of a run consumed.
+// A Share is what some of the calls of a run consumed.
 type Share struct {
 	Name  string `json:"name"`
 	Calls int    `json:"calls"` // calls that consumed something, each counted once
@@ -23,9 +23,9 @@ type Share struct {
 // of /api/runs/{run}/usage.
 type Consumption struct {
 	Total   record.Usage `json:"total"`
-	Calls   []Share      `json:"calls"`             // by the name of the call
-	Models  []Share      `json:"models"`            // by the model that answered; by the name of the call if it did not say
-	Agents  []Share      `json:"agents"`            // by the innermost agent around the call; its name is empty for calls outside any agent
+	Calls   []Share      `json:"calls"`             // shares by the name of the call
+	Models  []Share      `json:"models"`            // shares by the model that answered, or by the name of the call if the model is not known
+	Agents  []Share      `json:"agents"`            // shares by the innermost agent around the call; the name is empty for calls outside any agent
 	Partial bool         `json:"partial,omitempty"` // not all records of the run could be read
 }
 
@@ -55,7 +55,7 @@ type shares map[string]*share
 
 type share struct {
 	usage record.Usage
-	calls map[string]bool // by their addresses
+	calls map[string]bool // the counted calls, by address
 }
 
 func (s shares) add(name, address string, u record.Usage) {

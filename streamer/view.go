@@ -34,7 +34,7 @@ type RunState struct {
 	Around    []CallState     `json:"around,omitempty"`     // the calls around Current, the outermost first
 	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait for time, the next first; at most 50
 	Others    []CallState     `json:"others,omitempty"`     // other calls that have not ended, the latest first; at most 50
-	LastError *CallError      `json:"last_error,omitempty"` // of the newest attempt that failed, unless its call has completed since or is made again
+	LastError *CallError      `json:"last_error,omitempty"` // error of the newest attempt that failed, unless its call has completed since or is made again
 	Questions []QuestionState `json:"questions,omitempty"`  // questions that can still be answered, in the order of asking
 	Partial   bool            `json:"partial,omitempty"`    // not all records were read: calls and errors in the others are not known
 }
@@ -43,16 +43,16 @@ type RunState struct {
 // are not counted, only the calls in them.
 type Calls struct {
 	Started   int `json:"started"`   // calls, each once: those that are Active, Asking, Stopped, Completed and Failed
-	Active    int `json:"active"`    // running, or waiting for time
+	Active    int `json:"active"`    // calls that are running, or waiting for time
 	Waiting   int `json:"waiting"`   // how many of Active wait for time, such as that of their next attempt
-	Asking    int `json:"asking"`    // suspended until somebody answers
-	Stopped   int `json:"stopped"`   // interrupted, or cut off by the end of the run or a crash
-	Completed int `json:"completed"` // with an output
-	Failed    int `json:"failed"`    // for good
-	Attempts  int `json:"attempts"`  // of all calls
+	Asking    int `json:"asking"`    // calls that are suspended until somebody answers
+	Stopped   int `json:"stopped"`   // calls that were interrupted, or cut off by the end of the run or a crash
+	Completed int `json:"completed"` // calls that completed with an output
+	Failed    int `json:"failed"`    // calls that failed for good
+	Attempts  int `json:"attempts"`  // attempts of all calls
 	Retries   int `json:"retries"`   // how many of Attempts followed a failed one
 	Repeats   int `json:"repeats"`   // how many of Attempts repeat one that was interrupted or lost, or whose outcome was replaced
-	Restored  int `json:"restored"`  // recalled from the records of an earlier opening of the run
+	Restored  int `json:"restored"`  // calls that were recalled from the records of an earlier opening of the run
 }
 
 func callsOf(c *record.Counts) Calls {
@@ -72,14 +72,14 @@ type CallState struct {
 	State         record.State   `json:"state"`            // running, waiting, asking or stopped
 	Status        record.Status  `json:"execution_status"` // the status of its latest record
 	Seq           uint64         `json:"seq"`              // the number of that record
-	Attempt       int            `json:"retry_attempt"`    // from 0
+	Attempt       int            `json:"retry_attempt"`    // number of the attempt, from 0
 	MaxAttempts   int            `json:"max_attempts"`     // below 0 for no limit
 	Attempts      int            `json:"attempts"`         // how many began, according to the highest attempt number
 	Since         time.Time      `json:"since"`            // when it got this status
 	RetryDelay    float64        `json:"retry_delay,omitempty"`
 	DelaySource   string         `json:"delay_source,omitempty"`
 	NextAttemptAt *time.Time     `json:"next_attempt_at,omitempty"`
-	Error         string         `json:"original_error,omitempty"` // of the previous attempt; of a suspended call, what it waits for
+	Error         string         `json:"original_error,omitempty"` // error of the previous attempt; for a suspended call, what it waits for
 	ErrorClass    string         `json:"error_class,omitempty"`    // empty for a suspended call, which has not failed
 }
 
@@ -101,7 +101,7 @@ type QuestionState struct {
 	Awaits  record.AwaitKind `json:"asks,omitempty"` // answer or doubt
 	Text    string           `json:"message"`
 	Address record.Address   `json:"address"`
-	Seq     uint64           `json:"seq,omitempty"` // of its record; 0 if that was not read
+	Seq     uint64           `json:"seq,omitempty"` // number of its record; 0 if that was not read
 	Asked   time.Time        `json:"asked_at"`
 	Due     time.Time        `json:"due_at,omitzero"`   // when the default answers it; zero if it has none
 	Refused string           `json:"refused,omitempty"` // why the previous answer was refused
@@ -127,7 +127,7 @@ type view struct {
 	ledger    record.Ledger
 	lastError *record.Record
 	first     uint64 // the generation of the oldest record it knows
-	last      cursor // of the newest record it knows
+	last      cursor // position of the newest record it knows
 }
 
 func newView(runID string) view { return view{RunInfo: RunInfo{RunID: runID, Status: statusRunning}} }

@@ -30,7 +30,7 @@ func told(t *testing.T, frames []frame) (all []string) {
 	return all
 }
 
-// TestOneStreamHasTheDeltasOfManyRuns, and with others=false no records of other runs.
+// One stream has the deltas of many runs. With others=false it has no records of other runs.
 func TestOneStreamHasTheDeltasOfManyRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{Authorize: func(req *http.Request) (streamer.Access, error) {

@@ -84,8 +84,8 @@ func TestEventsAreInTheWordsOfAnotherSystem(t *testing.T) {
 	assert.Equal(t, []string{"action_completed", "step_completed"}, names("status=completed"), "records are still selected by their type")
 }
 
-// TestAClientThatWasCutOffBetweenTheEventsOfARecordGetsTheRest, in the stream of a
-// run and of all runs, from memory and from a source.
+// The client gets the rest of the events in the stream of a run and in that of all runs, from
+// memory and from a source.
 func TestAClientThatWasCutOffBetweenTheEventsOfARecordGetsTheRest(t *testing.T) {
 	source := newShelf()
 	h, server := serve(t, source, streamer.Options{Vocabularies: bothVocabularies})

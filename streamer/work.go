@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Queue has the numbers of runs that wait and run.
+// A Queue has the number of runs that are waiting, and of runs that are running.
 type Queue struct {
 	Queued int `json:"queued"` // runs that are due and wait for a slot, in all processes that share the queue
 	Parked int `json:"parked"` // runs that wait for their time

@@ -10,7 +10,7 @@ import { href } from "./route.js";
 const most = 6; // calls
 const read = 300; // how many records before the question are read
 
-// before returns an element that shows it when opened.
+// before returns an element that, when opened, shows what the run did.
 export function before(q) {
   const body = make("div", {}, make("p", { class: "muted" }, "Loading…"));
   const node = make("details", { class: "before" }, make("summary", {}, "What it did before"), body);

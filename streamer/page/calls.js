@@ -190,16 +190,16 @@ export class CallTree {
     else if (outcome === "completed") call.error = undefined;
   }
 
-  // #beginOf returns when the attempt of a record began that has no started record after the
-  // call's last attempt; undefined if that was before the loaded part.
+  // #beginOf returns when the attempt of a record began, if no started record of the attempt
+  // follows the call's last attempt; undefined if it began before the loaded part.
   #beginOf({ retry_attempt, execution_time, stage }, time, last) {
     if (execution_time !== undefined) return time - execution_time * 1000;
     if (last?.n === retry_attempt) return last.start; // it is in doubt: its process ended, and it was not begun again
     return this.openings[0]?.unseen && stage !== "entry" ? undefined : time;
   }
 
-  // #unseen adds an attempt whose started record is not loaded, or is that of an attempt that a
-  // crash has ended. Its start is undefined if it is not known.
+  // #unseen adds an attempt that has no started record of its own: the record is not loaded, or
+  // belongs to an earlier attempt that a crash has ended. start is undefined if it is not known.
   #unseen(call, n, start) {
     const attempt = { n: Math.max(0, n), start, end: start, outcome: "retried" };
     call.attempts.push(attempt);

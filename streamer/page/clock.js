@@ -1,7 +1,7 @@
 // The times of records are times of the server's clock, and so is now.
 
 let ahead = 0; // how far the server's clock is ahead of that of this machine, in ms
-let certainty = Infinity; // by how much ahead may be wrong, in ms
+let certainty = Infinity; // the maximum error of "ahead", in ms
 
 // synchronize adjusts now to a time that the server's clock showed between two
 // times of this machine.

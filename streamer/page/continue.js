@@ -1,5 +1,5 @@
 // Continues a stopped run, or forks it from one of its calls. If the page may not do
-// this, it shows the command that does.
+// this, it shows the command that does it.
 
 import { make, setHidden, setText, byID } from "./dom.js";
 import { isSettled } from "./fold.js";

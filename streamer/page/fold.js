@@ -12,7 +12,7 @@ export const old = "old"; // the run has the record already
 export const hole = "hole"; // records before it are missing: request the state of the run
 export const reopened = "reopened"; // a crash has lost records that the run has: request the state of the run
 
-// begin returns a run of which only the ID is known.
+// begin returns a run for which only the ID is known.
 export function begin(id) {
   return adopt({ run_id: id, status: "running", created_at: "", updated_at: "", last_seq: 0, calls: {}, usage: {} });
 }

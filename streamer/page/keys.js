@@ -78,7 +78,7 @@ function step(app, by) {
 }
 
 // answer moves the focus to the controls that answer the first question, or to the
-// command that does.
+// command that answers it.
 function answer(app) {
   const { element } = app.view();
   const card = element.querySelector(".question:not(.answered)");

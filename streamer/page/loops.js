@@ -16,7 +16,7 @@ function keyOf(call) {
 
 const pathOf = (call, key) => `${call.parent?.address ?? ""}|${key}`;
 
-// loopOf returns the address of the line that has a call, if there is one.
+// loopOf returns the address of the line that contains a call, if there is one.
 export function loopOf(call) {
   const key = keyOf(call);
   return key && pathOf(call, key);

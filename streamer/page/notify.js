@@ -18,8 +18,8 @@ function kept() {
 }
 let wanted = kept();
 
-// isOn reports whether this page shows notifications. A tab that does stays connected
-// while it is hidden.
+// isOn reports whether this page shows notifications. A tab that shows them stays
+// connected while it is hidden.
 export const isOn = () => known && wanted && Notification.permission === "granted";
 
 async function toggle() {

@@ -42,8 +42,8 @@ export function draw(section, questions, can, { all = questions, most = 20, more
     else if (!card.gone) endCard(card, time);
   }
   for (const [key, q] of open) if (isAnsweredHere(q)) open.delete(key); // answered together with similar ones
-  // Cards that were answered here stay until a program has taken the answer, and do not
-  // count.
+  // Cards that were answered here stay until a program has taken the answer. They are not
+  // counted.
   const room = Math.max(0, most - cards.filter((card) => !card.gone && !isAnsweredHere(card.q)).length);
   for (const [key, q] of [...open].slice(0, room)) cards.push({ key, q, gone: 0 });
   shownIn.set(section, cards);
@@ -225,5 +225,5 @@ function afterAnswer(q, before, run) {
   return "Answered. No program has continued the run yet; it continues when one resumes it.";
 }
 
-// byHand shows the command that answers, if the page may not.
+// byHand shows the command that answers a question, if the page may not answer it.
 const byHand = (q) => make("p", { class: "byhand commands" }, ...byCommand("You cannot answer here.", ["reprise", "answer", q.run, q.id, "true"]));

@@ -130,8 +130,8 @@ export class Runs {
     this.more = true;
   }
 
-  // #ask requests the state of a run of which records are missing: records by other
-  // processes, or from before the page was loaded.
+  // #ask requests the state of a run with missing records: those that other processes
+  // wrote, or those from before the page was loaded.
   async #ask(id, ...records) {
     this.#held.set(id, records);
     if (this.#asking) return;

@@ -38,7 +38,7 @@ export const shared = () => connect();
 
 // A Source has the events of all runs after a cursor, or of one run with its deltas. It
 // calls on(type, body, lastEventId) for each event, and also with the types "open",
-// "error", and "closed", an error that ends the source.
+// "error" and "closed". The type "closed" means an error that ends the source.
 export class Source {
   connecting = true;
   #id = ++numbers;
