@@ -89,7 +89,7 @@ type lostOpening struct {
 	inProgress []string // the innermost calls that had begun and not ended
 }
 
-// lastOpening returns what the opening of that generation did.
+// lastOpening returns what the opening with the given generation did.
 func lastOpening(run *snapshot.Run, generation uint64) (l lostOpening, err error) {
 	seen := make(map[record.Address]bool)
 	for seq := uint64(run.Len()); seq > 0; seq-- {

@@ -11,7 +11,7 @@ import (
 // A ProgramInfo describes a registered program.
 type ProgramInfo struct {
 	Name     string
-	About    string          // what it is for, in the words of its actor; may be empty
+	About    string          // the description of its actor; may be empty
 	Version  string          // the version that new runs get
 	Versions []string        // the registered versions, sorted
 	Input    json.RawMessage // the JSON schema of the input; nil if it has none
