@@ -265,7 +265,7 @@ func TestInterruptDoesNotCallTheNextModel(t *testing.T) {
 	})
 }
 
-// Uses real HTTP: the first service breaks off its stream, and the second answers.
+// The test uses real HTTP: the first service breaks off its stream, and the second answers.
 func TestServiceThatBreaksOffIsReplaced(t *testing.T) {
 	first := openaitest.New(t, openaitest.Text("It is four").CutAfter(2))
 	second := openaitest.New(t, openaitest.Text("It is 4 degrees."))

@@ -305,7 +305,7 @@ func TestConversationThatFitsIsSentUnchanged(t *testing.T) {
 	assert.Equal(t, []actors.Request{req, req}, s.asked, "a picture is not counted by its bytes")
 }
 
-// Uses real HTTP: the service reports that the conversation is too long, and then
+// The test uses real HTTP: the service reports that the conversation is too long, and then
 // receives a shorter one, once.
 func TestConversationRefusedForItsLengthIsSentShorter(t *testing.T) {
 	long := actors.Request{Messages: []actors.Message{actors.System("Be brief.")}}
