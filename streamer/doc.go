@@ -20,7 +20,7 @@
 //	GET  /api/runs                      the states of the runs, as JSON
 //	GET  /api/questions                 the open questions of all runs
 //	GET  /api/runs/{run}                one run and its newest records
-//	GET  /api/runs/{run}/calls/{address}/input   what went into a call, whole, as JSON; likewise output, and error as text; at most 64 MB
+//	GET  /api/runs/{run}/calls/{address}/input   the whole input of a call as JSON; likewise output, and error as text; at most 64 MB
 //	GET  /health                        counters
 //	POST /api/runs/{run}/interrupt      requires a Control and permission
 //	POST /api/runs/{run}/cancel         requires a Control and permission
@@ -32,7 +32,7 @@
 //	GET  /api/programs                  the programs that can be started, with the schemas of their inputs; requires a Starter and permission
 //	GET  /api/history                   what all runs did in the last hour, by the minute; requires permission to see all runs
 //	GET  /api/work                      who works: the queue, the workers with runs open, the programs and their schedules; requires permission to see all runs
-//	GET  /api/runs/{run}/records        its records before the one whose number is the parameter before, at most limit of them
+//	GET  /api/runs/{run}/records        at most limit of the records before the record whose number is the parameter before
 //	GET  /api/runs/{run}/usage          what it consumed, by call, model and agent
 //	POST /api/questions/answer          answers up to 1,000 questions of many runs with one value; requires permission
 //	POST /api/runs                      starts a run; requires a Starter and permission

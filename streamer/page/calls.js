@@ -6,8 +6,8 @@ import { parse } from "./clock.js";
 import { fold } from "./loops.js";
 
 const mostCalls = 5000;
-const mostAttempts = 60; // of a call
-const mostLogs = 50; // of a call
+const mostAttempts = 60; // per call
+const mostLogs = 50; // per call
 
 // A call:
 //

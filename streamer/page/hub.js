@@ -36,7 +36,7 @@ function leave(port) {
   connect(); // at once, since the browser may stop the worker with its last page
 }
 
-const numbers = new WeakMap(); // of ports
+const numbers = new WeakMap(); // the numbers of the ports
 let ports = 0;
 function keyOf(port, id) {
   if (!numbers.has(port)) numbers.set(port, ++ports);

@@ -175,7 +175,7 @@ function partOf(part) {
 }
 
 const pictures = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"]);
-let urls = []; // of pictures
+let urls = []; // the URLs of the pictures
 
 // picture shows the data of a picture, and returns undefined for other parts. A picture
 // that is stored elsewhere is not loaded; its address is shown.

@@ -9,7 +9,7 @@ import { href, refine } from "./route.js";
 import { callMatches } from "./runs.js";
 
 const most = 50; // rows
-const bins = 60; // of a second each
+const bins = 60; // bins of one second each
 
 byID("waiting-fold").append(foldButton(byID("waiting"), "waiting", "what waits"));
 
