@@ -86,7 +86,7 @@ func beginFrame(dst []byte, k frameKind) []byte {
 }
 
 // endFrame fills in the head of the frame that begins at dst[at:]. The frame will be written at
-// offset, to a file whose first synced bytes are on the disk.
+// offset, to a file that is on the disk up to synced.
 func endFrame(dst []byte, at int, offset, synced int64) ([]byte, error) {
 	head, payload := dst[at:at+frameHead], dst[at+frameHead:]
 	if len(payload) > maxPayload {

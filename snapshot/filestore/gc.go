@@ -19,7 +19,7 @@ import (
 // nothing, since the run may refer to any artifact.
 //
 // An artifact is put before the record that names it is appended, and the process may be suspended
-// in between for any time. So GC keeps every artifact that was put since the oldest open run was
+// in between for any length of time. So GC keeps every artifact that was put since the oldest open run was
 // opened. The artifacts that it removes were last put before that time, and more than grace before
 // GC began: Put renews the time of an existing artifact, under a lock that excludes GC. So a record
 // that names such an artifact was appended before GC began, and GC reads everything that was

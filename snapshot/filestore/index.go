@@ -233,7 +233,7 @@ func (s *Store) scanRuns(ctx context.Context, ids []string, old []*indexedRun) [
 	return runs
 }
 
-// scanRun returns the state of a run now. If that is unchanged, it returns before.
+// scanRun returns the current state of a run: the value of before if nothing has changed.
 func (s *Store) scanRun(ctx context.Context, runID string, before *indexedRun) *indexedRun {
 	now, d := time.Now(), s.dir(runID)
 	var written time.Time

@@ -211,7 +211,7 @@ func (j *Journal) sync() {
 }
 
 // syncFile syncs the file that has the records up to seq. The lock is checked after the
-// sync: records in a directory without its name are not stored.
+// sync: records in a directory that no longer has its name are not stored.
 func (j *Journal) syncFile(file diskFile, seq uint64) error {
 	if err := file.Sync(); err != nil {
 		return fmt.Errorf("snapshot: run %s: sync record %d: the journal is in an unknown state; open the run again: %w",

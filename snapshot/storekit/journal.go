@@ -22,7 +22,7 @@ type Writer interface {
 	Write(ctx context.Context, b Batch) error
 
 	// Finish stores the end of the run together with its last records. If there are none, the Last
-	// of the batch is 0. If the records cannot be stored, but the end of the run can, it is called
+	// of the batch is 0. If the records cannot be stored, but the end of the run can, Finish is called
 	// again without them. Its errors are like those of Write.
 	Finish(ctx context.Context, end snapshot.End, rest Batch) error
 

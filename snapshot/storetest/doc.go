@@ -6,6 +6,6 @@
 //		storetest.Run(t, func(t *testing.T) snapshot.Store { return mystore.New(t.TempDir()) })
 //	}
 //
-// RunShared checks a store that several processes have open at once, RunCrash how it
+// RunShared checks a store that several processes have open at once, RunCrash how a store
 // reports runs whose process was killed, and RunArtifacts only an artifact store.
 package storetest

@@ -10,7 +10,7 @@ import (
 
 // RunFencing checks a store whose processes may lose their open runs while they are alive, for
 // example when a lease expires. Each of its tests calls open once. The function open returns an
-// empty store as two processes have opened it, and a function that takes the open runs away from
+// empty store twice, as opened by two processes, and a function that takes the open runs away from
 // the first process, which continues without noticing.
 func RunFencing(t *testing.T, open func(t *testing.T) (first, second snapshot.Store, takeAway func())) {
 	for _, test := range []struct {
