@@ -151,8 +151,8 @@ func (a *app) questionsOfRuns(ctx context.Context, f runFilter, redact *redactio
 	return nil
 }
 
-// mayAsk reports whether a run can have open questions. What is known of a run that is open, or was
-// not closed because of a crash, is older than its records.
+// mayAsk reports whether a run can have open questions. The info of a run that is open, or was not
+// closed because of a crash, is older than its records.
 func mayAsk(info *snapshot.Info) bool {
 	return info.Summary.Asking > 0 || info.Open || info.Status == snapshot.StatusRunning || info.Stop.Reason == record.InterruptCrash
 }
@@ -166,8 +166,8 @@ func questionsOf(ctx context.Context, store snapshot.Store, runID string, redact
 	return questions, err
 }
 
-// printQuestions writes a table of questions, with their runs if they are those of several, and how
-// to answer each.
+// printQuestions writes a table of questions, with their runs if withRuns is set, and how to answer
+// each.
 func (a *app) printQuestions(open []runQuestion, withRuns bool) error {
 	if a.json {
 		return a.writeJSON(open)

@@ -116,7 +116,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) error {
 		defer deletions.Wait()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		deletions.Go(func() { _ = runs.FollowDeletions(ctx, handler.PublishDeletion) }) // Follow has the same errors
+		deletions.Go(func() { _ = runs.FollowDeletions(ctx, handler.PublishDeletion) }) // Follow returns the same errors
 		return runs.Follow(ctx, handler.Publish)
 	})
 }

@@ -196,7 +196,7 @@ func statusLine(found *snapshot.Snapshot) string {
 	if found.Stop != (snapshot.Stop{}) {
 		line += " (" + found.Stop.String() + ")"
 	}
-	at := found.Updated // of a run that crashed, or runs: when it was opened
+	at := found.Updated // for a run that crashed or is running: when it was opened
 	if n := len(found.Records); n > 0 && found.Records[n-1].Time.After(at) {
 		at = found.Records[n-1].Time
 	}
