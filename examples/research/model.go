@@ -19,8 +19,7 @@ type model struct {
 	scripted *openaitest.Server
 }
 
-// unlimitedRetries is the retry configuration of the model. Attempts during which the
-// process is killed count, so there is no limit.
+// unlimitedRetries is the retry configuration of the model, which is asked until it answers.
 var unlimitedRetries = actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: 50 * time.Millisecond})
 
 // connect returns a model of the service in the environment, or else a scripted one on
