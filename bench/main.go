@@ -129,7 +129,7 @@
 //   - All contestants have the same clients, which read sockets, count events, and check that
 //     every record arrives once and in order. A contestant that loses records is marked as lost,
 //     regardless of its numbers.
-//   - First there is a flood, after a warm-up with a quarter of it. Events are published as fast
+//   - First there is a flood, after a warm-up of a quarter of its size. Events are published as fast
 //     as the contestant takes them, until the last client has the last one. deliveries/s is
 //     events times clients per second. Then events are published at a fixed rate.
 //   - CPU is the processor time of the server per delivery, including the kernel. Latencies are
