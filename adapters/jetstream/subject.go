@@ -13,14 +13,14 @@ import (
 // names builds the names of the streams and subjects of a store.
 //
 //	RP_<store>   rp.<store>.r.<run>       what happened to a run, in order
-//	             rp.<store>.f.<run>       the fields of it that may change at any time
+//	             rp.<store>.f.<run>       its fields that may change at any time
 //	             rp.<store>.m.<run>.<id>  messages that wait for it
 //	             rp.<store>.s.<session>   the heartbeat of a process, with the number of its jobs
 //	             rp.<store>.p.<program>.<version>.<level>
 //	                                      a note that runs have that priority
 //	RPI_<store>  rpi.<store>.<status>.<year>.<month>.<day>.<hour>.<run>
-//	                                      the index: what List shows, and when it is due in
-//	                                      UTC; zeros for no time; the status of runs that are
+//	                                      the index: what List shows, and when the run is due
+//	                                      in UTC; zeros for no time; the status of runs that are
 //	                                      queued or running is "active"
 //	RQ_<store>   rq.<store>.j.<level>.<program>.<version>.<run>
 //	                                      a job of the queue

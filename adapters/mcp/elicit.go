@@ -17,7 +17,7 @@ import (
 )
 
 // This file presents the questions of a run as forms of the protocol. A form is a flat object. A
-// property that does not fit into one becomes a text field that holds JSON.
+// property that does not fit into a form becomes a text field that holds JSON.
 
 // A form describes how a question is presented to a client.
 type form struct {

@@ -22,8 +22,8 @@ import (
 // Path is where [Main] serves MCP over HTTP.
 const Path = "/programs/mcp"
 
-// Main is the main function of a program that serves the programs that register registers. It
-// serves them as service.Main does, and also to MCP clients at [Path]. With the flag -mcp it
+// Main is the main function of a program. It serves what register registers as service.Main does,
+// and also to MCP clients at [Path]. With the flag -mcp it
 // serves one client over standard input and output, and keeps runs in the directory given by
 // -dir; MCP clients start it in this way. Unfinished runs continue when the program is started
 // again, over HTTP or for another client.
@@ -96,7 +96,7 @@ func serveClient(args []string, o *service.Options, so ServerOptions, register f
 	return errors.Join(err, store.Close())
 }
 
-// serveWhile runs the runner while a client is served over standard input and out.
+// serveWhile runs the runner while a client is served over standard input and output.
 func serveWhile(ctx context.Context, r *runner.Runner, out io.WriteCloser, so ServerOptions) error {
 	serving, end := context.WithCancel(ctx)
 	served := make(chan error, 1)

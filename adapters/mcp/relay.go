@@ -14,7 +14,7 @@ import (
 
 // Relay copies messages from in, where a client writes them, to the server at the URL, and
 // messages of the server to out. A client that can only start commands can use a running
-// service through it. It returns when in ends. Only HTTPClient, Headers and MaxResult of the
+// service through it. Relay returns when in ends. Only HTTPClient, Headers and MaxResult of the
 // options are used.
 func Relay(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url string, o Options) error {
 	o = o.check("relay", TrustNothing)

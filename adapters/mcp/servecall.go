@@ -225,8 +225,8 @@ func readState(state string) (runID string, told uint64) {
 	return runID, told
 }
 
-// hold waits until a run has ended or asks something, for at most HoldFor. Meanwhile it reports
-// the records after number told to the client as progress.
+// hold waits until a run has ended or asks something, for at most HoldFor. Meanwhile it sends
+// the client, as progress, the records with numbers above told.
 func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) (sdk.Result, error) {
 	deadline := time.Now().Add(s.options.HoldFor)
 	for {
@@ -298,7 +298,7 @@ func (s *server) follow(ctx context.Context, c caller, runID string, told *uint6
 	return p, ctx.Err()
 }
 
-// tellStored notifies a client of the stored records of a run after number told.
+// tellStored notifies a client of the stored records of a run with numbers above told.
 func (s *server) tellStored(ctx context.Context, c caller, runID string, told *uint64) error {
 	for r, err := range s.runner.Store().Records(ctx, runID, *told) {
 		if err != nil {
@@ -309,7 +309,7 @@ func (s *server) tellStored(ctx context.Context, c caller, runID string, told *u
 	return nil
 }
 
-// tell notifies the client of a record after number told, if it wants progress.
+// tell notifies the client of a record with a number above told, if the client wants progress.
 func (c *caller) tell(ctx context.Context, r *record.Record, told *uint64) {
 	if r.Seq <= *told {
 		return

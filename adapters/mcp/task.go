@@ -118,9 +118,9 @@ func (r *rawResult) begun() (begun, error) {
 	return begun{Task: r.TaskID, Poll: pollInterval(r.PollInterval)}, nil
 }
 
-// pollUnrecorded polls a task of a server that did not support tasks when the run recorded its
-// list, as if the server had answered late: no record has the ID of the task, so a call that stops
-// before the server says how the task has ended is in doubt.
+// pollUnrecorded polls a task of a server that did not support tasks when the run recorded the
+// server's list. It treats the task as a late answer: no record has the ID of the task, so a call
+// that stops before the server says how the task has ended is in doubt.
 func (c *Client) pollUnrecorded(ctx context.Context, r *rawResult) (actors.ToolOutput, error) {
 	s, err := c.acquire(ctx)
 	if err != nil {

@@ -15,8 +15,8 @@
 // synchronous_commit of the database: on means durable on one server, and with
 // synchronous_standby_names also on standbys. A database or role with synchronous_commit off is
 // refused. A run has one writer: the statement that appends compares the token of the opening in
-// the row of the run, which it locks. A process holds a lease by the clock of the server; when it
-// has expired ([Options.Lease]), others continue its runs. A process that was only slow can then no
+// the row of the run, which it locks. A process holds a lease by the clock of the server; when the
+// lease has expired ([Options.Lease]), others continue its runs. A process that was only slow can then no
 // longer write to these runs, and continues with new ones.
 //
 // Each statement is a separate transaction. If its answer is lost, it is sent again, or its

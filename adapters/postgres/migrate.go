@@ -86,8 +86,8 @@ func migrate(ctx context.Context, tx pgx.Tx, in schemaName) error {
 	return tx.Commit(ctx)
 }
 
-// MigrationSQL returns the statements of Migrate for a schema of some version, 0 for one
-// that does not exist, to be applied by another tool in one transaction.
+// MigrationSQL returns the statements of Migrate, to be executed by another tool in one transaction,
+// for a schema of version from; 0 is for a schema that does not exist.
 func MigrationSQL(schema string, from int) (string, error) {
 	in, err := checkSchemaName(schema)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 //		return postgres.Once(ctx, store, func(tx pgx.Tx) (Receipt, error) { … })
 //	}
 //
-// A call has one output: a second Once in the same call finds that of the first, and does not call its
-// function. Put everything into one transaction, or into several tools.
+// A call has one output: a second Once in the same call finds that output, and does not call f.
+// Put everything into one transaction, or into several tools.
 //
 // If an attempt has committed, but its answer was lost or came too late, or its process has ended,
 // [LookUp] finds the output before the call fails or somebody is asked.

@@ -58,6 +58,6 @@ func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue run
 	return s, q, done, nil
 }
 
-// reconnectWait is short, so that a restart of the server does not last longer than the
-// leases of runs.
+// reconnectWait is short, so that after a short restart of the server the connection is back before the
+// lease expires.
 const reconnectWait = 250 * time.Millisecond
