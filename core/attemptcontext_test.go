@@ -30,7 +30,7 @@ type script struct {
 }
 
 type scriptStep struct {
-	after time.Duration // the step before
+	after time.Duration // the time since the previous step
 	do    func(*observer)
 }
 

@@ -140,8 +140,8 @@ func decodeAnswer(answers *schema.Schema, encoded []byte, answer any) (err error
 	return err
 }
 
-// readJSON reads a value as encoding/json does, and sets it to the form in which records contain it.
-// If there is an error, the value does not change.
+// readJSON decodes text into value as encoding/json does, in the form that the value has in
+// records. If there is an error, the value does not change.
 func readJSON(text []byte, value reflect.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // a method of the user's type panicked

@@ -46,9 +46,9 @@ const (
 	NoJitter Jitter = -1
 	// FullJitter draws from the range between 0 and the delay.
 	FullJitter Jitter = -2
-	// DecorrelatedJitter draws from the range between the initial delay and
-	// three times the previous delay; the Backoff does not matter. An initial
-	// delay near MaxDelay, or above it, counts as three quarters of MaxDelay.
+	// DecorrelatedJitter draws from the range between the initial delay and three
+	// times the previous delay; the Backoff does not matter. An initial delay
+	// near MaxDelay, or above it, is treated as three quarters of MaxDelay.
 	// Source: "Exponential Backoff And Jitter", AWS Architecture Blog.
 	DecorrelatedJitter Jitter = -3
 
@@ -80,8 +80,8 @@ func (c *retries) delay(n int) time.Duration {
 	return time.Duration(d)
 }
 
-// fibonacci returns F(n), and F(100), which is above every Duration, for all
-// greater n.
+// fibonacci returns F(n). For n above 100 it returns F(100), which is above every
+// Duration.
 func fibonacci(n int) float64 {
 	a, b := 1.0, 1.0
 	for range min(n, 100) - 1 {

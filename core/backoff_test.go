@@ -265,7 +265,8 @@ func TestDecorrelatedJitterStaysWithinItsBounds(t *testing.T) {
 	}
 }
 
-// Otherwise calls that have reached MaxDelay would be retried together.
+// If their delays were equal, calls that have reached MaxDelay would be retried
+// together.
 func TestNoTwoOfAThousandDelaysAtTheCapAreEqual(t *testing.T) {
 	r := random(t)
 	for _, b := range strategies {

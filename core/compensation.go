@@ -35,12 +35,12 @@ type callInDoubt[In any] struct {
 // taken effect; [Definition.CompensateInDoubt] has such calls undone, too.
 //
 // Each compensation is a recorded call of kind [record.KindCompensation]. Its address is that of
-// the call that it undoes, followed by @undo. It has the retry configuration and the attempt
-// timeout of the actor, and its own attempts. A compensation that fails for good does not stop the
-// others: the error of the failed call then contains a *[CompensationError]. A run that stops
-// before all compensations have an outcome continues with the others. The time limits of the calls
-// around it do not apply to a compensation; an interrupt of the run stops it. Calls made by f are
-// not compensated.
+// the call that it undoes, followed by @undo/ and the name of the actor. It has the retry
+// configuration and the attempt timeout of the actor, and its own attempts. A compensation that
+// fails for good does not stop the others: the error of the failed call then contains a
+// *[CompensationError]. A run that stops before all compensations have an outcome continues with
+// the others. The time limits of the calls around it do not apply to a compensation; an interrupt
+// of the run stops it. Calls made by f are not compensated.
 //
 // A compensation whose process ended while it ran is made again. If the actor's InDoubt is not
 // InDoubtRetry, it fails with ErrInDoubt, as it does after any attempt that may have taken effect
@@ -93,7 +93,8 @@ func decodeUndone(at *engine.Scope, encoded []byte, v any, what string) error {
 	return nil
 }
 
-// compensation returns a compensation that calls undo, and does what before does; before may be nil.
+// compensation returns a copy of before that undoes completed calls with undo, or a new
+// compensation if before is nil.
 func (s *Spec) compensation(before *Compensation, undo engine.Undo) *Compensation {
 	if before == nil {
 		return engine.NewCompensation(s.Kind, s.Name, undo)

@@ -18,8 +18,8 @@ import (
 // Levels do not merge: only the most specific configuration that is set applies (see
 // [ExecutionEvent.WithRetry]).
 type RetryConfig struct {
-	// Disabled allows one attempt only; any other MaxAttempts is then an error.
-	// Less specific levels are not considered.
+	// Disabled allows one attempt only; MaxAttempts must then be 0 or 1. Less
+	// specific levels are not considered.
 	Disabled bool
 
 	// MaxAttempts counts all attempts, the first included. Defaults to 3;

@@ -25,8 +25,8 @@ type Spec struct {
 	Retry *RetryConfig
 
 	// AttemptTimeout bounds each attempt. Defaults to none. For LLMs it defaults to 10 minutes if
-	// no retry configuration has an AttemptTimeout; NoTimeout removes that limit. It takes
-	// precedence over every retry configuration except that of [ExecutionEvent.WithRetry].
+	// the retry configuration that applies has no AttemptTimeout; NoTimeout removes that limit. It
+	// takes precedence over every retry configuration except that of [ExecutionEvent.WithRetry].
 	AttemptTimeout time.Duration
 
 	// InDoubt sets what happens to a call that may or may not have taken effect. Agents are

@@ -8,13 +8,13 @@ import (
 )
 
 // A CallError is the failure of a call. errors.Is matches it with the sentinel of its Reason (such
-// as [ErrExhausted]), and with everything that matches the handler's last error. errors.As finds
-// what it finds in that error.
+// as [ErrExhausted]), and with everything that matches the handler's last error. errors.As finds in
+// it what it finds in the handler's last error.
 //
 // Its text contains at most 4,000 characters ([record.MessageLimit]) of the text of Err, live and
 // after a resume. The record contains this text of Err. It contains the value of Err, too, if the
-// type of Err is of the standard library or was registered with [record.RegisterErrorType], and if
-// the value has at most 64 KB; otherwise a warning is recorded (see [record.Error]).
+// type of Err is of the standard library or was registered with [record.RegisterErrorType]. A value
+// of more than 64 KB is left out, and a warning is recorded (see [record.Error]).
 //
 //	Address  record.Address // zero outside a run
 //	Name     string         // of the actor
@@ -38,8 +38,8 @@ type PanicError = engine.PanicError
 //	Err   error         // what the handler returned, nil if it was abandoned
 type TimeoutError = engine.TimeoutError
 
-// A DivergenceError reports that the program that resumes a run makes other calls than those that
-// were recorded. Nothing ran in place of a recorded call. The run is interrupted and has not
+// A DivergenceError reports that the program that resumes a run makes calls that differ from the
+// recorded ones. Nothing ran in place of a recorded call. The run is interrupted and has not
 // failed: it continues with the previous program, or with one that makes the recorded calls. A
 // DivergenceError matches [ErrDivergence].
 //

@@ -73,8 +73,9 @@ func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
 // call is not an interrupt: the call fails with ReasonDeadline or ReasonCanceled.
 //
 // Without a run in ctx, the call follows the same rules with the built-in defaults and is not
-// recorded. Cancelling ctx is then an interrupt, and the deadline of ctx is that of the call. In
-// both cases errors.Is finds context.Canceled and context.DeadlineExceeded.
+// recorded. Cancelling ctx is then an interrupt, and the deadline of ctx is that of the call. With
+// and without a run, errors.Is finds context.Canceled in the error if the context was cancelled,
+// and context.DeadlineExceeded if its deadline passed.
 //
 // Without a timeout, the handler runs in the goroutine of the caller. With a timeout it runs in
 // another one, and a handler that does not return when its context ends is abandoned: its scope is

@@ -22,9 +22,9 @@ import "github.com/reprise-go/reprise/internal/engine"
 //
 // Attempt is called when an attempt has begun, after its started record and outside its time limit.
 // It makes the attempt by calling next once, with ctx or a context derived from it, which becomes
-// the context of the handler. The result of next is nil, the error of the attempt, whose class
-// [record.Classify] knows, or an [InterruptedError] (see [IsSuspension]) if the attempt was
-// suspended. The result of Attempt decides how the attempt ends:
+// the context of the handler. The result of next is nil if the attempt succeeded, an
+// [InterruptedError] (see [IsSuspension]) if it was suspended, and otherwise its error, whose class
+// [record.Classify] returns. The result of Attempt decides how the attempt ends:
 //
 //   - After next failed, the attempt has failed. A returned error replaces
 //     that of next; usually it wraps it, for example with [Permanent] or
@@ -32,10 +32,10 @@ import "github.com/reprise-go/reprise/internal/engine"
 //   - After next succeeded, an error makes the attempt fail.
 //   - After next was suspended, the attempt is suspended, whatever Attempt
 //     returns.
-//   - After Answer of the CallInfo, nil completes the call with that output.
-//   - If Attempt called neither, its error refuses the attempt: the handler did
-//     not run. The attempt has failed, and is retried as after any failure. With
-//     [Permanent] it is not, and with [ErrBudget] the call fails with
+//   - After a call of Answer, nil completes the call with the answered output.
+//   - If Attempt called neither next nor Answer, its error refuses the attempt: the
+//     handler did not run. The attempt has failed, and is retried as after any
+//     failure. With [Permanent] it is not, and with [ErrBudget] the call fails with
 //     ReasonBudget. Without an error the call fails for good.
 //
 // A panic fails the call for good. Attempt must return when ctx ends. The time
@@ -64,9 +64,9 @@ type Interceptor = engine.Interceptor
 // Methods about the call and its outcome:
 //
 //	Input() ([]byte, error)          // encoded; it must not be changed
-//	InputHash() (record.Hash, error) // of the identity of the input, or of the whole input if none is defined
+//	InputHash() (record.Hash, error) // of what [Definition.Identify] returns, or else of the whole input
 //	Output() ([]byte, error)         // encoded, after next succeeded; an error for an actor that is NoStore
-//	Made() bool                      // the handler of the attempt has run
+//	Made() bool                      // the handler of the attempt has run, and no interceptor has answered since
 //	Answered() bool                  // an interceptor has answered the attempt
 //	Usage() record.Usage             // what the attempt has consumed so far, without the calls inside it
 //	RunCounts() record.Counts        // of the run, over all its openings, with this attempt; zero outside a run
@@ -86,7 +86,7 @@ type Interceptor = engine.Interceptor
 // once, and the attempt is made when the time has passed. WaitFor(ctx, ready, expected, why) waits
 // until ready is closed; expected is how long that is likely to take.
 //
-// Annotate(key, value) and AddUsage(usage) do for the attempt what [Annotate] and
-// [AddUsage] do, and Log(level, message, metadata) appends a line to the log of the run with
-// the address of the call; it is lost outside a run, and if the run is closed.
+// Annotate(key, value) and AddUsage(usage) do for the attempt what [Annotate] and [AddUsage] do,
+// and Log(level, message, metadata) appends a line to the log of the run with the address of the
+// call; the line is lost outside a run, and if the run is closed.
 type CallInfo = engine.CallInfo

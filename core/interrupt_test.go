@@ -438,8 +438,8 @@ func TestInterruptedErrorOfARunIsSharedByItsCalls(t *testing.T) {
 	assert.Equal(t, two.Error(), one.Error(), "error")
 }
 
-// Otherwise a handler that removes the cancellation from its context would delay
-// an interrupt until its calls end.
+// A handler that removes the cancellation from its context must not delay an
+// interrupt until its calls end.
 func TestInterruptReachesCallsWhoseContextWasCutOff(t *testing.T) {
 	cutOff := map[string]func(context.Context) (context.Context, context.CancelFunc){
 		"cut off": func(ctx context.Context) (context.Context, context.CancelFunc) {

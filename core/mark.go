@@ -50,7 +50,7 @@ func InDoubt(err error) error {
 
 // WithRetryAfter adds to err the delay that a service asked for: the shortest delay before the next
 // attempt, to which no jitter is added and which is not capped at MaxDelay. It does not make err
-// retryable. A nil err stays nil.
+// retryable. WithRetryAfter(nil, d) is nil.
 func WithRetryAfter(err error, d time.Duration) error {
 	if err == nil || d <= 0 {
 		return err

@@ -20,9 +20,10 @@ import (
 // attempt of a call around it receives the next signals. If several calls wait for the same name
 // at the same time, any of them gets the first signal.
 //
-// A value that does not fit T counts as received; the error is permanent, and is [ErrUnfit]. With
-// [AwaitDefault], Receive returns the default when its time has passed and the run is resumed. Time
-// spent waiting does not count against any timeout. Outside a run, the error is [ErrNoRun].
+// A signal is received even if its value does not fit T; the error is then permanent, and is
+// [ErrUnfit]. With [AwaitDefault], Receive returns the default when its time has passed and the run
+// is resumed. Time spent waiting does not count against any timeout. Outside a run, the error is
+// [ErrNoRun].
 func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T]) (T, error) {
 	var value T
 	if !engine.CanAsk(ctx) {
@@ -39,7 +40,7 @@ func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T])
 	var unfit error
 	err = engine.Await(ctx, engine.Question(q), def, func(encoded []byte) error {
 		unfit = decodeAnswer(nil, encoded, &value)
-		return nil // the signal counts as received, whatever its value
+		return nil // the signal is received, whatever its value
 	})
 	if err == nil && unfit != nil {
 		return value, Permanent(fmt.Errorf("core: Receive: signal %q: %w: %w", name, ErrUnfit, unfit))

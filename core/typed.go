@@ -13,7 +13,7 @@ import (
 // typedCall is a call with its types. One allocation holds the call, its
 // first attempt, its input and its output.
 type typedCall[In, Out any] struct {
-	untyped    engine.Call // not embedded: each pair of types would have a copy of each method of Call
+	untyped    engine.Call // not embedded: otherwise each pair of types would have a copy of each method of Call
 	definition *Definition[In, Out]
 	in         In
 	out        Out

@@ -58,8 +58,8 @@ func (p *uncertain) call(t *testing.T, spec core.Spec, end func(context.Context)
 
 func always(context.Context, string, string) error { return nil }
 
-// An attempt is in doubt if nobody knows whether it took effect. No actor that must not repeat an
-// effect makes another attempt then.
+// An attempt is in doubt if nobody knows whether it took effect. An actor that must not repeat an
+// effect then makes no further attempt.
 func TestAttemptsThatMayHaveTakenEffectAreNotRepeated(t *testing.T) {
 	const timeout = time.Second
 	for name, end := range map[string]func(context.Context) error{

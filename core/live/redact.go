@@ -48,8 +48,8 @@ type redactedText struct {
 	originalName string // the Name before it was redacted
 }
 
-// call returns the call of a delta, nil if its attempt was abandoned. At the end of the
-// attempt it is forgotten.
+// call returns the call of a delta, nil if the attempt of the delta was abandoned. It forgets the
+// call at the end of the attempt.
 func (r *deltaRedaction) call(d *Delta) *redactedCall {
 	key := callKey{d.RunID, d.Address}
 	r.mu.Lock()
