@@ -15,14 +15,14 @@ import (
 	"github.com/reprise-go/reprise/internal/mark"
 )
 
-// traits holds all properties of an error that decide about a retry, found in one walk over its
-// tree. With errors.As, each of the dozen checks would allocate.
+// traits holds all properties of an error that determine whether it is retried, found in one walk
+// over its tree. With errors.As, each of the dozen checks would allocate.
 type traits struct {
 	permanent, retryable, panicked                bool          // marks of package core
 	connection, eof, canceled, timeout, temporary bool          // from errors of the standard library
 	interrupted, inDoubt                          bool          // ErrInterrupted, ErrInDoubt
 	markedInDoubt                                 bool          // marked with core.InDoubt
-	methodClass                                   Class         // that a method Class returns
+	methodClass                                   Class         // the result of a method Class
 	status                                        int           // HTTP
 	after                                         time.Duration // Retry-After
 }
@@ -51,7 +51,7 @@ func (t *traits) class() Class {
 	return ClassUnknown
 }
 
-// Traits holds the properties of an error that decide about a retry.
+// Traits holds the properties of an error that determine whether it is retried.
 type Traits struct {
 	Class      Class
 	Retryable  bool          // marked with core.Retryable

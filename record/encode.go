@@ -62,9 +62,9 @@ func DecodeAll(data []byte, v any) (lost []string, err error) {
 	return lost, err
 }
 
-// Hash identifies an input: it is the first 16 bytes of the SHA-256 of its canonical encoding, in
-// which equal values have equal bytes: maps in any order, times of the same instant, and JSON with
-// its members in any order. The zero Hash means that there is none.
+// Hash identifies an input: it is the first 16 bytes of the SHA-256 of the input's canonical
+// encoding. In that encoding, equal values have equal bytes: maps in any order, times of the same
+// instant, and JSON with its members in any order. The zero Hash means that there is none.
 type Hash [16]byte
 
 // HashOf returns the hash of v.

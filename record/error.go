@@ -98,8 +98,8 @@ func (t *errorTree) describe(err error, traits Traits, depth int, whole bool) *E
 // cut.
 const MessageLimit = 4000
 
-// maxTyped is the size in bytes of the largest value of a registered type that
-// is kept.
+// maxTyped is the maximum size in bytes of a value of a registered type. Larger
+// ones are not kept.
 const maxTyped = 64 << 10
 
 // Brief returns the error with a short text and without what only errors.As needs, for records that

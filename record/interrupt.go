@@ -23,7 +23,7 @@ const (
 	InterruptTimeout   InterruptReason = "timeout"        // the timeout of the run has passed
 	InterruptContext   InterruptReason = "context"        // the context given to the run ended
 	InterruptParent    InterruptReason = "parent_timeout" // the attempt of the caller timed out
-	InterruptGroup     InterruptReason = "group"          // another branch of the group failed
+	InterruptGroup     InterruptReason = "group"          // the group ended before the branch: another branch failed or was enough, or its time passed
 	InterruptClosed    InterruptReason = "closed"         // the run was closed
 	InterruptAwait     InterruptReason = "awaiting"       // a call waits for an answer
 	InterruptReplay    InterruptReason = "replay"         // the records cannot be used
@@ -48,9 +48,9 @@ type InterruptedError struct {
 	Question string    // the ID of the question that the call waits for; empty otherwise
 	Awaits   AwaitKind // what the call waits for; 0 for nothing
 
-	// Origin is the part of the run that ended, if only a part was
-	// interrupted: an attempt that timed out, or a group that failed fast. The
-	// calls around it continue. It is nil if the whole run was interrupted.
+	// Origin is the part of the run that ended, if only a part was interrupted:
+	// an attempt that timed out, or a group that ended early. The calls around it
+	// continue. It is nil if the whole run was interrupted.
 	Origin Origin
 }
 

@@ -28,7 +28,7 @@ type Ledger struct {
 	Limit int
 
 	RunID       string
-	Name        string // of the pipeline of the run
+	Name        string // of the run's pipeline
 	Description string
 
 	Created, Updated time.Time // of the first and the latest record
@@ -202,7 +202,7 @@ func (l *Ledger) pauseCall(call *Call, r *Record, at time.Time) {
 	l.count(call, 1)
 }
 
-// recall adds that the outcome of a call was recalled. If the ledger has not seen the outcome, the
+// recall notes that the outcome of a call was recalled. If the ledger has not seen the outcome, the
 // call is counted as restored. Such records are published, but not stored.
 func (l *Ledger) recall(r *Record, c *Transition) {
 	if !r.Kind.IsCall() {

@@ -117,7 +117,8 @@ func (c Counts) Plus(d Counts) Counts {
 	return c
 }
 
-// since returns the counts with the flows since before. Usage is that of the run.
+// since returns c with only the flows that are not in before. Usage stays that of
+// the run.
 func (c Counts) since(before *Counts) Counts {
 	c.addFlows(before, -1)
 	return c

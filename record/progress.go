@@ -30,13 +30,13 @@ type Progress struct {
 	Delay time.Duration // planned wait before Attempt
 	Since time.Time     // when Delay began
 
-	// Used is what the call has consumed before, with the calls inside it that are not recalled
-	// again. It is nil for nothing.
+	// Used is what the call has consumed before, including the calls inside it that are not
+	// recalled again. It is nil for nothing.
 	Used *Usage
 
 	Input       Hash   // the identity of the input; zero if it was not recorded
 	Fingerprint []byte // of the output, if that was not kept: see Detail.Fingerprint
-	Err         error  // of the attempt before Attempt
+	Err         error  // of the attempt that preceded Attempt
 	Last        uint64 // the number of the latest record
 }
 
@@ -59,11 +59,11 @@ const (
 func (p *Progress) HasOutcome() bool { return p.Phase >= PhaseSucceeded }
 
 // InDoubt reports whether the call may have taken effect although it did not complete: one of its
-// attempts is running, or was cut off. An attempt is cut off if the process ended or the run was
-// interrupted while its handler ran; by a timeout, also one of the handler's own; by the end of its
-// context; by a panic; if a postcondition refused the output of its handler or the output could not
-// be kept; and if its error is [ErrInDoubt]. An attempt whose handler returned any other error was
-// not cut off.
+// attempts is running, or was cut off. An attempt was cut off if the process ended or the run was
+// interrupted while its handler ran; if it ended by a timeout (also one of the handler's own), by
+// the end of its context or by a panic; if a postcondition refused the output of its handler or the
+// output could not be kept; or if its error is [ErrInDoubt]. An attempt whose handler returned any
+// other error was not cut off.
 func (p *Progress) InDoubt() bool {
 	return p.CutOff || p.Phase == PhaseRunning || p.Phase == PhaseStopped
 }
@@ -82,7 +82,7 @@ func (p *Progress) Add(r *Record) {
 		if p.Phase != PhaseRunning || p.Attempt != int32(r.Attempt) {
 			p.Entries = 0
 		}
-		p.CutOff = p.InDoubt() // no record says how the attempt before ended
+		p.CutOff = p.InDoubt() // no record says how the previous attempt ended
 		p.Phase, p.Attempt, p.Spent, p.Parked, p.Again = PhaseRunning, int32(r.Attempt), r.Elapsed, false, false
 		p.Starts++
 		p.Entries++

@@ -9,7 +9,7 @@ import (
 // core, such as core.ErrExhausted, which errors.Is finds in the error of the call. A started record
 // has one of four reasons: ReasonLost; ReasonRetry; ReasonDivergence, which means that a recorded
 // call is made again from the beginning because its input, or that of an earlier call, has changed;
-// and ReasonInDoubt, which means for a compensation that the call which it undoes is in doubt.
+// and ReasonInDoubt, which means, for a compensation, that it undoes a call in doubt.
 type Reason uint8
 
 // The reasons.
@@ -26,7 +26,7 @@ const (
 	ReasonPanic                    // a handler or a condition panicked
 	ReasonBudget                   // a retry budget is used up
 	ReasonInDoubt                  // it is not known whether the call took effect, mostly after a crash
-	ReasonDivergence               // the code made another call than the one recorded
+	ReasonDivergence               // the code made a call that differs from the recorded one
 	ReasonStorage                  // the result could not be stored
 	ReasonGroupTimeout             // the time of a group passed before all its branches had ended
 	ReasonLost                     // of a started record: the process ended during this attempt, which is made again

@@ -90,7 +90,8 @@ type Detail struct {
 	// Fingerprint is set for a completed call with NoStore: 8 random bytes, followed by the first
 	// byte of the HMAC-SHA-256 of the encoded output with these bytes as the key. One byte is
 	// enough to see that an output is probably the same when the call is made again, but too little
-	// to confirm a guess of the output. Fingerprint is empty if the output cannot be encoded.
+	// to confirm a guess of the output. Fingerprint is empty if the output cannot be encoded and
+	// restored.
 	Fingerprint []byte
 
 	// Overlaps is set for a call that starts while another goroutine is making a call with the same
@@ -107,9 +108,9 @@ type Detail struct {
 	// must not be made twice.
 	Irreversible bool
 
-	// Effect is the effect of another call that this one took over, if it completed: its handler
-	// did not run. For a call that starts, it is an effect in doubt that the call replaces. Only
-	// the place of the effect is set.
+	// For a completed call, Effect is the effect of another call that it took over: its handler did
+	// not run. For a call that starts, it is an effect in doubt that the call replaces. Only the
+	// place of the effect is set.
 	Effect *Effect
 
 	// Set is set for an outcome, or an answer, that somebody has set in a fork.
@@ -119,7 +120,7 @@ type Detail struct {
 	// for calls that a program makes.
 	ToolCall string
 
-	// Fork is set in the record that ends the part which a fork keeps of its parent.
+	// Fork is set in the record that follows those that a fork keeps of its parent.
 	Fork *Fork
 
 	// Unrecorded lists the claims in the same scope and in the scopes around it that have lower

@@ -136,7 +136,7 @@ type collector struct {
 	kept     []keptError
 
 	types                                 map[reflect.Type]bool // types that were kept
-	hasNetError, hasTimeout, hasTemporary bool                  // an error was kept that is a net.Error, has a method Timeout, has a method Temporary
+	hasNetError, hasTimeout, hasTemporary bool                  // whether a kept error is a net.Error, has a method Timeout, or has a method Temporary
 }
 
 // keepStandard returns the encoded errors of the standard library in the tree, nil if there are
@@ -204,7 +204,7 @@ func (c *collector) keep(err error) {
 	tree := treeOf(err)
 	if name := c.registry.nameOfType(reflect.TypeOf(err)); name != "" {
 		c.kept = append(c.kept, keptError{Kind: keptTyped, Texts: []string{name}})
-		tree.errs = tree.errs[:1] // the value may not contain the errors that it wraps
+		tree.errs = tree.errs[:1] // the value might lack the errors that err wraps
 	} else {
 		c.kept = append(c.kept, *keepInner(err, c.depth))
 	}
