@@ -205,9 +205,9 @@ func scan(data []byte) (rest []byte, found extensions, err error) {
 	return rest, found, nil
 }
 
-// keyNesting is how many levels an array or a map counts if it is the key of a map. In
-// JSON such a key is a string whose quotes are escaped, so the text would double with each
-// level of keys.
+// keyNesting is the number of levels that an array or a map adds if it is the key of a map. In JSON
+// such a key is a string whose quotes are escaped, so the text would double with each level of
+// keys.
 const keyNesting = maxNesting / 8
 
 // skip returns the rest of data after the given number of values, nested depth levels

@@ -125,9 +125,9 @@ func (e *DivergenceError) fork() string {
 // Is matches [ErrDivergence].
 func (e *DivergenceError) Is(target error) bool { return target == ErrDivergence }
 
-// checkEnd returns a suspension if a handler ended without making all calls
-// that were recorded in its scope. It returns nil if the handler did not end by
-// itself.
+// checkEnd returns a suspension if a handler ended without making all calls that
+// were recorded in its scope. It returns nil if a time limit, a group or the end
+// of a context ended the handler.
 func (c *Call) checkEnd(s *Scope) *InterruptedError {
 	history := c.root.settings.History
 	if history == nil || s.endedItself() || s.outer.Err() != nil || c.parent.context().Err() != nil {

@@ -130,8 +130,8 @@ func (c *Call) isFirstStart(p *record.Progress) bool {
 	return c.recall.found == nil && p.Starts == 0 || c.recall.found != nil && p.Starts == c.recall.found.Starts
 }
 
-// describeInput adds the input to a started record if inputs are kept. With asks, for a
-// call of a model, it also adds the hash of the whole input.
+// describeInput adds the input to a started record if inputs are kept, or if it is small. If asks
+// is set, as for calls of models, it also adds the hash of the whole input.
 func (c *Call) describeInput(rec *record.Record, asks bool) error {
 	settings := c.root.settings
 	kept := settings.Payloads || c.parent.call == nil || c.spec.InDoubt == InDoubtAsk || c.compensable

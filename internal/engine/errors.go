@@ -15,11 +15,10 @@ import (
 // Reason (such as [ErrExhausted]) and everything that it finds in the handler's last
 // error. The same holds for errors.As.
 //
-// Its text contains at most 4,000 characters ([record.MessageLimit]) of the text of
-// Err, live and after a resume. The records contain that text of Err. They also
-// contain the values in Err whose types are in the standard library or were
-// registered with [record.RegisterErrorType], if a value is not larger than 64 KB;
-// otherwise a warning is recorded (see [record.Error]).
+// Its text contains at most 4,000 characters ([record.MessageLimit]) of the text of Err, live and
+// after a resume. The records contain that text of Err. They also contain the values in Err whose
+// types are in the standard library or were registered with [record.RegisterErrorType]. A value of
+// more than 64 KB is left out, and a warning is recorded (see [record.Error]).
 type CallError struct {
 	Address  record.Address // zero outside a run
 	Name     string         // of the actor

@@ -28,8 +28,8 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 	return key, err
 }
 
-// idempotencyKey returns the key of the call, and the call whose input is part of it: that of a
-// branch is the call around its group, and nil for a group in the run itself.
+// idempotencyKey returns the key of the call, and the call whose input is part of the key. For a
+// group or a branch, that is the innermost call around it that is neither, or nil if there is none.
 func (c *Call) idempotencyKey() (key string, of *Call, err error) {
 	for of = c; of != nil && of.spec.Kind.IsParallel(); {
 		of = of.parent.call
@@ -85,9 +85,9 @@ func (c *Call) mayShareParentEffect() bool {
 	return err == nil && slices.Contains(made, input)
 }
 
-// timesUndone returns, as parts of a key, which of the call and the surrounding calls
-// were compensated and how often. A compensation contains the number of the completion
-// that it is for, so its key changes only with what the parents of a fork undid.
+// timesUndone returns, as parts of a key, which of the call and the surrounding calls were
+// compensated and how often. The address of a compensation contains the number of its completion,
+// so its key changes only with what the parents of a fork undid.
 func (c *Call) timesUndone() (parts []string) {
 	settings := c.root.settings
 	if len(settings.Undone) == 0 {

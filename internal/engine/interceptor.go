@@ -130,7 +130,8 @@ func (i *CallInfo) AddUsage(u record.Usage) {
 	}
 }
 
-// Made reports whether the handler of the attempt has run.
+// Made reports whether the handler of the attempt has run, and no interceptor has
+// answered since.
 func (i *CallInfo) Made() bool { return i.in.state == made }
 
 // RunCounts returns the counts of the run over all its openings. They include

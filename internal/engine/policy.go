@@ -20,7 +20,7 @@ type Policy struct {
 	Retries  Retries
 	Jittered bool // delays are random
 	Judges   bool // Retries decides which failures are retried; otherwise their classes decide
-	Polls    bool // Retries also decides about successes
+	Polls    bool // Retries also decides which successes are followed by another attempt
 
 	// ByClass is set if the configuration enables retries and only the class of an
 	// error determines whether it is retried.

@@ -122,7 +122,7 @@ type Settings struct {
 
 	// KeysOf is the run to which idempotency keys belong: RunID if it is empty. Undone is how often
 	// calls were compensated, by address without attempts; UndoneByParents counts only
-	// compensations in the parents of a fork. Made has the hashes of the whole inputs of calls that
+	// compensations in the parents of a fork. Made has the identities of the inputs of calls that
 	// parents of a fork made with these keys, by the same addresses. Their effects do not belong to
 	// the fork.
 	KeysOf          string
@@ -135,7 +135,7 @@ type Settings struct {
 	Outputs   bool   // records contain what is needed to recall calls
 	RoundTrip bool   // outputs and errors are returned as if restored
 	Effects   bool   // call Effect for all calls of irreversible actors, not only inside retried calls
-	Strict    bool   // nothing is executed and nothing waits
+	Strict    bool   // nothing is executed except agents, groups and branches, and nothing waits
 	Replays   bool   // the run is only being replayed: no compensations, no interceptors
 
 	// History is what was recorded before. It is nil in a new run.

@@ -87,7 +87,7 @@ type limit struct {
 	timespan
 	done    chan struct{} // closed at the end
 	ended   atomic.Uint32 // how the limit ended
-	overdue atomic.Bool   // the attempt counts as expired although it ended before
+	overdue atomic.Bool   // the attempt is treated as expired although it ended before its limit
 
 	mu        sync.Mutex
 	callbacks map[*func()]struct{} // to call at the end

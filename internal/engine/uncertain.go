@@ -30,8 +30,8 @@ func (c *Call) mayHaveActed(r *attemptEnd) bool {
 }
 
 // isResponseLost reports whether err means that a request may have been handled, and its result is
-// not known. That is not so if it could not be sent, or was refused: the service was not reached,
-// or says that it does not handle requests now.
+// not known. It reports false if the service was not reached, refused the request, or says that it
+// does not handle requests now.
 func isResponseLost(err error, t *record.Traits) bool {
 	switch {
 	case t.HTTPStatus == 503 || t.HTTPStatus >= 400 && t.HTTPStatus < 500:
@@ -51,8 +51,8 @@ func isLost(c record.Class) bool {
 	return false
 }
 
-// wasNotSent reports whether err is that of a connection that was not made. The methods of an error
-// of a user may panic.
+// wasNotSent reports whether err means that no connection was made for the request. Methods of a
+// user's error may panic.
 func wasNotSent(err error) (notSent bool) {
 	defer func() { _ = recover() }()
 	for e := err; e != nil; e = errors.Unwrap(e) {
@@ -72,8 +72,8 @@ func wasNotSent(err error) (notSent bool) {
 // after the handshake.
 const tlsTimeout = "net/http: TLS handshake timeout"
 
-// wereNotSent reports whether one of the errors means that a request was not sent, and none that the
-// response to another request was lost.
+// wereNotSent reports whether one of the errors means that a request was not sent, and no other
+// means that the response to another request was lost.
 func wereNotSent(errs []error) (notSent bool) {
 	for _, err := range errs {
 		if wasNotSent(err) {

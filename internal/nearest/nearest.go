@@ -1,9 +1,9 @@
 // Package nearest finds the name that was probably meant by a misspelled one.
 package nearest
 
-// To returns the name in names that is closest to name, or "" if none is
-// close. A close name differs by at most two edits and at most a third of its
-// letters.
+// To returns the name in names that is closest to name, or "" if none is close. A
+// close name differs by at most two edits, and by at most a third of its letters,
+// rounded up.
 func To(name string, names []string) string {
 	best, fewest := "", 3
 	for _, candidate := range names {

@@ -27,10 +27,10 @@ type Clock struct {
 // New returns a clock that asks the server for its time with ask.
 func New(ask func(context.Context) (time.Time, error)) *Clock { return &Clock{ask: ask} }
 
-// Now returns the time of the server. It is never too late, and too early by at most the time
-// that the answer took. It asks the server at most once a minute. While the server does not
-// answer, Now continues from the last answer; it returns an error only if the server has never
-// answered.
+// Now returns the time of the server. The result is never ahead of the server's clock, and behind
+// it by at most the time that the answer took. Now asks the server at most once a minute. While the
+// server does not answer, Now continues from the last answer; it returns an error only if the
+// server has never answered.
 func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	if now, ok := c.estimate(false); ok {
 		return now, nil
@@ -51,9 +51,9 @@ func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	return time.Time{}, err
 }
 
-// Latest returns the latest possible time of the server. It is never too early, and too late
-// by at most the time that asking took. A time that was just read from a correct clock is
-// therefore not after it.
+// Latest returns the latest possible time of the server. The result is never behind the server's
+// clock, and ahead of it by at most the time that asking took. A time that was just read from a
+// correct clock is therefore not after it.
 func (c *Clock) Latest(ctx context.Context) (time.Time, error) {
 	now, err := c.Now(ctx)
 	if err != nil {

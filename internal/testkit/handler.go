@@ -19,7 +19,8 @@ type Handler = core.Handler[string, string]
 // output "out".
 type Definition = core.Definition[string, string]
 
-// Define returns core.NewDefinition for a valid spec.
+// Define returns the definition that core.NewDefinition makes. The spec must be
+// valid.
 func Define[In, Out any](t testing.TB, spec core.Spec, h core.Handler[In, Out]) *core.Definition[In, Out] {
 	t.Helper()
 	d, err := core.NewDefinition(spec, h)
