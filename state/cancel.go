@@ -17,7 +17,7 @@ var (
 	ErrCancelled = errors.New("state: the run was cancelled")
 
 	// ErrEnded is found in the error of a request to a run that has completed or failed: [Cancel],
-	// [Signal], or a root call that is not in its records.
+	// [AwaitStop], [Signal], or a root call that is not in its records.
 	ErrEnded = errors.New("it has ended")
 )
 
@@ -58,7 +58,7 @@ func cancelledError(runID string, stop snapshot.Stop) *CancelledError {
 // reason [record.InterruptCancel], even if it was interrupted before. errors.Is finds
 // [ErrCancelled] in the errors of its calls, even if another process cancelled the run. After Close
 // the status is cancelled, and [Open] refuses the run. Its records stay. Close compensates the
-// calls that completed, and the calls in doubt whose actors have a compensation for that, see
+// calls that completed, and the calls in doubt whose actors have a compensation for that: see
 // [core.Definition.Compensate] and [core.Definition.CompensateInDoubt]. Cancel reports whether it
 // was the first to cancel the run, and came before Close. The reason of the Stop is ignored.
 func (st *ExecutionState) Cancel(stop snapshot.Stop) bool {

@@ -23,9 +23,9 @@ type Compensable interface {
 
 // WithCompensations sets the compensations that the run can make. A run that is resumed may have to
 // undo calls that an earlier process made and that the program does not make again. So every actor
-// with a compensation that a stored run calls must be passed here: the run is suspended at a call
-// of an actor that has a compensation and was not passed. Runs of [New] end with the process and
-// do not need WithCompensations.
+// that a stored run calls must be passed here if it has a compensation: the run is suspended at a
+// call of such an actor that was not passed. Runs of [New] end with the process and do not need
+// WithCompensations.
 //
 // The option panics for an actor without a compensation, and for two actors of
 // one kind and name.
@@ -182,10 +182,9 @@ func (r *restoredRun) startOver(t *track, rec *record.Record) {
 // since.
 func (t *track) isSameDoubt(c completion) bool { return c.inDoubt && t.entered <= c.ended }
 
-// completed returns the calls that can be compensated, in the order in which they completed or
-// came into doubt: the last completion or doubt of each, and earlier ones that were not
-// compensated when the call was made again. A failed call that is tried again does not count as
-// failed.
+// completed returns the calls that can be compensated, in the order in which they completed or came
+// into doubt: the last completion or doubt of each, and earlier ones that were not compensated when
+// the call was made again. A failed call that is tried again is not treated as failed.
 func (r *restoredRun) completed() []*engine.Completed {
 	var all []*engine.Completed
 	for a, completions := range r.compensable {

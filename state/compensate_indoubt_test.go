@@ -598,8 +598,8 @@ func TestReplayCompensatesNothingInDoubt(t *testing.T) {
 	}
 }
 
-// The started record of such a call is on the disk before its handler runs. So the call is known to
-// be in doubt after a loss of power.
+// The started record of a call that is undone in doubt is on the disk before its handler runs. So
+// the call is known to be in doubt after a loss of power.
 func TestBeginningOfACallThatIsUndoneInDoubtIsDurable(t *testing.T) {
 	var l bookings
 	pay := undoneInDoubt(&l, testkit.Tool(t, "pay", once, testkit.Succeed))

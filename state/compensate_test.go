@@ -358,7 +358,7 @@ func TestFailedCompensationsAreReportedAgainByARecall(t *testing.T) {
 	assert.Equal(t, texts[0], texts[1])
 }
 
-// The error of the failed call lists the failed compensations, and those of the calls around it do
+// The error of the failed call lists the failed compensations; the errors of the calls around it do
 // not.
 func TestFailedCompensationsAreReportedOnceAfterARestartToo(t *testing.T) {
 	var l bookings

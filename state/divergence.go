@@ -59,8 +59,8 @@ type rerun struct {
 	discarded map[record.Address]struct{} // calls whose records no longer count
 }
 
-// watchDivergence begins to follow the claims, if a claim may be another call than the
-// one that was recorded at its address.
+// watchDivergence begins to follow the claims, if a claim may differ from the call that was
+// recorded at its address.
 func (r *run) watchDivergence() {
 	if r.config.divergence != DivergenceRerun && !r.restored.diverged && !r.restored.unclaimed {
 		return

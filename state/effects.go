@@ -178,8 +178,8 @@ func (all *effects) find(place *record.Effect) *effect {
 	return nil
 }
 
-// followUndo follows a record of a compensation: once that completed, the effects of the call and
-// of the calls inside it no longer exist.
+// followUndo follows a record of a compensation. Once the compensation has completed, the effects
+// of the call and of the calls inside it no longer exist.
 func (all *effects) followUndo(rec *record.Record) {
 	if rec.Status != record.StatusCompleted || len(all.latest) == 0 {
 		return

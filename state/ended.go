@@ -16,7 +16,8 @@ func WithFurtherCalls() Option {
 }
 
 // refuseFurther returns an error for a root call that is not in the records of a run that has
-// ended. Once a recorded call is made again, the run no longer counts as ended. r.mu must be held.
+// ended. Once a recorded call is made again, the run is no longer treated as ended. r.mu must be
+// held.
 func (r *run) refuseFurther(s *engine.Scope, c record.Claim) error {
 	ended := r.found.Status == snapshot.StatusCompleted || r.found.Status == snapshot.StatusFailed
 	if !ended || r.config.allowsFurther || r.config.strict || s.Parent() != nil || r.rootCalls.begun || r.restored.calls[c.Address] != nil {

@@ -19,8 +19,8 @@ type ForkOptions struct {
 	// their effects.
 	NewKeys bool
 
-	// Effects decides about the calls of the parent that the fork does not keep and that
-	// have had effects. By default there must be none: see [EffectsAfter].
+	// Effects says what to do about calls of the parent that the fork does not keep and that have
+	// had effects. By default there must be none: see [EffectsAfter].
 	Effects ForkEffects
 
 	// Outputs sets other outputs of recorded calls, by address, and other answers to questions, by
@@ -70,7 +70,7 @@ type fork struct {
 	parent  *restoredRun
 	address record.Address
 	kept    []record.Record   // the kept records, with new numbers
-	numbers map[uint64]uint64 // of the kept records, by their old ones
+	numbers map[uint64]uint64 // the new numbers of the kept records, by the old ones
 	first   uint64            // the old number of the first record of the call at the address
 	whole   bool              // the call at the address is kept, with another output
 }
@@ -124,8 +124,8 @@ func forkOf(ctx context.Context, store snapshot.Store, runID string, address rec
 	}, Records: append(kept, end)}).Run()
 }
 
-// endOfParent returns the record that ends the records which a fork keeps. They end like an opening
-// that was closed normally, so the calls that are entered again do not count as lost.
+// endOfParent returns the record that follows those that a fork keeps. With it they end like an
+// opening that was closed normally, so calls that are entered again have not been lost.
 func endOfParent(runID string, address record.Address, kept int) record.Record {
 	return record.Record{
 		Seq: uint64(kept) + 1, Generation: 1, Time: now(), Kind: record.KindRun, Status: record.StatusInterrupted,
@@ -142,8 +142,9 @@ func load(ctx context.Context, store snapshot.Reader, runID string) (*snapshot.S
 	return run.Snapshot()
 }
 
-// recordsBefore returns the records that a fork at the address keeps, with new numbers; the new numbers
-// by the old ones; and the old number of the first record of the call at the address.
+// recordsBefore returns the records that a fork at the address keeps, with new numbers; a map from
+// their old numbers to the new ones; and the old number of the first record of the call at the
+// address.
 func recordsBefore(records []record.Record, address record.Address) (kept []record.Record, numbers map[uint64]uint64, first uint64, err error) {
 	for i := range records {
 		if r := &records[i]; r.Address == address && r.Kind.IsCall() {

@@ -27,8 +27,8 @@ const (
 	RepeatEffects
 )
 
-// ErrEffects is found in the error of a [Fork] if somebody has to decide about effects. The error
-// is an *[EffectsError].
+// ErrEffects is found in the error of a [Fork] if somebody has to decide what becomes of effects.
+// The error is an *[EffectsError].
 var ErrEffects = errors.New("the fork would not keep calls that have had effects")
 
 // An EffectsError lists the calls of the old run that have had effects and that the
@@ -168,8 +168,8 @@ func (all *effects) list() []*effect {
 	return list
 }
 
-// keepsOriginOf reports whether the call of e took over an effect of its run that the fork keeps or
-// that is in doubt in the fork, directly or through other calls.
+// keepsOriginOf reports whether the call of e took over, directly or through other calls, an effect
+// of its run that the fork keeps or that is in doubt in the fork.
 func (f *fork) keepsOriginOf(e *effect) bool {
 	for e = e.took; e != nil; e = e.took {
 		isKept := e.Seq < f.first || f.whole && e.Address == f.address
@@ -201,8 +201,8 @@ func (r *restoredRun) nameOf(t *track) string {
 	return latest.Name
 }
 
-// decide returns the effects that the fork takes over, or an error if somebody has to decide about
-// the calls after the place of the fork.
+// decide returns the effects that the fork takes over, or an error if somebody has to decide what
+// becomes of the calls after the place of the fork.
 func (e ForkEffects) decide(runID string, calls []EffectCall) (effects []record.Effect, err error) {
 	refuses := e == RefuseEffects && len(calls) > 0
 	for _, c := range calls {

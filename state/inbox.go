@@ -78,8 +78,8 @@ func (b *inbox) takeIn(ctx context.Context) {
 }
 
 // take handles a message. It reports whether the message can be removed: a cancel
-// or an interrupt stays until the run is closed, so that it counts even if the
-// process is killed before.
+// or an interrupt stays until the run is closed, so that it takes effect even if
+// the process is killed before that.
 func (b *inbox) take(m *snapshot.Message) bool {
 	e := m.Record.Interrupt()
 	switch {

@@ -139,9 +139,9 @@ func stopOf(e *record.InterruptedError) snapshot.Stop {
 	return stop
 }
 
-// interruption returns the interrupt that stopped the run, or the last of its calls that stopped.
-// If no call was made, it returns what had stopped the run before. It returns nil if there is none.
-// r.mu must be held.
+// interruption returns the interrupt that stopped the run, or else that of the last call that
+// stopped. If no call was made, it returns what had stopped the run before. It returns nil if there
+// is none. r.mu must be held.
 func (r *run) interruption() *core.InterruptedError {
 	switch {
 	case r.life.uncompensated != nil && r.life.uncompensated.Reason != record.InterruptAwait:

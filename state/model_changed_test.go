@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The number of random programs in the model tests. After a change of how calls
+// The number of random programs in the model tests. After a change to how calls
 // are compared with records, use 5,000, which take some minutes.
 var (
 	modelSeeds = flag.Uint64("model-seeds", 200, "the number of random programs in the model tests")

@@ -207,8 +207,8 @@ func isOfEarlierAttempt(e, a string) bool {
 	return false
 }
 
-// requireNoAttemptTwice checks that a payment is made again only if its attempt before has certainly
-// failed, or if somebody decided so.
+// requireNoAttemptTwice checks that a payment is made again only if its previous attempt has
+// certainly failed, or if somebody decided so.
 func requireNoAttemptTwice(t *testing.T, records []record.Record) {
 	t.Helper()
 	inDoubt := make(map[string]bool)

@@ -79,7 +79,7 @@ type effects struct {
 	ran       map[string]int
 	succeeded map[string]int
 	order     []string          // the addresses that ran, each once
-	places    map[string]string // of these calls in the program, by address
+	places    map[string]string // the places of these calls in the program, by address
 	changed   string            // the place of the call whose input was changed
 	cache     *cache.Cache
 }
@@ -171,7 +171,7 @@ func defineAs[Out any](t testing.TB, e *effects, n *node, place string, wrap fun
 // valueKey returns the key of the value that the precondition of the call writes.
 func valueKey(ctx context.Context) string { return "of " + core.ScopeOf(ctx).Address().String() }
 
-// values returns the values in the records that everyone sees.
+// values returns the values that everyone sees according to the records.
 func values(t testing.TB, ctx context.Context, records []record.Record) map[string]string {
 	t.Helper()
 	seen := make(map[string]string)

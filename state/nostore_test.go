@@ -181,7 +181,8 @@ func TestCallsAfterAnOutputThatDiffersEachTime(t *testing.T) {
 	assert.Empty(t, ran, "d was made when the program was refused")
 }
 
-// anotherToken returns a token with another fingerprint than the latest one.
+// anotherToken returns a token whose fingerprint differs from that of the latest
+// one.
 func anotherToken(t *testing.T, s *tape) string {
 	t.Helper()
 	var found []byte

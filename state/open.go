@@ -84,9 +84,9 @@ func giveBack(ctx context.Context, journal snapshot.Journal) error {
 	return journal.Close(ctx, snapshot.End{Status: found.Status, Stop: found.Stop, Due: found.Due, Usage: found.Usage, Summary: found.Summary})
 }
 
-// Replay reads the run from the store and executes no tool, LLM or step: a call of one that has no
-// recorded outcome fails with core.ErrNotRecorded. Agents without an outcome are entered again. A
-// replay writes nothing and waits for nothing.
+// Replay reads the run from the store and executes no tool, LLM or step: their calls fail with
+// core.ErrNotRecorded if they have no recorded outcome. Agents without an outcome are entered
+// again. A replay writes nothing and waits for nothing.
 func Replay(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	found, err := store.Load(ctx, runID)
 	if err != nil {

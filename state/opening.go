@@ -13,7 +13,7 @@ import (
 type Opening struct {
 	RunID      string
 	Generation uint64 // the number of the opening, from 1
-	Program    string // that a runner started the run with; empty for none
+	Program    string // the program that a runner started the run with; empty for none
 	Version    string // of the program
 	Metadata   snapshot.Metadata
 

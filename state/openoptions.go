@@ -68,9 +68,10 @@ func (c *config) checkExisting(found *snapshot.Run) error {
 	return nil
 }
 
-// WithMaxLosses sets how often in a row the process may end during the same attempt of a call whose
-// own retry configuration does not set it: see [core.RetryConfig]. Defaults to 5. [core.Unlimited]
-// is for a program that itself limits how often it opens a run again, as a runner does.
+// WithMaxLosses sets how often in a row the process may end during the same attempt of a call, for
+// calls whose retry configuration does not set MaxLosses: see [core.RetryConfig]. Defaults to 5.
+// [core.Unlimited] is for a program that itself limits how often it opens a run again, as a runner
+// does.
 func WithMaxLosses(n int) Option {
 	return func(c *config) {
 		if n < 1 && n != core.Unlimited {

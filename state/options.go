@@ -34,8 +34,9 @@ type Artifacts interface {
 	Put(ctx context.Context, encoded []byte) (reference string, err error)
 }
 
-// An InterruptCheck asks something outside the process whether to interrupt the run. It returns nil if
-// not. Only the first error is logged; errors have no other effect.
+// An InterruptCheck asks something outside the process whether to interrupt the run. It returns a
+// nil interrupt if the run may continue. Only the first error is logged; errors have no other
+// effect.
 type InterruptCheck func(context.Context) (interrupt *core.InterruptedError, err error)
 
 // An ArtifactReader returns stored artifacts; a run that is resumed needs one.

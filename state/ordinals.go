@@ -51,7 +51,8 @@ func (o ordinals) at(scope string) *scopeClaims {
 	return c
 }
 
-// add adds the claim of a call, from the first record of the call that has it.
+// add adds the claim of a call. rec is the first record of the call that contains
+// the claim.
 func (o ordinals) add(rec *record.Record) {
 	c := recordedClaim{address: rec.Address, kind: rec.Kind, name: rec.Name, generation: rec.Generation}
 	if rec.Detail != nil {
@@ -78,7 +79,7 @@ func (o ordinals) addListed(rec *record.Record) {
 // program differed: other branches may have gone further than the branch that differed. The next
 // opening can then claim the same ordinals. The calls themselves stay recorded, and may appear
 // anywhere in their scope. The result of a branch, which has no input to compare, may be that of
-// the other program: so the branch runs again.
+// the other program, so the branch runs again.
 func (r *restoredRun) voidRefused(generation uint64) {
 	if !r.refused[generation] {
 		return

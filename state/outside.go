@@ -87,8 +87,8 @@ func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m 
 }
 
 // settleTries is how often settling is tried while others open and close the run. settlePause is
-// about as long as that takes them. Together they are longer than the time between the end of a run
-// and the release of its lock.
+// about the time that they need for it. All pauses together are longer than the time between the
+// end of a run and the release of its lock.
 const (
 	settleTries = 200
 	settlePause = 10 * time.Millisecond

@@ -67,8 +67,8 @@ func (p shop) open(t *testing.T, s snapshot.Store, runID string, stop bool) (str
 }
 
 // A changed program that is refused because of one branch may have made another call in the branch
-// before it. The original program, which does not make that call, must be able to continue, however
-// often changed programs are refused. The same holds for a fork.
+// before that one. The original program, which does not make that call, must be able to continue,
+// however often changed programs are refused. The same holds for a fork.
 func TestOriginalProgramIgnoresCallsOfARefusedOne(t *testing.T) {
 	for name, change := range map[string]func(*shop){
 		"another input": func(p *shop) { p.amount = "200 EUR" },

@@ -8,7 +8,7 @@ import (
 )
 
 // A Report counts what a run executed and what it recalled. Groups and their
-// branches do not count, only the calls inside them.
+// branches are not counted, only the calls inside them.
 type Report struct {
 	Restored  int           // calls answered from recorded outcomes
 	Executed  int           // calls that ended in this opening of the run

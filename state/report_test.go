@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Groups and branches do not count; the calls inside them do.
+// Groups and branches are not counted; the calls inside them are.
 func TestReportCountsCallsAndNotTheGroupsThatHoldThem(t *testing.T) {
 	s := memstore.New()
 	tool := testkit.Tool(t, "tool", once, testkit.Succeed)

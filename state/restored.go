@@ -25,7 +25,7 @@ type restoredRun struct {
 	values   byPath // values, by the call that wrote them
 	all      byPath // every record; nil until the records inside a call are needed
 
-	compensable map[record.Address][]completion // of calls that can be compensated, in order; the last may be in doubt
+	compensable map[record.Address][]completion // the completions of each call that can be compensated, in order; the last may be a doubt
 	compensates bool                            // a compensation is on record
 	undone      map[record.Address]bool         // compensations that have had an outcome, even if it no longer counts
 	hollow      map[record.Address]bool         // completed calls with calls inside that were compensated; nil until needed

@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// resume restores values for a call that continues and appends its first record, rec. The values of
-// its preconditions are restored for the call, and the values of calls in its preconditions and
-// earlier attempts for everyone. r.mu must be held.
+// resume restores values for a call that continues. rec is its first record in this opening. The
+// values of its preconditions are restored for the call, and the values of calls in its
+// preconditions and earlier attempts for everyone. r.mu must be held.
 func (r *run) resume(s *engine.Scope, rec *record.Record) error {
 	a := rec.Address
 	t := r.restored.calls[a]
@@ -43,8 +43,8 @@ func (r *run) restorePreconditions(s *engine.Scope) error {
 }
 
 // takeValues makes restored values common, except those from before the
-// divergence. They replace the values that the attempts in older, and those
-// around s, have written. r.mu must be held.
+// divergence. The values made common replace those that the attempts in the list
+// older, and the attempts around s, have written. r.mu must be held.
 func (r *run) takeValues(s *engine.Scope, numbers []uint64, since uint64, older ...attemptID) error {
 	left, err := r.restored.decodeValues(slices.DeleteFunc(numbers, func(seq uint64) bool { return seq <= since }))
 	for _, v := range left {

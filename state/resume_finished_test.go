@@ -24,7 +24,7 @@ import (
 )
 
 // A run that is killed at any of its records and resumed must end like one that
-// was never killed. Only which branches have not ended may differ.
+// was never killed. The two may differ only in which branches have not ended.
 
 // killedAnywhere runs the agent once to its end. Then, for each record, it runs
 // the agent again, kills it before that record and resumes it. It calls check

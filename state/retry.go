@@ -57,7 +57,8 @@ func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.In
 	return info, nil
 }
 
-// retryStop is why a run that no runner started does not continue after Retry.
+// retryStop is why a run that no runner started does not continue by itself after
+// Retry.
 var retryStop = snapshot.Stop{Reason: record.InterruptRetry, Message: "its program tries the failed calls again when it opens the run"}
 
 // isRetryAsked reports whether Retry was called and the run has recorded nothing since.

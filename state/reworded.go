@@ -31,9 +31,9 @@ func (r *run) rewords(c record.Claim, input engine.ClaimedInput) bool {
 	return whole > 0 && r.isReworded(whole, input)
 }
 
-// isReworded reports whether the request of a call differs from the one that
-// was recorded with the number, in parts that are not in its identity. It
-// encodes the input, which calls the methods of its type: r.mu must not be held.
+// isReworded reports whether the request of a call differs from the one in the
+// record with the number, in parts that are not in its identity. It encodes the
+// input, which calls the methods of its type: r.mu must not be held.
 func (r *run) isReworded(number uint64, input engine.ClaimedInput) bool {
 	was, err := r.restored.found.Record(number)
 	if err != nil || was.Detail == nil {

@@ -216,9 +216,9 @@ func (r *run) store(s *engine.Scope, rec *record.Record) error {
 	return nil
 }
 
-// accepts reports whether rec, which comes from s, may still be appended: a
-// record about the attempt itself while the attempt around it runs, any other
-// while the attempt itself runs.
+// accepts reports whether rec, which comes from s, may still be appended. A
+// record of a call is accepted while the attempt around the call runs, and any
+// other record while the attempt s runs.
 func accepts(s *engine.Scope, rec *record.Record) bool {
 	if s != nil && rec.Kind.IsCall() {
 		s = s.Parent()
@@ -278,8 +278,8 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 	return found, onRecord, nil
 }
 
-// Outcome implements engine.History. If the store cannot be reached, the run is interrupted and
-// continues when it can: nothing is wrong with its records.
+// Outcome implements engine.History. If the store cannot be reached, the run is interrupted, and
+// continues once the store can be reached: nothing is wrong with its records.
 func (r *run) Outcome(s *engine.Scope) (engine.Outcome, error) {
 	outcome, err := r.readOutcome(s)
 	if errors.Is(err, snapshot.ErrUnavailable) {

@@ -15,8 +15,8 @@ import (
 // ErrSelection is found in the error of a [Selection] that no run can match.
 var ErrSelection = errors.New("invalid selection of runs")
 
-// A Selection selects the stored runs of runners that a request is for: those that match all of its
-// fields. The zero Selection selects all.
+// A Selection selects the runs that a request is for, among the stored runs of runners: those that
+// match all of its fields. The zero Selection selects all.
 type Selection struct {
 	Status  snapshot.Status // of the runs; empty for the status that the request is for
 	Reason  string          // why they were interrupted, such as "divergence", or why they failed, such as "exhausted"

@@ -22,8 +22,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// shutdown runs the program until it waits, and then shuts the run down. Attempts
-// that are running have the time patience to finish.
+// shutdown runs the program until it waits, and then shuts the run down. patience
+// is the time that running attempts have to finish.
 func shutdown(t *testing.T, s snapshot.Store, patience time.Duration, program func(ctx context.Context) error) (st *state.ExecutionState, took time.Duration) {
 	t.Helper()
 	st = openRun(t, s)

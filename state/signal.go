@@ -41,8 +41,8 @@ type SignalOptions struct {
 // Signal sends a signal to a stored run, from any process: a value that the run did not ask for,
 // such as news of an outside event. When Signal returns, the signal is durable, and is kept until a
 // call of the run receives it, with [core.Receive] and its name. Signals of one name are received
-// in the order in which they were sent, if each was sent after Signal had returned for the one
-// before.
+// in the order in which they were sent, if each was sent after Signal had returned for the previous
+// one.
 //
 // The name has 1 to 64 letters, digits, dots, dashes and underscores, and the value is
 // anything that can be recorded, of at most 1 MB. For a run that has ended, the error

@@ -32,9 +32,10 @@ func (d Difference) String() string {
 // including completed ones; every tool, LLM and step is recalled and not executed. It compares
 // addresses, the order of calls, questions, inputs, and the outputs and errors of agents. A
 // difference in "request" is in the instructions, descriptions of tools, tools or options that are
-// sent to a model, and does not prevent the use of the recorded answer. The program is stopped at a recorded output that does not fit its type. Nothing is written, so Validate is safe
-// anywhere. The program gets the context of the run and makes the root calls. Its error is not
-// returned, since the recorded run may have ended with one.
+// sent to a model, and does not prevent the use of the recorded answer. The program is stopped at a
+// recorded output that does not fit its type. Nothing is written, so Validate is safe anywhere. The
+// program gets the context of the run and makes the root calls. Its error is not returned, since
+// the recorded run may have ended with one.
 func Validate(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
 	return validate(ctx, store, runID, program, false, options)
 }

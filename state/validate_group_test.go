@@ -96,7 +96,7 @@ func TestValidateExecuteMakesTheBranchesOfGroups(t *testing.T) {
 	}
 }
 
-// A group that ends early does not begin the rest of its branches. They are no differences.
+// A group that ends early does not begin the rest of its branches. These are not differences.
 func TestBranchesThatDidNotBeginAreNoDifferences(t *testing.T) {
 	type page struct {
 		Number int `json:"number"`
@@ -126,7 +126,7 @@ func TestBranchesThatDidNotBeginAreNoDifferences(t *testing.T) {
 }
 
 // A fork keeps the calls that a branch had made, but not the beginning of the branch. If the group
-// fails before it enters the branch again, these calls are no differences.
+// fails before it enters the branch again, these calls are not differences.
 func TestCallsOfABranchThatAForkDoesNotEnterAreNoDifferences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tool := testkit.Tool(t, "tool", once, func(_ context.Context, in string) (string, error) { return in, nil })
