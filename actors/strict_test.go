@@ -160,7 +160,7 @@ func TestACallThatCannotBeReadIsTheModelsMistake(t *testing.T) {
 	model = newScript(malformed, malformed)
 	_, err = actors.NewAgent("assistant", model.llm(), actors.WithTools(echo()), actors.WithMaxTurns(2)).Call(t.Context(), actors.Ask("?"))
 	require.ErrorIs(t, err, actors.ErrTurnLimit)
-	require.ErrorContains(t, err, "in a way that cannot be read")
+	require.ErrorContains(t, err, "tool calls still cannot be read")
 }
 
 func TestInstructionPartsAreTheSystemMessage(t *testing.T) {
