@@ -192,7 +192,7 @@ func (l *Ledger) pauseCall(call *Call, r *Record, at time.Time) {
 		call.State, call.stopReason = StateStopped, ""
 	}
 	if r.Status == StatusStarted {
-		if call.Phase == PhaseWaiting { // for the rest of the delay
+		if call.Phase == StateWaiting { // for the rest of the delay
 			call.wait(r.Time)
 			call.until, call.maybeWaiting = call.Since.Add(call.Delay), true
 		}

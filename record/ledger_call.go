@@ -2,8 +2,6 @@ package record
 
 import (
 	"time"
-
-	"github.com/reprise-go/reprise/internal/enum"
 )
 
 // A Call is the state of a call in a [Ledger].
@@ -12,7 +10,7 @@ type Call struct {
 	Address Address
 	Name    string // of the actor
 	Kind    Kind
-	State   State
+	State   State  // what the call is doing
 	Highest int32  // attempts that began, according to the highest attempt number
 	Opening uint64 // the generation of the latest record
 	Closed  bool   // its run was closed after its latest record, so it did not crash
@@ -32,34 +30,6 @@ type Call struct {
 	maybeWaiting bool            // the call may be waiting since the run was opened, if the program has reached it
 	since        time.Time
 	until        time.Time // zero for no limit
-}
-
-// State says what a call is doing.
-type State uint8
-
-// The states of a call. A call is in one of them.
-const (
-	StateUnknown   State = iota // no record of the call was seen
-	StateRunning                // an attempt is being made
-	StateWaiting                // the call waits for its next attempt, or for the end of a suspended sleep
-	StateAsking                 // the call is suspended and waits for an answer
-	StateStopped                // the call was interrupted, or the run was closed or crashed while the call ran or waited
-	StateCompleted              // the call completed
-	StateFailed                 // the call failed for good
-	StateRestored               // the outcome was recalled, and was not seen before
-)
-
-var stateNames = []string{"", "running", "waiting", "asking", "stopped", "completed", "failed", "restored"}
-
-// String returns the name on the wire, such as "running"; empty for StateUnknown.
-func (s State) String() string { return enum.Name(stateNames, uint8(s), "state") }
-
-// MarshalText returns the name on the wire.
-func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
-// UnmarshalText reads a name that MarshalText wrote.
-func (s *State) UnmarshalText(text []byte) error {
-	return enum.Parse(stateNames, text, "state", (*uint8)(s))
 }
 
 // IsActive reports whether the process works on the call, or waits for its next
@@ -200,7 +170,7 @@ func clamp(n int) int32 { return int32(max(-maxAttempts, min(n, maxAttempts))) }
 // NextAttemptAt returns when the next attempt may begin; the zero Time if none is
 // planned.
 func (c *Call) NextAttemptAt() time.Time {
-	if c.Phase != PhaseWaiting {
+	if c.Phase != StateWaiting {
 		return time.Time{}
 	}
 	return c.Since.Add(c.Delay)

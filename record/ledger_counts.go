@@ -142,7 +142,7 @@ func (c *Counts) addFlows(d *Counts, n int) {
 
 // count adds the call to the stocks n times: 1, or -1 to take it out.
 func (l *Ledger) count(call *Call, n int) {
-	if call.Kind.IsParallel() || call.State == StateUnknown {
+	if call.Kind.IsParallel() || call.State == StateNew {
 		return
 	}
 	*l.counts.stock(call.Kind).at(call.State) += n

@@ -12,14 +12,14 @@ import (
 // A running call has a Progress, and a restored run has one for each call. In both cases, records
 // are added in the order in which they were appended.
 type Progress struct {
-	Phase     Phase
-	NoStore   bool // the call completed, and its output was not kept
-	HasOutput bool // the call completed, and its output is on record
-	Retrace   bool // the call has an outcome, and its handler runs again to compare the calls that it makes
-	Repeat    bool // the call has an outcome, and is made from the beginning to compare the calls that it makes
-	Again     bool // the call failed for good, and is being tried again
-	Parked    bool // the run was parked until Attempt is due; Spent includes the whole Delay
-	CutOff    bool // an attempt that has ended may have taken effect, see InDoubt
+	Phase     State // according to the records of the call alone
+	NoStore   bool  // the call completed, and its output was not kept
+	HasOutput bool  // the call completed, and its output is on record
+	Retrace   bool  // the call has an outcome, and its handler runs again to compare the calls that it makes
+	Repeat    bool  // the call has an outcome, and is made from the beginning to compare the calls that it makes
+	Again     bool  // the call failed for good, and is being tried again
+	Parked    bool  // the run was parked until Attempt is due; Spent includes the whole Delay
+	CutOff    bool  // an attempt that has ended may have taken effect, see InDoubt
 
 	Attempt int32 // the current attempt, or the one with which the call continues
 	Starts  int32 // attempts that began, over all openings of the run
@@ -40,23 +40,8 @@ type Progress struct {
 	Last        uint64 // the number of the latest record
 }
 
-// Phase says how far a call has come.
-type Phase uint8
-
-// The phases of a call.
-const (
-	PhaseNew       Phase = iota // no attempt began
-	PhaseRunning                // an attempt began, and no record says how it ended
-	PhaseWaiting                // another attempt is planned
-	PhaseStopped                // the attempt was interrupted while its handler ran
-	PhaseAsking                 // the handler of the attempt waits for an answer
-	PhaseHeld                   // the attempt was interrupted before its handler ran
-	PhaseSucceeded              // the call completed
-	PhaseFailed                 // the call failed for good
-)
-
 // HasOutcome reports whether the call has ended.
-func (p *Progress) HasOutcome() bool { return p.Phase >= PhaseSucceeded }
+func (p *Progress) HasOutcome() bool { return p.Phase >= StateCompleted }
 
 // InDoubt reports whether the call may have taken effect although it did not complete: one of its
 // attempts is running, or was cut off. An attempt was cut off if the process ended or the run was
@@ -65,7 +50,7 @@ func (p *Progress) HasOutcome() bool { return p.Phase >= PhaseSucceeded }
 // output could not be kept; or if its error is [ErrInDoubt]. An attempt whose handler returned any
 // other error was not cut off.
 func (p *Progress) InDoubt() bool {
-	return p.CutOff || p.Phase == PhaseRunning || p.Phase == PhaseStopped
+	return p.CutOff || p.Phase == StateRunning || p.Phase == StateStopped
 }
 
 // Add adds the next record of the call.
@@ -79,23 +64,23 @@ func (p *Progress) Add(r *Record) {
 	}
 	switch r.Status {
 	case StatusStarted:
-		if p.Phase != PhaseRunning || p.Attempt != int32(r.Attempt) {
+		if p.Phase != StateRunning || p.Attempt != int32(r.Attempt) {
 			p.Entries = 0
 		}
 		p.CutOff = p.InDoubt() // no record says how the previous attempt ended
-		p.Phase, p.Attempt, p.Spent, p.Parked, p.Again = PhaseRunning, int32(r.Attempt), r.Elapsed, false, false
+		p.Phase, p.Attempt, p.Spent, p.Parked, p.Again = StateRunning, int32(r.Attempt), r.Elapsed, false, false
 		p.Starts++
 		p.Entries++
 	case StatusCompleted:
-		p.Phase, p.Attempt, p.CutOff = PhaseSucceeded, int32(r.Attempt), false
+		p.Phase, p.Attempt, p.CutOff = StateCompleted, int32(r.Attempt), false
 		p.NoStore = r.Detail != nil && r.Detail.NoStore
 		if p.NoStore {
 			p.Fingerprint = r.Detail.Fingerprint
 		}
 		p.HasOutput = r.Detail != nil && (len(r.Detail.Output) > 0 || r.Detail.Artifact != "")
 	case StatusFailed:
-		p.CutOff = p.CutOff || p.Phase == PhaseStopped || p.Phase == PhaseRunning && r.isCutOff()
-		p.Phase, p.Attempt = PhaseFailed, int32(r.Attempt)
+		p.CutOff = p.CutOff || p.Phase == StateStopped || p.Phase == StateRunning && r.isCutOff()
+		p.Phase, p.Attempt = StateFailed, int32(r.Attempt)
 		if r.WillRetry {
 			p.promise(r, r.Attempt+1)
 		}
@@ -136,7 +121,7 @@ func isInDoubt(err error) (is bool) {
 
 // promise notes that the attempt with the number follows after the delay in r.
 func (p *Progress) promise(r *Record, attempt int) {
-	p.Phase, p.Attempt = PhaseWaiting, int32(attempt)
+	p.Phase, p.Attempt = StateWaiting, int32(attempt)
 	p.Spent, p.Delay, p.Since, p.Err, p.Parked = r.Elapsed, r.Delay, r.Time, r.Err, false
 }
 
@@ -146,18 +131,18 @@ func (p *Progress) stop(r *Record) {
 	switch r.Stage {
 	case StageWait:
 		p.Spent, p.Parked = r.Elapsed, r.Status == StatusAwaiting
-		if p.Parked && p.Phase == PhaseRunning { // by an interceptor: the attempt is made when the time has passed
-			p.Phase, p.Attempt, p.Delay = PhaseWaiting, int32(r.Attempt), r.Delay
+		if p.Parked && p.Phase == StateRunning { // by an interceptor: the attempt is made when the time has passed
+			p.Phase, p.Attempt, p.Delay = StateWaiting, int32(r.Attempt), r.Delay
 		}
 		if p.Parked && r.Delay > 0 { // the rest of the delay, according to the time of the record
 			p.Since = r.Time.Add(r.Delay - p.Delay)
 		}
 	case StageIntercept: // the attempt had no effect
-		p.Phase, p.Attempt, p.Spent = PhaseHeld, int32(r.Attempt), r.Elapsed
+		p.Phase, p.Attempt, p.Spent = StateHeld, int32(r.Attempt), r.Elapsed
 	case StageHandler:
-		p.Phase, p.Attempt, p.Spent = PhaseStopped, int32(r.Attempt), r.Elapsed
+		p.Phase, p.Attempt, p.Spent = StateStopped, int32(r.Attempt), r.Elapsed
 		if r.Status == StatusAwaiting {
-			p.Phase = PhaseAsking
+			p.Phase = StateAsking
 		}
 	}
 }

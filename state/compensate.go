@@ -174,7 +174,7 @@ func (r *restoredRun) startOver(t *track, rec *record.Record) {
 		return
 	}
 	if t.CutOff = false; t.InDoubt() {
-		t.Phase = record.PhaseWaiting
+		t.Phase = record.StateWaiting
 	}
 }
 
@@ -191,7 +191,7 @@ func (r *restoredRun) completed() []*engine.Completed {
 		for i, c := range completions {
 			nth, found := i+1, r.compensation(a, c.name, i+1)
 			t := r.calls[a]
-			isLast := nth == len(completions) && t != nil && (t.Phase == record.PhaseSucceeded || t.isSameDoubt(c))
+			isLast := nth == len(completions) && t != nil && (t.Phase == record.StateCompleted || t.isSameDoubt(c))
 			if !isLast && r.undone[undoAddress(a, c.name, nth)] {
 				continue
 			}
@@ -223,7 +223,7 @@ func (r *restoredRun) failedAround(a record.Address) record.Address {
 			continue
 		}
 		t := r.calls[around]
-		if t == nil || t.Phase != record.PhaseFailed || r.isRetried(t) {
+		if t == nil || t.Phase != record.StateFailed || r.isRetried(t) {
 			continue
 		}
 		if !t.kind.IsParallel() || around.Scope() == "" {
@@ -242,9 +242,9 @@ func (r *run) progressAfterUndo(a record.Address, p *record.Progress) *record.Pr
 	}
 	t, again := r.restored.calls[a], *p
 	switch {
-	case p.Phase == record.PhaseFailed:
+	case p.Phase == record.StateFailed:
 		return p
-	case p.Phase != record.PhaseSucceeded:
+	case p.Phase != record.StateCompleted:
 		all := r.restored.compensable[a]
 		if len(all) == 0 || !t.isSameDoubt(all[len(all)-1]) || !r.restored.isCompensated(a) {
 			return p
@@ -258,7 +258,7 @@ func (r *run) progressAfterUndo(a record.Address, p *record.Progress) *record.Pr
 	case !r.restored.containsCompensated(a):
 		return p
 	}
-	again.Phase, again.Spent, again.Delay, again.Err = record.PhaseWaiting, 0, 0, nil
+	again.Phase, again.Spent, again.Delay, again.Err = record.StateWaiting, 0, 0, nil
 	return &again
 }
 
@@ -301,7 +301,7 @@ func (r *restoredRun) markHollow(a record.Address) {
 		if err != nil {
 			return
 		}
-		if t := r.calls[around]; t != nil && t.Phase == record.PhaseFailed && !t.kind.IsParallel() {
+		if t := r.calls[around]; t != nil && t.Phase == record.StateFailed && !t.kind.IsParallel() {
 			return
 		}
 		r.hollow[around] = true

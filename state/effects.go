@@ -36,11 +36,11 @@ type effect struct {
 // isLeft reports whether a call might repeat the effect.
 func (e *effect) isLeft() bool { return !e.gone && (e.hasCompleted() || e.isInDoubt()) }
 
-func (e *effect) hasCompleted() bool { return e.progress.Phase == record.PhaseSucceeded && !e.cached }
+func (e *effect) hasCompleted() bool { return e.progress.Phase == record.StateCompleted && !e.cached }
 
 // isInDoubt reports whether the call began and its outcome is not known.
 func (e *effect) isInDoubt() bool {
-	return e.progress.InDoubt() || e.progress.Phase == record.PhaseAsking
+	return e.progress.InDoubt() || e.progress.Phase == record.StateAsking
 }
 
 // toRecord returns the effect in the form of records.
@@ -54,8 +54,8 @@ func (e *effect) toRecord() record.Effect {
 func (all *effects) inherit(parents []record.Effect) {
 	for _, p := range parents {
 		e := &effect{Effect: p}
-		if e.progress.Phase = record.PhaseSucceeded; p.InDoubt {
-			e.progress.Phase = record.PhaseRunning
+		if e.progress.Phase = record.StateCompleted; p.InDoubt {
+			e.progress.Phase = record.StateRunning
 		}
 		all.inherited = append(all.inherited, e)
 	}

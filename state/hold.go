@@ -41,7 +41,7 @@ func (r *run) isNews(rec *record.Record) bool {
 	}
 	switch rec.Status {
 	case record.StatusStarted:
-		return rec.Reason != record.ReasonNone || t.Phase != record.PhaseAsking || int(t.Attempt) != rec.Attempt
+		return rec.Reason != record.ReasonNone || t.Phase != record.StateAsking || int(t.Attempt) != rec.Attempt
 	case record.StatusAwaiting:
 		last, err := r.restored.found.Record(t.Last)
 		return err != nil || last.Status != rec.Status || last.Stage != rec.Stage || last.Attempt != rec.Attempt ||

@@ -178,7 +178,7 @@ func (r *restoredRun) follow(rec *record.Record) {
 		if rec.Detail != nil && rec.Detail.Overlaps {
 			r.overlaps.add(rec)
 		}
-		if t.Phase == record.PhaseSucceeded {
+		if t.Phase == record.StateCompleted {
 			r.restartsAfterCompletion.add(rec)
 		}
 		t.Progress = r.progressAtRest(t, rec.Address)
@@ -234,11 +234,11 @@ func (r *restoredRun) replace(rec *record.Record) {
 // again.
 func (r *restoredRun) progressAtRest(t *track, a record.Address) record.Progress {
 	p := t.Progress
-	if p.Phase != record.PhaseRunning {
+	if p.Phase != record.StateRunning {
 		return p
 	}
 	if r.isInClosedOpening(t.Last) {
-		p.Phase, p.Entries = record.PhaseStopped, 0
+		p.Phase, p.Entries = record.StateStopped, 0
 	} else if r.inside[scopePath(a, int(p.Attempt))] > t.entered {
 		p.Entries = 0
 	}
@@ -272,7 +272,7 @@ func (r *restoredRun) progressOf(t *track, a record.Address) *record.Progress {
 	if t == nil || t.Last == 0 {
 		return nil
 	}
-	if t.Phase == record.PhaseSucceeded && r.usage.own == nil {
+	if t.Phase == record.StateCompleted && r.usage.own == nil {
 		return &t.Progress
 	}
 	p := r.progressAtRest(t, a)
@@ -285,7 +285,7 @@ func (r *restoredRun) progressOf(t *track, a record.Address) *record.Progress {
 
 // isRetried reports whether the call failed for good, and is to be tried again.
 func (r *restoredRun) isRetried(t *track) bool {
-	return t.Phase == record.PhaseFailed && t.Last <= r.retryTo && t.kind != record.KindCompensation
+	return t.Phase == record.StateFailed && t.Last <= r.retryTo && t.kind != record.KindCompensation
 }
 
 // retry causes a call that failed for good to be tried again: a call that makes other calls is
@@ -294,11 +294,11 @@ func (t *track) retry(p *record.Progress) {
 	p.Err, p.Spent, p.Delay, p.Again = nil, 0, 0, true
 	switch {
 	case t.first == 0:
-		p.Phase = record.PhaseNew
+		p.Phase = record.StateNew
 	case t.kind.IsEntered():
-		p.Phase, p.Entries = record.PhaseRunning, 0
+		p.Phase, p.Entries = record.StateRunning, 0
 	default:
-		p.Phase, p.Attempt = record.PhaseWaiting, 0
+		p.Phase, p.Attempt = record.StateWaiting, 0
 	}
 }
 

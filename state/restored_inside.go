@@ -85,5 +85,5 @@ func (w *wholeCalls) isOfWhole(scope string) bool {
 		return false
 	}
 	t := w.calls[around]
-	return t != nil && t.Phase == record.PhaseSucceeded && t.HasOutput && !t.kind.IsParallel()
+	return t != nil && t.Phase == record.StateCompleted && t.HasOutput && !t.kind.IsParallel()
 }

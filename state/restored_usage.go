@@ -65,7 +65,7 @@ func isEnteredAgain(kind record.Kind, p *record.Progress) bool {
 	case record.KindGroup:
 		return true
 	case record.KindBranch:
-		return !p.HasOutcome() || p.Phase == record.PhaseSucceeded && !p.HasOutput || p.Retrace
+		return !p.HasOutcome() || p.Phase == record.StateCompleted && !p.HasOutput || p.Retrace
 	case record.KindAgent:
 		return !p.HasOutcome() || p.NoStore || p.Retrace
 	}

@@ -122,7 +122,7 @@ func (r *run) hasPassed(s *engine.Scope, scope string, claimed int) bool {
 		return true
 	}
 	t := r.restored.calls[s.Address()]
-	return t != nil && t.Phase == record.PhaseSucceeded && int(t.Attempt) == s.Attempt() && !r.rerun.isDiscarded(s.Address())
+	return t != nil && t.Phase == record.StateCompleted && int(t.Attempt) == s.Attempt() && !r.rerun.isDiscarded(s.Address())
 }
 
 // numChecked returns the number of claims that the program must repeat.

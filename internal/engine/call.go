@@ -92,7 +92,7 @@ func (c *Call) run(p *record.Progress, first *Scope) error {
 			s = &Scope{outer: first.outer, root: c.root, call: c}
 		}
 		s.attempt = step.Attempt
-		if step.Do == Make && p.Phase == record.PhaseWaiting {
+		if step.Do == Make && p.Phase == record.StateWaiting {
 			c.wait(p, s)
 		}
 		if err := c.take(p, s, step); err != nil || p.HasOutcome() {
@@ -155,7 +155,7 @@ func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 	case Retrace:
 		return c.retrace(p, s)
 	}
-	if p.Phase == record.PhaseWaiting {
+	if p.Phase == record.StateWaiting {
 		if err := c.endWait(p, s); err != nil {
 			return err
 		}
@@ -182,7 +182,7 @@ func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 			return err
 		}
 	}
-	if p.Phase == record.PhaseSucceeded { // the output was not stored: make the call again
+	if p.Phase == record.StateCompleted { // the output was not stored: make the call again
 		p.Spent, p.Delay, p.Err = 0, 0, nil
 	}
 	return c.attempt(p, s)

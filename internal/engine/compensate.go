@@ -310,7 +310,7 @@ func (c *completedCall) isInside(key any) bool {
 // compensations that remain to be made after an earlier failure. It returns the error
 // that the call returns.
 func (c *Call) undo(p *record.Progress, first *Scope, err error) error {
-	failed, isRoot := p.Phase == record.PhaseFailed, c.parent.call == nil
+	failed, isRoot := p.Phase == record.StateFailed, c.parent.call == nil
 	if settings := c.root.settings; !failed && !isRoot || !p.HasOutcome() || settings.Strict || settings.Replays {
 		return err
 	}
@@ -369,7 +369,7 @@ func (all *compensableCalls) undo(outer context.Context, top *Scope, calls []*co
 		if c.By.IsZero() {
 			c.By = by
 		}
-		reported[i] = c.By != by && c.Found != nil && c.Found.Phase == record.PhaseFailed
+		reported[i] = c.By != by && c.Found != nil && c.Found.Phase == record.StateFailed
 	}
 	all.mu.Unlock()
 	var failed []FailedCompensation
@@ -399,7 +399,7 @@ func (all *compensableCalls) undo(outer context.Context, top *Scope, calls []*co
 func (all *compensableCalls) compensate(ctx context.Context, top *Scope, c *completedCall) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.done || c.Found != nil && c.Found.Phase == record.PhaseSucceeded {
+	if c.done || c.Found != nil && c.Found.Phase == record.StateCompleted {
 		return nil
 	}
 	if c.InDoubt && !all.take(c) {

@@ -94,7 +94,7 @@ func (c *Call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 	switch {
 	case p.Again:
 		rec.Reason = record.ReasonRetry
-	case p.Phase == record.PhaseRunning:
+	case p.Phase == record.StateRunning:
 		rec.Reason = record.ReasonLost
 	case c.compensatesDoubt:
 		rec.Reason = record.ReasonInDoubt

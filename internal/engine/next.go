@@ -60,26 +60,26 @@ var (
 func Next(p *record.Progress, r Rules) Step {
 	switch {
 	case !p.HasOutcome():
-	case p.Retrace || r.Kind == record.KindGroup || r.Kind == record.KindBranch && p.Phase == record.PhaseSucceeded && !p.HasOutput:
+	case p.Retrace || r.Kind == record.KindGroup || r.Kind == record.KindBranch && p.Phase == record.StateCompleted && !p.HasOutput:
 		return Step{Do: Retrace, Attempt: p.Attempt}
-	case p.Phase == record.PhaseFailed || !p.NoStore:
+	case p.Phase == record.StateFailed || !p.NoStore:
 		return Step{Do: Return, Attempt: p.Attempt}
 	}
 	if r.Strict && !r.Kind.IsEntered() {
-		if p.Phase == record.PhaseSucceeded {
+		if p.Phase == record.StateCompleted {
 			return Step{Do: Refuse, Err: ErrNotStored}
 		}
 		return Step{Do: Refuse, Err: ErrNotRecorded}
 	}
 	switch p.Phase {
-	case record.PhaseNew:
+	case record.StateNew:
 		return Step{Do: Begin}
-	case record.PhaseSucceeded: // its output was not stored
+	case record.StateCompleted: // its output was not stored
 		if r.Kind.IsEntered() {
 			return Step{Do: Make, Attempt: p.Attempt}
 		}
 		return Step{Do: Make}
-	case record.PhaseRunning, record.PhaseStopped:
+	case record.StateRunning, record.StateStopped:
 		return nextInDoubt(p, r)
 	}
 	return Step{Do: Make, Attempt: p.Attempt}
@@ -97,7 +97,7 @@ func nextInDoubt(p *record.Progress, r Rules) Step {
 		return Step{Do: Ask, Attempt: p.Attempt}
 	case r.FailsInDoubt && !r.Kind.IsEntered():
 		return Step{Do: Fail, Attempt: p.Attempt, Err: errMayHaveRun}
-	case p.Phase == record.PhaseStopped:
+	case p.Phase == record.StateStopped:
 		return same
 	case r.LossesCount && !r.Kind.IsEntered():
 		if r.MaxAttempts > 0 && int(p.Attempt)+1 >= r.MaxAttempts {

@@ -32,27 +32,27 @@ func TestNext(t *testing.T) {
 		want  engine.Step
 	}{
 		"new":                         {progress{}, tool, begin},
-		"waits for a retry":           {progress{Phase: record.PhaseWaiting, Attempt: 1}, tool, set(engine.Make, 1)},
-		"asks inside":                 {progress{Phase: record.PhaseAsking}, agent, set(engine.Make, 0)},
-		"held before its handler":     {progress{Phase: record.PhaseHeld, Attempt: 1}, asks, set(engine.Make, 1)},
-		"completed":                   {progress{Phase: record.PhaseSucceeded, Attempt: 2, HasOutput: true}, tool, set(engine.Return, 2)},
-		"failed":                      {progress{Phase: record.PhaseFailed, Attempt: 2}, tool, set(engine.Return, 2)},
-		"group completed":             {progress{Phase: record.PhaseSucceeded}, group, set(engine.Retrace, 0)},
-		"group failed":                {progress{Phase: record.PhaseFailed}, group, set(engine.Retrace, 0)},
-		"branch with its output":      {progress{Phase: record.PhaseSucceeded, HasOutput: true}, branch, set(engine.Return, 0)},
-		"branch without":              {progress{Phase: record.PhaseSucceeded}, branch, set(engine.Retrace, 0)},
-		"output not kept":             {progress{Phase: record.PhaseSucceeded, NoStore: true, Attempt: 1}, tool, set(engine.Make, 0)},
-		"output of an agent not kept": {progress{Phase: record.PhaseSucceeded, NoStore: true, Attempt: 1}, agent, set(engine.Make, 1)},
-		"lost":                        {progress{Phase: record.PhaseRunning, Attempt: 1, Entries: 1}, tool, set(engine.Make, 1)},
-		"lost too often":              {progress{Phase: record.PhaseRunning, Attempt: 1, Entries: 2}, tool, set(engine.StopLoop, 1)},
-		"agent lost too often":        {progress{Phase: record.PhaseRunning, Entries: 2}, agent, set(engine.StopLoop, 0)},
-		"group lost too often":        {progress{Phase: record.PhaseRunning, Entries: 2}, group, set(engine.Make, 0)},
-		"lost, and it counts":         {progress{Phase: record.PhaseRunning, Attempt: 1, Entries: 2}, losing, set(engine.Make, 2)},
-		"interrupted":                 {progress{Phase: record.PhaseStopped, Attempt: 1, Entries: 2}, losing, set(engine.Make, 1)},
-		"interrupted, asks":           {progress{Phase: record.PhaseStopped, Attempt: 1}, asks, set(engine.Ask, 1)},
-		"lost, asks":                  {progress{Phase: record.PhaseRunning, Attempt: 1}, asks, set(engine.Ask, 1)},
-		"agent never asks":            {progress{Phase: record.PhaseRunning}, with(func(r *engine.Rules) { r.Kind, r.AsksInDoubt = record.KindAgent, true }), set(engine.Make, 0)},
-		"replayed agent":              {progress{Phase: record.PhaseRunning, Entries: 9}, with(func(r *engine.Rules) { *r = strict; r.Kind = record.KindAgent }), set(engine.Make, 0)},
+		"waits for a retry":           {progress{Phase: record.StateWaiting, Attempt: 1}, tool, set(engine.Make, 1)},
+		"asks inside":                 {progress{Phase: record.StateAsking}, agent, set(engine.Make, 0)},
+		"held before its handler":     {progress{Phase: record.StateHeld, Attempt: 1}, asks, set(engine.Make, 1)},
+		"completed":                   {progress{Phase: record.StateCompleted, Attempt: 2, HasOutput: true}, tool, set(engine.Return, 2)},
+		"failed":                      {progress{Phase: record.StateFailed, Attempt: 2}, tool, set(engine.Return, 2)},
+		"group completed":             {progress{Phase: record.StateCompleted}, group, set(engine.Retrace, 0)},
+		"group failed":                {progress{Phase: record.StateFailed}, group, set(engine.Retrace, 0)},
+		"branch with its output":      {progress{Phase: record.StateCompleted, HasOutput: true}, branch, set(engine.Return, 0)},
+		"branch without":              {progress{Phase: record.StateCompleted}, branch, set(engine.Retrace, 0)},
+		"output not kept":             {progress{Phase: record.StateCompleted, NoStore: true, Attempt: 1}, tool, set(engine.Make, 0)},
+		"output of an agent not kept": {progress{Phase: record.StateCompleted, NoStore: true, Attempt: 1}, agent, set(engine.Make, 1)},
+		"lost":                        {progress{Phase: record.StateRunning, Attempt: 1, Entries: 1}, tool, set(engine.Make, 1)},
+		"lost too often":              {progress{Phase: record.StateRunning, Attempt: 1, Entries: 2}, tool, set(engine.StopLoop, 1)},
+		"agent lost too often":        {progress{Phase: record.StateRunning, Entries: 2}, agent, set(engine.StopLoop, 0)},
+		"group lost too often":        {progress{Phase: record.StateRunning, Entries: 2}, group, set(engine.Make, 0)},
+		"lost, and it counts":         {progress{Phase: record.StateRunning, Attempt: 1, Entries: 2}, losing, set(engine.Make, 2)},
+		"interrupted":                 {progress{Phase: record.StateStopped, Attempt: 1, Entries: 2}, losing, set(engine.Make, 1)},
+		"interrupted, asks":           {progress{Phase: record.StateStopped, Attempt: 1}, asks, set(engine.Ask, 1)},
+		"lost, asks":                  {progress{Phase: record.StateRunning, Attempt: 1}, asks, set(engine.Ask, 1)},
+		"agent never asks":            {progress{Phase: record.StateRunning}, with(func(r *engine.Rules) { r.Kind, r.AsksInDoubt = record.KindAgent, true }), set(engine.Make, 0)},
+		"replayed agent":              {progress{Phase: record.StateRunning, Entries: 9}, with(func(r *engine.Rules) { *r = strict; r.Kind = record.KindAgent }), set(engine.Make, 0)},
 	} {
 		got := engine.Next(&c.p, c.rules)
 		assert.Equal(t, c.want, got, name)
@@ -64,11 +64,11 @@ func TestNext(t *testing.T) {
 		do    engine.Action
 		text  string
 	}{
-		"lost for the last time":   {progress{Phase: record.PhaseRunning, Attempt: 2}, losing, engine.Fail, "the process ended during the last attempt"},
-		"lost, fails":              {progress{Phase: record.PhaseRunning}, fails, engine.Fail, "asks not to run it again"},
+		"lost for the last time":   {progress{Phase: record.StateRunning, Attempt: 2}, losing, engine.Fail, "the process ended during the last attempt"},
+		"lost, fails":              {progress{Phase: record.StateRunning}, fails, engine.Fail, "asks not to run it again"},
 		"replayed, not recorded":   {progress{}, strict, engine.Refuse, "has no recorded outcome"},
-		"replayed, lost":           {progress{Phase: record.PhaseRunning}, strict, engine.Refuse, "has no recorded outcome"},
-		"replayed, without output": {progress{Phase: record.PhaseSucceeded, NoStore: true}, strict, engine.Refuse, "its output was not stored"},
+		"replayed, lost":           {progress{Phase: record.StateRunning}, strict, engine.Refuse, "has no recorded outcome"},
+		"replayed, without output": {progress{Phase: record.StateCompleted, NoStore: true}, strict, engine.Refuse, "its output was not stored"},
 	} {
 		got := engine.Next(&c.p, c.rules)
 		assert.Equal(t, c.do, got.Do, name)

@@ -120,9 +120,9 @@ func (c *Call) Recorded() record.Status {
 		return 0
 	}
 	switch c.recall.found.Phase {
-	case record.PhaseSucceeded:
+	case record.StateCompleted:
 		return record.StatusCompleted
-	case record.PhaseFailed:
+	case record.StateFailed:
 		return record.StatusFailed
 	}
 	return 0

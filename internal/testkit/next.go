@@ -20,14 +20,14 @@ func requireNext(t testing.TB, before *record.Ledger, r *record.Record) {
 	var p record.Progress
 	if call := before.Call(r.Address); call != nil {
 		p = call.Progress
-		if call.Closed && p.Phase == record.PhaseRunning { // the attempt was stopped, not lost
-			p.Phase = record.PhaseStopped
+		if call.Closed && p.Phase == record.StateRunning { // the attempt was stopped, not lost
+			p.Phase = record.StateStopped
 		}
 	}
 	if p.HasOutcome() && (r.Reason == record.ReasonRetry || r.Reason == record.ReasonDivergence) {
 		return // somebody requested the attempt
 	}
-	if p.Phase == record.PhaseSucceeded && before.Counts().Compensations != (record.Stock{}) {
+	if p.Phase == record.StateCompleted && before.Counts().Compensations != (record.Stock{}) {
 		return // the call may have been compensated, which is recorded at another address
 	}
 	rules := engine.Rules{Kind: r.Kind, MaxAttempts: r.MaxAttempts}
