@@ -87,8 +87,8 @@ func (c recordContestant) measure(windows int) (elapsed time.Duration, err error
 		}
 		elapsed += time.Since(start)
 	}
-	if want := c.length - lead + windows*(lead+window) + 1; st.Stats().Records != uint64(want) {
-		err = fmt.Errorf("the run has %d records, want %d", st.Stats().Records, want)
+	if want := c.length - lead + windows*(lead+window) + 1; st.Report().Records != uint64(want) {
+		err = fmt.Errorf("the run has %d records, want %d", st.Report().Records, want)
 	}
 	return elapsed, err
 }

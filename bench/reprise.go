@@ -122,7 +122,7 @@ func (r *runs) stop() error {
 	if err := r.st.Close(); err != nil {
 		return err
 	}
-	r.records += r.st.Stats().Records
+	r.records += r.st.Report().Records
 	if status := r.st.Status(); status != snapshot.StatusCompleted {
 		return fmt.Errorf("the run is %s", status)
 	}

@@ -124,7 +124,7 @@ func TestInterruptAbandonsAHandlerWithATimeout(t *testing.T) {
 		testkit.Interrupted(t, err, record.InterruptUser)
 		assert.Equal(t, time.Second+grace, elapsed(), "time")
 		wantRecords(t, st, "started(0) interrupted(0,user)")
-		assert.Equal(t, int64(1), st.Stats().Abandoned, "abandoned")
+		assert.Equal(t, int64(1), st.Report().Abandoned, "abandoned")
 	})
 }
 

@@ -49,7 +49,7 @@ func TestAttemptTimeoutEndsTheContextOfTheHandler(t *testing.T) {
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.ErrorIs(t, err, core.ErrExhausted)
 		assert.Equal(t, 21*time.Second, elapsed(), "time")
-		assert.Equal(t, int64(0), st.Stats().Abandoned, "abandoned")
+		assert.Equal(t, int64(0), st.Report().Abandoned, "abandoned")
 		var e *core.TimeoutError
 		if !errors.As(err, &e) || e.Limit != 10*time.Second || !e.Timeout() {
 			t.Errorf("%v wraps no TimeoutError of 10s", err)
@@ -117,11 +117,11 @@ func TestHandlerThatDoesNotListenIsAbandoned(t *testing.T) {
 		testkit.Completed(t, out, err)
 		assert.Equal(t, 11*time.Second+grace, elapsed(), "time")
 		wantRecords(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) completed(1)")
-		assert.Equal(t, int64(1), st.Stats().Abandoned, "abandoned")
-		assert.Equal(t, int64(0), st.Stats().LateReturns, "late returns")
+		assert.Equal(t, int64(1), st.Report().Abandoned, "abandoned")
+		assert.Equal(t, int64(0), st.Report().LateReturns, "late returns")
 
 		<-time.After(time.Hour)
-		assert.Equal(t, int64(1), st.Stats().LateReturns, "late returns at the end")
+		assert.Equal(t, int64(1), st.Report().LateReturns, "late returns at the end")
 		wantRecords(t, st, "started(0) failed(0,retry,timeout) retrying(1,1s) started(1) completed(1)")
 	})
 }
@@ -156,7 +156,7 @@ func TestAbandonedAttemptRecordsNothingLater(t *testing.T) {
 		if v, ok, err := state.Get[string](ctx, "key"); ok || err != nil {
 			t.Errorf("a value of the abandoned attempt is there: %q, %v", v, err)
 		}
-		assert.Equal(t, int64(1), st.Stats().LateReturns, "late returns")
+		assert.Equal(t, int64(1), st.Report().LateReturns, "late returns")
 		assert.Empty(t, shelf.kept, "artifacts")
 	})
 }
@@ -323,7 +323,7 @@ func TestRetryTimeoutAbandonsAHandlerThatDoesNotListen(t *testing.T) {
 		assert.Equal(t, 5*time.Second+grace, elapsed(), "time")
 		wantRecords(t, st, "started(0) failed(0,retry_timeout,timeout)")
 		testkit.Failed(t, err, record.ReasonRetryTimeout)
-		assert.Equal(t, int64(1), st.Stats().Abandoned, "abandoned")
+		assert.Equal(t, int64(1), st.Report().Abandoned, "abandoned")
 	})
 }
 

@@ -179,7 +179,7 @@ func TestRunIsClosedAlthoughAPublisherLeftItsGoroutine(t *testing.T) {
 		<-gone
 		require.NoError(t, st.Close())
 		assert.Equal(t, snapshot.StatusInterrupted, st.Status(), "the call has no outcome")
-		assert.EqualValues(t, 1, st.Stats().PublisherPanics)
+		assert.EqualValues(t, 1, st.Report().PublisherPanics)
 		assert.Equal(t, lastRecord(t, st).Status, told[len(told)-1], "later records are published")
 	})
 }

@@ -32,11 +32,11 @@ func TestPublisherThatPanicsChangesNothingAndIsCounted(t *testing.T) {
 		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", steady, testkit.Attempts(testkit.Fail(errFlaky), testkit.Succeed)))
 		testkit.Completed(t, out, err)
 		assert.Len(t, testkit.Records(t, st), len(testkit.Records(t, quiet)), "records")
-		assert.Equal(t, int64(len(testkit.Records(t, st))), st.Stats().PublisherPanics, "panics")
+		assert.Equal(t, int64(len(testkit.Records(t, st))), st.Report().PublisherPanics, "panics")
 		assert.Equal(t, len(testkit.Records(t, st)), heard, "records published to the other publisher")
 		st.Close()
 		assert.Equal(t, snapshot.StatusCompleted, st.Status(), "status")
-		assert.Equal(t, int64(st.Stats().Records), st.Stats().PublisherPanics, "panics at the end")
+		assert.Equal(t, int64(st.Report().Records), st.Report().PublisherPanics, "panics at the end")
 	})
 }
 
@@ -67,7 +67,7 @@ func TestPublisherMayLogAndReadTheRun(t *testing.T) {
 				return
 			}
 			st.Log(slog.LevelInfo, fmt.Sprintf("saw %d", r.Seq), nil)
-			_, _, _ = testkit.Records(t, st), st.Status(), st.Stats()
+			_, _, _ = testkit.Records(t, st), st.Status(), st.Report()
 			_ = state.Put(st.Context(t.Context()), "seen", r.Seq)
 			ready = r.Status != record.StatusCompleted
 		})))

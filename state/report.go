@@ -37,18 +37,27 @@ type Report struct {
 	// attempt that made them has ended and no later call has taken them over, such as a payment
 	// that was made. Once the run has ended, the list includes those of the parents of a fork.
 	LeftOver []record.Effect
+
+	// The fields below are not in the records. All but Records count this opening.
+	Records         uint64 // the Seq of the latest record
+	Abandoned       int64  // attempts that did not return when their time had passed
+	LateReturns     int64  // of Abandoned: those that returned later
+	PublisherPanics int64  // panics of publishers, which the run ignores
 }
 
-// Report returns the counts so far. They are those of the run's [record.Ledger].
+// Report returns the counts so far. Those of calls are from the run's [record.Ledger].
 func (st *ExecutionState) Report() Report {
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
-	n := st.run.tally().Opening()
+	r := st.run
+	n := r.tally().Opening()
 	return Report{
 		Restored: n.Recalled, Executed: n.Outcomes, Attempts: n.Attempts, Cached: n.Cached,
 		Retries: n.Retries, Exhausted: n.Exhausted, Waited: n.Waited, Usage: n.Usage,
 		Compensated: n.Undone, Uncompensated: n.NotUndone,
-		Diverged: slices.Clone(st.run.report.Diverged), Reworded: slices.Clone(st.run.report.Reworded), LeftOver: st.run.leftOver(),
+		Diverged: slices.Clone(r.report.Diverged), Reworded: slices.Clone(r.report.Reworded), LeftOver: r.leftOver(),
+		Records: uint64(r.keeper.len()), Abandoned: r.settings.Late.Abandoned.Load(),
+		LateReturns: r.settings.Late.Returned.Load(), PublisherPanics: r.out.panics.Load(),
 	}
 }
 

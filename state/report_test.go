@@ -35,7 +35,7 @@ func TestReportCountsCallsAndNotTheGroupsThatHoldThem(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, program(st.Context(t.Context())))
 	require.NoError(t, st.Close())
-	assert.Equal(t, state.Report{Attempts: 4, Executed: 4}, st.Report())
+	assert.Equal(t, state.Report{Attempts: 4, Executed: 4, Records: 20}, st.Report())
 
 	st, err = state.Open(t.Context(), s, "run-1")
 	require.NoError(t, err)

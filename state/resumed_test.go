@@ -520,7 +520,7 @@ func TestRunContinuesWithTheOriginalCode(t *testing.T) {
 // nosyError calls a method of its run when its text is requested.
 type nosyError struct{ st *state.ExecutionState }
 
-func (e nosyError) Error() string { return fmt.Sprint("failed, records: ", e.st.Stats().Records) }
+func (e nosyError) Error() string { return fmt.Sprint("failed, records: ", e.st.Report().Records) }
 
 func TestErrorAndPublisherMayUseTheirRun(t *testing.T) {
 	files, err := filestore.New(t.TempDir())

@@ -468,14 +468,3 @@ func (r *run) log(s *engine.Scope, severity slog.Level, message string, metadata
 	// A log line that comes too late is dropped, as its contract says.
 	_ = r.Append(s, rec)
 }
-
-func (r *run) stats() Stats {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return Stats{
-		Records:         uint64(r.keeper.len()),
-		Abandoned:       r.settings.Late.Abandoned.Load(),
-		LateReturns:     r.settings.Late.Returned.Load(),
-		PublisherPanics: r.out.panics.Load(),
-	}
-}

@@ -74,19 +74,6 @@ func (st *ExecutionState) Status() snapshot.Status {
 	return st.run.status()
 }
 
-// Stats returns counts that cannot be derived from the records.
-func (st *ExecutionState) Stats() Stats {
-	return st.run.stats()
-}
-
-// Stats holds counts of a run that cannot be derived from its records.
-type Stats struct {
-	Records         uint64 // the Seq of the last record
-	Abandoned       int64  // attempts that did not return when their time had passed
-	LateReturns     int64  // abandoned attempts that returned later
-	PublisherPanics int64  // panics of publishers, which the run ignores
-}
-
 // Log records a line about the run itself. metadata may be nil; it is copied.
 // After Close the line is dropped. See [Handle.Log] and [NewLogHandler] for
 // lines of calls.

@@ -71,7 +71,7 @@ func TestRecordsOfAStoredRunAreThePublishedOnes(t *testing.T) {
 				records, err := st.Records(t.Context())
 				require.NoError(t, err)
 				assert.Equal(t, facts(slices.Concat(before, published.records)), facts(records))
-				assert.Equal(t, uint64(len(records)), st.Stats().Records)
+				assert.Equal(t, uint64(len(records)), st.Report().Records)
 			}
 			check()
 			for seed := range 3 * (opening + 1) { // the calls of earlier openings are recalled
@@ -209,7 +209,7 @@ func TestMemoryOfAStoredRunDoesNotGrowWithIt(t *testing.T) {
 	const n = 2000
 	calls(n)
 	grown := int64(memory()) - int64(before)
-	require.Equal(t, uint64(1+2*(500+n)), st.Stats().Records)
+	require.Equal(t, uint64(1+2*(500+n)), st.Report().Records)
 	if grown > n*16 {
 		t.Errorf("%d calls have taken %d bytes", n, grown)
 	}

@@ -43,7 +43,7 @@ func BenchmarkWatchedRun(b *testing.B) {
 				require.NoError(b, err)
 				require.NoError(b, st.Close())
 				require.NoError(b, dash.Close(ctx))
-				records += st.Stats().Records
+				records += st.Report().Records
 			}
 			runtime.ReadMemStats(&after)
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(records), "ns/record")

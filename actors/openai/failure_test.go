@@ -399,7 +399,7 @@ func TestAnAttemptThatTakesTooLongIsRetried(t *testing.T) {
 	_, err := llm.Call(st.Context(t.Context()), question)
 	require.NoError(t, err)
 	require.Equal(t, record.ClassTimeout, records(t, st, record.StatusFailed)[0].Class)
-	require.Zero(t, st.Stats().Abandoned, "the request must end with its attempt")
+	require.Zero(t, st.Report().Abandoned, "the request must end with its attempt")
 }
 
 func TestATimeoutOfTheHTTPClientIsRetried(t *testing.T) {

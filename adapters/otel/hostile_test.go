@@ -74,7 +74,7 @@ func TestTelemetryThatPanicsChangesNothing(t *testing.T) {
 		require.NoError(t, st.Close())
 		assert.Equal(t, snapshot.StatusCompleted, st.Status(), name)
 		assert.Positive(t, reported.Swap(0), name)
-		assert.Zero(t, st.Stats().PublisherPanics, name)
+		assert.Zero(t, st.Report().PublisherPanics, name)
 	}
 }
 
