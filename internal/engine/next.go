@@ -14,9 +14,7 @@ type Rules struct {
 	MaxLosses   int  // how often in a row an attempt may be lost; 0 or negative for no limit
 	LossesCount bool // a lost attempt counts as failed
 
-	// AsksInDoubt and FailsInDoubt set what happens to a call whose attempt may
-	// have taken effect. If neither is set, the attempt is made again.
-	AsksInDoubt, FailsInDoubt bool
+	InDoubt InDoubt // what happens to a call whose attempt may have taken effect; InDoubtDefault is InDoubtRetry
 
 	Strict  bool // execute nothing except agents, groups and branches
 	Replays bool // the run is only being replayed
@@ -93,9 +91,9 @@ func nextInDoubt(p *record.Progress, r Rules) Step {
 	switch {
 	case r.Kind.IsParallel():
 		return same
-	case r.AsksInDoubt && !r.Kind.IsEntered():
+	case r.InDoubt == InDoubtAsk && !r.Kind.IsEntered():
 		return Step{Do: Ask, Attempt: p.Attempt}
-	case r.FailsInDoubt && !r.Kind.IsEntered():
+	case r.InDoubt == InDoubtFail && !r.Kind.IsEntered():
 		return Step{Do: Fail, Attempt: p.Attempt, Err: errMayHaveRun}
 	case p.Phase == record.StateStopped:
 		return same

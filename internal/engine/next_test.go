@@ -21,8 +21,8 @@ func TestNext(t *testing.T) {
 	group := with(func(r *engine.Rules) { r.Kind = record.KindGroup })
 	branch := with(func(r *engine.Rules) { r.Kind = record.KindBranch })
 	strict := with(func(r *engine.Rules) { r.Strict, r.Replays = true, true })
-	asks := with(func(r *engine.Rules) { r.AsksInDoubt = true })
-	fails := with(func(r *engine.Rules) { r.FailsInDoubt = true })
+	asks := with(func(r *engine.Rules) { r.InDoubt = engine.InDoubtAsk })
+	fails := with(func(r *engine.Rules) { r.InDoubt = engine.InDoubtFail })
 	losing := with(func(r *engine.Rules) { r.LossesCount = true })
 
 	begin, set := engine.Step{}, func(do engine.Action, attempt int32) engine.Step { return engine.Step{Do: do, Attempt: attempt} }
@@ -51,7 +51,7 @@ func TestNext(t *testing.T) {
 		"interrupted":                 {progress{Phase: record.StateStopped, Attempt: 1, Entries: 2}, losing, set(engine.Make, 1)},
 		"interrupted, asks":           {progress{Phase: record.StateStopped, Attempt: 1}, asks, set(engine.Ask, 1)},
 		"lost, asks":                  {progress{Phase: record.StateRunning, Attempt: 1}, asks, set(engine.Ask, 1)},
-		"agent never asks":            {progress{Phase: record.StateRunning}, with(func(r *engine.Rules) { r.Kind, r.AsksInDoubt = record.KindAgent, true }), set(engine.Make, 0)},
+		"agent never asks":            {progress{Phase: record.StateRunning}, with(func(r *engine.Rules) { r.Kind, r.InDoubt = record.KindAgent, engine.InDoubtAsk }), set(engine.Make, 0)},
 		"replayed agent":              {progress{Phase: record.StateRunning, Entries: 9}, with(func(r *engine.Rules) { *r = strict; r.Kind = record.KindAgent }), set(engine.Make, 0)},
 	} {
 		got := engine.Next(&c.p, c.rules)

@@ -19,8 +19,8 @@ func (c *Call) rules() Rules {
 	policy, settings := c.policy, c.root.settings
 	return Rules{
 		Kind: c.spec.Kind, MaxAttempts: policy.MaxAttempts, LossesCount: policy.LossesCount,
-		MaxLosses:   cmp.Or(policy.MaxLosses, settings.MaxLosses, defaultMaxLosses),
-		AsksInDoubt: c.spec.InDoubt == InDoubtAsk, FailsInDoubt: c.spec.InDoubt == InDoubtFail,
-		Strict: settings.Strict, Replays: settings.Replays,
+		MaxLosses: cmp.Or(policy.MaxLosses, settings.MaxLosses, defaultMaxLosses),
+		InDoubt:   c.spec.InDoubt,
+		Strict:    settings.Strict, Replays: settings.Replays,
 	}
 }

@@ -32,7 +32,7 @@ func requireNext(t testing.TB, before *record.Ledger, r *record.Record) {
 	}
 	rules := engine.Rules{Kind: r.Kind, MaxAttempts: r.MaxAttempts}
 	for _, rules.LossesCount = range []bool{false, true} {
-		for _, rules.AsksInDoubt = range []bool{false, true} {
+		for _, rules.InDoubt = range []engine.InDoubt{engine.InDoubtRetry, engine.InDoubtAsk} {
 			step := engine.Next(&p, rules)
 			if makes(step.Do) && step.Attempt == int32(r.Attempt) {
 				return
