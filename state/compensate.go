@@ -249,17 +249,29 @@ func (r *run) progressAfterUndo(a record.Address, p *record.Progress) *record.Pr
 		if len(all) == 0 || !t.isSameDoubt(all[len(all)-1]) || !r.restored.isCompensated(a) {
 			return p
 		}
-		again.Attempt, again.CutOff = 0, false // and the call is no longer in doubt
+		again.Attempt, again.CutOff = r.restored.attemptAfterUndo(a, t), false // and the call is no longer in doubt
 	case r.restored.isCompensated(a):
-		again.Attempt = 0
-		if t.kind.IsEntered() {
-			again.Attempt = t.Attempt + 1 // the calls inside get a new scope
-		}
+		again.Attempt = r.restored.attemptAfterUndo(a, t)
 	case !r.restored.containsCompensated(a):
 		return p
 	}
 	again.Phase, again.Spent, again.Delay, again.Err = record.StateWaiting, 0, 0, nil
 	return &again
+}
+
+// attemptAfterUndo returns the attempt with which a call that was compensated is made again. If calls
+// were made inside the call, the attempt is a new one, so that they are made again, too: what they did
+// was undone with the call.
+func (r *restoredRun) attemptAfterUndo(a record.Address, t *track) int32 {
+	if t.kind.IsEntered() {
+		return t.attempts
+	}
+	for attempt := range t.attempts {
+		if r.inside[scopePath(a, int(attempt))] > 0 {
+			return t.attempts
+		}
+	}
+	return 0
 }
 
 // isCompensated reports whether the last completion of the call, or its doubt, was

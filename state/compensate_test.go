@@ -544,6 +544,53 @@ func TestRerunMakesCompensatedCallsAgain(t *testing.T) {
 	})
 }
 
+// What a compensation undid includes the calls inside the call: they are made again with it.
+func TestRerunMakesTheCallsInsideACompensatedCallAgain(t *testing.T) {
+	for name, err := range map[string]error{"completed": nil, "in doubt": core.InDoubt(errBoom)} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
+				var l bookings
+				store, end := memstore.New(), testkit.Fail(errBoom)
+				charge := testkit.Tool(t, "charge", steady, func(_ context.Context, in string) (string, error) {
+					l.note("charge %s", in)
+					return "charged", nil
+				})
+				book := undoneInDoubt(&l, testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "book", InDoubt: core.InDoubtFail}, func(ctx context.Context, in string) (string, error) {
+					if out, err := charge.Event().Execute(ctx, in); err != nil {
+						return out, err
+					}
+					return "booked", err
+				}))
+				call := func() {
+					l.lines = nil
+					st, err := state.Open(t.Context(), store, "run-1", state.WithCompensations(book), state.WithRerunFailed())
+					require.NoError(t, err)
+					_, _ = testkit.Call(st.Context(t.Context()), testkit.Agent(t, "trip", once, func(ctx context.Context, in string) (string, error) {
+						if out, err := book.Event().Execute(ctx, "oslo"); err != nil {
+							return out, err
+						}
+						return end(ctx, in)
+					}))
+					require.NoError(t, st.Close())
+				}
+				undone := "charge oslo, undo book oslo (booked)"
+				if err != nil {
+					undone = "charge oslo, undo book oslo in doubt"
+				}
+				call()
+				assert.Equal(t, undone, l.entries())
+				call()
+				assert.Equal(t, undone, l.entries())
+				err, end = nil, testkit.Succeed
+				call()
+				assert.Equal(t, "charge oslo", l.entries())
+				call()
+				assert.Empty(t, l.entries())
+			})
+		})
+	}
+}
+
 // A call that is made again because its input has changed took effect twice. Both
 // effects are undone, each with its own input and output, wherever the process
 // ended.
