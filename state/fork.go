@@ -26,8 +26,9 @@ type ForkOptions struct {
 	// Outputs sets other outputs of recorded calls, by address, and other answers to questions, by
 	// ID, to see how the run would have continued with them. A call must be one that the fork
 	// keeps, or the one at which the fork begins, which is then not made again. The call that asked
-	// a question must be one that is made again. Values are as for [Answer]; the records say that
-	// somebody has set them.
+	// a question must be one that is made again, and for a decision about a call in doubt, the fork
+	// must keep the attempt in doubt, as it does if it begins inside that attempt. Values are as for
+	// [Answer]; the records say that somebody has set them.
 	Outputs map[string]any
 }
 

@@ -120,6 +120,8 @@ func (f *fork) setAnswer(id string, value any) error {
 		return fmt.Errorf("it waits for a time or a signal, not for an answer")
 	case lastOutcome(f.kept, question.Address) != nil:
 		return fmt.Errorf("the fork keeps the outcome of the call that asked it; fork at %s or at a call before it", question.Address)
+	case !f.keepsAttempt(question):
+		return fmt.Errorf("it is about an attempt of %s that the fork does not keep: the fork makes the call again, and asks again if that is in doubt", question.Address)
 	}
 	q := core.Question{ID: id, Awaits: question.Awaits(), Schema: question.Detail.Schema, InDoubt: question.Detail.InDoubt}
 	encoded, err := q.Encode(value)
@@ -140,6 +142,22 @@ func (f *fork) setAnswer(id string, value any) error {
 	}
 	f.append(answer)
 	return nil
+}
+
+// keepsAttempt reports whether the fork keeps the attempt that the question is about, or the question
+// is not about an attempt.
+func (f *fork) keepsAttempt(question *record.Record) bool {
+	about := question.Detail.InDoubt
+	if about == nil || about.Effect != nil {
+		return true
+	}
+	starts := 0
+	for i := range f.kept {
+		if r := &f.kept[i]; r.Address == question.Address && r.Status == record.StatusStarted && r.Kind.IsCall() {
+			starts++
+		}
+	}
+	return starts >= about.Starts
 }
 
 // append keeps one more record.

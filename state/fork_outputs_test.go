@@ -2,7 +2,9 @@ package state_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +13,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -163,4 +166,65 @@ func TestEffectOfACallWithASetOutputStands(t *testing.T) {
 	assert.Equal(t, "1#1 another receipt", out)
 	assert.Equal(t, "1 2", b.amounts())
 	assert.Empty(t, report.LeftOver)
+}
+
+// A decision about an attempt says nothing about the one that the fork makes.
+func TestForkRefusesADecisionAboutAnAttemptThatItDoesNotKeep(t *testing.T) {
+	store, paid := memstore.New(), 0
+	pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtAsk}, func(ctx context.Context, _ string) (string, error) {
+		paid++
+		_, err := core.Step(ctx, "sent", func(context.Context) (bool, error) { return true, nil })
+		return "", errors.Join(err, io.ErrUnexpectedEOF)
+	})
+	program := func(runID string) (string, error) {
+		st, err := state.Open(t.Context(), store, runID)
+		require.NoError(t, err)
+		out, err := testkit.Call(st.Context(t.Context()), pay)
+		require.NoError(t, st.Close())
+		return out, err
+	}
+	_, err := program("old")
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	fork := func(at string) error {
+		return state.Fork(t.Context(), store, "old", testkit.Address(t, at), "new", state.ForkOptions{
+			Effects: state.RepeatEffects, Outputs: map[string]any{"pay?in-doubt1": state.InDoubtCompleted("receipt 7")},
+		})
+	}
+	require.ErrorContains(t, fork("pay"), "set pay?in-doubt1: it is about an attempt of pay that the fork does not keep")
+	require.NoError(t, fork("pay/step:sent"))
+	out, err := program("new")
+	require.NoError(t, err)
+	assert.Equal(t, "receipt 7", out)
+	assert.Equal(t, 1, paid, "the fork keeps the attempt, and has the decision")
+}
+
+// A question about an attempt is asked even if the records contain an answer to it, as those of old
+// forks do: nobody has seen how this attempt ended.
+func TestAnswerOnRecordIsNotAboutALaterAttempt(t *testing.T) {
+	store, paid := memstore.New(), 0
+	encoded, err := record.Encode(state.InDoubtRunAgain())
+	require.NoError(t, err)
+	run, err := (&snapshot.Snapshot{
+		Info: snapshot.Info{RunID: "r", Status: snapshot.StatusInterrupted, Generation: 1, LastSeq: 2},
+		Records: []record.Record{
+			{RunID: "r", Seq: 1, Generation: 1, Address: testkit.Address(t, "pay"), Name: "pay?in-doubt1", Kind: record.KindQuestion, Status: record.StatusAwaiting, Detail: &record.Detail{Awaits: record.AwaitDecision}},
+			{RunID: "r", Seq: 2, Generation: 1, Address: testkit.Address(t, "pay"), Name: "pay?in-doubt1", Kind: record.KindAnswer, Status: record.StatusRecorded, Detail: &record.Detail{Output: encoded}},
+		},
+	}).Run()
+	require.NoError(t, err)
+	_, err = store.Create(t.Context(), run)
+	require.NoError(t, err)
+	st, err := state.Open(t.Context(), store, "r", state.WithDivergence(state.DivergenceRerun))
+	require.NoError(t, err)
+	_, err = testkit.Call(st.Context(t.Context()), testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtAsk}, func(context.Context, string) (string, error) {
+		paid++
+		return "", io.ErrUnexpectedEOF
+	}))
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.NoError(t, st.Close())
+	assert.Equal(t, 1, paid)
+	open, err := state.Questions(t.Context(), store, "r")
+	require.NoError(t, err)
+	require.Len(t, open, 1)
+	assert.Contains(t, open[0].Refused, "it was given before the attempt was made")
 }

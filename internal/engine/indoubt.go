@@ -193,13 +193,14 @@ func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 	}
 	q.InDoubt.IdempotencyKey, _, _ = c.idempotencyKey()
 	var answer answeredInDoubt
-	next := s
-	if r != nil { // the scope of the attempt is closed
+	asking, take := s, c.readDecision(&q, &answer)
+	if r != nil {
 		q.InDoubt.Began = r.ended.Add(-r.took).UTC().Round(0)
 		q.InDoubt.Input, q.InDoubt.Cause = c.inputInDoubt, record.Truncate(strings.ToValidUTF8(fmt.Sprint(r.Err), "\ufffd"), record.MessageLimit)
-		next = &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt}
+		asking = &Scope{outer: s.outer, root: c.root, call: c, attempt: s.attempt} // the scope of the attempt is closed
+		take = func([]byte) error { return errAnsweredBefore }
 	}
-	e, err := next.ask(next.context(), q, DefaultAnswer{}, nil, c.readDecision(&q, &answer))
+	e, err := asking.ask(asking.context(), q, DefaultAnswer{}, nil, take)
 	switch {
 	case err != nil:
 		return c.notRecorded(s, record.StatusAwaiting, err)
@@ -209,16 +210,19 @@ func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 		}
 		return c.suspend(p, s, r, e, record.StageEntry)
 	case answer.decision == decidedRunAgain:
-		return c.attempt(p, next)
+		return c.attempt(p, s)
 	case answer.decision == decidedFailed:
 		return c.failInDoubt(p, s, answer.failure())
 	}
-	kept := c.typed.KeepOutput(next.context())
+	kept := c.typed.KeepOutput(s.context())
 	if kept.Err != nil {
 		return c.halt(kept.Err) // the answer stays until it can be recorded
 	}
 	return c.complete(p, s, &attemptEnd{Result: kept}, "as answered to "+q.ID)
 }
+
+// errAnsweredBefore is why an answer does not count that is on record when its attempt has just ended.
+var errAnsweredBefore = errors.New("it was given before the attempt was made")
 
 // readDecision returns a function that reads an answer to q into answer. The output of a
 // call that took effect becomes the output of the call.
