@@ -28,6 +28,10 @@ import (
 // connection was made (an error of a dial, of DNS or of a proxy, ECONNREFUSED, a timeout of the TLS
 // handshake), or the HTTP status is 503 or 4xx. What an interceptor makes of the error of a handler
 // does not matter. With InDoubtRetry, all such attempts have failed.
+//
+// A call around one that failed in doubt is not retried because of the class of that error, since it
+// would make the call again. It is retried if its handler marks the error by [Retryable] or its
+// configuration selects the error.
 type InDoubtPolicy = engine.InDoubt
 
 // The choices for calls in doubt.

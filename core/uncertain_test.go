@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
@@ -298,4 +299,56 @@ func TestFailureAfterAnAnswerOfAnInterceptorIsNotInDoubt(t *testing.T) {
 		assert.Zero(t, p.paid.Load())
 		assert.Equal(t, 2, times)
 	})
+}
+
+// A call that failed in doubt would be repeated by another attempt of a call around it. So the class of
+// its error is no reason to make one.
+func TestCallsAroundOneThatFailedInDoubtAreNotRetried(t *testing.T) {
+	retry := core.RetryConfig{InitialDelay: core.NoDelay}
+	for name, c := range map[string]struct {
+		wrap func(error) error
+		paid int32
+	}{
+		"returned": {func(err error) error { return err }, 1},
+		"joined with another": {func(err error) error {
+			return errors.Join(io.EOF, &core.CallError{Name: "x", Reason: record.ReasonExhausted, Err: io.EOF}, err)
+		}, 1},
+		"marked as retryable":  {core.Retryable, 3},
+		"replaced by another":  {func(error) error { return io.ErrUnexpectedEOF }, 3},
+		"wrapped by a stopper": {func(err error) error { return fmt.Errorf("stop: %w", core.Permanent(err)) }, 1},
+	} {
+		for what, lost := range map[string]error{"not marked": io.ErrUnexpectedEOF, "marked": core.InDoubt(io.ErrUnexpectedEOF)} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				var paid int32
+				pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtFail}, func(context.Context, string) (string, error) {
+					paid++
+					return "", lost
+				})
+				order := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "order", Retry: &retry}, func(ctx context.Context, in string) (string, error) {
+					out, err := pay.Event().Execute(ctx, in)
+					return out, c.wrap(err)
+				})
+				_, ctx := testkit.Run(t)
+				_, err := testkit.Call(ctx, order)
+				require.Error(t, err)
+				assert.Equal(t, c.paid, paid)
+			})
+		}
+	}
+}
+
+func TestAgentAroundAGroupWithACallThatFailedInDoubtIsNotRetried(t *testing.T) {
+	paid, retry := 0, core.RetryConfig{InitialDelay: core.NoDelay}
+	pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtFail}, func(context.Context, string) (string, error) {
+		paid++
+		return "", io.ErrUnexpectedEOF
+	})
+	_, ctx := testkit.Run(t)
+	_, err := testkit.Call(ctx, testkit.Agent(t, "host", retry, func(ctx context.Context, _ string) (string, error) {
+		_, err := actors.Parallel(ctx, actors.Group{Name: "orders"}, func(ctx context.Context) (string, error) { return testkit.Call(ctx, pay) })
+		return "", err
+	}))
+	require.EqualError(t, err, "host/group:orders: 1 of 1 branches failed; host/group:orders/1/pay: in doubt: unexpected EOF")
+	testkit.Failed(t, err, record.ReasonInDoubt)
+	assert.Equal(t, 1, paid)
 }

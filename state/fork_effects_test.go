@@ -252,7 +252,8 @@ func TestAForkKeepsACallThatFailedInDoubt(t *testing.T) {
 		pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", Irreversible: true, InDoubt: core.InDoubtFail}, testkit.Fail(io.ErrUnexpectedEOF))
 		agent := testkit.Agent(t, "agent", steady, func(ctx context.Context, _ string) (string, error) {
 			if core.ScopeOf(ctx).Attempt() == 0 {
-				return testkit.Call(ctx, pay)
+				out, err := testkit.Call(ctx, pay)
+				return out, core.Retryable(err)
 			}
 			return testkit.Call(ctx, testkit.Tool(t, "apologize", once, testkit.Succeed))
 		})

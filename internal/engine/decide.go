@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/errtree"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -122,7 +123,7 @@ func (f *failure) addLastError(p *record.Progress) {
 
 // isRetried reports whether the failure is retried. It decides in this order:
 // classes that are never retried, Exclude, StopWhen, RetryOn and RetryWhen, the
-// mark Retryable, the class.
+// mark Retryable, a call inside that is in doubt, the class.
 func (c *Call) isRetried(s *Scope, f *failure) bool {
 	switch f.class {
 	case record.ClassPermanent, record.ClassPanic, record.ClassInvalid:
@@ -131,7 +132,7 @@ func (c *Call) isRetried(s *Scope, f *failure) bool {
 	if f.Err == errUnsatisfied { //nolint:errorlint // of this call, not of a call inside
 		return true
 	}
-	byDefault := f.marked || f.reportedInDoubt || f.class.IsTransient()
+	byDefault := f.marked || f.reportedInDoubt || f.class.IsTransient() && !f.isDoubtInside()
 	if !c.policy.Judges {
 		return byDefault
 	}
@@ -140,6 +141,20 @@ func (c *Call) isRetried(s *Scope, f *failure) bool {
 		c.setPanic(f, Result{Err: panicked})
 	}
 	return again
+}
+
+// isDoubtInside reports whether a call inside failed because it was in doubt: another attempt would
+// repeat that call, which was not repeated for its own sake.
+func (f *failure) isDoubtInside() (found bool) {
+	if !f.traits.InDoubt {
+		return false
+	}
+	defer func() { _ = recover() }() // in methods of the user's errors
+	errtree.Walk(f.Err, func(err error) {
+		inside, is := err.(*CallError) //nolint:errorlint // each level by itself
+		found = found || is && inside != nil && inside.Reason == record.ReasonInDoubt
+	})
+	return found
 }
 
 // setPanic turns a panic of a function that judged the failure into the failure. The judged
