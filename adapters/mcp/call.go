@@ -95,7 +95,7 @@ func notSentError(err error) error {
 func (c *Client) classify(err error, end fate) (lost bool, failure error) {
 	switch status := end.status; {
 	case end.tooLarge:
-		return true, core.Permanent(fmt.Errorf("%w (a message of the server is larger than Options.MaxResult, %d bytes)", err, c.options.MaxResult))
+		return true, unreadable(fmt.Errorf("%w (a message of the server is larger than Options.MaxResult, %d bytes)", err, c.options.MaxResult))
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
 		return false, core.Retryable(err) // the server rejected the request
 	case status == http.StatusNotFound || errors.Is(err, sdk.ErrSessionMissing):
@@ -121,9 +121,19 @@ func resultOfResponse(r *jsonrpc.Response) (json.RawMessage, error) {
 	return nil, core.Permanent(failed)
 }
 
-// inDoubt marks the error of a call that may have taken effect.
-func inDoubt(err error) error {
-	if errors.Is(err, ErrLost) {
+// An unreadableError is the error of a request whose result came, but cannot be read.
+type unreadableError struct{ error }
+
+func (e *unreadableError) Unwrap() error { return e.error }
+
+// unreadable returns the error of a result that cannot be read, which is not requested again.
+func unreadable(err error) error { return core.Permanent(&unreadableError{err}) }
+
+// inDoubt marks the error of a call of the tool that may have taken effect: it was lost, or it has
+// taken effect and its result cannot be read.
+func (l *ListedTool) inDoubt(err error) error {
+	var unread *unreadableError
+	if errors.Is(err, ErrLost) || !l.isSafe() && errors.As(err, &unread) {
 		return core.InDoubt(err)
 	}
 	return err

@@ -200,6 +200,7 @@ func TestAClosedClientSaysSo(t *testing.T) {
 
 func TestResultsOfAServerAreReadAsTheyAre(t *testing.T) {
 	const one = `{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`
+	const reader = `{"tools":[{"name":"t","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}`
 	for name, c := range map[string]struct {
 		result string
 		want   actors.ToolOutput
@@ -237,6 +238,11 @@ func TestResultsOfAServerAreReadAsTheyAre(t *testing.T) {
 			out, err := call(t, t.Context(), rawOf(t, map[string]string{"tools/list": one, "tools/call": c.result}, mcp.Options{}), "raw_t", `{}`)
 			if c.err != "" {
 				require.ErrorContains(t, err, c.err)
+				if strings.Contains(err.Error(), "invalid tool result") { // the tool may have taken effect
+					require.ErrorIs(t, err, core.ErrInDoubt)
+					_, err = call(t, t.Context(), rawOf(t, map[string]string{"tools/list": reader, "tools/call": c.result}, mcp.Options{}), "raw_t", `{}`)
+					require.ErrorContains(t, err, c.err)
+				}
 				require.ErrorIs(t, err, core.ErrPermanent)
 				return
 			}
@@ -244,6 +250,23 @@ func TestResultsOfAServerAreReadAsTheyAre(t *testing.T) {
 			assert.Equal(t, c.want, out)
 		})
 	}
+}
+
+// The tool has run, but nobody knows what it returned.
+func TestRunAsksAboutACallWhoseResultIsInvalid(t *testing.T) {
+	store := memstore.New()
+	c := rawOf(t, map[string]string{"tools/list": `{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}`, "tools/call": `{"content":[{"type":"smell"}]}`}, mcp.Options{})
+	model := []actorstest.Step{actorstest.Calls(actorstest.Call("raw_t", map[string]string{}))}
+	_, err := run(t, store, c, model...)
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	open, err := state.Questions(t.Context(), store, "r")
+	require.NoError(t, err)
+	require.Len(t, open, 1)
+	assert.Contains(t, open[0].InDoubt.Cause, `unknown type "smell"`)
+	require.NoError(t, state.Answer(t.Context(), store, "r", open[0].ID, "", state.InDoubtCompleted(actors.ToolOutput{Text: "roses"})))
+	out, err := run(t, store, c, actorstest.Say("done"))
+	require.NoError(t, err)
+	assert.Equal(t, "roses", out.Messages[2].Text)
 }
 
 func TestInvalidListIsRefused(t *testing.T) {

@@ -61,11 +61,8 @@ func readResult(raw json.RawMessage) (*rawResult, error) {
 	return nil, badResult(fmt.Errorf("resultType is %q, want complete or task", record.Truncate(r.ResultType, 80)))
 }
 
-// badResult returns the error of an invalid result. It goes to the model, as errors of
-// tools do, since the call has taken effect.
-func badResult(err error) error {
-	return core.Permanent(fmt.Errorf("mcp: invalid tool result: %w", err))
-}
+// badResult returns the error of an invalid result.
+func badResult(err error) error { return unreadable(fmt.Errorf("mcp: invalid tool result: %w", err)) }
 
 // output returns the result as a model gets it. The error is the one that the tool
 // reported.

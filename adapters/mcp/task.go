@@ -92,9 +92,10 @@ func (c *Client) taskHandler(l *ListedTool) core.Handler[json.RawMessage, actors
 			return begun{}, err
 		case r.ResultType != "task":
 			out, err := r.output(c.options.ForUsers)
-			return begun{Output: out}, err
+			return begun{Output: out}, l.inDoubt(err)
 		}
-		return r.begun()
+		b, err := r.begun()
+		return b, l.inDoubt(err)
 	})
 	poll, err2 := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "poll", Retry: &core.RetryConfig{MaxAttempts: 100, MaxDelay: time.Minute}},
 		func(ctx context.Context, b begun) (actors.ToolOutput, error) { return c.poll(ctx, b, parkAfter) })

@@ -108,10 +108,13 @@ func (c *Client) tool(l *ListedTool, tasks bool) actors.Function {
 		if err != nil {
 			return actors.ToolOutput{}, err
 		}
+		var out actors.ToolOutput
 		if r.ResultType == "task" {
-			return c.pollUnrecorded(ctx, r)
+			out, err = c.pollUnrecorded(ctx, r)
+		} else {
+			out, err = r.output(c.options.ForUsers)
 		}
-		return r.output(c.options.ForUsers)
+		return out, l.inDoubt(err)
 	}, append(own, more...)...)
 }
 
@@ -137,9 +140,10 @@ func (c *Client) call(ctx context.Context, l *ListedTool, arguments json.RawMess
 		return err
 	})
 	if err != nil {
-		return nil, inDoubt(err)
+		return nil, l.inDoubt(err)
 	}
-	return readResult(raw)
+	r, err := readResult(raw)
+	return r, l.inDoubt(err)
 }
 
 // learnHeaders lists the tools in a session that has not listed them yet, if some arguments of
