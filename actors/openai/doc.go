@@ -81,7 +81,8 @@
 //   - The header X-Should-Retry is respected: "false" makes an error permanent, "true"
 //     retryable, whatever the status.
 //   - Broken connections, truncated or malformed replies, and replies without choices
-//     are retried.
+//     are retried, or in doubt if the model must not be called twice
+//     ([core.InDoubtPolicy]). An unreadable reply has the class of a server's failure.
 //   - A request that cannot be sent is not retried, for example because of a line break
 //     in the API key, an unknown host, or a model without chat support.
 //   - actors.ErrContextTooLong is recognized in the error messages of about twenty

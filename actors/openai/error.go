@@ -331,6 +331,13 @@ type connectionError struct{ error }
 func (e *connectionError) Unwrap() error       { return e.error }
 func (e *connectionError) Class() record.Class { return record.ClassConnection }
 
+// A misreadError reports a reply that cannot be read. It is retried, unless the call must not be
+// repeated: the service had accepted the request.
+type misreadError struct{ error }
+
+func (e *misreadError) Unwrap() error       { return e.error }
+func (e *misreadError) Class() record.Class { return record.ClassServer }
+
 // A stallError reports that the service sent nothing for too long.
 type stallError struct {
 	what  string

@@ -192,6 +192,8 @@ func (x *exchange) classify(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil, record.Classify(err) != record.ClassUnknown:
 		return err
+	case x.status/100 == 2:
+		return &misreadError{err}
 	case x.status != 0:
 		return core.Retryable(err)
 	case x.connected.Load(), errors.Is(err, io.EOF):

@@ -48,10 +48,10 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 		{"reset", openaitest.Reset(), record.ClassConnection, ""},
 		{"hang-up", openaitest.HangUp(), record.ClassConnection, ""},
 		{"truncated reply", openaitest.Text("Only half of this is sent.").CutAfter(1), record.ClassEOF, "unexpected EOF"},
-		{"malformed reply", openaitest.Raw(200, `{"choices":[{]}`), record.ClassUnknown, "openai: malformed reply: invalid character"},
-		{"reply of another shape", openaitest.Raw(200, `{"choices":"none"}`), record.ClassUnknown, "openai: malformed reply: "},
-		{"reply without a body", openaitest.Raw(200, ""), record.ClassUnknown, "openai: malformed reply: "},
-		{"reply without choices", openaitest.Raw(200, `{"choices":[]}`), record.ClassUnknown, "openai: the reply has no choices"},
+		{"malformed reply", openaitest.Raw(200, `{"choices":[{]}`), record.ClassServer, "openai: malformed reply: invalid character"},
+		{"reply of another shape", openaitest.Raw(200, `{"choices":"none"}`), record.ClassServer, "openai: malformed reply: "},
+		{"reply without a body", openaitest.Raw(200, ""), record.ClassServer, "openai: malformed reply: "},
+		{"reply without choices", openaitest.Raw(200, `{"choices":[]}`), record.ClassServer, "openai: the reply has no choices"},
 	} {
 		for n := range 4 {
 			reused, external := n%2 == 1, n > 1
@@ -81,6 +81,42 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 				require.Len(t, srv.Requests(), len(steps), "each request is an attempt on record")
 			})
 		}
+	}
+}
+
+// A model whose calls must not be repeated is called once if the service may have answered, and again
+// if it cannot have.
+func TestCallsThatMustNotBeRepeated(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		step    openaitest.Step
+		inDoubt bool
+	}{
+		{"500", openaitest.Failure(500, "oh"), true},
+		{"502 of a gateway", openaitest.Raw(502, "<html>Bad Gateway</html>"), true},
+		{"reset", openaitest.Reset(), true},
+		{"hang-up", openaitest.HangUp(), true},
+		{"truncated reply", openaitest.Text("Only half of this is sent.").CutAfter(1), true},
+		{"malformed reply", openaitest.Raw(200, `{"choices":[{]}`), true},
+		{"reply without choices", openaitest.Raw(200, `{"choices":[]}`), true},
+		{"503", openaitest.Failure(503, "busy"), false},
+		{"429", openaitest.Failure(429, "limit"), false},
+		{"500 that is to be retried", openaitest.Failure(500, "lock").WithHeader("X-Should-Retry", "true"), false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			steps := []openaitest.Step{tc.step}
+			if !tc.inDoubt {
+				steps = append(steps, openaitest.Text("Fine."))
+			}
+			srv, st, llm := setup(t, steps, atOnce, actors.WithInDoubt(core.InDoubtFail))
+			_, err := llm.Call(st.Context(t.Context()), question)
+			require.Len(t, srv.Requests(), len(steps))
+			if tc.inDoubt {
+				require.ErrorIs(t, err, core.ErrInDoubt)
+			} else {
+				require.NoError(t, err)
+			}
+		})
 	}
 }
 
