@@ -339,6 +339,9 @@ func isCompensated(found *snapshot.Run) (bool, error) {
 	return true, nil
 }
 
+// errLeft is why calls are not compensated yet.
+var errLeft = errors.New("a compensation ended its goroutine without returning (runtime.Goexit)")
+
 // compensate compensates the completed calls of a cancelled run. The cancel is
 // made durable first: if the process ends meanwhile, the next opening
 // compensates the rest.
@@ -356,6 +359,7 @@ func (r *run) compensate() {
 			return
 		}
 	}
+	r.life.uncompensated = &core.InterruptedError{Reason: record.InterruptClosed, Cause: errLeft} // replaced if it returns
 	r.life.uncompensated = r.root.Compensate(context.Background())
 }
 

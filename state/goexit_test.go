@@ -87,3 +87,66 @@ func TestRunIsNotCompletedIfACallLeftItsGoroutine(t *testing.T) {
 		})
 	}
 }
+
+// Close releases the run even if code of the user ends the goroutine that calls it.
+func TestCloseThatIsLeftReleasesTheRun(t *testing.T) {
+	for name, c := range map[string]struct {
+		option func(exit func()) state.Option
+		status snapshot.Status
+	}{
+		"publisher": {func(exit func()) state.Option {
+			return state.WithPublisher(testkit.Publisher(func(record.Record) { exit() }))
+		}, snapshot.StatusFailed},
+		"redaction": {func(exit func()) state.Option {
+			return state.WithRedaction(func(text string) string { exit(); return text })
+		}, snapshot.StatusFailed},
+		"compensation": {nil, snapshot.StatusInterrupted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, closing := memstore.New(), false
+			exit := func() {
+				if closing {
+					runtime.Goexit()
+				}
+			}
+			pay := testkit.Tool(t, "pay", once, testkit.Succeed).Compensate(func(context.Context, string, string) error { exit(); return nil })
+			open := func(options ...state.Option) (*state.ExecutionState, error) {
+				return state.Open(t.Context(), store, "run-1", append(options, state.WithCompensations(pay))...)
+			}
+			options := []state.Option{state.WithPublisher(new(heard))}
+			if c.option != nil {
+				options = append(options, c.option(exit))
+			}
+			st, err := open(options...)
+			require.NoError(t, err)
+			_, err = testkit.Call(st.Context(t.Context()), pay)
+			require.NoError(t, err)
+			if c.option == nil {
+				st.Cancel(snapshot.Stop{By: "ops"})
+			} else {
+				_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Fail(errBoom)))
+				require.Error(t, err)
+			}
+			closing = true
+			left := make(chan struct{})
+			go func() {
+				defer close(left)
+				_ = st.Close()
+			}()
+			<-left
+			require.NoError(t, st.Close(), "it does not wait for ever")
+			assert.Equal(t, c.status, st.Status())
+			closing = false
+			again, err := open()
+			if c.option == nil {
+				require.ErrorIs(t, err, state.ErrCancelled)
+				info, err := store.Info(t.Context(), "run-1")
+				require.NoError(t, err)
+				assert.Equal(t, snapshot.StatusCancelled, info.Status)
+				return
+			}
+			require.NoError(t, err, "it is not locked")
+			require.NoError(t, again.Close())
+		})
+	}
+}

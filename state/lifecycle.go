@@ -272,7 +272,7 @@ func (r *run) cancelTimeout() bool {
 // closeGrace is how long Close waits for running calls.
 const closeGrace = 100 * time.Millisecond
 
-func (r *run) close() error {
+func (r *run) close() (err error) {
 	r.mu.Lock()
 	if r.life.timeout != nil {
 		r.life.timeout.Stop()
@@ -292,7 +292,16 @@ func (r *run) close() error {
 	}
 	r.inbox.close()
 	r.awaitCalls()
+	defer func() { // even if a compensation ends the goroutine
+		r.end()
+		err = r.life.closeErr
+	}()
 	r.compensate()
+	return nil
+}
+
+// end records the end of the run and closes its keeper.
+func (r *run) end() {
 	r.mu.Lock()
 	r.life.closed = true
 	stopped := r.interruption()
@@ -318,14 +327,14 @@ func (r *run) close() error {
 	if end.Status == snapshot.StatusPaused {
 		end.Due = r.due()
 	}
+	defer func() { // even if a publisher or a redaction ends the goroutine
+		r.mu.Lock()
+		r.awaitPublished()
+		r.mu.Unlock()
+		r.life.closeErr = errors.Join(err, r.keeper.close(end))
+		close(r.life.done)
+	}()
 	r.publish()
-	r.mu.Lock()
-	r.awaitPublished()
-	r.mu.Unlock()
-	err = errors.Join(err, r.keeper.close(end))
-	r.life.closeErr = err
-	close(r.life.done)
-	return err
 }
 
 // awaitCalls waits for the end of every root call, but only for a short time: a handler that
