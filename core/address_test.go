@@ -177,7 +177,7 @@ func anyName(r *rand.Rand) string {
 func TestDifferentCallsNeverShareAnAddress(t *testing.T) {
 	r := random(t)
 	_, root := testkit.Run(t)
-	meaning := map[string]string{} // of each address: what was called, and where
+	meaning := map[string]string{} // what was called, and where, by address
 	claim := func(text, what string) {
 		if other, ok := meaning[text]; ok && other != what {
 			t.Fatalf("%q is both %s and %s", text, what, other)

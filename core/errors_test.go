@@ -61,7 +61,7 @@ type fault struct{ code int }
 
 func (e *fault) Error() string { return fmt.Sprintf("fault %d", e.code) }
 
-// Whatever ends a call, the caller finds the handler's error by value and by type.
+// However a call ends, the caller finds the handler's error by value and by type.
 func TestCallersFindTheirOwnErrorOnEveryPath(t *testing.T) {
 	own := &fault{7}
 	flaky := core.Retryable(own)

@@ -178,7 +178,7 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 	}
 	name := p.call.definition.spec.Name
 	if !p.begun.CompareAndSwap(false, true) {
-		return fmt.Errorf("core: the prepared call of %q was executed before; prepare another one", name)
+		return fmt.Errorf("core: the prepared call of %q was already executed; prepare another one", name)
 	}
 	if !p.call.untyped.IsOf(ctx) {
 		return fmt.Errorf("core: the prepared call of %q belongs to another run than the context", name)

@@ -21,7 +21,7 @@ import (
 
 var errCutOff = errors.New("the connection was lost")
 
-// sender sends letters. The delivery of the first lost ones is in doubt.
+// sender sends letters. The delivery of the first ones is in doubt: lost is their number.
 type sender struct{ lost, made int }
 
 func (s *sender) send(_ context.Context, in string) (string, error) {
@@ -92,7 +92,7 @@ func TestAHandlerInDoubtAsksAndEachAnswerCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, store := &sender{lost: 1}, memstore.New()
 			spec := core.Spec{Irreversible: true} // which asks by default
-			for range 2 {                         // the second time, the question was asked before
+			for range 2 {                         // the second time, the question has already been asked
 				_, err := s.run(t, store, spec)
 				require.ErrorIs(t, err, core.ErrAwaiting)
 				assert.Equal(t, 1, s.made)

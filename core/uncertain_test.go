@@ -89,7 +89,7 @@ func TestAttemptsThatMayHaveTakenEffectAreNotRepeated(t *testing.T) {
 
 				p = new(uncertain)
 				err = p.call(t, core.Spec{Irreversible: true, InDoubt: core.InDoubtRetry, AttemptTimeout: timeout}, end, always)
-				if name == "panic" || name == "canceled by the client" { // not retried by anybody
+				if name == "panic" || name == "canceled by the client" { // never retried
 					require.Error(t, err)
 					require.NotErrorIs(t, err, core.ErrInDoubt)
 					assert.EqualValues(t, 1, p.paid.Load())
@@ -102,14 +102,14 @@ func TestAttemptsThatMayHaveTakenEffectAreNotRepeated(t *testing.T) {
 	}
 }
 
-// Whoever is asked sees what the call was about, as after a crash.
+// The question says what the call was about, as after a crash.
 func TestQuestionAboutAnAttemptNamesInputAndKey(t *testing.T) {
 	store, used := memstore.New(), ""
 	pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", Irreversible: true}, func(ctx context.Context, _ string) (_ string, err error) {
 		used, err = core.IdempotencyKey(ctx)
 		return "", errors.Join(io.ErrUnexpectedEOF, err)
 	})
-	for range 2 { // the second time, the question was asked before
+	for range 2 { // the second time, the question has already been asked
 		before := time.Now().Add(-time.Minute)
 		st, err := state.Open(t.Context(), store, "r")
 		require.NoError(t, err)

@@ -136,7 +136,7 @@ func TestPreparedCallIsExecutedOnceAndInItsOwnRun(t *testing.T) {
 	_, err := call.Execute(ctx)
 	require.NoError(t, err)
 	_, err = call.Execute(ctx)
-	require.ErrorContains(t, err, "executed before")
+	require.ErrorContains(t, err, "already executed")
 
 	_, err = event.Prepare(ctx, item{1}).Execute(second.Context(t.Context()))
 	require.ErrorContains(t, err, "another run")
