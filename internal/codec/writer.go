@@ -123,7 +123,7 @@ func (w *Writer) Text(s string) {
 	w.out = append(w.out, s...)
 }
 
-// Key appends the key of a pair of a map, and returns w for the value.
+// Key appends the key of a map entry, and returns w for the value.
 func (w *Writer) Key(key string) *Writer {
 	w.Text(key)
 	return w
