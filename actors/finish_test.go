@@ -25,7 +25,7 @@ func finished(f actors.Finish, r actors.Response) actors.Response {
 	return r
 }
 
-// This also holds when the answer is recalled: an agent that checks for the error takes
+// The error is the same when the answer is recalled, so an agent that checks for it takes
 // the same branch.
 func TestAnAnswerThatIsNotWholeIsAnErrorLiveAndOnReplay(t *testing.T) {
 	for _, tc := range []struct {

@@ -65,7 +65,7 @@ func (p *Program) Call(ctx context.Context, in Input) (actors.Answer, error) {
 		var err error
 		t := thread{p.store, id}
 		if prompt.Before, err = t.history(ctx, lastCompletedBefore(&metadata), p.options.maxMessages); err != nil {
-			return actors.Answer{}, fmt.Errorf("conversation %q: its history: %w", id, err)
+			return actors.Answer{}, fmt.Errorf("conversation %q: read the history: %w", id, err)
 		}
 	}
 	return call(ctx, p.store, p.agent, prompt)

@@ -37,7 +37,7 @@ func once(t *testing.T, api openai.API, step openaitest.Step) (actors.Response, 
 	return model.LLM(actors.WithRetry(core.RetryConfig{MaxAttempts: 1})).Call(t.Context(), question)
 }
 
-// Snowflake, and gateways that send all fields.
+// Snowflake and some gateways send all fields.
 func TestFieldsFilledWithZerosCountAsMissing(t *testing.T) {
 	const zeros = `"refusal":"","function_call":{"name":"","arguments":""},"tool_calls":[{"index":0,"id":"","type":"","function":{"name":"","arguments":""},"custom":{"name":"","input":""}}],"audio":{"id":"","data":"","transcript":"","expires_at":0},"annotations":[],"images":null,"extra_content":null`
 	const failure = `"error":{"message":"","type":"","param":"","code":0,"metadata":{"raw":""}}`

@@ -132,8 +132,8 @@ func TestUsageIsReadInEveryForm(t *testing.T) {
 	}
 }
 
-// With a success status, since services forward errors that happen after they have sent
-// the status.
+// Services also report errors with a success status, if they fail after they have sent the
+// status.
 func TestAnErrorInASuccessIsAnError(t *testing.T) {
 	for _, tc := range []struct {
 		name, body string

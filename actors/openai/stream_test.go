@@ -118,8 +118,8 @@ const (
 
 func piece(text string) string { return fmt.Sprintf(chunk, text) }
 
-// Every way in which a stream can end gives the complete text or an error, never a
-// truncated success.
+// However a stream ends, the result is the complete text or an error, never a truncated
+// success.
 func TestAStreamIsWholeOrAnError(t *testing.T) {
 	const usage = `data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}` + "\n\n"
 	two := piece("Fi") + piece("ne.")
@@ -551,8 +551,8 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// This also works with go-openai, which does not expose the headers of a refused
-// stream.
+// The delay is also found with a go-openai client, which does not expose the headers of a
+// refused stream.
 func TestRetryAfterIsFoundAlsoWhereAStreamIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, api := range []openai.API{openai.Chat, openai.Responses} {
