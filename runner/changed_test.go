@@ -181,8 +181,8 @@ func (idler) DecodeInput(json.RawMessage) (word, error)  { return word{}, nil }
 func (idler) Description() string                        { return "" }
 func (idler) InputSchema() json.RawMessage               { return nil }
 
-// A process that cannot continue a run must not open it again only because another
-// process did.
+// If a process cannot continue a run, the fact that another process opens it must not make the
+// first one open it again.
 func TestRunThatCannotContinueIsOpenedOnceByEachProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

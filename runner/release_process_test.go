@@ -82,8 +82,8 @@ func registerRelease(r *runner.Runner, dir, release string) {
 	}
 }
 
-// Two processes with different code under one version take the same runs of a
-// directory in turn, whenever the runs are parked.
+// Two processes with different code under one version share a directory. Whenever a run is
+// parked, either of them may continue it.
 func TestProcessesWithDifferentCodeUnderOneVersion(t *testing.T) {
 	for _, other := range []string{"new", "other"} {
 		t.Run(other, func(t *testing.T) {
