@@ -92,7 +92,7 @@ func newPlace(t testing.TB) place {
 	return place{dir, newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))}
 }
 
-// write replaces the files of the run by files, with data in the file with that name.
+// write replaces the files of the run. The file with the given name gets data as its content.
 func (p place) write(t testing.TB, files map[string][]byte, name string, data []byte) {
 	t.Helper()
 	run := filepath.Join(p.dir, "runs", "run")

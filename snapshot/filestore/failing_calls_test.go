@@ -34,7 +34,7 @@ type ledger struct {
 	removed            map[string]bool         // messages, likewise
 	artifacts          map[string][]byte       // by reference
 	pinned             *bool                   // as confirmed; nil if unknown
-	statuses           map[snapshot.Status]int // those that the run may have
+	statuses           map[snapshot.Status]int // the statuses that the run may have
 	errs               []error
 }
 

@@ -111,8 +111,8 @@ func TestFileStoreKeepsTheRulesForFencing(t *testing.T) {
 	})
 }
 
-// A process that does not store anything for a while notices it, too. Otherwise it could make a
-// call that another process makes as well.
+// A process that stores nothing for a while notices the loss of its directory, too. Otherwise it
+// could make a call that another process makes as well.
 func TestWaitingProcessNoticesThatItsDirectoryIsGone(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ func (s *Store) watcher() *watcher {
 	return &watcher{s.notices, make(chan struct{}, 1), make(map[string]bool), time.NewTicker(s.poll)}
 }
 
-// add also watches dir. It may be called again for the same directory.
+// add begins to watch dir, unless it is already watched.
 func (w *watcher) add(dir string) {
 	if !w.dirs[dir] && w.notices.add(dir, w.changed) {
 		w.dirs[dir] = true
