@@ -47,7 +47,7 @@ func TestValueOfAPreconditionBelongsToItsCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				seen := 0 // by attempts
+				seen := 0 // number of attempts that saw the value
 				tool := newTool("work", func(ctx context.Context) (string, error) {
 					if _, ok, _ := state.Get[int](ctx, "k"); ok {
 						seen++

@@ -96,7 +96,8 @@ func (r *run) valuesOf(ctx context.Context, a record.Address, nth int) (in, out 
 }
 
 // A completion is one completion of a call that can be compensated, or the possible effect of a
-// call in doubt. Its compensation has the number of the completion, from 1.
+// call in doubt. The completions of a call are numbered from 1, and a compensation has the number
+// of its completion.
 type completion struct {
 	began, ended uint64 // the records with the input and the output; for a call in doubt, ended is its latest start or its failure
 	kind         record.Kind

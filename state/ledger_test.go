@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit"
 )
 
-// The counts of the ledger are compared with counts that are made by their definitions, for runs
+// The counts of the ledger are compared with counts computed from their definitions, for runs
 // that end in every way.
 func TestLedgerAgreesWithACountByItsDefinitions(t *testing.T) {
 	records := 0

@@ -147,7 +147,7 @@ func TestLostAttemptCountsAgainstNoLimit(t *testing.T) {
 			_, err = c.run(t, program)
 		}
 		testkit.Failed(t, err, record.ReasonExhausted)
-		assert.Equal(t, 12, made, "both attempts were made to their end")
+		assert.Equal(t, 12, made, "both attempts ran to their end")
 	})
 }
 

@@ -31,7 +31,7 @@ type node struct {
 	guarded  bool // a precondition writes a value, which the handler reads at its end
 	children []*node
 	parallel bool
-	failFast bool // the children are a group that fails with the first of them
+	failFast bool // the children are a group that fails as soon as one of them does
 	loops    int
 
 	// The fields below are only set by tests that change a program or ask questions.
@@ -278,8 +278,8 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 	return strings.Join(all, ";"), n.guard(ctx)
 }
 
-// failFast runs the children as branches of a group that fails with the first of
-// them.
+// failFast runs the children as branches of a group that fails as soon as one of them
+// does.
 func (e *effects) failFast(t testing.TB, ctx context.Context, n *node, place string) []string {
 	t.Helper()
 	branches := make([]func(context.Context) (string, error), len(n.children))

@@ -21,7 +21,7 @@ import (
 
 // spending gets a token that must not be stored, and then calls tools in order.
 type spending struct {
-	token  string // "" fails
+	token  string // the call for the token fails if it is empty
 	tools  []string
 	stop   int  // interrupts the run before this tool; 0 for none
 	isRoot bool // the calls are root calls instead of calls of an agent

@@ -8,8 +8,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// An Opening is a run that is begun or resumed, as the function of [WithOpening] sees
-// it.
+// An Opening describes a run that is begun or resumed, for the function of [WithOpening].
 type Opening struct {
 	RunID      string
 	Generation uint64 // the number of the opening, from 1

@@ -23,7 +23,7 @@ type warehouse struct {
 	payments, ships int
 }
 
-// open opens the run without any option, as a program does that no runner starts, and calls the
+// open opens the run without options, like a program that does not use a runner, and calls the
 // agent. It returns the status of the run afterwards.
 func (s *warehouse) open(t *testing.T, store snapshot.Store) (snapshot.Status, error) {
 	t.Helper()

@@ -344,7 +344,7 @@ func TestVersionedProgramIsNeverRefused(t *testing.T) {
 		goOn(whole, first, "whole")
 		for n := 1; n < len(whole.records); n++ {
 			if whole.records[n-1].WillRetry || !testkit.Sampled(n) {
-				continue // it and its retrying record are one
+				continue // a failed record and its retrying record are written together
 			}
 			again := whole.cut(n)
 			goOn(again, first+1, fmt.Sprintf("of version %d, cut after record %d", first, n))
