@@ -14,7 +14,7 @@ import (
 
 var (
 	screenshots = flag.Bool("screenshots", false, "retake the pictures in docs")
-	look        = flag.String("look", "", "a `directory` for pictures of what tests show, to be looked at")
+	look        = flag.String("look", "", "save pictures of what the tests show in this `directory`")
 	long        = flag.Bool("long", false, "run the long forms of the tests")
 )
 
@@ -23,7 +23,7 @@ var (
 var chromium context.Context
 
 func TestMain(m *testing.M) {
-	flag.DurationVar(&patience, "patience", patience, "how long something may take to be true")
+	flag.DurationVar(&patience, "patience", patience, "how long to wait for a condition to become true")
 	flag.Parse()
 	os.Exit(run(m))
 }

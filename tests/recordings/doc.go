@@ -2,5 +2,5 @@
 // for their own tests, and compares the decoded results with the replies. The recordings
 // are read from the modules of those libraries and are not copied. It is a separate
 // module, so that those libraries are not dependencies of Reprise. Packages of npm have no
-// recorded replies: their publishers leave the fixtures of their tests out.
+// recorded replies: their publishers leave out the fixtures of their tests.
 package recordings

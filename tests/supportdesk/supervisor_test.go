@@ -99,7 +99,7 @@ func (s *supervisor) runOnce() bool {
 	return !s.ending
 }
 
-// await waits until n processes have been ready, and returns the current number.
+// await waits until n processes have become ready, and returns how many have.
 func (s *supervisor) await(n int) int {
 	for {
 		s.mu.Lock()
