@@ -113,8 +113,8 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
 
-// TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved in the index, from one status to
-// another. Instead of a kill, the test has a user that may not remove the old message.
+// TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved: the run moves in the index, from one
+// status to another. Instead of a kill, the test has a user that may not remove the old message.
 func TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t, withConfig(t, authorization(user(t, "some", jetstream.RoleWorker, "$JS.API.STREAM.MSG.DELETE.RPI_reprise"))))

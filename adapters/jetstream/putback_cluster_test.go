@@ -34,8 +34,8 @@ func TestClusterHealsAfterAStreamWasPutBackOnOneServer(t *testing.T) {
 	p.end()
 }
 
-// TestClusterHealsAfterAStreamWasPutBackOnAllServers: as after a loss of power on all of them.
-// With REPRISE_LONG, for each of the streams, one after the other.
+// TestClusterHealsAfterAStreamWasPutBackOnAllServers, as after a loss of power on all of them.
+// With REPRISE_LONG, each of the streams is put back in turn.
 func TestClusterHealsAfterAStreamWasPutBackOnAllServers(t *testing.T) {
 	t.Parallel()
 	streams := []string{"RP_reprise"}

@@ -162,7 +162,7 @@ func keyOfQuestion(q *core.Question) string {
 
 // answer gives the answers to the questions of a run. responseTo returns the response to a
 // question, or nil if there is none. Responses to unknown questions are ignored, as the protocol
-// requires. It reports whether the user declined to answer any of them.
+// requires. answer reports whether the user declined to answer any of the questions.
 func (s *server) answer(ctx context.Context, c caller, runID string, responseTo func(question string) (*sdk.ElicitResult, error)) (declined bool, err error) {
 	open, err := s.questions(ctx, runID)
 	if err != nil {

@@ -210,7 +210,7 @@ func TestARequestAboutATaskWhoseHeaderNamesAnotherIsRefused(t *testing.T) {
 	}
 }
 
-// Responses that belong to no open question are ignored, whatever they are; a response
+// Responses that belong to no open question are ignored, whatever they contain; a response
 // to an open question must be an answer.
 func TestResponsesToNoQuestionAreIgnoredAndWrongOnesAreRefused(t *testing.T) {
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})

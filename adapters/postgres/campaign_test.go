@@ -160,7 +160,7 @@ func (v *victim) pool(connections int32) *pgxpool.Pool {
 	return pool
 }
 
-// backup copies the data of the server into a directory.
+// backup copies the data of the server into a directory, for a replica if standby is set.
 func (v *victim) backup(dir string, standby bool) {
 	v.t.Helper()
 	v.moveTables()

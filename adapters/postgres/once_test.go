@@ -86,7 +86,7 @@ func TestAnEffectIsMadeOncePerCall(t *testing.T) {
 	pay := decorators.Tool("pay", "", func(ctx context.Context, in transfer) (int, error) {
 		attempts++
 		id, err := b.move(ctx, s, in)
-		if err == nil && attempts < 3 { // as if the answer was lost
+		if err == nil && attempts < 3 { // as if the answer had been lost
 			return 0, core.Retryable(errCutOff)
 		}
 		return id, err

@@ -156,8 +156,8 @@ func TestAReplicaIsRefusedAndTakesOverWhenItIsPromoted(t *testing.T) {
 	v.asAdmin(`alter system reset synchronous_standby_names`, `select pg_reload_conf()`)
 }
 
-// A backup is restored in which one run is older than what was confirmed, and another does
-// not exist. Afterwards only the runs in the backup are listed and queued.
+// A backup is restored that lacks confirmed records of one run, and another run as a whole.
+// Afterwards only the runs in the backup are listed and queued.
 func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	t.Parallel()
 	v, s, j := opened(t)

@@ -279,7 +279,8 @@ func (q *Queue) hold(base int64, n int) {
 	}
 }
 
-// releaseAfter releases those of the stamps that no job has.
+// releaseAfter releases the stamps that hold has noted, except for the first taken ones, which
+// jobs have.
 func (q *Queue) releaseAfter(base int64, n, taken int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
