@@ -80,7 +80,7 @@ func program() actors.Agent[order, string] {
 			return "", ctx.Err()
 		}
 		return core.Await[string](ctx, fmt.Sprint("number ", in.N))
-	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 50})) // each kill may use up an attempt
+	}, actors.WithRetry(core.RetryConfig{MaxLosses: 50})) // each kill may cut an attempt off
 	return decorators.Agent("agent", "", func(ctx context.Context, _ order) (string, error) {
 		var all []string
 		for range rounds {
