@@ -298,7 +298,7 @@ func TestKeyFromTheEnvironmentIsSentToOthersOnlyOnRequest(t *testing.T) {
 }
 
 // Perplexity sends the cost as an object. Such answers were once rejected, although
-// they had to be paid.
+// they had to be paid for.
 func TestCostThatIsNotANumberDoesNotLoseTheAnswer(t *testing.T) {
 	for cost, want := range map[string]float64{
 		`0.25`: 0.25,

@@ -551,8 +551,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// The delay is also found with a go-openai client, which does not expose the headers of a
-// refused stream.
+// The headers of a refused stream, which go-openai would not expose, are read.
 func TestRetryAfterIsFoundAlsoWhereAStreamIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, api := range []openai.API{openai.Chat, openai.Responses} {
