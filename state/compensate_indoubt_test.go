@@ -394,8 +394,8 @@ func TestLostCallIsCompensatedAsItEnds(t *testing.T) {
 	}
 }
 
-// A compensation of a call in doubt that was cut off is not made again if the
-// actor's InDoubt forbids it.
+// After the compensation of a call in doubt was cut off, it is not made again if the
+// actor's InDoubt forbids that.
 func TestCompensationInDoubtThatMayHaveRun(t *testing.T) {
 	var l bookings
 	pay := undoneInDoubt(&l, testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtFail}, testkit.Fail(core.ErrInDoubt)))

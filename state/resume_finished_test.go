@@ -26,9 +26,9 @@ import (
 // A run that is killed at any of its records and resumed must end like one that
 // was never killed. The two may differ only in which branches have not ended.
 
-// killedAnywhere runs the agent once to its end. Then, for each record, it runs
-// the agent again, kills it before that record and resumes it. It calls check
-// with each result.
+// killedAnywhere runs the agent to its end. Then, for each record, it resumes a copy
+// of the run that was killed after that record, opens it once more and replays it.
+// It calls check with the result of the first run and of each resume.
 func killedAnywhere(t *testing.T, agent *definition, check func(t *testing.T, before, out string, err error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
