@@ -50,7 +50,7 @@ func TestControlOfRunsThatAreOpenedAndClosedAllTheTime(t *testing.T) {
 			info := awaitInfo(t, r, id, func(i *snapshot.Info) bool { return i.Status == snapshot.StatusCancelled && !i.Open })
 			assert.Equal(t, snapshot.Stop{Reason: record.InterruptCancel, By: "ann", Message: "stop"}, info.Stop)
 			require.ErrorIs(t, r.Interrupt(t.Context(), id, snapshot.Stop{By: "ann", Message: "again"}), state.ErrNotRunning)
-			require.NoError(t, r.Cancel(t.Context(), id, snapshot.Stop{By: "bob", Message: "again"}), "the first interrupt counts")
+			require.NoError(t, r.Cancel(t.Context(), id, snapshot.Stop{By: "bob", Message: "again"}), "the first cancel counts")
 		}
 	}
 	for i := range 20 { // no run has continued

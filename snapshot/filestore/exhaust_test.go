@@ -204,7 +204,7 @@ func TestNoFileCanExhaustAReader(t *testing.T) {
 	}
 }
 
-// requireBounded requires that f reads and allocates no more than a few times the
+// requireBounded requires that what f reads and allocates is limited by the amount of
 // data, however large a file seems to be.
 func requireBounded(t *testing.T, disk *countingDisk, what string, data int64, f func()) {
 	t.Helper()
