@@ -31,8 +31,8 @@ func (p *tab) violations() []string {
 }
 
 // inspect checks that the page has no accessibility violations and is not wider than the
-// screen, in the light and the dark theme, on a desktop and on phones. With -look it also
-// saves pictures.
+// screen, in the light and the dark theme, on a desktop and on phones. With -look it saves
+// pictures, and does not look for violations.
 func (p *tab) inspect(name string) {
 	p.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {

@@ -22,7 +22,7 @@ type payment struct {
 }
 
 // inDoubt returns the directory of a run that stopped during its payment, and a
-// function that continues the run and returns how often the payment was made.
+// function that continues the run and returns the payment and how often it was made.
 func inDoubt(t *testing.T) (dir string, continueRun func() (got payment, paid int, err error)) {
 	t.Helper()
 	dir = t.TempDir()

@@ -135,8 +135,8 @@ type order struct {
 	For string `json:"for"`
 }
 
-// booked calls an agent that fails after its tool has completed. The tool is
-// compensated in the second attempt.
+// booked calls an agent that fails after its tool has completed. The compensation of
+// the tool succeeds in its second attempt.
 func booked(ctx context.Context) {
 	undos := 0
 	book := decorators.Tool("book", "Books a seat.", func(context.Context, order) (string, error) { return "seat", nil },
