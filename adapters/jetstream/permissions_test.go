@@ -40,7 +40,7 @@ func withConfig(t *testing.T, text string) jstest.Option {
 }
 
 // user returns a user for the configuration of a server, with all permissions of a role
-// except one.
+// except the given one; "" for no exception.
 func user(t *testing.T, name string, role jetstream.Role, without string) string {
 	text, err := jetstream.PermissionsConfig(jetstream.Options{}, role)
 	require.NoError(t, err)

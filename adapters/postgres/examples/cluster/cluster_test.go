@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestRunsOutliveAWorker kills one of the processes that the program prints while runs
-// are in progress, on the server in DATABASE_URL.
+// are in progress.
 func TestRunsOutliveAWorker(t *testing.T) {
 	database := pgtest.Start(t)
 	cmd := process.Command(t, "cluster")
