@@ -322,8 +322,8 @@ func (s *Store) healLoop() {
 	}
 }
 
-// lastWritten contains, for each server that this process was connected to, the last message of a
-// run that it wrote there, until hasLost checks whether that message still exists.
+// lastWritten contains, for each server that this process was connected to, the last message that
+// it wrote there for any run, until hasLost checks whether that message still exists.
 type lastWritten struct {
 	mu sync.Mutex
 	on map[string]stamp

@@ -49,7 +49,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	return nil
 }
 
-// postOver replaces a message that belongs to a run which was deleted, or that was removed.
+// postOver replaces a message that was removed, or whose run was deleted.
 func (s *Store) postOver(ctx context.Context, msg *nats.Msg, born string) error {
 	waiting, err := s.get(ctx, s.names.records(), query{Last: msg.Subject})
 	if errors.Is(err, errNotFound) {

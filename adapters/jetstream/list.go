@@ -99,7 +99,7 @@ func (n names) dueSubjects(f *snapshot.Filter) []string {
 	return all
 }
 
-// pick reads everything that the server selects.
+// pick reads the index of all runs with a status of the filter.
 func (s *Store) pick(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	statuses := f.Status
 	if f.Count {

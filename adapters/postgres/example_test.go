@@ -16,7 +16,8 @@ import (
 
 type number struct{ N int }
 
-// The second process finds the calls of the first. The example needs a server.
+// The second process finds the calls of the first. Without a server, the example only
+// prints its output.
 func Example() {
 	ctx := context.Background()
 	url, stop := serverOfExample(ctx)

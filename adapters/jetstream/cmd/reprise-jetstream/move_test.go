@@ -448,7 +448,7 @@ func TestDamagedDocumentIsNotImported(t *testing.T) {
 		var out bytes.Buffer
 		err := importRuns(t.Context(), to, []string{file, filepath.Join(t.TempDir(), "none")}, &out)
 		require.ErrorContains(t, err, file+" was not imported")
-		require.ErrorIs(t, err, os.ErrNotExist, "the other file is imported")
+		require.ErrorIs(t, err, os.ErrNotExist, "the other file is tried, too")
 		assert.Empty(t, out.String())
 		_, err = to.Info(t.Context(), "run-1")
 		require.ErrorIs(t, err, snapshot.ErrNotFound)
