@@ -139,7 +139,7 @@ func (a *typedApproval[In]) text(tool string, in In) (string, error) {
 func defaultQuestion(tool string, in any) (string, error) {
 	arguments, err := json.Marshal(in)
 	if err != nil {
-		return "", core.Permanent(fmt.Errorf("actors: the arguments of %q as JSON: %w", tool, err))
+		return "", core.Permanent(fmt.Errorf("actors: encode the arguments of %q as JSON: %w", tool, err))
 	}
 	return fmt.Sprintf("Approve %s %s", tool, arguments), nil
 }

@@ -289,7 +289,7 @@ func TestBadOptionsOfAnApprovalPanic(t *testing.T) {
 	assert.Panics(t, func() { actors.ApprovalQuestion[wire](nil) })
 }
 
-// If the condition panics, the call may need approval.
+// If the condition panics, it is not known whether the call needs approval.
 func TestConditionOfAnApprovalThatPanicsFailsTheCall(t *testing.T) {
 	var made []wire
 	_, err := bank(t, memstore.New(), &made, wire{1, "ada"}, actors.ApprovalIf(func(wire) bool { panic("boom") }))

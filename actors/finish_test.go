@@ -170,7 +170,7 @@ func TestAToolThatMustBeCalledIsOneOfTheAgents(t *testing.T) {
 	assert.Empty(t, model.asked())
 }
 
-// A changed option changes the input, which a resumed run notices.
+// A changed option changes the hash of the input.
 func TestOptionsArePartOfTheInput(t *testing.T) {
 	hash := func(o actors.Options) record.Hash {
 		h, err := record.HashOf(actors.Request{Messages: []actors.Message{actors.User("?")}, Options: o})

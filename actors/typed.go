@@ -143,7 +143,7 @@ func promptOf(in any) (Prompt, error) {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(in); err != nil {
-		return Prompt{}, fmt.Errorf("actors: the input as JSON: %w", err)
+		return Prompt{}, fmt.Errorf("actors: encode the input as JSON: %w", err)
 	}
 	return Ask(strings.TrimSuffix(b.String(), "\n")), nil
 }

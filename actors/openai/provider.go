@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A server is the service of a model, as named in attributes of its attempts.
+// A server is the service of a model, as the attributes of attempts name it.
 type server struct {
 	provider string // as OpenTelemetry names it, or the host
 	address  string
