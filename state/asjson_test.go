@@ -151,8 +151,8 @@ func fromBefore(t *testing.T, s snapshot.Store) snapshot.Store {
 	})
 }
 
-// copied returns a store with the run as a process that is killed now would leave it, after change
-// was applied to the details with an input.
+// copied returns a store with the run as a process that is killed now would leave it. It applies
+// change to each detail with the hash of an input.
 func copied(t *testing.T, s snapshot.Store, change func(d *record.Detail, name string)) snapshot.Store {
 	t.Helper()
 	loaded := testkit.LoadRun(t, s, "run-1")

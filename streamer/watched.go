@@ -27,7 +27,8 @@ type watchedRuns struct {
 // maxWatched is how many runs a client may watch on the stream of all runs.
 const maxWatched = 100
 
-// parseDeltas reports whether a client of the stream of a run asks for deltas.
+// parseDeltas reports whether a client sets the parameter deltas, which only the
+// stream of one run has.
 func parseDeltas(values []string, one bool) (bool, error) {
 	if len(values) == 0 {
 		return false, nil

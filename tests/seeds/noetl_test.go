@@ -127,7 +127,7 @@ func TestNoETLNeverRetriesASuccess(t *testing.T) {
 	assert.Equal(t, 1, h.attempts)
 }
 
-// "Retry Context Variables": all eight.
+// All eight variables in "Retry Context Variables" can be used.
 func TestNoETLContextVariables(t *testing.T) {
 	for _, condition := range []string{
 		"result == None", "status_code == 503", "error != None", "success == False", "data == None", "attempt == 1",

@@ -132,9 +132,9 @@ func TestRHAgentsDisabledIsOneAttempt(t *testing.T) {
 	require.ErrorIs(t, err, errUnavailable)
 }
 
-// DEFAULT_RETRYABLE_EXCEPTIONS and DEFAULT_NON_RETRYABLE_EXCEPTIONS, for Go: there
-// are no types for programming errors, so every error that is not known to be
-// transient is permanent.
+// DEFAULT_RETRYABLE_EXCEPTIONS and DEFAULT_NON_RETRYABLE_EXCEPTIONS. Go has no types
+// for programming errors, so every error that is not known to be transient is
+// permanent.
 func TestRHAgentsDefaultListsOfErrors(t *testing.T) {
 	for _, transient := range []error{
 		context.DeadlineExceeded, // TimeoutError, asyncio.TimeoutError
