@@ -14,7 +14,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// paths are valid addresses and addresses that a hostile snapshot may contain.
+// paths returns the wanted addresses that are valid, and others that a hostile snapshot may
+// contain.
 func paths(t testing.TB, wanted string) []record.Address {
 	t.Helper()
 	var addresses []record.Address

@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// numbered sets the path of the records and continues their sequence numbers.
+// numbered appends the records to after, with the path and the next sequence numbers.
 func numbered(t testing.TB, after []record.Record, path string, records []record.Record) []record.Record {
 	t.Helper()
 	for i := range records {

@@ -13,9 +13,10 @@ import (
 // A Schedule sets when runs of a program are started automatically. Exactly one
 // of At, Every and Cron must be set.
 //
-// The ID of a run is the name of the schedule and its instant, such as "report-20260105T090000Z".
-// So each instant has only one run, however many processes have the schedule and however often they
-// are started, and even if the clock is set back, as long as that run is kept.
+// The ID of a run consists of the name of the schedule and the instant at which the run is due,
+// such as "report-20260105T090000Z". So each instant has only one run, however many processes have
+// the schedule and however often they are started, and even if the clock is set back, as long as
+// that run is kept.
 //
 // The clock of the queue decides: with JetStream or PostgreSQL, that of the server, whatever the
 // clocks of the workers say; otherwise that of this machine, whose jumps of more than a minute are

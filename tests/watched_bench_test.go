@@ -20,7 +20,7 @@ import (
 )
 
 // BenchmarkWatchedRun measures a run that is stored, printed and shown on a page: its
-// agent makes a thousand calls of a tool that fails every fourth time. The time and
+// agent makes a thousand calls of a tool whose every fourth attempt fails. The time and
 // the allocations are per record; each retry adds three records.
 func BenchmarkWatchedRun(b *testing.B) {
 	for _, name := range []string{"stored", "watched"} {
@@ -53,7 +53,7 @@ func BenchmarkWatchedRun(b *testing.B) {
 	}
 }
 
-// flakyAgent makes a thousand calls, every fourth of which is retried.
+// flakyAgent makes a thousand calls. Every fourth attempt fails, so every third call is retried.
 func flakyAgent() actors.Agent[order, string] {
 	n := 0
 	tool, err := core.NewDefinition(core.Spec{

@@ -25,7 +25,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// withConfig makes a server read a configuration like one for production.
+// withConfig makes a server use the users, accounts, domain and leaf nodes of a configuration.
 func withConfig(t *testing.T, text string) jstest.Option {
 	file := filepath.Join(t.TempDir(), "nats.conf")
 	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))

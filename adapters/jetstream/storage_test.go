@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// fill appends records to runs until the server refuses one, and returns the error.
+// fill appends records to a run until the server refuses one, and returns the error.
 func fill(t *testing.T, s *jetstream.Store, id string) error {
 	t.Helper()
 	j, err := s.Open(t.Context(), id, snapshot.OpenOptions{Create: true})

@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// stores returns a function that opens a new store on one server each time.
+// stores returns a function that opens another store on the same server each time.
 func stores(t *testing.T, o ...jstest.Option) func(t *testing.T) snapshot.Store {
 	conn := jstest.Start(t, o...).Connect()
 	var n atomic.Int32

@@ -236,7 +236,7 @@ func TestTheServerConforms(t *testing.T) {
 	}
 }
 
-// checksIn returns the checks in the results of the suite.
+// checksIn counts the checks that passed in the results of the suite, and returns the others.
 func checksIn(t *testing.T, dir string) (passed int, failed []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*", "checks.json"))

@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// started returns a command that starts such a server.
+// started returns a command that starts this test binary as a server.
 func started(t *testing.T, server string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()

@@ -43,8 +43,8 @@ type metaFile struct {
 // isClosed reports whether the file says how the run was closed, and is up to date.
 func (m *metaFile) isClosed() bool { return m.ok && m.info.Status != snapshot.StatusRunning }
 
-// isUnchangedSince reports whether the run is the same as in an earlier file, in the same
-// generation, and running in both or in neither.
+// isUnchangedSince reports whether an earlier file agrees about the run and its generation, about
+// whether it is running, and about whether the file is up to date.
 func (m *metaFile) isUnchangedSince(other *metaFile) bool {
 	running := snapshot.StatusRunning
 	return m.ok == other.ok && m.info.Created.Equal(other.info.Created) && m.info.Generation == other.info.Generation &&

@@ -43,7 +43,7 @@ func (s *statements) do(_ context.Context, all []int) ([]int, error) {
 	return squares, nil
 }
 
-// askAll asks for all numbers at the same time, after another request has started.
+// askAll asks for the first number, and for all others while the statement for it is executed.
 func askAll(t *testing.T, numbers ...int) (*statements, map[int]error) {
 	s, wait := new(statements), new(sync.WaitGroup)
 	c := &storekit.Combiner[int, int]{Do: s.do, MaxStatements: 1, Gate: new(storekit.Gate)}
@@ -85,7 +85,7 @@ func TestARefusedRequestDoesNotFailTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, errs := askAll(t, 1, 2, 13, 4)
 		if len(s.all) != 5 {
-			t.Errorf("the statements were %v, want a separate one for each request after the second", s.all)
+			t.Errorf("the statements were %v, want two, and then a separate one for each request of the second", s.all)
 		}
 		for n, err := range errs {
 			if wrong := n == 13; errors.Is(err, errRefused) != wrong || err != nil != wrong {

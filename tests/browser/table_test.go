@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// manyRuns returns a store with n runs, the oldest of which asks a question.
+// manyRuns returns a store with n runs. The one that was stored first asks a question.
 func manyRuns(t *testing.T, n int) *memstore.Store {
 	t.Helper()
 	store := memstore.New()

@@ -70,7 +70,8 @@ func milliseconds(ns ...int) (ds []time.Duration) {
 	return ds
 }
 
-// warned checks that there is one warning for each text, which it contains.
+// warned checks that there is one warning for each text, in this order, and that it contains the
+// text.
 func warned(t *testing.T, warnings []config.Problem, texts ...string) {
 	t.Helper()
 	require.Len(t, warnings, len(texts), "%v", warnings)

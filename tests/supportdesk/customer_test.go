@@ -100,7 +100,7 @@ func (s *supervisor) attend(ctx context.Context, id string, p *plan) error {
 	return ctx.Err()
 }
 
-// called sends the signal that the customer has called, twice.
+// called sends twice the signal that the customer has called.
 func (s *supervisor) called(ctx context.Context, id string, call Call) error {
 	value, err := json.Marshal(call)
 	if err != nil {

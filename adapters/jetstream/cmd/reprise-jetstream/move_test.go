@@ -268,7 +268,7 @@ func openStore(t *testing.T, conn *nats.Conn, name string) *jetstream.Store {
 }
 
 // TestRunsOfEveryKindContinueInAnotherStore: from a directory to a server, and from a
-// server to a directory. Everything is copied twice, which must change nothing.
+// server to a directory. Everything is copied twice; the second copy must change nothing.
 func TestRunsOfEveryKindContinueInAnotherStore(t *testing.T) {
 	server := jstest.Start(t)
 	command := func(t *testing.T, args ...string) {
