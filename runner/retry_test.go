@@ -104,7 +104,7 @@ func TestRetryContinuesAfterACrash(t *testing.T) {
 			return "", err
 		}
 		return testkit.Call(ctx, testkit.Agent(t, "inner", core.RetryConfig{Disabled: true}, func(ctx context.Context, _ string) (string, error) {
-			// The second failure is final: the agent returns it.
+			// The failure of the step is final: the agent returns it.
 			if err := o.step(ctx, "ship"); err != nil {
 				return "", err
 			}

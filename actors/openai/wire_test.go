@@ -94,7 +94,7 @@ func TestHeadersOfTheModelAreSent(t *testing.T) {
 	require.Equal(t, "Reprise", srv.Requests()[0].Header.Get("X-Title"))
 }
 
-// The same conversation on both APIs.
+// The same conversation is sent to both APIs.
 func TestEveryMessageGoesOutInTheFormOfItsAPI(t *testing.T) {
 	failed := actors.ToolResult("c", "boom")
 	failed.IsError = true

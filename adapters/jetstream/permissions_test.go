@@ -162,8 +162,7 @@ func TestEachRoleDoesItsWorkWithItsPermissions(t *testing.T) {
 	require.ErrorContains(t, err, "reprise-jetstream permissions")
 }
 
-// TestMissingPermissionIsNamed lets each role work without one of its permissions, for
-// each permission.
+// TestMissingPermissionIsNamed lets users of a role work without one of its permissions.
 func TestMissingPermissionIsNamed(t *testing.T) {
 	t.Parallel()
 	record := func(s *jetstream.Store) error {

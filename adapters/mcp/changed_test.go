@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The list of a run is recorded. The server may be another one when the run is resumed.
+// A run records the list of tools. When it is resumed, the server may have other tools.
 func TestServerThatHasChangedSaysWhatIsWrongWithACall(t *testing.T) {
 	list := func(tool string) map[string]string {
 		return map[string]string{"tools/list": `{"tools":[` + tool + `]}`}

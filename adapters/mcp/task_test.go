@@ -284,7 +284,7 @@ func TestInvalidStateIsRefusedAndAnAnswerCountsOnce(t *testing.T) {
 	assert.Equal(t, map[string]any{"city": "Rome", "days": 3.0}, done["structuredContent"])
 }
 
-// The server has tasks that end in every way.
+// A task ends in each of the known ways, and in ways that are not known.
 func TestEndsOfATask(t *testing.T) {
 	for name, c := range map[string]struct{ task, want string }{
 		"completed":       {`{"status":"completed","result":{"content":[{"type":"text","text":"done"}]}}`, ""},

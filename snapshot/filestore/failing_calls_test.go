@@ -47,7 +47,8 @@ func (l *ledger) fails(err error) bool {
 	return err != nil
 }
 
-// exercise calls every method of a store. After a failure it continues with the next step.
+// exercise calls every method of a store that writes, and some that read. After a failure it
+// continues with the next step.
 func (l *ledger) exercise(ctx context.Context, t testing.TB, dir string, disk filestore.Disk) {
 	l.created, l.tried, l.deleted = make(map[string]int), make(map[string]int), make(map[string]bool)
 	l.posted, l.removed = make(map[string]bool), make(map[string]bool)

@@ -25,7 +25,7 @@ import (
 // Another user can write to the directory of a store, and puts links and pipes
 // into it.
 
-// everything calls all methods of a store for a run, and returns their errors.
+// everything calls methods of a store that read or change a run, and returns their errors.
 func everything(t testing.TB, s *filestore.Store) map[string]error {
 	ctx := t.Context()
 	errs := make(map[string]error)
