@@ -113,7 +113,7 @@ func isRefused(err error, code int) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// sample returns a snapshot with records of every kind and status.
+// sample returns a snapshot with records of every status and of most kinds.
 func sample(t *testing.T) *snapshot.Snapshot {
 	t.Helper()
 	begin := time.Date(2026, 11, 20, 8, 30, 0, 123456789, time.UTC)

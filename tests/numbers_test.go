@@ -28,8 +28,8 @@ import (
 // numbers are the numbers of a run that report, printer and API have in common.
 type numbers struct{ calls, completed, failed, asking, attempts, retries int }
 
-// TestReportPrinterAndAPIHaveOneSetOfNumbers compares the numbers of a run with a
-// call of each kind after its first opening, and the totals of both openings.
+// TestReportPrinterAndAPIHaveOneSetOfNumbers compares the numbers of a run after its first
+// opening, and the totals of both openings. The calls of the run end in different ways.
 func TestReportPrinterAndAPIHaveOneSetOfNumbers(t *testing.T) {
 	store, err := filestore.New(t.TempDir())
 	require.NoError(t, err)
@@ -104,7 +104,7 @@ func numbersOf(s printer.Summary) numbers {
 // order is the input of the calls.
 type order struct{ Item string }
 
-// oneOfEach returns an agent that makes a call of each kind, asks, and fails.
+// oneOfEach returns an agent whose calls end in different ways. It asks, and then fails.
 func oneOfEach() (actors.Agent[order, string], state.Compensable) {
 	once := true
 	short := core.RetryConfig{MaxAttempts: 3, InitialDelay: 2 * time.Millisecond, Jitter: core.NoJitter}
