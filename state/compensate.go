@@ -27,17 +27,17 @@ type Compensable interface {
 // call of such an actor that was not passed. Runs of [New] end with the process and do not need
 // WithCompensations.
 //
-// The option panics for an actor without a compensation, and for two actors of
-// one kind and name.
+// The option refuses an actor without a compensation, and two actors of one kind and name.
 func WithCompensations(actors ...Compensable) Option {
 	return func(c *config) {
 		for i, actor := range actors {
 			if actor == nil || actor.Compensation() == nil {
-				c.must(fmt.Errorf("state: WithCompensations: actor %d has no compensation; its method Compensate gives it one", i+1))
+				c.refuse(fmt.Errorf("state: WithCompensations: actor %d has no compensation; its method Compensate gives it one", i+1))
+				continue
 			}
 			known := actor.Compensation()
 			if kind, name := known.Actor(); c.hasOther(known) {
-				c.must(fmt.Errorf("state: WithCompensations: there are two actors of kind %v named %q; want one", kind, name))
+				c.refuse(fmt.Errorf("state: WithCompensations: there are two actors of kind %v named %q; want one", kind, name))
 			}
 			c.settings.Compensations = append(c.settings.Compensations, known)
 		}

@@ -39,7 +39,7 @@ const (
 func WithDivergence(d Divergence) Option {
 	return func(c *config) {
 		if d > DivergenceRerun {
-			c.must(fmt.Errorf("state: WithDivergence(%d): want DivergenceFail, DivergenceTrust or DivergenceRerun", d))
+			c.refuse(fmt.Errorf("state: WithDivergence(%d): want DivergenceFail, DivergenceTrust or DivergenceRerun", d))
 		}
 		c.divergence = d
 		c.limitTo("WithDivergence", inOpen|inReplay)

@@ -31,14 +31,11 @@ var ErrStore = errors.New("state: the run could not be stored")
 // calls that are to be compensated, Open compensates them first (see
 // [WithCompensations]).
 func Open(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
-	if err := snapshot.CheckRunID(runID); err != nil {
+	if err := checkArguments(store, runID); err != nil {
 		return nil, err
 	}
-	if store == nil {
-		return nil, errors.New("state: Open needs a store, such as that of filestore.New(dir)")
-	}
-	c := configure(options)
-	if err := c.check(inOpen); err != nil {
+	c, err := configure(options, inOpen)
+	if err != nil {
 		return nil, err
 	}
 	c.settings.RunID = runID
@@ -78,6 +75,17 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	return &ExecutionState{run: r}, nil
 }
 
+// checkArguments checks the arguments of Open, Replay and Validate.
+func checkArguments(store snapshot.Store, runID string) error {
+	if err := snapshot.CheckRunID(runID); err != nil {
+		return err
+	}
+	if store == nil {
+		return errors.New("state: the store is nil; want one such as that of filestore.New(dir)")
+	}
+	return nil
+}
+
 // giveBack closes a journal and leaves the run unchanged.
 func giveBack(ctx context.Context, journal snapshot.Journal) error {
 	found := journal.Restored()
@@ -88,13 +96,16 @@ func giveBack(ctx context.Context, journal snapshot.Journal) error {
 // core.ErrNotRecorded if they have no recorded outcome. Agents without an outcome are entered
 // again. A replay writes nothing and waits for nothing.
 func Replay(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
+	if err := checkArguments(store, runID); err != nil {
+		return nil, err
+	}
+	c, err := configure(options, inReplay)
+	if err != nil {
+		return nil, err
+	}
 	found, err := store.Load(ctx, runID)
 	if err != nil {
 		return nil, fmt.Errorf("state: replay run %s: %w", runID, err)
-	}
-	c := configure(options)
-	if err := c.check(inReplay); err != nil {
-		return nil, err
 	}
 	c.settings.RunID = runID
 	if c.artifacts == nil {
@@ -199,7 +210,7 @@ const (
 func WithSync(policy Sync) Option {
 	return func(c *config) {
 		if policy > SyncNever {
-			c.must(fmt.Errorf("state: WithSync(%d): want SyncOutcomes, SyncAlways or SyncNever", policy))
+			c.refuse(fmt.Errorf("state: WithSync(%d): want SyncOutcomes, SyncAlways or SyncNever", policy))
 		}
 		c.sync = policy
 		c.limitTo("WithSync", inOpen)

@@ -30,7 +30,7 @@ type Opening struct {
 // Tracing uses it to continue a trace in the next process.
 func WithOpening(f func(context.Context, Opening) map[string]any) Option {
 	return func(c *config) {
-		c.mustNotBeNil("WithOpening", f)
+		c.refuseNil("WithOpening", f)
 		c.openings = append(c.openings, f)
 		c.limitTo("WithOpening", inNew|inOpen)
 	}

@@ -75,7 +75,7 @@ func (c *config) checkExisting(found *snapshot.Run) error {
 func WithMaxLosses(n int) Option {
 	return func(c *config) {
 		if n < 1 && n != core.Unlimited {
-			c.must(fmt.Errorf("state: WithMaxLosses(%d): want 1 or more, or core.Unlimited", n))
+			c.refuse(fmt.Errorf("state: WithMaxLosses(%d): want 1 or more, or core.Unlimited", n))
 		}
 		c.settings.MaxLosses = n
 		c.limitTo("WithMaxLosses", inOpen)
@@ -89,7 +89,7 @@ func WithMaxLosses(n int) Option {
 func WithParking(threshold time.Duration) Option {
 	return func(c *config) {
 		if threshold <= 0 {
-			c.must(fmt.Errorf("state: WithParking(%v): want a time above zero", threshold))
+			c.refuse(fmt.Errorf("state: WithParking(%v): want a time above zero", threshold))
 		}
 		c.settings.Park = threshold
 		c.limitTo("WithParking", inOpen)

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	randv2 "math/rand/v2"
 	"reflect"
@@ -14,7 +15,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// An Option configures a run.
+// An Option configures a run. If an option is invalid, or has no effect in the function that it is
+// given to, [New] panics, and [Open], [Replay] and [Validate] return an error. The text says what is
+// allowed.
 type Option func(*config)
 
 // A Publisher is called with every record of a run, in sequence order and by one goroutine at a
@@ -72,7 +75,7 @@ func WithRoundTrip() Option { return func(c *config) { c.settings.RoundTrip = tr
 func WithRedaction(redact func(text string) string) Option {
 	return func(c *config) {
 		if redact == nil {
-			c.must(fmt.Errorf("state: WithRedaction got nil"))
+			c.refuse(errors.New("state: WithRedaction got nil"))
 		}
 		c.redact = redact
 	}
@@ -82,13 +85,17 @@ func WithRedaction(redact func(text string) string) Option {
 // underscores, not beginning with a dot. Defaults to a random ID. It is for
 // [New]; [Open] gets the ID as an argument.
 func WithRunID(id string) Option {
-	return func(c *config) { c.must(snapshot.CheckRunID(id)); c.settings.RunID = id; c.limitTo("WithRunID", inNew) }
+	return func(c *config) {
+		c.refuse(snapshot.CheckRunID(id))
+		c.settings.RunID = id
+		c.limitTo("WithRunID", inNew)
+	}
 }
 
 // WithPublisher adds a publisher.
 func WithPublisher(p Publisher) Option {
 	return func(c *config) {
-		c.mustNotBeNil("WithPublisher", p)
+		c.refuseNil("WithPublisher", p)
 		c.publishers = append(c.publishers, p)
 	}
 }
@@ -107,7 +114,8 @@ func WithRetry(cfg core.RetryConfig) Option {
 func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 	return func(c *config) {
 		if kind != record.KindTool && kind != record.KindLLM && kind != record.KindAgent {
-			c.must(fmt.Errorf("state: WithRetryFor: calls of kind %v are not retried; want KindTool, KindLLM or KindAgent", kind))
+			c.refuse(fmt.Errorf("state: WithRetryFor: calls of kind %v are not retried; want KindTool, KindLLM or KindAgent", kind))
+			return
 		}
 		c.settings.RetryByKind[kind] = c.policy(kind.String(), cfg)
 	}
@@ -119,7 +127,7 @@ func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 func WithRetryForActor(name string, cfg core.RetryConfig) Option {
 	return func(c *config) {
 		if err := core.CheckName(name); err != nil {
-			c.must(fmt.Errorf("state: WithRetryForActor: %w", err))
+			c.refuse(fmt.Errorf("state: WithRetryForActor: %w", err))
 		}
 		if c.settings.RetryByActor == nil {
 			c.settings.RetryByActor = make(map[string]*engine.Policy)
@@ -151,7 +159,7 @@ func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true
 // part of the attempt, and is retried with it.
 func WithArtifacts(a Artifacts) Option {
 	return func(c *config) {
-		c.mustNotBeNil("WithArtifacts", a)
+		c.refuseNil("WithArtifacts", a)
 		c.artifacts = a
 	}
 }
@@ -162,7 +170,7 @@ func WithArtifacts(a Artifacts) Option {
 func WithInterruptChecker(check InterruptCheck) Option {
 	return func(c *config) {
 		if check == nil {
-			c.must(fmt.Errorf("state: WithInterruptChecker got nil"))
+			c.refuse(errors.New("state: WithInterruptChecker got nil"))
 		}
 		c.checker = check
 	}
@@ -187,6 +195,7 @@ type config struct {
 	hasMetadata bool // WithMetadata was given
 	redact      func(string) string
 	limited     []limitedOption
+	errs        []error // of the options
 
 	strict, rerunFailed bool
 	allowsFurther       bool // a run that has ended may have further root calls
@@ -237,35 +246,34 @@ func (c *config) check(here place) error {
 	return nil
 }
 
-func configure(options []Option) *config {
+// configure applies the options. The error names all that is wrong with them, also that one has no
+// effect here.
+func configure(options []Option, here place) (*config, error) {
 	c := &config{settings: &engine.Settings{RunID: newRunID(), Seed: randv2.Uint64()}, levels: make(snapshot.RetryLevels)}
 	for _, option := range options {
 		if option == nil {
-			c.must(fmt.Errorf("state: an option is nil"))
+			c.refuse(errors.New("state: an option is nil"))
+			continue
 		}
 		option(c)
 	}
-	return c
+	return c, errors.Join(append(c.errs, c.check(here))...)
 }
 
-// must panics if err is not nil: the error is a mistake in the program, and New returns no error.
-func (c *config) must(err error) {
-	if err != nil {
-		panic(err)
-	}
-}
+// refuse notes an error of an option, unless err is nil.
+func (c *config) refuse(err error) { c.errs = append(c.errs, err) }
 
-// mustNotBeNil panics if v is nil, or an interface that holds a nil pointer, which often is the
-// result of an unchecked error.
-func (c *config) mustNotBeNil(option string, v any) {
+// refuseNil notes an error if v is nil, or an interface that holds a nil pointer, which often is
+// the result of an unchecked error.
+func (c *config) refuseNil(option string, v any) {
 	if v == nil {
-		c.must(fmt.Errorf("state: %s got nil", option))
+		c.refuse(fmt.Errorf("state: %s got nil", option))
 		return
 	}
 	switch r := reflect.ValueOf(v); r.Kind() {
 	case reflect.Pointer, reflect.Func, reflect.Map, reflect.Chan:
 		if r.IsNil() {
-			c.must(fmt.Errorf("state: %s got a %T that is nil", option, v))
+			c.refuse(fmt.Errorf("state: %s got a %T that is nil", option, v))
 		}
 	}
 }
@@ -274,12 +282,12 @@ func (c *config) mustNotBeNil(option string, v any) {
 func (c *config) policy(level string, cfg core.RetryConfig) *engine.Policy {
 	kept, err := RetryLevel(cfg)
 	if err != nil {
-		c.must(err)
+		c.refuse(err)
 		return nil
 	}
 	c.levels[level] = kept
 	p, err := cfg.Policy()
-	c.must(err)
+	c.refuse(err)
 	return p
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
@@ -16,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-func TestInvalidOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
+func TestInvalidOptionsAreRefusedAndSayWhatIsAllowed(t *testing.T) {
 	long := strings.Repeat("x", 129)
 	for name, tt := range map[string]struct {
 		option func() state.Option
@@ -46,22 +47,46 @@ func TestInvalidOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
 		"retry of groups":            {func() state.Option { return state.WithRetryFor(record.KindGroup, core.RetryConfig{}) }, []string{"state: WithRetryFor", "group", "KindTool, KindLLM or KindAgent"}},
 		"retry of branches":          {func() state.Option { return state.WithRetryFor(record.KindBranch, core.RetryConfig{}) }, []string{"branch", "KindTool, KindLLM or KindAgent"}},
 		"retry of compensations":     {func() state.Option { return state.WithRetryFor(record.KindCompensation, core.RetryConfig{}) }, []string{"compensation", "KindTool, KindLLM or KindAgent"}},
+		"name of no actor":           {func() state.Option { return state.WithRetryForActor("", core.RetryConfig{}) }, []string{"state: WithRetryForActor: "}},
+		"divergence":                 {func() state.Option { return state.WithDivergence(3) }, []string{"WithDivergence(3): want DivergenceFail, "}},
+		"sync":                       {func() state.Option { return state.WithSync(3) }, []string{"WithSync(3): want SyncOutcomes, "}},
+		"parking":                    {func() state.Option { return state.WithParking(0) }, []string{"WithParking(0s): want a time above zero"}},
+		"losses":                     {func() state.Option { return state.WithMaxLosses(0) }, []string{"WithMaxLosses(0): want 1 or more"}},
+		"nil actor":                  {func() state.Option { return state.WithCompensations(nil) }, []string{"WithCompensations: actor 1 has no compensation"}},
+		"nil opening":                {func() state.Option { return state.WithOpening(nil) }, []string{"WithOpening got a func"}},
 		"retry of no kind":           {func() state.Option { return state.WithRetryFor(200, core.RetryConfig{}) }, []string{"want KindTool, KindLLM or KindAgent"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			check := func(function string, err error) {
+				require.Error(t, err, function)
+				for _, want := range tt.want {
+					assert.ErrorContains(t, err, want, function)
+				}
+			}
+			s := memstore.New()
+			st, err := state.Open(t.Context(), s, runID)
+			require.NoError(t, err)
+			require.NoError(t, st.Close())
+			_, err = state.Open(t.Context(), s, runID, tt.option())
+			check("Open", err)
+			_, err = state.Replay(t.Context(), s, runID, tt.option())
+			check("Replay", err)
+			_, err = state.Validate(t.Context(), s, runID, func(context.Context) error { return nil }, tt.option())
+			check("Validate", err)
 			defer func() {
 				err, ok := recover().(error)
-				if !ok {
-					t.Fatal("it did not panic with an error")
-				}
-				for _, want := range tt.want {
-					if !strings.Contains(err.Error(), want) {
-						t.Errorf("%q does not say %q", err, want)
-					}
-				}
+				require.True(t, ok, "New panics with an error")
+				check("New", err)
 			}()
 			state.New(tt.option())
 		})
+	}
+}
+
+func TestAllInvalidOptionsAreNamed(t *testing.T) {
+	_, err := state.Open(t.Context(), memstore.New(), runID, state.WithParking(-1), state.WithMaxLosses(-7), state.WithRunID("other"))
+	for _, want := range []string{"WithParking(-1ns)", "WithMaxLosses(-7)", "WithRunID has no effect in Open"} {
+		require.ErrorContains(t, err, want)
 	}
 }
 
@@ -104,3 +129,17 @@ func TestNothingIsEncodedUnlessSomebodyNeedsIt(t *testing.T) {
 type listener struct{}
 
 func (*listener) Publish(record.Record) {}
+
+func TestRunsAreOpenedWithAStoreAndAnID(t *testing.T) {
+	for _, open := range []func(snapshot.Store, string) error{
+		func(s snapshot.Store, id string) error { _, err := state.Open(t.Context(), s, id); return err },
+		func(s snapshot.Store, id string) error { _, err := state.Replay(t.Context(), s, id); return err },
+		func(s snapshot.Store, id string) error {
+			_, err := state.Validate(t.Context(), s, id, func(context.Context) error { return nil })
+			return err
+		},
+	} {
+		require.ErrorContains(t, open(nil, runID), "the store is nil")
+		require.ErrorContains(t, open(memstore.New(), "../run"), "../run")
+	}
+}

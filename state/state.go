@@ -21,11 +21,12 @@ type ExecutionState struct{ run *run }
 // ErrClosed is returned by calls and methods after Close.
 var ErrClosed = errors.New("state: the run is closed")
 
-// New begins a run in memory. It panics if an option is invalid; the message
-// says what is allowed.
+// New begins a run in memory. It panics if an option is invalid.
 func New(options ...Option) *ExecutionState {
-	c := configure(options)
-	c.must(c.check(inNew))
+	c, err := configure(options, inNew)
+	if err != nil {
+		panic(err) // a mistake in the program
+	}
 	r := newRun(c)
 	r.begin(context.Background())
 	return &ExecutionState{run: r}
