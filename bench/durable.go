@@ -139,8 +139,8 @@ var bytesOfCall = sync.OnceValues(func() (int, error) {
 	return int(sizes[1]-sizes[0]) / calls, d.close()
 })
 
-// parcel returns the same number of bytes, for contestants that store plain
-// bytes.
+// parcel returns as many bytes as a call adds to the journal, for contestants
+// that store plain bytes.
 func parcel() ([]byte, error) {
 	n, err := bytesOfCall()
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// newLoopAgent makes the given number of calls of the tool, and then calls
-// finish.
+// newLoopAgent returns an agent that makes the given number of calls of the
+// tool, and then calls finish.
 func newLoopAgent(tool *core.Definition[int, string], finish func(context.Context) error) *core.Definition[int, int] {
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "assistant"}, func(ctx context.Context, calls int) (int, error) {
 		for i := range calls {
@@ -143,7 +143,7 @@ func copySynced(to, from string) error {
 	})
 }
 
-// storedRows returns a database with the same number of outputs.
+// storedRows returns a database with the outputs of as many calls.
 func storedRows(calls int) fixture {
 	return sync.OnceValues(func() (dir string, err error) {
 		if dir, err = tempDir(); err != nil {

@@ -66,8 +66,7 @@ func (w *world) askModel(ctx context.Context) error {
 	return nil
 }
 
-// askService simulates a web service call. While services fail often, it may hang or
-// fail with one of errs.
+// askService simulates a web service call, which may hang or fail with one of errs.
 func (w *world) askService(ctx context.Context, errs ...error) error {
 	luck, failureRate := w.roll(), 0.08
 	if w.stormy() {

@@ -140,7 +140,7 @@ func (f *freshInstall) checkPrograms(ctx context.Context, version string) error 
 	return nil
 }
 
-// build builds a package for each module that imports it.
+// build builds, for each module, a package that imports it.
 func (f *freshInstall) build(ctx context.Context, version string) error {
 	for _, m := range modulePaths() {
 		folder, imported := "uses-"+path.Base(m), m

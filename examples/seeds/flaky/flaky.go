@@ -55,7 +55,8 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Effects returns the number of requests that the service has completed with a token.
+// Effects returns the number of different tokens in the requests that the service has
+// completed.
 func (s *Service) Effects() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
