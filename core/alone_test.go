@@ -170,6 +170,16 @@ func TestAttemptsAreNumberedOutsideARun(t *testing.T) {
 	})
 }
 
+func TestScopeOutsideEveryCallIsEmpty(t *testing.T) {
+	s := core.ScopeOf(t.Context())
+	assert.Zero(t, s.RunID()+s.Path()+s.Address().String())
+	assert.Zero(t, s.Attempt())
+	assert.Empty(t, s.Tags())
+	assert.False(t, s.Closed())
+	_, ctx := testkit.Run(t)
+	assert.NotEmpty(t, core.ScopeOf(ctx).RunID(), "of the run, between its calls")
+}
+
 func TestHelpersOutsideARunDoNothing(t *testing.T) {
 	out, err := testkit.Call(t.Context(), testkit.Tool(t, "tool", steady, func(ctx context.Context, _ string) (string, error) {
 		core.AddUsage(ctx, core.Usage{InputTokens: 1})

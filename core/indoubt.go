@@ -1,13 +1,6 @@
 package core
 
-import (
-	"encoding/json"
-	"fmt"
-
-	"github.com/reprise-go/reprise/internal/codec"
-	"github.com/reprise-go/reprise/internal/engine"
-	"github.com/reprise-go/reprise/record"
-)
+import "github.com/reprise-go/reprise/internal/engine"
 
 // InDoubtPolicy sets what happens to a call in doubt, whose handler may or may not have taken
 // effect: its process ended, or its run was interrupted, while the handler ran, or the handler
@@ -41,51 +34,3 @@ const (
 	InDoubtFail    = engine.InDoubtFail    // the call fails with ErrInDoubt
 	InDoubtAsk     = engine.InDoubtAsk     // the call waits for an answer, such as state.InDoubtRunAgain
 )
-
-// ErrUnfit is found in the error of an answer that does not fit its question.
-var ErrUnfit = engine.ErrUnfit
-
-// Encode encodes value as an answer to the question. If the value itself does not fit, its JSON is
-// used instead: a *big.Int and a json.Number as a number, a json.RawMessage as its content. If that
-// does not fit either, the error is [ErrUnfit], as from [Question.Check].
-func (q Question) Encode(value any) ([]byte, error) {
-	encoded, err := record.Encode(value)
-	if err != nil {
-		return nil, err
-	}
-	if err = q.Check(encoded); err == nil {
-		return encoded, nil
-	}
-	text, ok := toJSON(value)
-	if !ok {
-		return nil, err
-	}
-	v, err := codec.FromJSON(text)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrUnfit, err)
-	}
-	if encoded, err = record.Encode(v); err == nil {
-		err = q.Check(encoded)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return encoded, nil
-}
-
-// toJSON returns the JSON of value. It reports false if value has none.
-func toJSON(value any) (text []byte, ok bool) {
-	defer func() {
-		if recover() != nil { // a method of the user's type panicked
-			ok = false
-		}
-	}()
-	text, err := json.Marshal(value)
-	return text, err == nil
-}
-
-// Check returns an error if an encoded value cannot be the answer to the question. The value must
-// fit the Schema, without missing, unknown or mistyped fields. The answer about a call in doubt
-// must be a state.InDoubtAnswer, with an output that fits the call. The error is [ErrUnfit] and
-// names the field.
-func (q Question) Check(encoded []byte) error { return engine.Question(q).Check(encoded) }

@@ -43,11 +43,3 @@ func (t *typedCall[In, Out]) LookUp(ctx context.Context) (found bool, r engine.R
 	}
 	return true, t.ensure(ctx, &t.out)
 }
-
-// RunID returns the ID of the run that ctx belongs to; empty outside a run.
-func RunID(ctx context.Context) string {
-	if s := ScopeOf(ctx); s != nil {
-		return s.RunID()
-	}
-	return ""
-}

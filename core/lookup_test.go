@@ -118,9 +118,3 @@ func TestLookUpIsForCallsThatMayBeInDoubt(t *testing.T) {
 		testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay"}, testkit.Fail(errors.New("x"))).LookUp(nil)
 	})
 }
-
-func TestRunIDIsThatOfTheRun(t *testing.T) {
-	assert.Empty(t, core.RunID(t.Context()))
-	_, ctx := testkit.Run(t)
-	assert.NotEmpty(t, core.RunID(ctx))
-}

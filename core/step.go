@@ -22,6 +22,10 @@ func Step[T any](ctx context.Context, name string, f func(context.Context) (T, e
 		}
 		option(&c)
 	}
+	if f == nil {
+		var zero T
+		return zero, fmt.Errorf("core: step %q: its function is nil", name)
+	}
 	d, err := NewDefinition(c.spec, func(ctx context.Context, _ any) (T, error) { return f(ctx) })
 	if err != nil {
 		var zero T

@@ -69,3 +69,10 @@ func TestStepInputThatCannotBeEncodedFailsTheStep(t *testing.T) {
 	require.ErrorContains(t, err, `input of "read"`)
 	assert.False(t, ran)
 }
+
+func TestStepWithoutAFunctionIsRefused(t *testing.T) {
+	st, ctx := testkit.Run(t)
+	_, err := core.Step[int](ctx, "read", nil)
+	require.EqualError(t, err, `core: step "read": its function is nil`)
+	assert.Len(t, testkit.Records(t, st), 1, "only the record of the run")
+}

@@ -20,7 +20,7 @@ func WithFurtherCalls() Option {
 // held.
 func (r *run) refuseFurther(s *engine.Scope, c record.Claim) error {
 	ended := r.found.Status == snapshot.StatusCompleted || r.found.Status == snapshot.StatusFailed
-	if !ended || r.config.allowsFurther || r.config.strict || s.Parent() != nil || r.rootCalls.begun || r.restored.calls[c.Address] != nil {
+	if !ended || r.config.allowsFurther || r.settings.Strict || s.Parent() != nil || r.rootCalls.begun || r.restored.calls[c.Address] != nil {
 		return nil
 	}
 	again := ""

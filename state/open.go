@@ -114,7 +114,7 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 	if !c.hasMetadata {
 		c.metadata = found.Metadata.Clone()
 	}
-	c.strict, c.settings.Strict, c.settings.Replays = true, true, true
+	c.settings.Strict, c.settings.Replays = true, true
 	r := newRun(c)
 	r.settings.PutArtifact = referenceTo
 	if err := r.restore(found); err != nil {
@@ -127,7 +127,7 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 // restore restores the state of the run from its records.
 func (r *run) restore(found *snapshot.Run) (err error) {
 	r.settings.Outputs = true
-	if found.Len() == 0 && !r.config.strict {
+	if found.Len() == 0 && !r.settings.Strict {
 		return nil
 	}
 	if r.found = found.Info; found.Status == snapshot.StatusRunning {

@@ -38,7 +38,7 @@ func WithOpening(f func(context.Context, Opening) map[string]any) Option {
 
 // openingAttributes returns the attributes of the opening of the run, nil for none.
 func (r *run) openingAttributes(ctx context.Context) (attributes map[string]any) {
-	if len(r.config.openings) == 0 || r.config.strict {
+	if len(r.config.openings) == 0 || r.settings.Strict {
 		return nil
 	}
 	o := Opening{

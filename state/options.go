@@ -197,13 +197,13 @@ type config struct {
 	limited     []limitedOption
 	errs        []error // of the options
 
-	strict, rerunFailed bool
-	allowsFurther       bool // a run that has ended may have further root calls
-	divergence          Divergence
-	sync                Sync
-	republish           bool
-	wait                bool
-	host                Host
+	rerunFailed   bool
+	allowsFurther bool // a run that has ended may have further root calls
+	divergence    Divergence
+	sync          Sync
+	republish     bool
+	wait          bool
+	host          Host
 }
 
 // place is a set of functions in which an option has an effect.

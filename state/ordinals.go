@@ -360,7 +360,7 @@ func (r *run) Differs(s *engine.Scope, d *core.DivergenceError) (again bool, err
 		return false, r.handleDivergence(d) // handleDivergence unlocks r.mu
 	}
 	t := r.restored.calls[d.Address]
-	if r.config.divergence == DivergenceRerun && !r.config.strict && !t.Input.IsZero() {
+	if r.config.divergence == DivergenceRerun && !r.settings.Strict && !t.Input.IsZero() {
 		defer r.mu.Unlock()
 		r.makeAgain(s, record.Claim{Address: d.Address, Ordinal: d.Ordinal, Input: t.Input}, d)
 		return true, nil

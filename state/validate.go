@@ -60,7 +60,7 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 		ordinals: st.run.restored.ordinals.byAddress(), furthest: make(map[string]int),
 	}
 	v.root, v.settings.History = engine.NewRoot(v, v.settings), v
-	v.config.strict, v.settings.Strict = !executes, !executes
+	v.settings.Strict = !executes
 	_ = program(st.Context(ctx))
 	if err := st.Close(); err != nil {
 		return nil, err

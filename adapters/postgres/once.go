@@ -80,7 +80,7 @@ type effect struct {
 func (s *Store) effectOf(ctx context.Context) (effect, error) {
 	key, err := core.IdempotencyKey(ctx)
 	e := effect{db: s.db, key: key}
-	e.uid, e.opening = s.OpeningOf(core.RunID(ctx))
+	e.uid, e.opening = s.OpeningOf(core.ScopeOf(ctx).RunID())
 	return e, err
 }
 
