@@ -155,7 +155,7 @@ func (r *Runner) Resume(ctx context.Context, runID string) error {
 
 // Retry makes a run that failed continue under its own ID: calls that failed for good are tried
 // again, and calls that completed stay restored. The run is queued, if a runner started it. See
-// [state.Retry].
+// [state.Retry], also about calls that failed in doubt.
 func (r *Runner) Retry(ctx context.Context, runID string) error {
 	return r.whileChanging(ctx, runID, func() (bool, error) {
 		info, err := state.Retry(ctx, r.store, runID)

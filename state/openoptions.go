@@ -41,7 +41,7 @@ func WithHost(h Host) Option {
 // entered again as their last attempt, so that the calls which have completed stay restored. A
 // failure after that is final again. The first record of the opening says which failures are tried
 // again, so the next opening after a crash tries them again, too. [Retry] does the same from any
-// process, without a change of the program.
+// process, without a change of the program, and says what happens to calls that failed in doubt.
 func WithRerunFailed() Option {
 	return func(c *config) { c.rerunFailed = true; c.limitTo("WithRerunFailed", inOpen) }
 }

@@ -28,6 +28,11 @@ var (
 // their idempotency keys, as with [WithRerunFailed]. A call that was compensated is made again with
 // a new key. Calling Retry again before the run was opened is allowed, and changes nothing.
 //
+// A call that failed in doubt (core.ErrInDoubt) is tried again like any other, even if its
+// core.InDoubtPolicy forbids repetition: if it took effect, it may do so twice. Its LookUp is asked
+// first, if it has one; otherwise a warning is recorded. Find out what such calls did before you
+// retry a run; to continue with what you found, [Fork] it with the outputs of these calls.
+//
 // A run that a runner started becomes queued, and a runner with its program opens it. Any other run
 // becomes interrupted with the reason [record.InterruptRetry], until its program opens it with
 // [Open], which needs no option for this.

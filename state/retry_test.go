@@ -185,3 +185,60 @@ func TestResumeOrRetryThatChangesNothingWritesNothing(t *testing.T) {
 		})
 	}
 }
+
+// A retry repeats a call that failed in doubt, which is on record, unless its effect is found.
+func TestRetryOfACallThatFailedInDoubt(t *testing.T) {
+	for name, c := range map[string]struct {
+		found  bool
+		out    string
+		paid   int
+		warned int
+	}{
+		"made again": {out: "receipt 2", paid: 2, warned: 1},
+		"looked up":  {found: true, out: "receipt 1", paid: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, paid := memstore.New(), 0
+			pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtFail}, func(context.Context, string) (string, error) {
+				if paid++; paid == 1 {
+					return "", core.InDoubt(errBoom)
+				}
+				return "receipt 2", nil
+			})
+			program := func(runID string) (string, error) {
+				st, err := state.Open(t.Context(), store, runID)
+				require.NoError(t, err)
+				out, err := testkit.Call(st.Context(t.Context()), testkit.Agent(t, "order", once, through(pay)))
+				require.NoError(t, st.Close())
+				return out, err
+			}
+			_, err := program("order-1")
+			require.ErrorIs(t, err, core.ErrInDoubt)
+			require.NoError(t, state.Fork(t.Context(), store, "order-1", testkit.Address(t, "order/pay"), "order-2", state.ForkOptions{Outputs: map[string]any{"order/pay": "receipt 1"}}))
+			out, err := program("order-2")
+			require.NoError(t, err)
+			assert.Equal(t, "receipt 1", out)
+			assert.Equal(t, 1, paid)
+
+			_, err = state.Retry(t.Context(), store, "order-1")
+			require.NoError(t, err)
+			if c.found { // the next version of the program has a LookUp
+				pay = pay.LookUp(func(context.Context, string) (string, bool, error) { return "receipt 1", true, nil })
+			}
+			for range 2 {
+				out, err = program("order-1")
+				require.NoError(t, err)
+				assert.Equal(t, c.out, out)
+				assert.Equal(t, c.paid, paid)
+			}
+			warned := 0
+			for _, r := range testkit.LoadRun(t, store, "order-1").Records {
+				if r.Kind == record.KindLog {
+					warned++
+					assert.Equal(t, "order/pay failed in doubt, and is made again because the run is retried: if it took effect, it does so twice", r.Message())
+				}
+			}
+			assert.Equal(t, c.warned, warned)
+		})
+	}
+}

@@ -162,10 +162,14 @@ func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 	} else if err := c.checkpoint(p, s); err != nil {
 		return err
 	}
-	if step.Do == Fail || step.Do == Ask {
+	repeats := c.repeatsDoubt(p)
+	if step.Do == Fail || step.Do == Ask || repeats {
 		if ended, err := c.lookUp(p, s, nil); ended {
 			return err
 		}
+	}
+	if repeats {
+		c.warnRepeated()
 	}
 	switch step.Do {
 	case Fail:

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/internal/schema"
@@ -150,6 +152,20 @@ func (c *Call) failInDoubt(p *record.Progress, s *Scope, err error) error {
 // mustNotRepeat reports whether an attempt that may have taken effect is not made again.
 func (c *Call) mustNotRepeat() bool {
 	return c.spec.InDoubt == InDoubtAsk || c.spec.InDoubt == InDoubtFail
+}
+
+// repeatsDoubt reports whether the call failed in doubt, must not be repeated, and is tried again on
+// request.
+func (c *Call) repeatsDoubt(p *record.Progress) bool {
+	return p.Again && p.InDoubt() && c.mustNotRepeat() && !c.spec.Kind.IsEntered()
+}
+
+// warnRepeated records that a call which failed in doubt is made again.
+func (c *Call) warnRepeated() {
+	_ = c.root.run.Append(nil, record.Record{
+		Time: time.Now().Round(0).UTC(), Kind: record.KindLog, Status: record.StatusRecorded, Address: c.address,
+		Detail: &record.Detail{Severity: slog.LevelWarn, Message: c.address.String() + " failed in doubt, and is made again because the run is retried: if it took effect, it does so twice"},
+	})
 }
 
 // settleDoubt ends an attempt that is in doubt, unless the attempt is retried like a failed one. It
