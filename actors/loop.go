@@ -296,11 +296,24 @@ func fatalError(err error, stopOnError bool) error {
 	return nil
 }
 
-// errorResult returns the answer to a tool call that failed.
+// errorResult returns the answer to a tool call that failed. A model that does not know that the call
+// is in doubt would make it again.
 func errorResult(callID string, err error) Message {
-	m := ToolResult(callID, "error: "+record.Truncate(plainText(err), record.MessageLimit))
+	text := "error: " + record.Truncate(plainText(err), record.MessageLimit)
+	if mayHaveActed(err) {
+		text += " (the call may have taken effect)"
+	}
+	m := ToolResult(callID, text)
 	m.IsError = true
 	return m
+}
+
+// mayHaveActed reports whether the error is that of a call in doubt which has begun, and about which
+// nobody has decided.
+func mayHaveActed(err error) bool {
+	var call *core.CallError
+	begun := !errors.As(err, &call) || call.Stage != record.StageEntry
+	return begun && errors.Is(err, core.ErrInDoubt) && !engine.IsAnsweredFailed(err)
 }
 
 // plainText returns the text of an error for a model, without addresses and

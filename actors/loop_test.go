@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -653,5 +655,40 @@ func TestAModelLearnsAllThatWentWrongInATool(t *testing.T) {
 				assert.Equal(t, []actors.Message{errorResult("1", tc.want)}, model.results(), "through its recorded form: %v", opts != nil)
 			}
 		})
+	}
+}
+
+// A model that does not know that a call is in doubt would make it again.
+func TestAModelLearnsThatACallMayHaveTakenEffect(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy core.InDoubtPolicy
+		err    error
+		answer state.InDoubtAnswer
+		want   string
+	}{
+		"lost response":      {core.InDoubtFail, io.ErrUnexpectedEOF, state.InDoubtAnswer{}, "unexpected EOF (the call may have taken effect)"},
+		"marked":             {core.InDoubtFail, core.InDoubt(errBoom), state.InDoubtAnswer{}, "boom (the call may have taken effect)"},
+		"certainly failed":   {core.InDoubtFail, errBoom, state.InDoubtAnswer{}, "boom"},
+		"failed as answered": {core.InDoubtAsk, io.ErrUnexpectedEOF, state.InDoubtFailed("nothing was paid"), "it was in doubt, and the answer says that it failed: nothing was paid"},
+	} {
+		for _, options := range [][]state.Option{nil, {state.WithRoundTrip()}} {
+			t.Run(fmt.Sprint(name, ", through its recorded form: ", options != nil), func(t *testing.T) {
+				store := memstore.New()
+				model := newScript(asks(call("pay", `{}`)), says("sorry"))
+				pay := decorators.Tool("pay", "", func(context.Context, struct{}) (string, error) { return "", tc.err }, actors.WithInDoubt(tc.policy))
+				for range 2 {
+					st, err := state.Open(t.Context(), store, "run", options...)
+					require.NoError(t, err)
+					_, err = actors.NewAgent("assistant", model.llm(), actors.WithTools(pay)).Call(st.Context(t.Context()), actors.Ask("?"))
+					require.NoError(t, st.Close())
+					if !errors.Is(err, core.ErrAwaiting) {
+						require.NoError(t, err)
+						break
+					}
+					require.NoError(t, state.Answer(t.Context(), store, "run", "assistant/pay?in-doubt1", "", tc.answer))
+				}
+				assert.Equal(t, []actors.Message{errorResult("1", tc.want)}, model.results())
+			})
+		}
 	}
 }

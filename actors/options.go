@@ -40,8 +40,8 @@ func WithAttemptTimeout(d time.Duration) Option {
 // process ended or its run was interrupted while its handler ran, or the handler returned
 // [core.InDoubt]. Defaults to [core.InDoubtRetry], and to [core.InDoubtAsk] for an irreversible
 // actor. For calls that must not happen twice and have no idempotency key, [core.InDoubtFail]
-// makes the call fail with core.ErrInDoubt, and [core.InDoubtAsk] pauses the run with a
-// question that is answered with a state.InDoubtAnswer. Both also apply to an attempt that timed
+// makes the call fail with core.ErrInDoubt, and a model is told that it may have taken effect;
+// [core.InDoubtAsk] pauses the run with a question that is answered with a state.InDoubtAnswer. Both also apply to an attempt that timed
 // out, panicked or lost the response of a service, instead of a retry: [core.InDoubtPolicy] has the
 // whole list. [Tool.CompensateInDoubt] undoes possible effects. For an agent, WithInDoubt has no
 // effect: agents are always entered again.

@@ -144,6 +144,9 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 // call failed.
 var errAnsweredFailed = errors.New("it was in doubt, and the answer says that it failed")
 
+// IsAnsweredFailed reports whether err says that a call in doubt failed because an answer says so.
+func IsAnsweredFailed(err error) bool { return errors.Is(err, errAnsweredFailed) }
+
 // failInDoubt fails a call in doubt.
 func (c *Call) failInDoubt(p *record.Progress, s *Scope, err error) error {
 	return c.refuse(p, s, Result{Err: err, Stage: record.StageHandler}, record.ReasonInDoubt)

@@ -65,6 +65,7 @@ func init() {
 		}
 	}
 	record.RegisterError("reprise.ErrUnfit", ErrUnfit)
+	record.RegisterError("reprise.errAnsweredFailed", errAnsweredFailed)
 	record.RegisterErrorType[*CallError]("reprise.CallError")
 	record.RegisterErrorType[*DivergenceError]("reprise.DivergenceError")
 	record.RegisterErrorType[*PanicError]("reprise.PanicError")
