@@ -19,8 +19,10 @@ import "github.com/reprise-go/reprise/internal/engine"
 // An attempt has failed, and is retried as configured, if its handler returned any other error, an
 // error marked by [Retryable] or [Permanent], or one that means that the request was not handled: no
 // connection was made (an error of a dial, of DNS or of a proxy, ECONNREFUSED, a timeout of the TLS
-// handshake), or the HTTP status is 503 or 4xx. What an interceptor makes of the error of a handler
-// does not matter. With InDoubtRetry, all such attempts have failed.
+// handshake), or the HTTP status is 503 or 4xx. The timeout of an http.Client or a context does not say
+// whether it passed during the dial, so the attempt is in doubt; that of a net.Dialer does. What an
+// interceptor makes of the error of a handler does not matter. With InDoubtRetry, all such attempts
+// have failed.
 //
 // A call around one that failed in doubt is not retried because of the class of that error, since it
 // would make the call again. It is retried if its handler marks the error by [Retryable] or its

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"runtime"
 	"sync/atomic"
 	"syscall"
@@ -351,4 +352,45 @@ func TestAgentAroundAGroupWithACallThatFailedInDoubtIsNotRetried(t *testing.T) {
 	require.EqualError(t, err, "host/group:orders: 1 of 1 branches failed; host/group:orders/1/pay: in doubt: unexpected EOF")
 	testkit.Failed(t, err, record.ReasonInDoubt)
 	assert.Equal(t, 1, paid)
+}
+
+// Only the error of a dialer says that the request was not sent.
+func TestTimeoutsDuringADial(t *testing.T) {
+	block := func(timeout time.Duration) http.RoundTripper {
+		return &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			<-ctx.Done()
+			return nil, &net.OpError{Op: "dial", Net: network, Err: ctx.Err()}
+		}}
+	}
+	for name, c := range map[string]struct {
+		client  http.Client
+		inDoubt bool
+	}{
+		"of the client": {http.Client{Timeout: time.Second, Transport: block(time.Hour)}, true},
+		"of the dialer": {http.Client{Timeout: time.Hour, Transport: block(time.Second)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
+				p := new(uncertain)
+				err := p.call(t, core.Spec{Irreversible: true}, func(ctx context.Context) error {
+					request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://bank.test", http.NoBody)
+					if err != nil {
+						return err
+					}
+					response, err := c.client.Do(request)
+					if err == nil {
+						err = response.Body.Close()
+					}
+					return err
+				}, always)
+				if c.inDoubt {
+					require.ErrorIs(t, err, core.ErrAwaiting)
+				} else {
+					require.NoError(t, err)
+				}
+			})
+		})
+	}
 }
