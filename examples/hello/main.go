@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
@@ -20,9 +21,8 @@ func main() {
 		func(_ context.Context, in City) (string, error) { return "4 °C in " + in.Name, nil })
 	assistant := actors.NewAgent("assistant", openai.New("gpt-4o-mini"), actors.WithTools(weather))
 	st := state.New()
-	defer st.Close()
 	answer, err := assistant.Call(st.Context(context.Background()), actors.Ask("How warm is it in Oslo?"))
-	if err != nil {
+	if err = errors.Join(err, st.Close()); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(answer.Text)
