@@ -334,7 +334,7 @@ func (r *run) end() {
 		r.life.closeErr = errors.Join(err, r.keeper.close(end))
 		close(r.life.done)
 	}()
-	r.publish()
+	r.publishAndUnlock()
 }
 
 // awaitCalls waits for the end of every root call, but only for a short time: a handler that

@@ -350,14 +350,14 @@ func (r *run) Ended(s *engine.Scope, claimed int) error {
 		RunID: r.settings.RunID, How: "end", Address: s.Address(), Was: missing.call(s.Path()), Scope: s.Path(), Ordinal: ordinal,
 		Recorded: describe(missing.kind, missing.address, missing.name), Asked: "its end",
 	}
-	return r.handleDivergence(d) // handleDivergence unlocks r.mu
+	return r.handleDivergenceAndUnlock(d)
 }
 
 // Differs implements engine.History. Without Fields, nothing of the output can be read.
 func (r *run) Differs(s *engine.Scope, d *core.DivergenceError) (again bool, err error) {
 	r.mu.Lock()
 	if len(d.Fields) > 0 {
-		return false, r.handleDivergence(d) // handleDivergence unlocks r.mu
+		return false, r.handleDivergenceAndUnlock(d)
 	}
 	t := r.restored.calls[d.Address]
 	if r.config.divergence == DivergenceRerun && !r.settings.Strict && !t.Input.IsZero() {
@@ -370,9 +370,9 @@ func (r *run) Differs(s *engine.Scope, d *core.DivergenceError) (again bool, err
 	return false, r.refuse(d)
 }
 
-// handleDivergence applies the policy to a program that differs: it stops the run, or trusts the records
-// from that point on and records a warning. r.mu must be held, and is released.
-func (r *run) handleDivergence(d *core.DivergenceError) error {
+// handleDivergenceAndUnlock applies the policy to a program that differs: it stops the run, or
+// trusts the records from that point on and records a warning. r.mu must be held.
+func (r *run) handleDivergenceAndUnlock(d *core.DivergenceError) error {
 	if !r.isReported(d.Address) {
 		r.report.Diverged = append(r.report.Diverged, d.Address)
 	}

@@ -52,20 +52,20 @@ func (t *turn) leave() bool { return t.left.CompareAndSwap(t.taken-1, t.taken) }
 // end ends the turn. The lock must be held.
 func (t *turn) end() { t.left.Store(t.taken) }
 
-// publish publishes all new records. r.mu must be held, and is released.
-func (r *run) publish() {
+// publishAndUnlock publishes all new records. r.mu must be held.
+func (r *run) publishAndUnlock() {
 	if len(r.config.publishers) == 0 || !r.out.turn.take() {
 		r.mu.Unlock()
 		return
 	}
-	r.drain()
+	r.drainAndUnlock()
 }
 
-// publishLatest does what publish does, for a caller that has the latest record: that is usually
-// the only new one, and need not be unpacked.
-func (r *run) publishLatest(rec *record.Record) {
+// publishLatestAndUnlock does what publishAndUnlock does, for a caller that has the latest record:
+// that is usually the only new one, and need not be unpacked.
+func (r *run) publishLatestAndUnlock(rec *record.Record) {
 	if len(r.config.publishers) == 0 || r.out.published != int(rec.Seq)-1 || len(r.out.recovered) > 0 || !r.out.turn.take() {
-		r.publish()
+		r.publishAndUnlock()
 		return
 	}
 	r.out.published = r.keeper.len()
@@ -80,7 +80,7 @@ func (r *run) publishLatest(rec *record.Record) {
 	}
 	if !r.out.turn.leave() {
 		r.mu.Lock()
-		r.drain()
+		r.drainAndUnlock()
 	}
 }
 
@@ -114,8 +114,8 @@ func (r *run) redact(rec *record.Record) record.Record {
 	return shown
 }
 
-// drain publishes until nothing is new. r.mu must be held, and is released.
-func (r *run) drain() {
+// drainAndUnlock publishes until nothing is new. r.mu must be held.
+func (r *run) drainAndUnlock() {
 	for r.out.published < r.keeper.len() || len(r.out.recovered) > 0 {
 		r.drainOne()
 	}

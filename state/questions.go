@@ -26,7 +26,7 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 			Recorded: strconv.Quote(before.text), Asked: strconv.Quote(q.Text),
 			Hint: "an answer to one question is not used for the other",
 		}
-		if err := r.handleDivergence(d); err != nil { // handleDivergence unlocks r.mu
+		if err := r.handleDivergenceAndUnlock(d); err != nil {
 			return engine.Asked{}, err
 		}
 	} else {

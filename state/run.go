@@ -83,7 +83,7 @@ func (r *run) begin(ctx context.Context) {
 	r.mu.Lock()
 	r.keep(&rec)
 	_ = r.write() // an error is returned again by the first call
-	r.publish()
+	r.publishAndUnlock()
 }
 
 // now returns the time in the form of records.
@@ -141,7 +141,7 @@ func (r *run) Append(s *engine.Scope, appended record.Record) error {
 		r.rootCalls.follow(s, rec)
 	}
 	left := r.effects.leftBy(rec)
-	if err := r.store(s, rec); err != nil {
+	if err := r.storeAndUnlock(s, rec); err != nil {
 		return err
 	}
 	if len(left) > 0 {
@@ -193,11 +193,11 @@ func (r *run) retryingRecord(rec *record.Record) record.Record {
 	return next
 }
 
-// store stores what was kept, publishes it and, if necessary,
-// waits until it is durable. r.mu must be held, and is released.
-func (r *run) store(s *engine.Scope, rec *record.Record) error {
+// storeAndUnlock stores what was kept, publishes it and, if necessary,
+// waits until it is durable. r.mu must be held.
+func (r *run) storeAndUnlock(s *engine.Scope, rec *record.Record) error {
 	if !r.keeper.isStored() {
-		r.publishLatest(rec)
+		r.publishLatestAndUnlock(rec)
 		return nil
 	}
 	err := r.write()
@@ -206,7 +206,7 @@ func (r *run) store(s *engine.Scope, rec *record.Record) error {
 		r.mu.Unlock()
 		return r.stop(err)
 	}
-	r.publishLatest(rec)
+	r.publishLatestAndUnlock(rec)
 	if !must {
 		return nil
 	}
@@ -254,7 +254,7 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 				}
 				r.mu.Lock()
 			}
-			return found, false, r.handleDivergence(d) // handleDivergence unlocks r.mu
+			return found, false, r.handleDivergenceAndUnlock(d)
 		}
 	}
 	if err := r.refuseFurther(s, c); err != nil {
@@ -322,7 +322,7 @@ func (r *run) Replay(s *engine.Scope, traced *record.Record) error {
 		l := r.tally()
 		l.Add(&record.Record{Kind: kind, Address: a, Generation: l.Generation, Status: record.StatusRecovered, Replayed: true})
 	}
-	r.publish()
+	r.publishAndUnlock()
 	return nil
 }
 

@@ -187,7 +187,7 @@ func (r *run) put(s *engine.Scope, v value) error {
 	}
 	r.commit(record.Address{}, v)
 	err := r.write()
-	r.publish()
+	r.publishAndUnlock()
 	return err
 }
 
