@@ -231,7 +231,12 @@ func ExampleCallTools() {
 	results, err := actors.CallTools(context.Background(), actors.Group{Name: "sources"}, tools, []actors.ToolCall{
 		{Name: "books", Arguments: `{"word":"cod"}`}, {Name: "wiki", Arguments: `{"word":"cod"}`},
 	})
-	first, _ := results.FirstSuccess()
-	fmt.Println(err, first.Text, results.Err() != nil)
-	// Output: <nil> cod: a fish true
+	fmt.Println(err)
+	for _, r := range results {
+		fmt.Printf("%s: %q %v\n", r.Call.Name, r.Output.Text, r.Err != nil)
+	}
+	// Output:
+	// <nil>
+	// books: "" true
+	// wiki: "cod: a fish" false
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/reprise-go/reprise/core"
 )
@@ -16,8 +15,7 @@ type CallResult struct {
 	Err    error      // nil if it succeeded
 }
 
-// CallResults are the results of several calls, in the order of the calls. Each method combines
-// them in a different way.
+// CallResults are the results of several calls, in the order of the calls.
 type CallResults []CallResult
 
 // CallTools makes calls of the functions in parallel, each as a branch of the
@@ -58,59 +56,6 @@ func CallTools(ctx context.Context, g Group, tools ToolSet, calls []ToolCall) (C
 		}
 	}
 	return results, nil
-}
-
-// List returns the outputs of the calls that succeeded, in their order.
-func (r CallResults) List() []ToolOutput {
-	var outputs []ToolOutput
-	for i := range r {
-		if r[i].Err == nil {
-			outputs = append(outputs, r[i].Output)
-		}
-	}
-	return outputs
-}
-
-// ByName returns the outputs of the calls that succeeded, by the name of the function; the outputs
-// of one function are in the order of its calls.
-func (r CallResults) ByName() map[string][]ToolOutput {
-	named := make(map[string][]ToolOutput)
-	for i := range r {
-		if r[i].Err == nil {
-			named[r[i].Call.Name] = append(named[r[i].Call.Name], r[i].Output)
-		}
-	}
-	return named
-}
-
-// Concatenate returns the texts of the calls that succeeded, in their order and
-// with the separator between them, and their parts one after the other.
-func (r CallResults) Concatenate(separator string) ToolOutput {
-	var out ToolOutput
-	var texts []string
-	for _, o := range r.List() {
-		if o.Text != "" {
-			texts = append(texts, o.Text)
-		}
-		out.Parts = append(out.Parts, o.Parts...)
-	}
-	out.Text = strings.Join(texts, separator)
-	return out
-}
-
-// FirstSuccess returns the output of the first call that succeeded, in the order
-// of the calls, or the errors of all calls if none did. ([First] returns the
-// branch that succeeds first in time, and interrupts the others.)
-func (r CallResults) FirstSuccess() (ToolOutput, error) {
-	for i := range r {
-		if r[i].Err == nil {
-			return r[i].Output, nil
-		}
-	}
-	if len(r) == 0 {
-		return ToolOutput{}, errors.New("actors: there are no results")
-	}
-	return ToolOutput{}, r.Err()
 }
 
 // Err returns the joined errors of the calls that failed; nil if none did.

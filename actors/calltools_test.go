@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-func aggregated(t *testing.T, made *atomic.Int64) actors.ToolSet {
+func findAndFail(t *testing.T, made *atomic.Int64) actors.ToolSet {
 	t.Helper()
 	type query struct {
 		Word string `json:"word"`
@@ -38,9 +38,9 @@ func toolCall(name, word string) actors.ToolCall {
 	return actors.ToolCall{ID: name + word, Name: name, Arguments: fmt.Sprintf(`{"word":%q}`, word)}
 }
 
-func TestToolResultsAreAggregated(t *testing.T) {
+func TestResultsOfToolCallsAreInTheOrderOfTheCalls(t *testing.T) {
 	var made atomic.Int64
-	tools := aggregated(t, &made)
+	tools := findAndFail(t, &made)
 	calls := []actors.ToolCall{toolCall("fail", "x"), toolCall("find", "a"), toolCall("nothing", "y"), toolCall("find", "b"), {Name: "find", Arguments: `{"word":7}`}}
 	store := memstore.New()
 	for range 2 { // the second time the calls are recalled
@@ -50,30 +50,25 @@ func TestToolResultsAreAggregated(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, st.Close())
 		a, b := actors.ToolOutput{Text: "found a"}, actors.ToolOutput{Text: "found b"}
-		assert.Equal(t, []actors.ToolOutput{a, b}, r.List())
-		assert.Equal(t, map[string][]actors.ToolOutput{"find": {a, b}}, r.ByName())
-		assert.Equal(t, "found a, found b", r.Concatenate(", ").Text)
-		first, err := r.FirstSuccess()
-		require.NoError(t, err)
-		assert.Equal(t, a, first)
+		for i, want := range []actors.ToolOutput{{}, a, {}, b, {}} {
+			assert.Equal(t, calls[i], r[i].Call)
+			assert.Equal(t, want, r[i].Output)
+			assert.Equal(t, want.Text == "", r[i].Err != nil, "call %d", i)
+		}
 		require.ErrorContains(t, r.Err(), "boom")
 		require.ErrorContains(t, r.Err(), `there is no function "nothing"`)
 		require.ErrorContains(t, r.Err(), "word: got")
-		assert.Equal(t, calls[3], r[3].Call)
 	}
 	assert.EqualValues(t, 3, made.Load())
 }
 
-func TestFirstSuccessOfNoneHasAllErrors(t *testing.T) {
+func TestErrJoinsTheErrorsOfAllCalls(t *testing.T) {
 	var made atomic.Int64
-	r, err := actors.CallTools(t.Context(), actors.Group{Name: "g"}, aggregated(t, &made), []actors.ToolCall{toolCall("fail", "x"), toolCall("fail", "y")})
+	r, err := actors.CallTools(t.Context(), actors.Group{Name: "g"}, findAndFail(t, &made), []actors.ToolCall{toolCall("fail", "x"), toolCall("fail", "y")})
 	require.NoError(t, err)
-	_, err = r.FirstSuccess()
-	require.ErrorContains(t, err, "fail: ")
-	_, err = actors.CallResults{}.FirstSuccess()
-	require.ErrorContains(t, err, "no results")
+	require.ErrorContains(t, r.Err(), "g 1: fail: permanent: boom\nfail: g 2: fail: permanent: boom")
 	require.NoError(t, actors.CallResults{}.Err())
-	_, err = actors.CallTools(t.Context(), actors.Group{}, aggregated(t, &made), nil)
+	_, err = actors.CallTools(t.Context(), actors.Group{}, findAndFail(t, &made), nil)
 	require.ErrorContains(t, err, "Group.Name")
 }
 
