@@ -34,9 +34,9 @@ var (
 	// ErrStopping is returned for a start after the context of Serve has ended.
 	ErrStopping = errors.New("runner: the runner is stopping")
 
-	// ErrStopped is found in the error of Serve if runs did not stop when they
+	// ErrNotStopped is found in the error of Serve if runs did not stop when they
 	// were interrupted.
-	ErrStopped = errors.New("runner: runs did not stop when they were interrupted")
+	ErrNotStopped = errors.New("runner: runs did not stop when they were interrupted")
 )
 
 // A NotRegisteredError reports that a program is not registered. It matches ErrNotRegistered.
@@ -80,7 +80,7 @@ func init() {
 	record.RegisterError("runner.ErrInput", ErrInput)
 	record.RegisterError("runner.ErrStarted", ErrStarted)
 	record.RegisterError("runner.ErrCrashLoop", ErrCrashLoop)
-	record.RegisterError("runner.ErrStopped", ErrStopped)
+	record.RegisterError("runner.ErrNotStopped", ErrNotStopped)
 	record.RegisterError("runner.ErrTooMany", ErrTooMany)
 	record.RegisterError("runner.ErrStopping", ErrStopping)
 	record.RegisterError("runner.ErrNotReady", ErrNotReady)

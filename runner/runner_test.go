@@ -436,7 +436,7 @@ func TestRunThatIgnoresItsContextIsClosedAndNamed(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		err = stop()
-		require.ErrorIs(t, err, runner.ErrStopped)
+		require.ErrorIs(t, err, runner.ErrNotStopped)
 		assert.ErrorContains(t, err, ": a")
 		info, err := store.Info(t.Context(), "a")
 		require.NoError(t, err)

@@ -21,7 +21,7 @@ const interruptedGrace = 5 * time.Second
 // Serve runs queued runs and continues runs that have not ended, until ctx ends; then it stops, see
 // Options.Grace. It returns when everything that it began has ended, with nil after a graceful
 // stop. Runs whose handlers ignore their context are closed without waiting for the handlers, and
-// are listed in an error that matches [ErrStopped]. An error of the store at the beginning is returned
+// are listed in an error that matches [ErrNotStopped]. An error of the store at the beginning is returned
 // at once. A runner serves once.
 func (r *Runner) Serve(ctx context.Context) error {
 	r.mu.Lock()
@@ -201,7 +201,7 @@ func (r *Runner) stop() error {
 		err = errors.Join(err, st.Close())
 	}
 	slices.Sort(stuck)
-	return errors.Join(fmt.Errorf("%w: %s", ErrStopped, strings.Join(stuck, ", ")), err)
+	return errors.Join(fmt.Errorf("%w: %s", ErrNotStopped, strings.Join(stuck, ", ")), err)
 }
 
 // closedWithin reports whether done is closed within d.
