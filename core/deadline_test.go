@@ -253,8 +253,8 @@ func TestCanceledCallThatSwallowsWhatItCanceledHasFailed(t *testing.T) {
 			own, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Second, cancel)
 			_, err := testkit.Call(own, inner)
-			testkit.Failed(t, err, record.ReasonCanceled)
-			assert.ErrorIs(t, err, core.ErrCanceled)
+			testkit.Failed(t, err, record.ReasonContextCanceled)
+			assert.ErrorIs(t, err, core.ErrContextCanceled)
 			assert.ErrorIs(t, err, context.Canceled)
 			return "out", nil
 		})

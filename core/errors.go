@@ -91,7 +91,7 @@ var (
 	ErrExhausted         = engine.ErrExhausted
 	ErrRetryTimeout      = engine.ErrRetryTimeout
 	ErrDeadline          = engine.ErrDeadline
-	ErrCanceled          = engine.ErrCanceled
+	ErrContextCanceled   = engine.ErrContextCanceled
 	ErrRetryAfterTooLong = engine.ErrRetryAfterTooLong
 	ErrCondition         = engine.ErrCondition
 	ErrPrecondition      = engine.ErrPrecondition

@@ -18,7 +18,7 @@ import (
 
 var sentinels = map[record.Reason]error{
 	record.ReasonPermanent: core.ErrPermanent, record.ReasonExhausted: core.ErrExhausted, record.ReasonRetryTimeout: core.ErrRetryTimeout,
-	record.ReasonDeadline: core.ErrDeadline, record.ReasonCanceled: core.ErrCanceled, record.ReasonRetryAfterTooLong: core.ErrRetryAfterTooLong,
+	record.ReasonDeadline: core.ErrDeadline, record.ReasonContextCanceled: core.ErrContextCanceled, record.ReasonRetryAfterTooLong: core.ErrRetryAfterTooLong,
 	record.ReasonCondition: core.ErrCondition, record.ReasonPrecondition: core.ErrPrecondition, record.ReasonPanic: core.ErrPanic,
 	record.ReasonBudget: core.ErrBudget, record.ReasonInDoubt: core.ErrInDoubt, record.ReasonDivergence: core.ErrDivergence, record.ReasonStorage: core.ErrStorage,
 	record.ReasonGroupTimeout: core.ErrGroupTimeout,
@@ -45,7 +45,7 @@ func TestEveryReasonMatchesOnlyItsOwnSentinel(t *testing.T) {
 }
 
 func TestReasonsOnTheWire(t *testing.T) {
-	want := "permanent exhausted retry_timeout deadline canceled retry_after_too_long condition precondition panic budget in_doubt divergence storage"
+	want := "permanent exhausted retry_timeout deadline context_canceled retry_after_too_long condition precondition panic budget in_doubt divergence storage"
 	got := ""
 	for r := record.ReasonPermanent; r <= record.ReasonStorage; r++ {
 		if r > record.ReasonPermanent {
@@ -93,12 +93,12 @@ func TestCallersFindTheirOwnErrorOnEveryPath(t *testing.T) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Second, cancel)
 			return testkit.Call(ctx, d)
-		}, []error{core.ErrCanceled, context.Canceled}},
+		}, []error{core.ErrContextCanceled, context.Canceled}},
 		{"cancelled in an attempt", func(t *testing.T) *testkit.Definition { return testkit.Tool(t, "tool", steady, after(own)) }, func(ctx context.Context, d *testkit.Definition) (string, error) {
 			ctx, cancel := context.WithCancel(ctx)
 			time.AfterFunc(time.Second, cancel)
 			return testkit.Call(ctx, d)
-		}, []error{core.ErrCanceled, context.Canceled}},
+		}, []error{core.ErrContextCanceled, context.Canceled}},
 		{"retry-after too long", func(t *testing.T) *testkit.Definition {
 			return testkit.Tool(t, "tool", steady, testkit.Fail(core.WithRetryAfter(flaky, time.Hour)))
 		}, testkit.Call, []error{core.ErrRetryAfterTooLong}},
@@ -194,7 +194,7 @@ func TestInterruptedErrorHoldsItsCause(t *testing.T) {
 	err := &core.InterruptedError{Reason: record.InterruptContext, Cause: context.Canceled}
 	assert.ErrorIs(t, err, core.ErrInterrupted)
 	assert.ErrorIs(t, err, context.Canceled)
-	assert.NotErrorIs(t, err, core.ErrCanceled)
+	assert.NotErrorIs(t, err, core.ErrContextCanceled)
 	assert.Equal(t, "interrupted (context): context canceled", err.Error(), "text")
 }
 

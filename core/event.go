@@ -70,7 +70,7 @@ func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
 // In a run, everything that happens is recorded. The error is a *[CallError] if the call failed,
 // and an *[InterruptedError] if it was suspended because something around it ended: the run, the
 // attempt or the group that made the call. The end of a context that the caller derived for this
-// call is not an interrupt: the call fails with ReasonDeadline or ReasonCanceled.
+// call is not an interrupt: the call fails with ReasonDeadline or ReasonContextCanceled.
 //
 // Without a run in ctx, the call follows the same rules with the built-in defaults and is not
 // recorded. Cancelling ctx is then an interrupt, and the deadline of ctx is that of the call. With

@@ -375,8 +375,8 @@ func TestCallersOwnCancellationFailsTheChildAndNotTheParent(t *testing.T) {
 		h    testkit.Handler
 		want string
 	}{
-		"in the handler":              {testkit.Listening(time.Minute), "agent/tool:started(0) agent/tool:failed(0,canceled,canceled)"},
-		"in a wait":                   {testkit.Fail(core.WithRetryAfter(errFlaky, time.Minute)), "agent/tool:started(0) agent/tool:failed(0,retry,connection) agent/tool:retrying(1,1m0s,retry_after) agent/tool:failed(0,canceled,connection)"},
+		"in the handler":              {testkit.Listening(time.Minute), "agent/tool:started(0) agent/tool:failed(0,context_canceled,canceled)"},
+		"in a wait":                   {testkit.Fail(core.WithRetryAfter(errFlaky, time.Minute)), "agent/tool:started(0) agent/tool:failed(0,retry,connection) agent/tool:retrying(1,1m0s,retry_after) agent/tool:failed(0,context_canceled,connection)"},
 		"ignored by a successful one": {testkit.Deaf(time.Minute), "agent/tool:started(0) agent/tool:completed(0)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -387,8 +387,8 @@ func TestCallersOwnCancellationFailsTheChildAndNotTheParent(t *testing.T) {
 					defer cancel()
 					time.AfterFunc(time.Second, cancel)
 					if _, err := testkit.Call(ctx, d); err != nil {
-						testkit.Failed(t, err, record.ReasonCanceled)
-						assert.ErrorIs(t, err, core.ErrCanceled)
+						testkit.Failed(t, err, record.ReasonContextCanceled)
+						assert.ErrorIs(t, err, core.ErrContextCanceled)
 						assert.ErrorIs(t, err, context.Canceled)
 					}
 					return "out", nil
@@ -406,11 +406,11 @@ func TestCallersOwnCancellationBeforeTheCallFailsItWithoutAnAttempt(t *testing.T
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
 		_, err := testkit.Call(ctx, d)
-		assert.Equal(t, 0, testkit.Failed(t, err, record.ReasonCanceled).Attempts, "attempts")
+		assert.Equal(t, 0, testkit.Failed(t, err, record.ReasonContextCanceled).Attempts, "attempts")
 		return "out", nil
 	}))
 	testkit.Completed(t, out, err)
-	wantRecords(t, st, "agent:started(0) agent/tool:failed(0,canceled,canceled,@entry) agent:completed(0)")
+	wantRecords(t, st, "agent:started(0) agent/tool:failed(0,context_canceled,canceled,@entry) agent:completed(0)")
 }
 
 func TestRunsInterruptWinsOverTheCallersOwnCancellation(t *testing.T) {

@@ -39,7 +39,7 @@ func TestErrorOfACancelledCallContainsTheLastError(t *testing.T) {
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.ErrorIs(t, err, errBoom)
 		assert.ErrorIs(t, err, errFlaky)
-		assert.Equal(t, "tool: canceled: boom; before that: "+errFlaky.Error(), err.Error(), "text")
+		assert.Equal(t, "tool: context canceled: boom; before that: "+errFlaky.Error(), err.Error(), "text")
 	})
 }
 

@@ -189,10 +189,10 @@ func TestFailureShowsItsReason(t *testing.T) {
 		{"only attempt", failed(t, 0, record.ReasonExhausted, half), "[FAILED] (0.5s) - Connection timeout"},
 		{"from a newer format", failed(t, 0, record.Reason(99), half), "[FAILED: reason(99)] (0.5s) - Connection timeout"},
 		{"during a wait", func() record.Record {
-			r := failed(t, 1, record.ReasonCanceled, 3*sec)
+			r := failed(t, 1, record.ReasonContextCanceled, 3*sec)
 			r.Duration = 0
 			return r
-		}(), "[FAILED: canceled after 2 attempts] (3.0s total) - Connection timeout"},
+		}(), "[FAILED: context canceled after 2 attempts] (3.0s total) - Connection timeout"},
 		{"precondition", func() record.Record {
 			r := failed(t, 0, record.ReasonPrecondition, 12*time.Millisecond)
 			r.Duration, r.Stage = 0, record.StagePrecondition

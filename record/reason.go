@@ -19,7 +19,7 @@ const (
 	ReasonExhausted                // the last attempt that the configuration allows failed
 	ReasonRetryTimeout             // RetryTimeout has passed, or would pass during the next wait
 	ReasonDeadline                 // the deadline of the context given to this call
-	ReasonCanceled                 // the caller cancelled the context given to this call
+	ReasonContextCanceled          // the caller cancelled the context given to this call
 	ReasonRetryAfterTooLong        // the service asked for a longer delay than is allowed
 	ReasonCondition                // a postcondition does not hold, and the call is not retried
 	ReasonPrecondition             // a precondition does not hold
@@ -36,7 +36,7 @@ const (
 
 var reasonNames = [reasonEnd]string{
 	ReasonNone: "", ReasonPermanent: "permanent", ReasonExhausted: "exhausted", ReasonRetryTimeout: "retry_timeout",
-	ReasonDeadline: "deadline", ReasonCanceled: "canceled", ReasonRetryAfterTooLong: "retry_after_too_long",
+	ReasonDeadline: "deadline", ReasonContextCanceled: "context_canceled", ReasonRetryAfterTooLong: "retry_after_too_long",
 	ReasonCondition: "condition", ReasonPrecondition: "precondition", ReasonPanic: "panic", ReasonBudget: "budget",
 	ReasonInDoubt: "in_doubt", ReasonDivergence: "divergence", ReasonStorage: "storage",
 	ReasonGroupTimeout: "group_timeout", ReasonLost: "lost",

@@ -58,8 +58,8 @@ var exportedErrors = map[string]error{
 	"conversation.ErrPending":   conversation.ErrPending, "conversation.ErrNothingPending": conversation.ErrNothingPending, "conversation.ErrTurn": conversation.ErrTurn,
 
 	"core.ErrAttemptOver": core.ErrAttemptOver, "core.ErrAwaiting": core.ErrAwaiting, "core.ErrBudget": core.ErrBudget,
-	"core.ErrGroupTimeout": core.ErrGroupTimeout,
-	"core.ErrCanceled":     core.ErrCanceled, "core.ErrCondition": core.ErrCondition, "core.ErrDeadline": core.ErrDeadline,
+	"core.ErrGroupTimeout":    core.ErrGroupTimeout,
+	"core.ErrContextCanceled": core.ErrContextCanceled, "core.ErrCondition": core.ErrCondition, "core.ErrDeadline": core.ErrDeadline,
 	"core.ErrDivergence": core.ErrDivergence, "core.ErrExhausted": core.ErrExhausted, "core.ErrInDoubt": core.ErrInDoubt,
 	"core.ErrNoRun": core.ErrNoRun, "core.ErrNotRecorded": core.ErrNotRecorded, "core.ErrNotStored": core.ErrNotStored,
 	"core.ErrPanic": core.ErrPanic, "core.ErrPermanent": core.ErrPermanent, "core.ErrPrecondition": core.ErrPrecondition,

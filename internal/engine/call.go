@@ -471,5 +471,5 @@ func ownEnd(ctx context.Context) record.Reason {
 	case safeIs(err, context.DeadlineExceeded):
 		return record.ReasonDeadline
 	}
-	return record.ReasonCanceled
+	return record.ReasonContextCanceled
 }

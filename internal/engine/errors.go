@@ -116,7 +116,7 @@ func (e *CallError) Is(target error) bool {
 	case context.DeadlineExceeded:
 		return e.Reason == record.ReasonDeadline || e.Reason == record.ReasonRetryTimeout
 	case context.Canceled:
-		return e.Reason == record.ReasonCanceled
+		return e.Reason == record.ReasonContextCanceled
 	case ErrCondition:
 		return e.Stage == record.StagePostcondition
 	case ErrStorage:

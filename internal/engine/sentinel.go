@@ -13,7 +13,7 @@ var (
 	ErrExhausted         = errors.New("attempts exhausted")
 	ErrRetryTimeout      = errors.New("retry timeout")
 	ErrDeadline          = errors.New("deadline of the call")
-	ErrCanceled          = errors.New("call canceled by its caller")
+	ErrContextCanceled   = errors.New("context of the call canceled")
 	ErrRetryAfterTooLong = errors.New("retry-after too long")
 	ErrCondition         = errors.New("postcondition failed")
 	ErrPrecondition      = errors.New("precondition failed")
@@ -31,7 +31,7 @@ var sentinels = []error{
 	record.ReasonExhausted:         ErrExhausted,
 	record.ReasonRetryTimeout:      ErrRetryTimeout,
 	record.ReasonDeadline:          ErrDeadline,
-	record.ReasonCanceled:          ErrCanceled,
+	record.ReasonContextCanceled:   ErrContextCanceled,
 	record.ReasonRetryAfterTooLong: ErrRetryAfterTooLong,
 	record.ReasonCondition:         ErrCondition,
 	record.ReasonPrecondition:      ErrPrecondition,
