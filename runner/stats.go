@@ -60,8 +60,8 @@ type Stats struct {
 	Removed     int64 `json:"removed"`     // runs that retention has removed
 	Troubles    int64 `json:"troubles"`
 
-	Calls     int64 `json:"calls"`     // attempts that began, without those of groups and their branches
-	Retries   int64 `json:"retries"`   // how many of Calls followed a failed one
+	Attempts  int64 `json:"attempts"`  // that began, without those of groups and their branches
+	Retries   int64 `json:"retries"`   // how many of Attempts followed a failed one
 	Exhausted int64 `json:"exhausted"` // calls that failed because no attempt, no time or no retry budget was left
 }
 
@@ -71,7 +71,7 @@ func (r *Runner) Stats() Stats {
 	r.mu.Lock()
 	s.Queued, s.Parked = r.queued, r.parked
 	s.Open, s.Limit = len(r.open), r.options.Limit
-	s.Calls, s.Retries, s.Exhausted = r.closed.Calls, r.closed.Retries, r.closed.Exhausted
+	s.Attempts, s.Retries, s.Exhausted = r.closed.Attempts, r.closed.Retries, r.closed.Exhausted
 	open := make([]*state.ExecutionState, 0, len(r.open))
 	for _, o := range r.open {
 		if o.st != nil {
@@ -90,7 +90,7 @@ func (r *Runner) Stats() Stats {
 
 // add adds the counts of an opening of a run.
 func (s *Stats) add(report state.Report) {
-	s.Calls += int64(report.Attempts)
+	s.Attempts += int64(report.Attempts)
 	s.Retries += int64(report.Retries)
 	s.Exhausted += int64(report.Exhausted)
 }

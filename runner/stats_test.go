@@ -55,7 +55,7 @@ func TestStatsCountAttemptsRetriesAndExhaustion(t *testing.T) {
 		var published runner.Stats
 		require.NoError(t, json.Unmarshal([]byte(expvar.Get(name).String()), &published))
 		for _, s := range []runner.Stats{r.Stats(), published} {
-			assert.EqualValues(t, 1+3+2+1, s.Calls, "attempts, including that of the agent")
+			assert.EqualValues(t, 1+3+2+1, s.Attempts, "attempts, including that of the agent")
 			assert.EqualValues(t, 3, s.Retries)
 			assert.EqualValues(t, 2, s.Exhausted)
 		}
