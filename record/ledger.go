@@ -261,8 +261,8 @@ func (l *Ledger) NumOpen() int {
 // Counts returns the counts of the run.
 func (l *Ledger) Counts() Counts { return l.counts }
 
-// Opening returns the counts since the run was last opened.
-func (l *Ledger) Opening() Counts { return l.counts.since(&l.opening) }
+// OpeningCounts returns the counts since the run was last opened.
+func (l *Ledger) OpeningCounts() Counts { return l.counts.since(&l.opening) }
 
 // TakeRecalled takes the number of recalled outcomes from another ledger of the run. No record in a
 // store contains it.

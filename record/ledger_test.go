@@ -227,7 +227,7 @@ func FuzzLedger(f *testing.F) {
 					require.GreaterOrEqual(t, n, 0)
 				}
 				require.GreaterOrEqual(t, counts.Waited, time.Duration(0))
-				_, _, _ = l.Questions(true), l.Interrupts(), l.Opening()
+				_, _, _ = l.Questions(true), l.Interrupts(), l.OpeningCounts()
 			}
 		}
 	})

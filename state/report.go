@@ -50,7 +50,7 @@ func (st *ExecutionState) Report() Report {
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
 	r := st.run
-	n := r.tally().Opening()
+	n := r.tally().OpeningCounts()
 	return Report{
 		Restored: n.Recalled, Executed: n.Outcomes, Attempts: n.Attempts, Cached: n.Cached,
 		Retries: n.Retries, Exhausted: n.Exhausted, Waited: n.Waited, Usage: n.Usage,

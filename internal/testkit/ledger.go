@@ -26,9 +26,9 @@ func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 		whole.Add(&records[i])
 		open.Add(&records[i])
 		counts := whole.Counts()
-		if counts != open.Counts() || whole.Opening() != open.Opening() {
+		if counts != open.Counts() || whole.OpeningCounts() != open.OpeningCounts() {
 			require.Equal(t, counts, open.Counts(), "without the calls that have ended, after %s", line(&records[i]))
-			require.Equal(t, whole.Opening(), open.Opening())
+			require.Equal(t, whole.OpeningCounts(), open.OpeningCounts())
 		}
 		requireSums(t, &counts, &records[i])
 		if i == len(records)-1 && len(records) <= maxRecounted || at != nil && at(i) {
