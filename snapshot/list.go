@@ -39,8 +39,8 @@ type Filter struct {
 	// Count requests Page.Counts. A store may have to read all runs for them.
 	Count bool
 
-	Before string // Next of a page, to get the page that follows it in the same order
-	Limit  int    // the maximum number of runs, 0 for all
+	After string // Next of a page, to get the page that follows it in the same order
+	Limit int    // the maximum number of runs, 0 for all
 }
 
 // A Sort is the value by which a list is sorted. Runs with the same value are sorted by ID.
@@ -93,7 +93,7 @@ func nanoseconds(t time.Time) int64 {
 // count towards it.
 type Page struct {
 	Runs []Info
-	Next string // Filter.Before for the next page; empty after the last page
+	Next string // Filter.After for the next page; empty after the last page
 
 	// Counts is the number of runs by status, on all pages, that the filter would select if
 	// its Status were empty. It is nil without Filter.Count.
@@ -116,7 +116,7 @@ func (f *Filter) Check() error {
 // IsSorted reports whether the list has an order other than the last updated first.
 func (f *Filter) IsSorted() bool { return f.Sort != SortUpdated || f.Ascending }
 
-// Matches reports whether the filter selects a run. It ignores Before and Limit.
+// Matches reports whether the filter selects a run. It ignores After and Limit.
 func (f *Filter) Matches(i *Info) bool {
 	return (len(f.Status) == 0 || slices.Contains(f.Status, i.Status)) && f.matchesButStatus(i)
 }
@@ -181,7 +181,7 @@ func Runs(ctx context.Context, r Reader, f Filter) iter.Seq2[Info, error] {
 			if page.Next == "" || isFull {
 				return
 			}
-			f.Before = page.Next
+			f.After = page.Next
 			if f.Limit > 0 {
 				f.Limit -= len(page.Runs)
 			}

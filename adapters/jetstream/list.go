@@ -29,7 +29,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	switch {
 	case f.IsSorted():
 		return s.pick(ctx, f)
-	case !f.DueBy.IsZero() && f.Limit == 0 && f.Before == "" && !f.Count:
+	case !f.DueBy.IsZero() && f.Limit == 0 && f.After == "" && !f.Count:
 		return s.due(ctx, f)
 	}
 	page, err := s.latest(ctx, f)
@@ -42,7 +42,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 // count returns the number of runs of each status that the filter selects without Status. If these
 // are all runs, the server counts them, except those that are queued or running.
 func (s *Store) count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error) {
-	f.Before, f.Limit = "", 1
+	f.After, f.Limit = "", 1
 	if !f.CountsAll() {
 		page, err := s.pick(ctx, f)
 		return page.Counts, err
@@ -239,7 +239,7 @@ func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 // false. It reads the index from its end. While it finds few runs, it increases the size of the
 // windows.
 func (s *Store) eachLatest(ctx context.Context, filter snapshot.Filter, f func(*foundRun) bool) error {
-	before, err := s.before(ctx, filter.Before)
+	before, err := s.before(ctx, filter.After)
 	if err != nil {
 		return err
 	}
@@ -284,7 +284,7 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 	if position != "" {
 		seq, err := strconv.ParseUint(position, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("%w: Before %.140q; want the Next of a page", snapshot.ErrFilter, position)
+			return 0, fmt.Errorf("%w: After %.140q; want the Next of a page", snapshot.ErrFilter, position)
 		}
 		return seq, nil
 	}

@@ -144,7 +144,7 @@ func TestListsAreThoseOfEveryStore(t *testing.T) {
 				require.LessOrEqual(t, len(part.Runs), limit)
 			}
 			got = append(got, runIDs(part.Runs)...)
-			if f.Before = part.Next; part.Next == "" {
+			if f.After = part.Next; part.Next == "" {
 				break
 			}
 		}
@@ -206,7 +206,7 @@ func BenchmarkList(b *testing.B) {
 		"longest": {Sort: snapshot.SortDuration}, "oldest": {Sort: snapshot.SortCreated, Ascending: true}, "last ended": {Sort: snapshot.SortEnded},
 		"text of all": {Text: "run-"}, "text of one": {Text: "run-9876"}, "text of 1 of 500": {Text: "odd one"}, "no such text": {Text: "nowhere"},
 		"old tag": {Tags: []string{"old"}}, "tag and status": {Tags: []string{"rare"}, Status: []snapshot.Status{snapshot.StatusCompleted}}, "common tag": {Tags: []string{"common"}},
-		"newest": {}, "middle": {Before: middle}, "failed": {Status: []snapshot.Status{snapshot.StatusFailed}},
+		"newest": {}, "middle": {After: middle}, "failed": {Status: []snapshot.Status{snapshot.StatusFailed}},
 		"unfinished": {Status: []snapshot.Status{snapshot.StatusQueued, snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusRunning}},
 		"program":    {Program: "program-7"}, "tag": {Tags: []string{"rare"}}, "no such tag": {Tags: []string{"none"}},
 		"program and status": {Program: "program-0", Status: []snapshot.Status{snapshot.StatusFailed}},

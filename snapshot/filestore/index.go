@@ -320,7 +320,7 @@ func (e *indexedRun) mayMatch(f *snapshot.Filter) bool {
 // look at all runs again.
 func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*runOrder, error) {
 	x, asked := s.index, time.Now()
-	if o, age := x.last(); f.Before != "" && o != nil && age < keepOrder {
+	if o, age := x.last(); f.After != "" && o != nil && age < keepOrder {
 		return o, nil
 	}
 	release, err := x.claim(ctx)

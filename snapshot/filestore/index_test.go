@@ -181,13 +181,13 @@ func TestLaterPagesKeepTheOrderOfTheFirst(t *testing.T) {
 		for _, info := range got.Runs {
 			found[info.RunID]++
 		}
-		f.Before = got.Next
+		f.After = got.Next
 		for n := range runs { // changes the order of all runs
 			_, err := other.Update(t.Context(), fmt.Sprintf("run-%04d", n), func(i *snapshot.Info) error { i.Pinned = page%2 == 0; return nil })
 			require.NoError(t, err)
 		}
 	}
-	require.Empty(t, f.Before)
+	require.Empty(t, f.After)
 	require.Len(t, found, runs)
 	for id, times := range found {
 		assert.Equal(t, 1, times, id)
@@ -253,7 +253,7 @@ func TestListReadsOnlyTheMetaFileOfARunThatHasNotChanged(t *testing.T) {
 	_, err = other.Update(t.Context(), all[11].RunID, func(i *snapshot.Info) error { i.Pinned = true; return nil })
 	require.NoError(t, err)
 	require.NoError(t, other.Delete(t.Context(), all[12].RunID))
-	second, err := s.List(t.Context(), snapshot.Filter{Limit: 10, Before: first.Next})
+	second, err := s.List(t.Context(), snapshot.Filter{Limit: 10, After: first.Next})
 	require.NoError(t, err)
 	require.Len(t, second.Runs, 10)
 	assert.True(t, second.Runs[0].Open)

@@ -57,7 +57,7 @@ func (o *runOrder) count(f *snapshot.Filter) map[snapshot.Status]int {
 
 // candidates returns the runs that a filter may pick, in the order of lists.
 func (s *Store) candidates(ctx context.Context, f *snapshot.Filter) (*runOrder, error) {
-	if f.Only == nil || f.Before != "" {
+	if f.Only == nil || f.After != "" {
 		return s.orderOf(ctx, f)
 	}
 	all, err := s.runIDs()

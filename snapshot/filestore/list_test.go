@@ -312,7 +312,7 @@ func TestRunsThatWereNotClosedAreReadOnce(t *testing.T) {
 			disk.read.Store(0)
 			page, err := fresh.List(t.Context(), f)
 			require.NoError(t, err)
-			if f.Before != "" {
+			if f.After != "" {
 				require.Less(t, disk.read.Load(), all/4, "what has not changed is not read again")
 			}
 			for _, info := range page.Runs {
@@ -322,7 +322,7 @@ func TestRunsThatWereNotClosedAreReadOnce(t *testing.T) {
 					require.Equal(t, "nightly", info.Metadata.Pipeline)
 				}
 			}
-			if f.Before = page.Next; page.Next == "" {
+			if f.After = page.Next; page.Next == "" {
 				break
 			}
 		}

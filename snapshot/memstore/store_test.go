@@ -97,7 +97,7 @@ func TestListsFollowEveryChange(t *testing.T) {
 			require.Equal(t, want.Runs, got.Runs, "%+v", f)
 			require.Equal(t, want.Counts, got.Counts, "%+v", f)
 			if f.Limit > 0 && want.Next != "" {
-				f.Before, f.Count = got.Next, false
+				f.After, f.Count = got.Next, false
 				want, err = storekit.Page(f, all)
 				require.NoError(t, err)
 				got, err = store.List(t.Context(), f)

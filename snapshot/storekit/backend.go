@@ -56,7 +56,7 @@ type Heads interface {
 
 	// List returns the heads of the next n runs after a place in lists, and fewer only if there are
 	// no more. The zero Place is before all runs. List may leave out runs that the filter does not
-	// select; for this, a run that is running and not open counts as interrupted. It ignores Before
+	// select; for this, a run that is running and not open counts as interrupted. It ignores After
 	// and Limit of the filter.
 	List(ctx context.Context, f snapshot.Filter, after Place, n int) ([]Head, error)
 

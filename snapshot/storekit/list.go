@@ -39,11 +39,11 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 
 // latest returns a page of the last updated runs.
 func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
-	place, err := parsePlace(f.Before, &f)
+	place, err := parsePlace(f.After, &f)
 	if err != nil {
 		return snapshot.Page{}, err
 	}
-	page := snapshot.Page{Runs: []snapshot.Info{}, Next: f.Before}
+	page := snapshot.Page{Runs: []snapshot.Info{}, Next: f.After}
 	n := perPage
 	if f.Limit > 0 {
 		n = min(f.Limit+1, perPage) // one more run, to know whether others follow

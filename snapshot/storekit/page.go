@@ -18,7 +18,7 @@ import (
 // of them than the page can hold.
 type Picker struct {
 	filter snapshot.Filter
-	before position
+	after  position
 	first  bool // the page is the first one
 	picked pickedRuns
 	more   bool
@@ -31,13 +31,13 @@ func NewPicker(f snapshot.Filter) (*Picker, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	p := &Picker{filter: f, first: f.Before == "", picked: pickedRuns{ascending: f.Ascending}}
+	p := &Picker{filter: f, first: f.After == "", picked: pickedRuns{ascending: f.Ascending}}
 	if f.Count {
 		p.counts = make(map[snapshot.Status]int)
 	}
 	var err error
 	if !p.first {
-		p.before, err = parsePosition(f.Before, &f)
+		p.after, err = parsePosition(f.After, &f)
 	}
 	return p, err
 }
@@ -45,7 +45,7 @@ func NewPicker(f snapshot.Filter) (*Picker, error) {
 // After returns the value and the ID of the last run of the previous page. It reports false for the
 // first page.
 func (p *Picker) After() (value int64, runID string, isAfter bool) {
-	return p.before.value, p.before.runID, !p.first
+	return p.after.value, p.after.runID, !p.first
 }
 
 // IsFull reports whether the page is full and further runs come after it.
@@ -60,7 +60,7 @@ func (p *Picker) Add(info snapshot.Info) {
 		return
 	}
 	at := position{p.filter.Sort.Value(&info), info.RunID}
-	if !p.first && at.compare(p.before, p.filter.Ascending) <= 0 {
+	if !p.first && at.compare(p.after, p.filter.Ascending) <= 0 {
 		return
 	}
 	if p.filter.Limit == 0 || p.picked.Len() < p.filter.Limit {
@@ -146,7 +146,7 @@ func parsePosition(text string, f *snapshot.Filter) (position, error) {
 	at, runID, ok := strings.Cut(rest, "/")
 	value, err := strconv.ParseInt(at, 10, 64)
 	if !ok || !isOfOrder || err != nil {
-		return position{}, fmt.Errorf("%w: Before %.140q; want the Next of a page in this order", snapshot.ErrFilter, text)
+		return position{}, fmt.Errorf("%w: After %.140q; want the Next of a page in this order", snapshot.ErrFilter, text)
 	}
 	return position{value, runID}, nil
 }
@@ -169,13 +169,13 @@ func Page(f snapshot.Filter, all []snapshot.Info) (snapshot.Page, error) {
 // the info of run i and whether the run exists; if more is false, the page ends before that run.
 // ReadPage does not count.
 func ReadPage(f snapshot.Filter, n int, place func(i int) Place, look func(i int) (info snapshot.Info, there, more bool)) (snapshot.Page, error) {
-	before, err := parsePlace(f.Before, &f)
+	after, err := parsePlace(f.After, &f)
 	if err != nil {
 		return snapshot.Page{}, err
 	}
 	first := 0
-	if f.Before != "" {
-		first = sort.Search(n, func(i int) bool { return place(i).Compare(before) > 0 })
+	if f.After != "" {
+		first = sort.Search(n, func(i int) bool { return place(i).Compare(after) > 0 })
 	}
 	most := 0
 	if f.CountsAll() && len(f.Status) == 0 { // an Info is large: the page should not be copied while it grows
@@ -189,7 +189,7 @@ func ReadPage(f snapshot.Filter, n int, place func(i int) Place, look func(i int
 		info, there, more := look(i)
 		picked := there && more && f.Matches(&info)
 		if !more || picked && f.Limit > 0 && len(page.Runs) == f.Limit {
-			if page.Next = f.Before; i > first {
+			if page.Next = f.After; i > first {
 				page.Next = place(i - 1).text()
 			}
 			break

@@ -38,13 +38,13 @@ func TestPagesHoldEachRunOnce(t *testing.T) {
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(page.Runs), limit)
 			got = append(got, page.Runs...)
-			if f.Before = page.Next; page.Next == "" {
+			if f.After = page.Next; page.Next == "" {
 				break
 			}
 		}
 		require.Equal(t, whole.Runs, got, "limit %d", limit)
 	}
-	_, err = storekit.Page(snapshot.Filter{Before: "yesterday"}, all)
+	_, err = storekit.Page(snapshot.Filter{After: "yesterday"}, all)
 	assert.ErrorContains(t, err, "want the Next of a page")
 }
 

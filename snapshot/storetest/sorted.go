@@ -119,7 +119,7 @@ func sorted(f *fixture) {
 func (f *fixture) requirePages(filter snapshot.Filter, want []string) {
 	f.Helper()
 	for limit := range len(want) + 2 {
-		filter.Limit, filter.Before = limit, ""
+		filter.Limit, filter.After = limit, ""
 		var got []string
 		for {
 			page, err := f.store.List(f.Context(), filter)
@@ -127,7 +127,7 @@ func (f *fixture) requirePages(filter snapshot.Filter, want []string) {
 			for i := range page.Runs {
 				got = append(got, page.Runs[i].RunID)
 			}
-			if filter.Before = page.Next; page.Next == "" || len(got) > len(want) {
+			if filter.After = page.Next; page.Next == "" || len(got) > len(want) {
 				break
 			}
 		}
@@ -193,9 +193,9 @@ func senseless(f *fixture) {
 	for name, filter := range map[string]snapshot.Filter{
 		"sort":   {Sort: "colour"},
 		"status": {Status: []snapshot.Status{"asleep"}},
-		"order":  {Sort: snapshot.SortTokens, Before: page.Next},
-		"before": {Sort: snapshot.SortCost, Before: "cost-:x/y"},
-		"latest": {Before: page.Next},
+		"order":  {Sort: snapshot.SortTokens, After: page.Next},
+		"after":  {Sort: snapshot.SortCost, After: "cost-:x/y"},
+		"latest": {After: page.Next},
 	} {
 		if _, err := f.store.List(f.Context(), filter); err == nil || !strings.Contains(err.Error(), "want") {
 			f.Errorf("%s: the error is %v", name, err)

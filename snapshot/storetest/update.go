@@ -197,14 +197,14 @@ func pages(f *fixture) {
 		for _, info := range page.Runs {
 			got = append(got, info.RunID)
 		}
-		if filter.Before = page.Next; page.Next == "" {
+		if filter.After = page.Next; page.Next == "" {
 			break
 		}
 	}
 	if !slices.Equal(got, want) {
 		f.Errorf("List returned %v, want %v", got, want)
 	}
-	if _, err := f.store.List(f.Context(), snapshot.Filter{Before: "yesterday"}); err == nil {
+	if _, err := f.store.List(f.Context(), snapshot.Filter{After: "yesterday"}); err == nil {
 		f.Error("a list accepted a page token that no list has returned")
 	}
 }

@@ -48,7 +48,7 @@ func (s *Runs) List(ctx context.Context, q streamer.Query) (page streamer.RunPag
 		if part.Next == "" || q.Limit == 0 || len(page.Runs) >= q.Limit {
 			return page, nil
 		}
-		f.Before, f.Limit, f.Count = part.Next, q.Limit-len(page.Runs), false // the page was short: read on
+		f.After, f.Limit, f.Count = part.Next, q.Limit-len(page.Runs), false // the page was short: read on
 	}
 }
 
@@ -61,7 +61,7 @@ func filterOf(q *streamer.Query) snapshot.Filter {
 	f := snapshot.Filter{
 		Tags: q.Tags, Pipeline: q.Pipeline, Program: q.Program, Version: q.Version, Parent: q.Parent, ErrorClass: q.ErrorClass,
 		Text: q.Text, Asking: q.Asking, Since: q.Since, Until: q.Until, Only: q.Sees,
-		Sort: sorts[q.Sort], Ascending: q.Ascending, Count: true, Before: q.After, Limit: q.Limit,
+		Sort: sorts[q.Sort], Ascending: q.Ascending, Count: true, After: q.After, Limit: q.Limit,
 	}
 	for _, status := range q.Status {
 		f.Status = append(f.Status, snapshot.Status(status))
