@@ -169,7 +169,7 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, *options) {
 		stopOnError:    o.stopOnError,
 	}
 	if err := l.checkOptions(o.model, false); err != nil {
-		panic(fmt.Errorf("actors: %q: WithOptions: %w", name, err))
+		panic(fmt.Errorf("actors: %q: WithModelOptions: %w", name, err))
 	}
 	if l.maxTurns == 0 {
 		l.maxTurns = defaultMaxTurns
@@ -243,10 +243,10 @@ func WithInstructionsFunc(build func(context.Context, Prompt) (string, error)) O
 	return agentOption("WithInstructionsFunc", func(o *options) { o.instructions = instructions{build: build} })
 }
 
-// WithOptions sets the options of the agent's model. The options of a [Prompt]
+// WithModelOptions sets the options of the agent's model. The options of a [Prompt]
 // take precedence.
-func WithOptions(model Options) Option {
-	return agentOption("WithOptions", func(o *options) { o.model = model })
+func WithModelOptions(model ModelOptions) Option {
+	return agentOption("WithModelOptions", func(o *options) { o.model = model })
 }
 
 // WithDescription describes the agent to the models of other agents.

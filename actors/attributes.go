@@ -11,10 +11,10 @@ import (
 // Annotate sets the options as attributes of the attempt that ctx belongs to (see
 // [core.Annotate]): request_model, max_tokens, temperature, top_p, seed, stop (as JSON),
 // effort and output_type (json if there is a format), each if it is set, and the numbers
-// top_k, frequency_penalty, presence_penalty and n of Extra. [NewLLM] does that with the
+// top_k, frequency_penalty, presence_penalty and n of ExtraBody. [NewLLM] does that with the
 // options of the request; a handler that has defaults of its own calls it with what it
 // sends.
-func (o Options) Annotate(ctx context.Context) {
+func (o ModelOptions) Annotate(ctx context.Context) {
 	setAttribute(ctx, "request_model", o.Model)
 	setAttribute(ctx, "max_tokens", o.MaxTokens)
 	setAttribute(ctx, "effort", o.Effort)
@@ -34,7 +34,7 @@ func (o Options) Annotate(ctx context.Context) {
 		core.Annotate(ctx, "output_type", "json")
 	}
 	for _, key := range [...]string{"top_k", "frequency_penalty", "presence_penalty", "n"} {
-		switch v := o.Extra[key].(type) {
+		switch v := o.ExtraBody[key].(type) {
 		case int, int64, float32, float64:
 			core.Annotate(ctx, key, v)
 		}

@@ -119,22 +119,22 @@ func TestEnsureOfAnLLMLetsToolTurnsPass(t *testing.T) {
 
 func TestOptionsOfThePromptWinOverThoseOfTheAgent(t *testing.T) {
 	model := newScript(says("a"), says("b"))
-	agent := actors.NewAgent("assistant", model.llm(), actors.WithOptions(actors.Options{
-		MaxTokens: 100, Temperature: actors.Ptr(0.5), Extra: map[string]any{"a": 1, "b": 1},
+	agent := actors.NewAgent("assistant", model.llm(), actors.WithModelOptions(actors.ModelOptions{
+		MaxTokens: 100, Temperature: actors.Ptr(0.5), ExtraBody: map[string]any{"a": 1, "b": 1},
 	}))
-	for _, o := range []actors.Options{{}, {MaxTokens: 5, Effort: "low", Extra: map[string]any{"b": 2}}} {
+	for _, o := range []actors.ModelOptions{{}, {MaxTokens: 5, Effort: "low", ExtraBody: map[string]any{"b": 2}}} {
 		_, err := agent.Call(t.Context(), actors.Prompt{Text: "?", Options: o})
 		require.NoError(t, err)
 	}
 	first, second := model.asked()[0].Options, model.asked()[1].Options
-	assert.Equal(t, actors.Options{MaxTokens: 100, Temperature: actors.Ptr(0.5), Extra: map[string]any{"a": 1, "b": 1}}, first)
-	assert.Equal(t, actors.Options{MaxTokens: 5, Temperature: actors.Ptr(0.5), Effort: "low", Extra: map[string]any{"a": 1, "b": 2}}, second)
+	assert.Equal(t, actors.ModelOptions{MaxTokens: 100, Temperature: actors.Ptr(0.5), ExtraBody: map[string]any{"a": 1, "b": 1}}, first)
+	assert.Equal(t, actors.ModelOptions{MaxTokens: 5, Temperature: actors.Ptr(0.5), Effort: "low", ExtraBody: map[string]any{"a": 1, "b": 2}}, second)
 
-	_, err := agent.Call(t.Context(), actors.Prompt{Text: "?", Options: actors.Options{MaxTokens: -1}})
+	_, err := agent.Call(t.Context(), actors.Prompt{Text: "?", Options: actors.ModelOptions{MaxTokens: -1}})
 	require.ErrorContains(t, err, "Options.MaxTokens is -1")
 	require.ErrorIs(t, err, core.ErrPermanent)
 	assert.Panics(t, func() {
-		actors.NewAgent("a", model.llm(), actors.WithOptions(actors.Options{Temperature: actors.Ptr(-1.0)}))
+		actors.NewAgent("a", model.llm(), actors.WithModelOptions(actors.ModelOptions{Temperature: actors.Ptr(-1.0)}))
 	})
 }
 
@@ -142,7 +142,7 @@ func TestOptionsOfThePromptWinOverThoseOfTheAgent(t *testing.T) {
 func TestAToolThatMustBeCalledIsCalledFirst(t *testing.T) {
 	for _, choice := range []string{"required", "echo"} {
 		model := newScript(asks(call("echo", `{"n":1}`)), says("done"))
-		agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo()), actors.WithOptions(actors.Options{ToolChoice: choice}))
+		agent := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo()), actors.WithModelOptions(actors.ModelOptions{ToolChoice: choice}))
 		_, err := agent.Call(t.Context(), actors.Ask("?"))
 		require.NoError(t, err)
 		assert.Equal(t, choice, model.asked()[0].Options.ToolChoice)
@@ -151,7 +151,7 @@ func TestAToolThatMustBeCalledIsCalledFirst(t *testing.T) {
 	for _, choice := range []string{"auto", "none"} {
 		model := newScript(asks(call("echo", `{"n":1}`)), says("done"))
 		_, err := actors.NewAgent("assistant", model.llm(), actors.WithTools(echo())).
-			Call(t.Context(), actors.Prompt{Text: "?", Options: actors.Options{ToolChoice: choice}})
+			Call(t.Context(), actors.Prompt{Text: "?", Options: actors.ModelOptions{ToolChoice: choice}})
 		require.NoError(t, err)
 		assert.Equal(t, choice, model.asked()[1].Options.ToolChoice)
 	}
@@ -160,9 +160,9 @@ func TestAToolThatMustBeCalledIsCalledFirst(t *testing.T) {
 func TestAToolThatMustBeCalledIsOneOfTheAgents(t *testing.T) {
 	model := newScript()
 	const problem = `Options.ToolChoice is "ecko"; it must be auto, none, required, or one of the tools: echo`
-	wrong := actors.Options{ToolChoice: "ecko"}
-	assert.PanicsWithError(t, `actors: "a": WithOptions: actors: `+problem, func() {
-		actors.NewAgent("a", model.llm(), actors.WithTools(echo()), actors.WithOptions(wrong))
+	wrong := actors.ModelOptions{ToolChoice: "ecko"}
+	assert.PanicsWithError(t, `actors: "a": WithModelOptions: actors: `+problem, func() {
+		actors.NewAgent("a", model.llm(), actors.WithTools(echo()), actors.WithModelOptions(wrong))
 	})
 	_, err := actors.NewAgent("a", model.llm(), actors.WithTools(echo())).Call(t.Context(), actors.Prompt{Text: "?", Options: wrong})
 	require.ErrorContains(t, err, problem)
@@ -172,13 +172,13 @@ func TestAToolThatMustBeCalledIsOneOfTheAgents(t *testing.T) {
 
 // A changed option changes the hash of the input.
 func TestOptionsArePartOfTheInput(t *testing.T) {
-	hash := func(o actors.Options) record.Hash {
+	hash := func(o actors.ModelOptions) record.Hash {
 		h, err := record.HashOf(actors.Request{Messages: []actors.Message{actors.User("?")}, Options: o})
 		require.NoError(t, err)
 		return h
 	}
-	assert.NotEqual(t, hash(actors.Options{}), hash(actors.Options{Temperature: actors.Ptr(0.0)}))
-	assert.NotEqual(t, hash(actors.Options{MaxTokens: 1}), hash(actors.Options{MaxTokens: 2}))
+	assert.NotEqual(t, hash(actors.ModelOptions{}), hash(actors.ModelOptions{Temperature: actors.Ptr(0.0)}))
+	assert.NotEqual(t, hash(actors.ModelOptions{MaxTokens: 1}), hash(actors.ModelOptions{MaxTokens: 2}))
 }
 
 func TestInstructionsAreBuiltForEachCallAndOnceOnly(t *testing.T) {

@@ -23,7 +23,7 @@ type loop struct {
 	tools          ToolSet
 	toolsFuncs     []func(context.Context) ([]Function, error)
 	instructions   instructions
-	options        Options
+	options        ModelOptions
 	check          func(text string) error // nil if every text is an answer
 	maxTurns       int
 	maxCorrections int
@@ -147,7 +147,7 @@ func (l *loop) outOfTurns(answer *Answer, problem error) error {
 
 // checkOptions checks the options of a call or, outside of a call, those of the agent, whose
 // tools may not be known yet.
-func (l *loop) checkOptions(o Options, inCall bool) error {
+func (l *loop) checkOptions(o ModelOptions, inCall bool) error {
 	if err := o.Check(); err != nil {
 		return err
 	}

@@ -143,7 +143,7 @@ func ToolResult(callID, text string, parts ...Part) Message {
 type Request struct {
 	Messages []Message      `json:"messages"`
 	Tools    []FunctionSpec `json:"tools,omitempty"`
-	Options  Options        `json:"options,omitzero"`
+	Options  ModelOptions   `json:"options,omitzero"`
 
 	digests *digests // hashes of the conversation, for the turns of one agent; nil if none are kept
 }
@@ -203,11 +203,11 @@ func (r Response) finish() Finish {
 // run, the caller of the agent must pass the same messages, or the calls of the LLM differ from
 // their records. The Messages of the answer do not contain it.
 type Prompt struct {
-	Text    string    `json:"text"`
-	Parts   []Part    `json:"parts,omitempty"`   // images and files, in addition to the text
-	History []Message `json:"history,omitempty"` // earlier messages
-	Before  []Message `json:"-"`                 // messages before History, which are not recorded
-	Options Options   `json:"options,omitzero"`  // take precedence over those of the agent, field by field
+	Text    string       `json:"text"`
+	Parts   []Part       `json:"parts,omitempty"`   // images and files, in addition to the text
+	History []Message    `json:"history,omitempty"` // earlier messages
+	Before  []Message    `json:"-"`                 // messages before History, which are not recorded
+	Options ModelOptions `json:"options,omitzero"`  // take precedence over those of the agent, field by field
 }
 
 // Ask returns a prompt without history.

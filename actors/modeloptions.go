@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// Options set how a model answers. For a zero field the next level decides: the
+// ModelOptions set how a model answers. For a zero field the next level decides: the
 // options of a [Prompt] take precedence over those of the agent
-// ([WithOptions]), and these over those of the model, field by field.
+// ([WithModelOptions]), and these over those of the model, field by field.
 //
 // ToolChoice is not sent without tools. An agent that must call a tool
 // ("required", or the name of one) may answer after it has called some.
-type Options struct {
+type ModelOptions struct {
 	Model           string   `json:"model,omitempty"`       // name of another model of the same service
 	MaxTokens       int      `json:"max_tokens,omitempty"`  // limit for one answer, including reasoning
 	Temperature     *float64 `json:"temperature,omitempty"` // 0 to 2; see [Ptr]
@@ -28,11 +28,11 @@ type Options struct {
 
 	Raw bool `json:"raw,omitempty"` // Response.Raw contains the unchanged reply
 
-	// Extra has additional fields for the body of the request, in the form of the
+	// ExtraBody has additional fields for the body of the request, in the form of the
 	// service, for settings without a field above. They take precedence, and nil
 	// removes a field. The exception is "tools": these tools, such as those that
 	// the service itself runs, are added to the tools of the request.
-	Extra map[string]any `json:"extra,omitempty"`
+	ExtraBody map[string]any `json:"extra_body,omitempty"`
 }
 
 // A Format makes the model answer with a JSON document.
@@ -50,13 +50,13 @@ type Format struct {
 	ByTool bool `json:"by_tool,omitempty"`
 }
 
-// Ptr returns a pointer to v, for the fields of [Options] in which zero has a
+// Ptr returns a pointer to v, for the fields of [ModelOptions] in which zero has a
 // meaning of its own, such as a temperature of 0.
 func Ptr[T any](v T) *T { return &v }
 
-// Or returns o with its zero fields taken from next. Extra is merged, key by
+// Or returns o with its zero fields taken from next. ExtraBody is merged, key by
 // key.
-func (o Options) Or(next Options) Options {
+func (o ModelOptions) Or(next ModelOptions) ModelOptions {
 	o.Model = or(o.Model, next.Model)
 	o.MaxTokens = or(o.MaxTokens, next.MaxTokens)
 	o.Temperature = or(o.Temperature, next.Temperature)
@@ -71,12 +71,12 @@ func (o Options) Or(next Options) Options {
 		o.Stop = next.Stop
 	}
 	switch {
-	case len(o.Extra) == 0:
-		o.Extra = next.Extra
-	case len(next.Extra) > 0:
-		merged := maps.Clone(next.Extra)
-		maps.Copy(merged, o.Extra)
-		o.Extra = merged
+	case len(o.ExtraBody) == 0:
+		o.ExtraBody = next.ExtraBody
+	case len(next.ExtraBody) > 0:
+		merged := maps.Clone(next.ExtraBody)
+		maps.Copy(merged, o.ExtraBody)
+		o.ExtraBody = merged
 	}
 	return o
 }
@@ -90,19 +90,19 @@ func or[T comparable](v, next T) T {
 }
 
 // IsZero reports whether nothing is set.
-func (o Options) IsZero() bool {
+func (o ModelOptions) IsZero() bool {
 	return o.Model == "" && o.MaxTokens == 0 && o.Temperature == nil && o.TopP == nil && o.Seed == nil && o.Stop == nil &&
-		o.Effort == "" && o.ToolChoice == "" && !o.SequentialTools && o.Format == nil && !o.Raw && len(o.Extra) == 0
+		o.Effort == "" && o.ToolChoice == "" && !o.SequentialTools && o.Format == nil && !o.Raw && len(o.ExtraBody) == 0
 }
 
 // forcesTools reports whether the model must call a tool.
-func (o Options) forcesTools() bool {
+func (o ModelOptions) forcesTools() bool {
 	return o.ToolChoice != "" && o.ToolChoice != "auto" && o.ToolChoice != "none"
 }
 
 // Check returns an error for the first field with a value that no service
 // accepts, with what is allowed.
-func (o Options) Check() error {
+func (o ModelOptions) Check() error {
 	outside := func(v *float64, most float64) bool {
 		return v != nil && (math.IsNaN(*v) || *v < 0 || *v > most)
 	}
@@ -116,9 +116,9 @@ func (o Options) Check() error {
 	case slices.Contains(o.Stop, ""):
 		return fmt.Errorf("actors: Options.Stop has an empty text, which would end every answer before its first word")
 	}
-	for key, v := range o.Extra {
+	for key, v := range o.ExtraBody {
 		if _, err := json.Marshal(v); err != nil {
-			return fmt.Errorf("actors: Options.Extra[%q] is not JSON: %w", key, err)
+			return fmt.Errorf("actors: Options.ExtraBody[%q] is not JSON: %w", key, err)
 		}
 	}
 	if o.Format != nil {

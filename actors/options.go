@@ -198,7 +198,7 @@ type options struct {
 	functions      []Function
 	toolsFuncs     []func(context.Context) ([]Function, error)
 	instructions   instructions
-	model          Options
+	model          ModelOptions
 	maxTurns       int
 	maxCorrections int
 	workers        int

@@ -85,10 +85,10 @@ func TestToolsThatAnAgentCannotTakeFailItsCall(t *testing.T) {
 func TestToolChoiceOfAToolThatIsTakenInsideTheCall(t *testing.T) {
 	take := actors.WithToolsFunc(listed(func() ([]string, error) { return []string{"find"}, nil }))
 	script := actorstest.NewScript(t, actorstest.Say("done"))
-	agent := actors.NewAgent("a", script.LLM("m"), actors.WithTools(own("own")), actors.WithOptions(actors.Options{ToolChoice: "find"}), take)
+	agent := actors.NewAgent("a", script.LLM("m"), actors.WithTools(own("own")), actors.WithModelOptions(actors.ModelOptions{ToolChoice: "find"}), take)
 	_, err := agent.Call(t.Context(), actors.Prompt{Text: "go"})
 	require.NoError(t, err)
-	agent = actors.NewAgent("a", script.LLM("m"), actors.WithTools(own("own")), actors.WithOptions(actors.Options{ToolChoice: "lose"}), take)
+	agent = actors.NewAgent("a", script.LLM("m"), actors.WithTools(own("own")), actors.WithModelOptions(actors.ModelOptions{ToolChoice: "lose"}), take)
 	_, err = agent.Call(t.Context(), actors.Prompt{Text: "go"})
 	require.ErrorContains(t, err, `Options.ToolChoice is "lose"`)
 }

@@ -182,7 +182,7 @@ func TestOptionsReachTheTurnAndItsRun(t *testing.T) {
 	chat, err := conversation.Open(t.Context(), memstore.New(), "fay", actors.NewAgent("assistant", llm),
 		conversation.WithRunOptions(state.WithPublisher(publisher(func(record.Record) { records++ }))))
 	require.NoError(t, err)
-	_, err = chat.Send(t.Context(), actors.Prompt{Text: "?", Options: actors.Options{MaxTokens: 7}, History: []actors.Message{actors.User("not ours")}})
+	_, err = chat.Send(t.Context(), actors.Prompt{Text: "?", Options: actors.ModelOptions{MaxTokens: 7}, History: []actors.Message{actors.User("not ours")}})
 	require.NoError(t, err)
 	assert.Equal(t, 7, asked.Options.MaxTokens)
 	assert.Len(t, asked.Messages, 1)

@@ -39,7 +39,7 @@ const createStep = "create response"
 // isBackground reports whether a request is in background mode.
 func isBackground(w wire, req *actors.Request) bool {
 	_, ok := w.(responsesWire)
-	return ok && req.Options.Extra["background"] == true
+	return ok && req.Options.ExtraBody["background"] == true
 }
 
 // inBackground creates a response in background mode and polls it until it is complete.

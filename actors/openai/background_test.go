@@ -30,7 +30,7 @@ const completed = `{"id":"resp_1","status":"completed","output":[{"type":"messag
 
 func inBackgroundMode() actors.Request {
 	req := question
-	req.Options.Extra = map[string]any{"background": true, "store": true}
+	req.Options.ExtraBody = map[string]any{"background": true, "store": true}
 	return req
 }
 

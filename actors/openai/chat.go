@@ -99,7 +99,7 @@ func (w chatWire) body(model string, req actors.Request, stream bool) ([]byte, e
 			"name": f.Name, "schema": f.Schema, "strict": f.Strict,
 		}})
 	}
-	return withExtra(out, o.Extra)
+	return withExtra(out, o.ExtraBody)
 }
 
 // messages converts a conversation. The API accepts pictures only in user messages, so

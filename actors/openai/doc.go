@@ -17,7 +17,7 @@
 //
 //	llm := openai.Model{
 //		Name:       "gpt-4o-mini",
-//		Options:    actors.Options{Temperature: actors.Ptr(0.2), MaxTokens: 1000},
+//		Options:    actors.ModelOptions{Temperature: actors.Ptr(0.2), MaxTokens: 1000},
 //		FirstToken: 20 * time.Second,
 //	}.LLM(actors.WithAttemptTimeout(time.Minute))
 //
@@ -33,7 +33,7 @@
 // for a model, the request is repeated without it, as are all later requests for the
 // model.
 //
-// Responses in background mode (Extra "background" and "store") are polled until they
+// Responses in background mode (ExtraBody "background" and "store") are polled until they
 // are complete. They are not streamed, and FirstToken and Idle do not apply. Limit the
 // time with [actors.WithAttemptTimeout], which defaults to 10 minutes. In a run, the
 // response is created by a step, which records its ID: an attempt that is interrupted while it
@@ -41,7 +41,7 @@
 //
 // # Content other than text
 //
-// Tools that the service runs itself, such as web search, are set as Options.Extra
+// Tools that the service runs itself, such as web search, are set as Options.ExtraBody
 // "tools" and added to the tools of the agent. Citations, log probabilities, images and
 // audio are returned in the fields of actors.Message if the service sends them. Text in
 // the phase "commentary", in which a model describes its work, is not part of Text.

@@ -154,7 +154,7 @@ func (a *answer) outputParts(req actors.Request) []actors.Part {
 		return a.parts
 	}
 	format := "wav"
-	if asked, ok := req.Options.Extra["audio"].(map[string]any); ok {
+	if asked, ok := req.Options.ExtraBody["audio"].(map[string]any); ok {
 		if name, ok := asked["format"].(string); ok {
 			format = name
 		}

@@ -17,16 +17,16 @@ import (
 func TestToolsOfTheServiceAreAddedToThoseOfTheAgent(t *testing.T) {
 	req := question
 	req.Tools = []actors.FunctionSpec{{Name: "f", Parameters: json.RawMessage(`{"type":"object"}`), Strict: true}}
-	req.Options = actors.Options{ToolChoice: "required", Extra: map[string]any{"tools": []any{map[string]string{"type": "web_search"}}}}
+	req.Options = actors.ModelOptions{ToolChoice: "required", ExtraBody: map[string]any{"tools": []any{map[string]string{"type": "web_search"}}}}
 	require.JSONEq(t, `[{"type":"function","function":{"name":"f","parameters":{"type":"object"},"strict":true}},{"type":"web_search"}]`, string(sent(t, openai.Model{}, req)["tools"]))
 	require.JSONEq(t, `[{"type":"function","name":"f","parameters":{"type":"object"},"strict":true},{"type":"web_search"}]`, string(sent(t, openai.Model{API: openai.Responses}, req)["tools"]))
 	req.Tools = nil
 	body := sent(t, openai.Model{API: openai.Responses}, req)
 	require.JSONEq(t, `[{"type":"web_search"}]`, string(body["tools"]))
 	require.JSONEq(t, `"required"`, string(body["tool_choice"]))
-	req.Tools, req.Options.Extra = []actors.FunctionSpec{{Name: "f"}}, map[string]any{"tools": "none"}
+	req.Tools, req.Options.ExtraBody = []actors.FunctionSpec{{Name: "f"}}, map[string]any{"tools": "none"}
 	_, err := openai.New("m", openai.WithBaseURL("http://localhost:1/v1")).Call(t.Context(), req)
-	require.ErrorContains(t, err, `Options.Extra["tools"]`)
+	require.ErrorContains(t, err, `Options.ExtraBody["tools"]`)
 }
 
 func TestCitationsAndLogprobsAreKept(t *testing.T) {

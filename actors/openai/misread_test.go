@@ -185,7 +185,7 @@ func askInBackground(t *testing.T, external bool) {
 	}
 	began := time.Now()
 	req := question
-	req.Options.Extra = map[string]any{"background": true, "store": true}
+	req.Options.ExtraBody = map[string]any{"background": true, "store": true}
 	got, err := model.LLM().Call(t.Context(), req)
 	require.NoError(t, err)
 	require.Equal(t, "Fine.", got.Message.Text)

@@ -113,7 +113,7 @@ type Model struct {
 	API API
 
 	// Options are the default options of requests.
-	Options actors.Options
+	Options actors.ModelOptions
 
 	// FirstToken limits the time until the first part of the answer, and Idle the time
 	// without any data. An attempt that exceeds a limit fails with a timeout and is

@@ -141,7 +141,7 @@ func TestOptionsOfTheModelAreSentWithEachRequest(t *testing.T) {
 	srv := openaitest.New(t, openaitest.Repeat(3, openaitest.Text("Fine.")))
 	model := modelAt(t, srv.URL())
 	model.Name = "llama-3"
-	model.Options = actors.Options{
+	model.Options = actors.ModelOptions{
 		Temperature:     actors.Ptr(0.0),
 		TopP:            actors.Ptr(0.9),
 		MaxTokens:       100,
@@ -150,7 +150,7 @@ func TestOptionsOfTheModelAreSentWithEachRequest(t *testing.T) {
 		Effort:          "low",
 		SequentialTools: true,
 		ToolChoice:      "f",
-		Extra:           map[string]any{"logit_bias": map[string]int{"5": 1}, "top_p": 0.8, "stop": nil},
+		ExtraBody:       map[string]any{"logit_bias": map[string]int{"5": 1}, "top_p": 0.8, "stop": nil},
 	}
 	llm := model.LLM(atOnce)
 	require.Equal(t, "llama-3", llm.Name())
@@ -158,7 +158,7 @@ func TestOptionsOfTheModelAreSentWithEachRequest(t *testing.T) {
 	withTools := question
 	withTools.Tools = []actors.FunctionSpec{{Name: "f", Parameters: json.RawMessage(`{"type":"object"}`)}}
 	overridden := question
-	overridden.Options = actors.Options{Model: "llama-4", Temperature: actors.Ptr(1.0), Extra: map[string]any{"top_p": 0.7}}
+	overridden.Options = actors.ModelOptions{Model: "llama-4", Temperature: actors.Ptr(1.0), ExtraBody: map[string]any{"top_p": 0.7}}
 	for _, req := range []actors.Request{withTools, question, overridden} {
 		_, err := llm.Call(t.Context(), req)
 		require.NoError(t, err)
@@ -193,7 +193,7 @@ func TestTheLimitOnTokensIsSentInTheFieldThatTheServiceKnows(t *testing.T) {
 				require.NoError(t, json.NewDecoder(r.Body).Decode(&body))
 				return reply(r, 200, `{"choices":[{"message":{"content":"Fine."}}]}`, "", ""), nil
 			})}
-			model := openai.Model{Name: tc.model, APIKey: "k", BaseURL: tc.baseURL, HTTPClient: client, Options: actors.Options{MaxTokens: 9}}
+			model := openai.Model{Name: tc.model, APIKey: "k", BaseURL: tc.baseURL, HTTPClient: client, Options: actors.ModelOptions{MaxTokens: 9}}
 			_, err := model.LLM().Call(t.Context(), question)
 			require.NoError(t, err)
 			require.EqualValues(t, 9, body[tc.want])
@@ -204,24 +204,24 @@ func TestTheLimitOnTokensIsSentInTheFieldThatTheServiceKnows(t *testing.T) {
 
 func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 	client := goopenai.NewClient("key")
-	with := func(o actors.Options) openai.Model { return openai.Model{Name: "m", Options: o} }
+	with := func(o actors.ModelOptions) openai.Model { return openai.Model{Name: "m", Options: o} }
 	for want, model := range map[string]openai.Model{
-		"is combined with a key":      {Client: client, APIKey: "k", Name: "m"},
-		"name of the model is empty":  {Client: client},
-		"ends with a space":           {Client: client, Name: "m\n"},
-		"Model.API is \"grpc\"":       {Name: "m", API: "grpc"},
-		"AzureAPIVersion is set, but": {Name: "m", AzureAPIVersion: "1"},
-		"FirstToken or Idle":          {Name: "m", Idle: -1},
-		"is not a URL":                {Name: "m", BaseURL: "localhost"},
-		"Options.Model is set":        with(actors.Options{Model: "other"}),
-		"Options.MaxTokens is -1":     with(actors.Options{MaxTokens: -1}),
-		"Options.Temperature is 2.5":  with(actors.Options{Temperature: actors.Ptr(2.5)}),
-		"Options.TopP is NaN":         with(actors.Options{TopP: actors.Ptr(math.NaN())}),
-		"an empty text":               with(actors.Options{Stop: []string{""}}),
-		"Options.Extra[\"f\"] is not": with(actors.Options{Extra: map[string]any{"f": func() {}}}),
-		"has the type array":          with(actors.Options{Format: &actors.Format{Name: "f", Schema: json.RawMessage(`{"type":"array"}`)}}),
-		"is not a JSON object":        with(actors.Options{Format: &actors.Format{Name: "f", Schema: json.RawMessage(`[`)}}),
-		"cannot be the name":          with(actors.Options{Format: &actors.Format{Name: "f f", Schema: json.RawMessage(`{}`)}}),
+		"is combined with a key":          {Client: client, APIKey: "k", Name: "m"},
+		"name of the model is empty":      {Client: client},
+		"ends with a space":               {Client: client, Name: "m\n"},
+		"Model.API is \"grpc\"":           {Name: "m", API: "grpc"},
+		"AzureAPIVersion is set, but":     {Name: "m", AzureAPIVersion: "1"},
+		"FirstToken or Idle":              {Name: "m", Idle: -1},
+		"is not a URL":                    {Name: "m", BaseURL: "localhost"},
+		"Options.Model is set":            with(actors.ModelOptions{Model: "other"}),
+		"Options.MaxTokens is -1":         with(actors.ModelOptions{MaxTokens: -1}),
+		"Options.Temperature is 2.5":      with(actors.ModelOptions{Temperature: actors.Ptr(2.5)}),
+		"Options.TopP is NaN":             with(actors.ModelOptions{TopP: actors.Ptr(math.NaN())}),
+		"an empty text":                   with(actors.ModelOptions{Stop: []string{""}}),
+		"Options.ExtraBody[\"f\"] is not": with(actors.ModelOptions{ExtraBody: map[string]any{"f": func() {}}}),
+		"has the type array":              with(actors.ModelOptions{Format: &actors.Format{Name: "f", Schema: json.RawMessage(`{"type":"array"}`)}}),
+		"is not a JSON object":            with(actors.ModelOptions{Format: &actors.Format{Name: "f", Schema: json.RawMessage(`[`)}}),
+		"cannot be the name":              with(actors.ModelOptions{Format: &actors.Format{Name: "f f", Schema: json.RawMessage(`{}`)}}),
 	} {
 		t.Run(want, func(t *testing.T) {
 			defer func() { require.ErrorContains(t, recover().(error), want) }()

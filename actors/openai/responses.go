@@ -77,7 +77,7 @@ func (w responsesWire) body(model string, req actors.Request, stream bool) ([]by
 		}
 		out.Input = append(out.Input, items...)
 	}
-	return withExtra(out, o.Extra)
+	return withExtra(out, o.ExtraBody)
 }
 
 func cannotCarry(option string) error {

@@ -68,7 +68,7 @@ func toolChoice(choice string, named func(string) any) any {
 
 // hasTools reports whether the request has tools, including those of the service.
 func hasTools(req *actors.Request) bool {
-	return len(req.Tools) > 0 || req.Options.Extra["tools"] != nil
+	return len(req.Tools) > 0 || req.Options.ExtraBody["tools"] != nil
 }
 
 // withExtra encodes a body with additional fields. A nil value removes a field. Tools
@@ -89,11 +89,11 @@ func withExtra(body any, extra map[string]any) ([]byte, error) {
 		}
 		field, err := json.Marshal(value)
 		if err != nil {
-			return nil, fmt.Errorf("openai: Options.Extra[%q]: %w", key, err)
+			return nil, fmt.Errorf("openai: Options.ExtraBody[%q]: %w", key, err)
 		}
 		if own := fields[key]; key == "tools" && isSet(own) {
 			if field, err = concatArrays(own, field); err != nil {
-				return nil, fmt.Errorf("openai: Options.Extra[%q]: %w", key, err)
+				return nil, fmt.Errorf("openai: Options.ExtraBody[%q]: %w", key, err)
 			}
 		}
 		fields[key] = field

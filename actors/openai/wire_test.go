@@ -110,10 +110,10 @@ func TestEveryMessageGoesOutInTheFormOfItsAPI(t *testing.T) {
 			actors.User("Well?"),
 		},
 		Tools: []actors.FunctionSpec{{Name: "f", Description: "F.", Parameters: json.RawMessage(`{"type":"object"}`)}},
-		Options: actors.Options{
+		Options: actors.ModelOptions{
 			MaxTokens: 9, Temperature: actors.Ptr(0.0), TopP: actors.Ptr(0.5), Effort: "low", ToolChoice: "required", SequentialTools: true,
-			Format: &actors.Format{Name: "answer", Schema: json.RawMessage(`{"type":"object"}`), Strict: true},
-			Extra:  map[string]any{"metadata": map[string]string{"k": "v"}},
+			Format:    &actors.Format{Name: "answer", Schema: json.RawMessage(`{"type":"object"}`), Strict: true},
+			ExtraBody: map[string]any{"metadata": map[string]string{"k": "v"}},
 		},
 	}
 	picture := "data:image/png;base64," + base64.StdEncoding.EncodeToString(png)
@@ -180,7 +180,7 @@ func TestUnsupportedOptionsAreErrors(t *testing.T) {
 	user := func(p actors.Part) actors.Request {
 		return actors.Request{Messages: []actors.Message{actors.User("?", p)}}
 	}
-	with := func(o actors.Options) actors.Request {
+	with := func(o actors.ModelOptions) actors.Request {
 		return actors.Request{Messages: question.Messages, Options: o}
 	}
 	both := []openai.API{openai.Chat, openai.Responses}
@@ -199,10 +199,10 @@ func TestUnsupportedOptionsAreErrors(t *testing.T) {
 		{"audio", both[:1], user(actors.Part{MIME: "audio/ogg", Data: wav}), "want audio/wav or audio/mpeg"},
 		{"audio on Responses", both[1:], user(actors.Part{MIME: "audio/wav", Data: wav}), "audio/wav cannot be sent on the Responses API"},
 		{"file by URL on chat", both[:1], user(actors.Part{MIME: "application/pdf", URL: "https://x/a.pdf"}), "cannot be sent on the chat completions API"},
-		{"seed on Responses", both[1:], with(actors.Options{Seed: actors.Ptr[int64](1)}), "the Responses API does not support Options.Seed"},
-		{"stop on Responses", both[1:], with(actors.Options{Stop: []string{"x"}}), "the Responses API does not support Options.Stop"},
-		{"temperature", both, with(actors.Options{Temperature: actors.Ptr(math.Inf(1))}), "Options.Temperature is +Inf; it must be from 0 to 2"},
-		{"schema", both, with(actors.Options{Format: &actors.Format{Name: "a", Schema: json.RawMessage(`{"type":"string"}`)}}), "services only accept an object"},
+		{"seed on Responses", both[1:], with(actors.ModelOptions{Seed: actors.Ptr[int64](1)}), "the Responses API does not support Options.Seed"},
+		{"stop on Responses", both[1:], with(actors.ModelOptions{Stop: []string{"x"}}), "the Responses API does not support Options.Stop"},
+		{"temperature", both, with(actors.ModelOptions{Temperature: actors.Ptr(math.Inf(1))}), "Options.Temperature is +Inf; it must be from 0 to 2"},
+		{"schema", both, with(actors.ModelOptions{Format: &actors.Format{Name: "a", Schema: json.RawMessage(`{"type":"string"}`)}}), "services only accept an object"},
 	} {
 		for _, api := range tc.apis {
 			t.Run(fmt.Sprintf("%s/%s", tc.name, api), func(t *testing.T) {
@@ -323,10 +323,10 @@ func TestAFormatCanBeATool(t *testing.T) {
 func TestAClientOfTheUsersOwnSaysWhatItCannotSend(t *testing.T) {
 	srv := openaitest.New(t, openaitest.Forever(openaitest.Text("Fine.")))
 	llm := openai.New("m", openai.WithClient(newClient(t, srv.URL())))
-	for want, o := range map[string]actors.Options{
+	for want, o := range map[string]actors.ModelOptions{
 		"":            {Temperature: actors.Ptr(0.3), MaxTokens: 4, Seed: actors.Ptr[int64](7), Format: &actors.Format{Name: "a", Schema: json.RawMessage(`{"type":"object","title":"T"}`)}},
 		"temperature": {Temperature: actors.Ptr(0.0)},
-		"top_k":       {Extra: map[string]any{"top_k": 4}},
+		"top_k":       {ExtraBody: map[string]any{"top_k": 4}},
 	} {
 		req := question
 		req.Options = o

@@ -24,7 +24,7 @@ func requestOf(input []*schema.Message, tools []*schema.ToolInfo, opts []model.O
 		}
 	}
 	o := model.GetCommonOptions(&model.Options{Tools: tools}, opts...)
-	req.Options = actors.Options{Model: value(o.Model), MaxTokens: value(o.MaxTokens), Stop: o.Stop, Temperature: float(o.Temperature), TopP: float(o.TopP)}
+	req.Options = actors.ModelOptions{Model: value(o.Model), MaxTokens: value(o.MaxTokens), Stop: o.Stop, Temperature: float(o.Temperature), TopP: float(o.TopP)}
 	if o.ToolChoice != nil {
 		req.Options.ToolChoice = string(*o.ToolChoice)
 	}

@@ -40,7 +40,7 @@ type Options struct {
 	// EstimateTokens returns the estimated number of input and output tokens of a call.
 	// The argument is its encoded input, which must not be modified. By default the
 	// input is estimated as 0.3 tokens per byte and the output as
-	// actors.Options.MaxTokens of the request, or 0 without it.
+	// actors.ModelOptions.MaxTokens of the request, or 0 without it.
 	EstimateTokens func(input []byte) (in, out int)
 
 	// Storage stores the amounts used. Defaults to a new [Memory]. With a [Memory], the
