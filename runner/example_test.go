@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"context"
+	"expvar"
 	"fmt"
 	"sync"
 
@@ -42,4 +43,14 @@ func Example() {
 	// Output:
 	// completed <nil>
 	// Thank you for writing about the printer. <nil>
+}
+
+// A program may publish the numbers of a runner among its own variables, in /debug/vars.
+func ExampleRunner_Stats() {
+	r, err := runner.New(memstore.New(), runner.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	expvar.Publish("runner", expvar.Func(func() any { return r.Stats() }))
 }

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"expvar"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -93,12 +92,6 @@ func (s *Stats) add(report state.Report) {
 	s.Attempts += int64(report.Attempts)
 	s.Retries += int64(report.Retries)
 	s.Exhausted += int64(report.Exhausted)
-}
-
-// Publish publishes the stats as an expvar of that name, which /debug/vars
-// shows. It panics if the name is taken, as expvar.Publish does.
-func (r *Runner) Publish(name string) {
-	expvar.Publish(name, expvar.Func(func() any { return r.Stats() }))
 }
 
 // counts collects numbers from notices.
