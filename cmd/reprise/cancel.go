@@ -42,7 +42,7 @@ func (a *app) cancel(ctx context.Context, runID, by, message string) error {
 		return err
 	}
 	if err = state.Cancel(ctx, store, runID, snapshot.Stop{By: by, Message: message}); err == nil {
-		err = state.AwaitStop(ctx, store, runID)
+		err = awaitStop(ctx, store, runID)
 	}
 	switch {
 	case errors.Is(err, state.ErrEnded):

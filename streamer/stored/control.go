@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
@@ -29,7 +30,7 @@ func (c *Control) Interrupt(ctx context.Context, runID string, stop streamer.Sto
 	if err := state.Interrupt(ctx, c.store, runID, snapshot.Stop{By: stop.By, Message: stop.Message}); err != nil {
 		return controlError(err)
 	}
-	return controlError(state.AwaitStop(ctx, c.store, runID))
+	return c.awaitStop(ctx, runID)
 }
 
 // Cancel implements [streamer.Control].
@@ -37,7 +38,15 @@ func (c *Control) Cancel(ctx context.Context, runID string, stop streamer.Stop) 
 	if err := state.Cancel(ctx, c.store, runID, snapshot.Stop{By: stop.By, Message: stop.Message}); err != nil {
 		return controlError(err)
 	}
-	return controlError(state.AwaitStop(ctx, c.store, runID))
+	return c.awaitStop(ctx, runID)
+}
+
+// awaitStop gives the run a second to stop, so that a request that came too late is an error.
+func (c *Control) awaitStop(ctx context.Context, runID string) error {
+	waiting, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, err := state.AwaitStop(waiting, c.store, runID)
+	return controlError(err)
 }
 
 // Answer implements [streamer.Control].

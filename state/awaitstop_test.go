@@ -1,6 +1,8 @@
 package state_test
 
 import (
+	"context"
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,7 +26,7 @@ func TestAwaitStopReportsARunThatEndedByItself(t *testing.T) {
 		"completes":      {func(*state.ExecutionState) {}, true, time.Millisecond},
 		"is interrupted": {func(st *state.ExecutionState) { st.Interrupt(snapshot.Stop{By: "ops"}) }, false, time.Millisecond},
 		"is cancelled":   {func(st *state.ExecutionState) { st.Cancel(snapshot.Stop{By: "ops"}) }, false, time.Millisecond},
-		"takes longer":   {nil, false, time.Second},
+		"takes longer":   {nil, false, time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -33,8 +35,15 @@ func TestAwaitStopReportsARunThatEndedByItself(t *testing.T) {
 				require.NoError(t, err)
 				_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", core.RetryConfig{}, testkit.Succeed))
 				require.NoError(t, err)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
 				began, told := time.Now(), make(chan error, 1)
-				go func() { told <- state.AwaitStop(t.Context(), s, "run") }()
+				var stopped bool
+				go func() {
+					var err error
+					stopped, err = state.AwaitStop(ctx, s, "run")
+					told <- err
+				}()
 				if c.end != nil {
 					<-time.After(time.Millisecond)
 					c.end(st)
@@ -48,8 +57,35 @@ func TestAwaitStopReportsARunThatEndedByItself(t *testing.T) {
 				} else {
 					require.NoError(t, err)
 				}
+				assert.Equal(t, c.end != nil && !c.late, stopped)
 				require.NoError(t, st.Close())
 			})
 		})
 	}
+}
+
+// unwatchable is a store that cannot be reached when a run is watched.
+type unwatchable struct{ snapshot.Store }
+
+func (unwatchable) Watch(context.Context, snapshot.WatchOptions) iter.Seq2[snapshot.Change, error] {
+	return func(yield func(snapshot.Change, error) bool) { yield(snapshot.Change{}, snapshot.ErrUnavailable) }
+}
+
+func TestAwaitStopReportsErrorsOfTheStore(t *testing.T) {
+	s := memstore.New()
+	_, err := state.AwaitStop(t.Context(), s, "run")
+	require.ErrorIs(t, err, snapshot.ErrNotFound)
+	require.ErrorContains(t, err, "state: stop run run: ")
+
+	st, err := state.Open(t.Context(), s, "run")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, st.Close()) }()
+	_, err = state.AwaitStop(t.Context(), unwatchable{s}, "run")
+	require.ErrorIs(t, err, snapshot.ErrUnavailable)
+
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	stopped, err := state.AwaitStop(ended, s, "run")
+	require.NoError(t, err, "the waiting has ended")
+	assert.False(t, stopped)
 }

@@ -1,0 +1,39 @@
+package state
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// AwaitStop waits until the process that has the run open closes it, after [Interrupt] or [Cancel]
+// has asked it to stop, and reports whether the run is closed. If ctx ends first, it returns false
+// and no error: the request stays, and the run stops when its calls notice it. If the run has
+// completed or failed instead, before its process read the request, the request came too late: the
+// error is [ErrEnded]. If there is no such run, it is snapshot.ErrNotFound.
+func AwaitStop(ctx context.Context, store snapshot.Store, runID string) (stopped bool, err error) {
+	fail := func(err error) (bool, error) {
+		if ctx.Err() != nil {
+			return false, nil
+		}
+		return false, fmt.Errorf("state: stop run %s: %w", runID, err)
+	}
+	if _, err := store.Info(ctx, runID); err != nil { // Watch would wait until the run is created
+		return fail(err)
+	}
+	for event, err := range store.Watch(ctx, snapshot.WatchOptions{RunID: runID}) {
+		switch {
+		case err != nil:
+			return fail(err)
+		case event.Deleted:
+			return fail(snapshot.ErrNotFound)
+		case event.Info.Open:
+			continue
+		case event.Info.Status == snapshot.StatusCompleted || event.Info.Status == snapshot.StatusFailed:
+			return false, fmt.Errorf("state: stop run %s: %w: it is %s, and the request came too late", runID, ErrEnded, event.Info.Status)
+		}
+		return true, nil
+	}
+	return false, nil // ctx has ended
+}
