@@ -23,7 +23,7 @@ func findAndFail(t *testing.T, made *atomic.Int64) actors.ToolSet {
 	type query struct {
 		Word string `json:"word"`
 	}
-	once := actors.WithRetry(core.RetryConfig{Disabled: true})
+	once := actors.WithRetry(core.RetryConfig{MaxAttempts: 1})
 	find := decorators.Tool("find", "", func(_ context.Context, in query) (string, error) {
 		made.Add(1)
 		return "found " + in.Word, nil

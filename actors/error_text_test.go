@@ -21,7 +21,7 @@ import (
 // The text of an error says each thing once: in the first execution, after a
 // resume, and if every error was encoded and decoded.
 func TestErrorOfACallSaysNothingTwice(t *testing.T) {
-	weather := testkit.Tool(t, "weather", core.RetryConfig{Disabled: true}, testkit.Fail(errBoom))
+	weather := testkit.Tool(t, "weather", core.RetryConfig{MaxAttempts: 1}, testkit.Fail(errBoom))
 	flaky := testkit.Tool(t, "flaky", core.RetryConfig{InitialDelay: core.NoDelay}, testkit.Fail(core.Retryable(errBoom)))
 	calls := func(d *testkit.Definition) func(context.Context) (string, error) {
 		return func(ctx context.Context) (string, error) { return testkit.Call(ctx, d) }
@@ -71,7 +71,7 @@ func TestErrorOfACallSaysNothingTwice(t *testing.T) {
 		},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
-			agent := testkit.Agent(t, "a", core.RetryConfig{Disabled: true}, func(ctx context.Context, _ string) (string, error) { return program.handler(ctx) })
+			agent := testkit.Agent(t, "a", core.RetryConfig{MaxAttempts: 1}, func(ctx context.Context, _ string) (string, error) { return program.handler(ctx) })
 			synctest.Test(t, func(t *testing.T) {
 				store := memstore.New()
 				for _, when := range []string{"live", "resumed"} {

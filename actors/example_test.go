@@ -102,7 +102,7 @@ func ExampleTool_CompensateInDoubt() {
 		func(ctx context.Context, in Seat) (string, error) {
 			<-ctx.Done()
 			return "", ctx.Err()
-		}, actors.WithRetry(core.RetryConfig{Disabled: true}), actors.WithAttemptTimeout(time.Millisecond),
+		}, actors.WithRetry(core.RetryConfig{MaxAttempts: 1}), actors.WithAttemptTimeout(time.Millisecond),
 	).Compensate(func(_ context.Context, in Seat, ticket string) error {
 		fmt.Println("give back", ticket)
 		return nil
@@ -222,7 +222,7 @@ func ExampleCallTools() {
 	}
 	wiki := decorators.Tool("wiki", "", func(_ context.Context, in Query) (string, error) { return in.Word + ": a fish", nil })
 	books := decorators.Tool("books", "", func(context.Context, Query) (string, error) { return "", errors.New("closed") },
-		actors.WithRetry(core.RetryConfig{Disabled: true}))
+		actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 	tools, err := actors.NewToolSet(wiki, books)
 	if err != nil {
 		fmt.Println(err)

@@ -614,7 +614,7 @@ func TestRetriedAgentMakesItsCallsAgain(t *testing.T) {
 }
 
 func TestAModelLearnsAllThatWentWrongInATool(t *testing.T) {
-	weather := testkit.Tool(t, "weather", core.RetryConfig{Disabled: true}, testkit.Fail(errBoom))
+	weather := testkit.Tool(t, "weather", core.RetryConfig{MaxAttempts: 1}, testkit.Fail(errBoom))
 	flaky := testkit.Tool(t, "flaky", core.RetryConfig{InitialDelay: core.NoDelay}, testkit.Fail(core.Retryable(errors.New("busy"))))
 	calls := func(d *testkit.Definition) func(context.Context) (string, error) {
 		return func(ctx context.Context) (string, error) { return testkit.Call(ctx, d) }
@@ -646,7 +646,7 @@ func TestAModelLearnsAllThatWentWrongInATool(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			book := decorators.Tool("book", "", func(ctx context.Context, _ struct{}) (string, error) { return tc.handler(ctx) },
-				actors.WithRetry(core.RetryConfig{Disabled: true}))
+				actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 			for _, opts := range [][]state.Option{nil, {state.WithRoundTrip()}} {
 				_, ctx := testkit.Run(t, opts...)
 				model := newScript(asks(call("book", `{}`)), says("sorry"))

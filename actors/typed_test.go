@@ -170,7 +170,7 @@ func TestTypeThatIsNotAnObjectIsRefusedAtConstruction(t *testing.T) {
 func TestASchemaIsStrictOnlyIfServicesCanEnforceIt(t *testing.T) {
 	strict := func(call func(actors.LLM) error) bool {
 		model := newScript()
-		_ = call(model.llm(actors.WithRetry(core.RetryConfig{Disabled: true})))
+		_ = call(model.llm(actors.WithRetry(core.RetryConfig{MaxAttempts: 1})))
 		return model.asked()[0].Options.Format.Strict
 	}
 	assert.True(t, strict(func(m actors.LLM) error {

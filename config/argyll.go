@@ -176,7 +176,7 @@ func (a *argyll) retry(v value) Retry {
 	switch {
 	case retries == nil:
 	case *retries == 0:
-		r.Disabled = true
+		r.MaxAttempts = 1
 		return r
 	case *retries < 0:
 		r.MaxAttempts = core.Unlimited

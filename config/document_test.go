@@ -66,8 +66,8 @@ actors:
 		RetryOn: []record.Class{record.ClassTimeout, record.ClassRateLimit}, Exclude: []record.Class{},
 	}, tool)
 	assert.Equal(t, config.Retry{}, d.Kinds[record.KindLLM])
-	assert.Equal(t, config.Retry{Disabled: true}, d.Kinds[record.KindAgent])
-	assert.Equal(t, map[string]config.Retry{"get_weather": {MaxAttempts: 2}, "get weather/now": {Disabled: true}}, d.Actors)
+	assert.Equal(t, config.Retry{MaxAttempts: 1}, d.Kinds[record.KindAgent])
+	assert.Equal(t, map[string]config.Retry{"get_weather": {MaxAttempts: 2}, "get weather/now": {MaxAttempts: 1}}, d.Actors)
 	assert.Len(t, d.Options(), 6)
 }
 
@@ -142,7 +142,7 @@ func TestJSONIsReadInFull(t *testing.T) {
 func TestEveryProblemHasItsPlaceAndWhatIsAllowed(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"al: 5", `1:1: al: unknown key; did you mean "all"?; known keys are actors, agent_call, all, llm_call, tool_call`},
-		{"all:\n  max_attempt: 5", `2:3: all.max_attempt: unknown key; did you mean "max_attempts"?; known keys are attempt_timeout, backoff, cap_retry_after, disabled,`},
+		{"all:\n  max_attempt: 5", `2:3: all.max_attempt: unknown key; did you mean "max_attempts"?; known keys are attempt_timeout, backoff, cap_retry_after, exclude,`},
 		{"all:\n  zebra: 5", `2:3: all.zebra: unknown key; known keys are`},
 		{"5", "1:1: got 5, want a mapping with the keys actors, agent_call, all, llm_call, tool_call"},
 		{"[1]", "1:1: got a list, want a mapping"},
@@ -170,8 +170,7 @@ func TestEveryProblemHasItsPlaceAndWhatIsAllowed(t *testing.T) {
 		{"all: {jitter: 1.5}", "1:15: all.jitter: got 1.5, want true, false, a fraction above 0 and up to 1, none, full or decorrelated"},
 		{"all: {jitter: 0}", "1:15: all.jitter: got 0, want true, false, a fraction"},
 		{"all: {jitter: ful}", `1:15: all.jitter: got "ful"; did you mean "full"?`},
-		{"all: {disabled: 1}", "1:17: all.disabled: got 1, want true or false"},
-		{"all: {disabled: true, max_attempts: 3}", "1:6: all: disabled means one attempt, but max_attempts is 3; want only one of them"},
+		{"all: {disabled: true}", `1:7: all.disabled: unknown key`},
 		{"all: {losses_count: true, max_losses: 2}", "1:6: all: losses_count counts losses against max_attempts, but max_losses is set; want only one of them"},
 		{"all: {retry_on: timeout}", `1:17: all.retry_on: got "timeout", want a list of error classes`},
 		{"all: {retry_on: [timeout, ratelimit]}", `1:27: all.retry_on[1]: got "ratelimit"; did you mean "rate_limit"?`},
@@ -262,7 +261,7 @@ func TestDocumentGovernsARun(t *testing.T) {
 		_, ctx := testkit.Run(t, d.Options()...)
 		_, err := testkit.Call(ctx, testkit.Tool(t, "hasty", core.RetryConfig{MaxAttempts: 3, InitialDelay: core.NoDelay}, testkit.Fail(core.Retryable(errBoom))))
 		assert.Equal(t, 3, testkit.Failed(t, err, record.ReasonExhausted).Attempts, "its own")
-		_, err = testkit.Call(ctx, testkit.Tool(t, "patient", core.RetryConfig{Disabled: true}, testkit.Fail(errBoom)))
+		_, err = testkit.Call(ctx, testkit.Tool(t, "patient", core.RetryConfig{MaxAttempts: 1}, testkit.Fail(errBoom)))
 		assert.Equal(t, 4, testkit.Failed(t, err, record.ReasonExhausted).Attempts, "the attempts of the document, by actor name")
 	})
 }

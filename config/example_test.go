@@ -45,6 +45,6 @@ actors:
 	// Output:
 	// 1 fetch: permanent: unavailable
 	// 2 save: exhausted after 2 attempts: busy
-	// 2:3: all.max_atempts: unknown key; did you mean "max_attempts"?; known keys are attempt_timeout, backoff, cap_retry_after, disabled, exclude, initial_delay, jitter, losses_count, max_attempts, max_delay, max_losses, max_retry_after, multiplier, retry_on, retry_timeout, retry_when, stop_when
+	// 2:3: all.max_atempts: unknown key; did you mean "max_attempts"?; known keys are attempt_timeout, backoff, cap_retry_after, exclude, initial_delay, jitter, losses_count, max_attempts, max_delay, max_losses, max_retry_after, multiplier, retry_on, retry_timeout, retry_when, stop_when
 	// 3:12: all.backoff: got "cubic", want one of constant, linear, exponential, fibonacci
 }

@@ -17,7 +17,7 @@ import (
 // are limited to max_delay. A whole playbook or a list of steps is an error. If the
 // step is invalid, the error is an *[Error].
 func ReadNoETL(step []byte) (r Retry, warnings []Problem, err error) {
-	r.Disabled = true
+	r.MaxAttempts = 1
 	warnings, err = readStep(step, func(v value) {
 		v.step("NoETL", "retry", map[string]func(value){"retry": func(v value) { r = v.noetl() }})
 	})
@@ -33,7 +33,7 @@ func (v value) noetl() Retry {
 	switch {
 	case v.isBool():
 		if !v.bool(wantRetry) {
-			return Retry{Disabled: true}
+			return Retry{MaxAttempts: 1}
 		}
 		return r
 	case v.isNumber():

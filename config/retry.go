@@ -13,7 +13,6 @@ import (
 // A Retry is a retry configuration in the form of a document: like [core.RetryConfig], but with
 // names of error classes and conditions instead of functions. The zero value means the defaults.
 type Retry struct {
-	Disabled       bool
 	MaxAttempts    int // 0 for the default, or core.Unlimited
 	Backoff        core.Backoff
 	InitialDelay   time.Duration // 0 for the default, or core.NoDelay
@@ -38,7 +37,7 @@ type Retry struct {
 // Config returns the configuration in the form that actors, events and runs use.
 func (r Retry) Config() core.RetryConfig {
 	c := core.RetryConfig{
-		Disabled: r.Disabled, MaxAttempts: r.MaxAttempts, Backoff: r.Backoff,
+		MaxAttempts: r.MaxAttempts, Backoff: r.Backoff,
 		InitialDelay: r.InitialDelay, MaxDelay: r.MaxDelay, Multiplier: r.Multiplier, Jitter: r.Jitter,
 		AttemptTimeout: r.AttemptTimeout, RetryTimeout: r.RetryTimeout, MaxRetryAfter: r.MaxRetryAfter, CapRetryAfter: r.CapRetryAfter,
 		MaxLosses: r.MaxLosses, LossesCount: r.LossesCount,
@@ -87,7 +86,9 @@ func classNames() (names []string) {
 func (v value) retry() (r Retry) {
 	switch {
 	case v.isBool():
-		r.Disabled = !v.bool(wantRetry)
+		if !v.bool(wantRetry) {
+			r.MaxAttempts = 1
+		}
 	case v.isNumber():
 		r.MaxAttempts = v.attemptsOr(wantAttempts)
 	default:
@@ -98,13 +99,11 @@ func (v value) retry() (r Retry) {
 
 func (v value) retryFields() (r Retry) {
 	noDelay := false
-	attempts := false
 	seconds := func(to *time.Duration) func(value) {
 		return func(v value) { *to = v.duration(time.Second, "seconds") }
 	}
 	v.fields(wantRetry, map[string]func(value){
-		"disabled":        func(v value) { r.Disabled = v.bool("true or false") },
-		"max_attempts":    func(v value) { r.MaxAttempts, attempts = v.attemptsOr(wantAttempts), true },
+		"max_attempts":    func(v value) { r.MaxAttempts = v.attemptsOr(wantAttempts) },
 		"backoff":         func(v value) { r.Backoff = core.Backoff(v.oneOf(backoffs) + 1) },
 		"initial_delay":   func(v value) { r.InitialDelay = v.delay() },
 		"max_delay":       func(v value) { r.MaxDelay = v.delay(); noDelay = r.MaxDelay == core.NoDelay },
@@ -123,9 +122,6 @@ func (v value) retryFields() (r Retry) {
 	})
 	if noDelay { // a maximum of 0 leaves no delay
 		r.InitialDelay, r.MaxDelay = core.NoDelay, 0
-	}
-	if r.Disabled && attempts && r.MaxAttempts != 1 {
-		v.fail("disabled means one attempt, but max_attempts is %d; want only one of them", r.MaxAttempts)
 	}
 	if r.LossesCount && r.MaxLosses != 0 {
 		v.fail("losses_count counts losses against max_attempts, but max_losses is set; want only one of them")

@@ -27,7 +27,7 @@ func retrySchema(t testing.TB) *jsonschema.Resolved {
 func TestSchemaAcceptsWhatTheReaderAccepts(t *testing.T) {
 	schema := retrySchema(t)
 	keys := []string{
-		"disabled", "max_attempts", "backoff", "initial_delay", "max_delay", "multiplier", "jitter", "attempt_timeout",
+		"max_attempts", "backoff", "initial_delay", "max_delay", "multiplier", "jitter", "attempt_timeout",
 		"retry_timeout", "max_retry_after", "cap_retry_after", "retry_on", "exclude", "retry_when", "stop_when", "retries", "functions", "",
 	}
 	values := []string{

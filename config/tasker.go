@@ -13,14 +13,12 @@ import (
 // max_backoff_ms. A whole task or a list of steps is an error. Warnings describe
 // settings with a surprising effect. If the step is invalid, the error is an *[Error].
 func ReadTasker(step []byte) (r Retry, warnings []Problem, err error) {
+	r = taskerRetry()
 	warnings, err = readStep(step, func(v value) {
 		v.step("Tasker", "retry", map[string]func(value){"retry": func(v value) { r = v.tasker() }})
 	})
 	if err != nil {
 		return Retry{}, nil, err
-	}
-	if r.RetryOn == nil && !r.Disabled { // the step has no key retry
-		r = taskerRetry()
 	}
 	return r, warnings, nil
 }
@@ -50,7 +48,7 @@ func (v value) tasker() Retry {
 	}
 	r.capRetryAfter()
 	if !retryable || r.MaxAttempts <= 1 {
-		return Retry{Disabled: true, LossesCount: true}
+		return Retry{MaxAttempts: 1, LossesCount: true}
 	}
 	return r
 }

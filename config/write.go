@@ -15,7 +15,6 @@ import (
 
 // serializedRetry is the serialized form of a Retry.
 type serializedRetry struct {
-	Disabled       bool      `json:"disabled,omitempty" yaml:"disabled,omitempty"`
 	MaxAttempts    any       `json:"max_attempts,omitempty" yaml:"max_attempts,omitempty"`
 	Backoff        string    `json:"backoff,omitempty" yaml:"backoff,omitempty"`
 	InitialDelay   string    `json:"initial_delay,omitempty" yaml:"initial_delay,omitempty"`
@@ -36,7 +35,7 @@ type serializedRetry struct {
 
 func (r Retry) serialize() serializedRetry {
 	w := serializedRetry{
-		Disabled: r.Disabled, InitialDelay: durationText(r.InitialDelay), MaxDelay: durationText(r.MaxDelay), Multiplier: r.Multiplier,
+		InitialDelay: durationText(r.InitialDelay), MaxDelay: durationText(r.MaxDelay), Multiplier: r.Multiplier,
 		AttemptTimeout: durationText(r.AttemptTimeout), RetryTimeout: durationText(r.RetryTimeout), MaxRetryAfter: durationText(r.MaxRetryAfter), CapRetryAfter: r.CapRetryAfter, LossesCount: r.LossesCount,
 		RetryOn: namesOf(r.RetryOn), Exclude: namesOf(r.Exclude), RetryWhen: conditionText(r.RetryWhen), StopWhen: conditionText(r.StopWhen),
 	}

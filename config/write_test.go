@@ -43,9 +43,6 @@ func randomRetry(r *rand.Rand) config.Retry {
 	if some() {
 		c.MaxAttempts = []int{core.Unlimited, 1, 1 + r.IntN(1<<31-1)}[r.IntN(3)]
 	}
-	if c.MaxAttempts <= 1 && c.MaxAttempts >= 0 {
-		c.Disabled = some()
-	}
 	c.CapRetryAfter = some()
 	c.Backoff = core.Backoff(r.IntN(5))
 	for _, d := range []*time.Duration{&c.InitialDelay, &c.MaxDelay, &c.AttemptTimeout, &c.RetryTimeout, &c.MaxRetryAfter} {

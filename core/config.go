@@ -18,12 +18,8 @@ import (
 // Levels do not merge: only the most specific configuration that is set applies (see
 // [ExecutionEvent.WithRetry]).
 type RetryConfig struct {
-	// Disabled allows one attempt only; MaxAttempts must then be 0 or 1. Less
-	// specific levels are not considered.
-	Disabled bool
-
-	// MaxAttempts counts all attempts, the first included. Defaults to 3;
-	// Unlimited sets no limit.
+	// MaxAttempts counts all attempts, the first included: 1 disables retries.
+	// Defaults to 3; Unlimited sets no limit.
 	MaxAttempts int
 
 	// Backoff says how delays grow. Defaults to Exponential.
@@ -132,7 +128,6 @@ func (c RetryConfig) Validate() error {
 	check(c.AttemptTimeout >= 0, "AttemptTimeout", c.AttemptTimeout, "more than 0, or 0 for none")
 	check(c.RetryTimeout >= 0, "RetryTimeout", c.RetryTimeout, "more than 0, or 0 for none")
 	check(c.MaxRetryAfter >= 0, "MaxRetryAfter", c.MaxRetryAfter, "more than 0, or 0 for the default of 5m0s")
-	check(!c.Disabled || c.MaxAttempts == 0 || c.MaxAttempts == 1, "MaxAttempts", fmt.Sprintf("%d, and Disabled is set, which means one attempt", c.MaxAttempts), "only one of them")
 	check(!hasNil(c.RetryOn), "RetryOn", "a list with a nil Matcher, such as MatchIs(nil)", "a list of Matchers, such as core.MatchIs(err)")
 	check(!hasNil(c.Exclude), "Exclude", "a list with a nil Matcher, such as MatchIs(nil)", "a list of Matchers, such as core.MatchIs(err)")
 	return errors.Join(problems...)
@@ -148,7 +143,7 @@ func hasNil(matchers []Matcher) bool {
 }
 
 // WithDefaults returns c with its defaults filled in. In the result, an InitialDelay of 0 means no
-// delay, and a Disabled configuration has one attempt. The error is that of Validate.
+// delay. The error is that of Validate.
 func (c RetryConfig) WithDefaults() (RetryConfig, error) {
 	if err := c.Validate(); err != nil {
 		return RetryConfig{}, err
@@ -163,11 +158,6 @@ func (c RetryConfig) WithDefaults() (RetryConfig, error) {
 	setDefault(&c.MaxRetryAfter, 5*time.Minute)
 	if c.InitialDelay == NoDelay {
 		c.InitialDelay = 0
-	}
-	if c.Disabled {
-		// RetryTimeout does not apply to the one attempt; AttemptTimeout does.
-		c.MaxAttempts, c.RetryTimeout = 1, 0
-		c.RetryOn, c.RetryWhen = nil, nil
 	}
 	c.RetryOn, c.Exclude = slices.Clone(c.RetryOn), slices.Clone(c.Exclude)
 	return c, nil
@@ -231,7 +221,7 @@ func builtIn(k record.Kind) *engine.Policy {
 }
 
 var (
-	builtInNoRetry = mustPolicy(RetryConfig{Disabled: true})
+	builtInNoRetry = mustPolicy(RetryConfig{MaxAttempts: 1})
 	builtInRetry   = mustPolicy(RetryConfig{MaxDelay: 30 * time.Second})
 )
 

@@ -39,9 +39,6 @@ func TestConfigurationOutOfRangeNamesFieldValueAndWhatIsAllowed(t *testing.T) {
 		{config{RetryOn: []core.Matcher{core.MatchAny(), nil}}, []string{"RetryOn", "nil"}},
 		{config{Exclude: []core.Matcher{nil}}, []string{"Exclude", "nil"}},
 		{config{MaxAttempts: -7, Multiplier: 0.25, MaxDelay: -3}, []string{"MaxAttempts", "-7", "Multiplier", "0.25", "MaxDelay", "-3ns"}},
-		{config{Disabled: true, MaxAttempts: -7}, []string{"MaxAttempts", "-7"}},
-		{config{Disabled: true, MaxAttempts: 5}, []string{"MaxAttempts is 5, and Disabled is set", "one attempt", "only one of them"}},
-		{config{Disabled: true, MaxAttempts: core.Unlimited}, []string{"MaxAttempts is -1, and Disabled is set", "one attempt"}},
 		{config{MaxLosses: -3}, []string{"MaxLosses", "-3", "1 or more", "Unlimited"}},
 		{config{MaxLosses: 2, LossesCount: true}, []string{"MaxLosses is 2, and LossesCount is set", "MaxAttempts limits losses", "only one of them"}},
 		{config{MaxLosses: core.Unlimited, LossesCount: true}, []string{"MaxLosses is -1, and LossesCount is set", "only one of them"}},
@@ -100,8 +97,6 @@ func TestConfigurationOutOfRangeNamesFieldValueAndWhatIsAllowed(t *testing.T) {
 func TestConfigurationAtTheEdgesIsAccepted(t *testing.T) {
 	for _, cfg := range []core.RetryConfig{
 		{},
-		{Disabled: true},
-		{Disabled: true, MaxAttempts: 1},
 		{MaxAttempts: 1},
 		{MaxAttempts: core.Unlimited},
 		{MaxAttempts: math.MaxInt},

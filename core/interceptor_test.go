@@ -437,7 +437,7 @@ func waiting(d time.Duration) core.Interceptor {
 
 func TestWaitOfAnInterceptor(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
-		retry := core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}
+		retry := core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Second}
 		st, ctx := testkit.Run(t, state.WithInterceptors(waiting(time.Minute)))
 		passed := testkit.Stopwatch()
 		out, err := testkit.Call(ctx, testkit.Tool(t, "tool", retry, testkit.Succeed))

@@ -23,7 +23,7 @@ var (
 	errBoom  = errors.New("boom")                               // class unknown: not retried
 	errFlaky = fmt.Errorf("dial tcp: %w", syscall.ECONNREFUSED) // transient
 	steady   = core.RetryConfig{Jitter: core.NoJitter}          // three attempts, waits of 1s and 2s
-	once     = core.RetryConfig{Disabled: true}                 // one attempt
+	once     = core.RetryConfig{MaxAttempts: 1}                 // one attempt
 	atOnce   = core.RetryConfig{InitialDelay: core.NoDelay}     // three attempts, no waits
 	twice    = core.RetryConfig{Jitter: core.NoJitter, MaxAttempts: 2}
 )

@@ -30,7 +30,7 @@ func TestStepsThatAreSwappedAreRefusedByTheirInputs(t *testing.T) {
 			st, err := state.Open(t.Context(), s, "run-1")
 			require.NoError(t, err)
 			defer st.Close()
-			return testkit.Call(st.Context(t.Context()), testkit.Agent(t, "reader", core.RetryConfig{Disabled: true}, func(ctx context.Context, _ string) (string, error) {
+			return testkit.Call(st.Context(t.Context()), testkit.Agent(t, "reader", core.RetryConfig{MaxAttempts: 1}, func(ctx context.Context, _ string) (string, error) {
 				all := ""
 				for _, file := range files {
 					out, err := read(ctx, file)

@@ -281,7 +281,7 @@ func TestChecksBeforeAnAttemptDoNotCountAgainstItsTimeout(t *testing.T) {
 func TestTimeoutWithoutRetryFailsTheCall(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
-		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}, testkit.Listening(time.Minute)))
+		_, err := testkit.Call(ctx, testkit.Tool(t, "tool", core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Second}, testkit.Listening(time.Minute)))
 		wantRecords(t, st, "started(0) failed(0,exhausted,timeout)")
 		assert.ErrorIs(t, err, context.DeadlineExceeded)
 	})

@@ -111,7 +111,7 @@ func TestLogIsAPublisherOfARun(t *testing.T) {
 	fetch := decorators.Tool("fetch", "", func(ctx context.Context, _ struct{}) (int, error) {
 		state.From(ctx).Log(slog.LevelInfo, "begins", map[string]any{"bad": panicking{}})
 		return 0, errTimeout
-	}, actors.WithRetry(core.RetryConfig{Disabled: true}))
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 	_, err := fetch.Call(st.Context(t.Context()), struct{}{})
 	require.Error(t, err)
 	require.NoError(t, st.Close())

@@ -53,7 +53,7 @@ func (o *orders) agent(name string) actors.Agent[word, string] {
 			}
 		}
 		return in.Text + " is sent", nil
-	}, actors.WithRetry(core.RetryConfig{Disabled: true}))
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 }
 
 func TestFailedRunContinuesUnderItsOwnID(t *testing.T) {
@@ -99,11 +99,11 @@ func TestFailedRunContinuesUnderItsOwnID(t *testing.T) {
 func TestRetryContinuesAfterACrash(t *testing.T) {
 	o := new(orders)
 	o.closed.Store(true)
-	definition := testkit.Agent(t, "outer", core.RetryConfig{Disabled: true}, func(ctx context.Context, _ string) (string, error) {
+	definition := testkit.Agent(t, "outer", core.RetryConfig{MaxAttempts: 1}, func(ctx context.Context, _ string) (string, error) {
 		if err := o.step(ctx, "pay"); err != nil {
 			return "", err
 		}
-		return testkit.Call(ctx, testkit.Agent(t, "inner", core.RetryConfig{Disabled: true}, func(ctx context.Context, _ string) (string, error) {
+		return testkit.Call(ctx, testkit.Agent(t, "inner", core.RetryConfig{MaxAttempts: 1}, func(ctx context.Context, _ string) (string, error) {
 			// The failure of the step is final: the agent returns it.
 			if err := o.step(ctx, "ship"); err != nil {
 				return "", err

@@ -55,7 +55,7 @@ func TestRunWhoseOutcomeCannotBeStoredIsSetAside(t *testing.T) {
 		pay := decorators.Tool("pay", "", func(context.Context, word) (string, error) {
 			made = append(made, time.Now())
 			return "paid", nil
-		}, actors.WithRetry(core.RetryConfig{Disabled: true}))
+		}, actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 		r := newRunner(t, store, runner.Options{MaxRestarts: 3})
 		runner.Register(r, agent("shop", func(ctx context.Context, in word) (string, error) { return pay.Call(ctx, in) }))
 		stop := serve(t, r)

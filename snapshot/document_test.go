@@ -34,7 +34,7 @@ func everything(tb testing.TB) *snapshot.Snapshot {
 			Description: "weather of the week", Pipeline: "weather", Tags: []string{"prod", "eu"},
 			Custom: map[string]string{"team": "blue", "cost": "12"},
 		},
-		Retry: snapshot.RetryLevels{snapshot.RetryOfAll: level, "llm_call": {Disabled: true, MaxAttempts: 1}},
+		Retry: snapshot.RetryLevels{snapshot.RetryOfAll: level, "llm_call": {MaxAttempts: 1}},
 	}}
 	rng := rand.New(rand.NewPCG(50, 1))
 	for seq := range uint64(50) {

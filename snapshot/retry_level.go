@@ -30,7 +30,6 @@ const (
 // A RetryLevel is a core.RetryConfig with its defaults filled in and without its
 // functions.
 type RetryLevel struct {
-	Disabled       bool          `json:"disabled"`
 	MaxAttempts    int           `json:"max_attempts"` // negative for no limit
 	Backoff        string        `json:"backoff"`      // such as "exponential"
 	InitialDelay   time.Duration `json:"initial_delay"`
@@ -83,7 +82,6 @@ func readRetryLevels(in *codec.Reader) (levels RetryLevels) {
 
 // levelJSON is a RetryLevel in the form of package config's documents, with Functions added.
 type levelJSON struct {
-	Disabled       bool     `json:"disabled"`
 	MaxAttempts    any      `json:"max_attempts,omitempty"`
 	Backoff        string   `json:"backoff,omitempty"`
 	InitialDelay   float64  `json:"initial_delay"`
@@ -102,7 +100,7 @@ const unlimited = "unlimited"
 // config can read it if there are no Functions.
 func (l RetryLevel) MarshalJSON() ([]byte, error) {
 	out := levelJSON{
-		Disabled: l.Disabled, Backoff: l.Backoff, InitialDelay: l.InitialDelay.Seconds(), MaxDelay: l.MaxDelay.Seconds(), Multiplier: l.Multiplier,
+		Backoff: l.Backoff, InitialDelay: l.InitialDelay.Seconds(), MaxDelay: l.MaxDelay.Seconds(), Multiplier: l.Multiplier,
 		AttemptTimeout: l.AttemptTimeout.Seconds(), RetryTimeout: l.RetryTimeout.Seconds(), MaxRetryAfter: l.MaxRetryAfter.Seconds(), Functions: l.Functions,
 	}
 	switch {
@@ -127,7 +125,7 @@ func (l *RetryLevel) UnmarshalJSON(data []byte) error {
 	}
 	seconds := func(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
 	*l = RetryLevel{
-		Disabled: in.Disabled, Backoff: in.Backoff, InitialDelay: seconds(in.InitialDelay), MaxDelay: seconds(in.MaxDelay), Multiplier: in.Multiplier,
+		Backoff: in.Backoff, InitialDelay: seconds(in.InitialDelay), MaxDelay: seconds(in.MaxDelay), Multiplier: in.Multiplier,
 		AttemptTimeout: seconds(in.AttemptTimeout), RetryTimeout: seconds(in.RetryTimeout), MaxRetryAfter: seconds(in.MaxRetryAfter), Functions: in.Functions,
 	}
 	switch n := in.MaxAttempts.(type) {
@@ -157,12 +155,12 @@ func (l *RetryLevel) UnmarshalJSON(data []byte) error {
 func (l RetryLevel) String() string {
 	parts := []string{fmt.Sprint(l.MaxAttempts, " attempts")}
 	switch {
-	case l.Disabled:
-		parts = []string{"disabled"}
+	case l.MaxAttempts == 1:
+		parts = []string{"1 attempt"}
 	case l.MaxAttempts < 0:
 		parts = []string{"unlimited attempts"}
 	}
-	if !l.Disabled {
+	if l.MaxAttempts != 1 {
 		growth := l.Backoff
 		if l.Backoff == "exponential" {
 			growth += fmt.Sprint(" ×", l.Multiplier)

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// level has all fields set except Disabled.
+// level has all fields set.
 var level = snapshot.RetryLevel{
 	MaxAttempts: 5, Backoff: "exponential", InitialDelay: time.Second, MaxDelay: time.Minute, Multiplier: 2, Jitter: "0.25",
 	AttemptTimeout: 10 * time.Second, RetryTimeout: time.Hour, MaxRetryAfter: 5 * time.Minute, Functions: []string{"RetryOn", "StopWhen"},
@@ -20,13 +20,13 @@ var level = snapshot.RetryLevel{
 
 func TestRetryLevelIsALine(t *testing.T) {
 	assert.Equal(t, "5 attempts, exponential ×2 from 1s to 1m0s, jitter 0.25, Retry-After up to 5m0s, 10s per attempt, 1h0m0s in total, with RetryOn and StopWhen", level.String())
-	assert.Equal(t, "disabled, 1s per attempt", snapshot.RetryLevel{Disabled: true, AttemptTimeout: time.Second}.String())
+	assert.Equal(t, "1 attempt, 1s per attempt", snapshot.RetryLevel{MaxAttempts: 1, AttemptTimeout: time.Second}.String())
 }
 
 func TestRetryLevelIsInSecondsInJSON(t *testing.T) {
 	data, err := json.Marshal(level)
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"disabled":false,"max_attempts":5,"backoff":"exponential","initial_delay":1,"max_delay":60,"multiplier":2,
+	assert.JSONEq(t, `{"max_attempts":5,"backoff":"exponential","initial_delay":1,"max_delay":60,"multiplier":2,
 		"jitter":0.25,"attempt_timeout":10,"retry_timeout":3600,"max_retry_after":300,"functions":["RetryOn","StopWhen"]}`, string(data))
 	var got snapshot.RetryLevel
 	require.NoError(t, json.Unmarshal(data, &got))
@@ -34,9 +34,9 @@ func TestRetryLevelIsInSecondsInJSON(t *testing.T) {
 }
 
 func TestLevelsAreEqualFieldByField(t *testing.T) {
-	levels := snapshot.RetryLevels{snapshot.RetryOfAll: level, "tool_call": {Disabled: true, Functions: []string{}}}
+	levels := snapshot.RetryLevels{snapshot.RetryOfAll: level, "tool_call": {MaxAttempts: 1, Functions: []string{}}}
 	other := levels.Clone()
-	other["tool_call"] = snapshot.RetryLevel{Disabled: true}
+	other["tool_call"] = snapshot.RetryLevel{MaxAttempts: 1}
 	assert.True(t, levels.Equal(other), "nil and empty Functions are equal")
 	assert.True(t, snapshot.RetryLevels(nil).Equal(snapshot.RetryLevels{}))
 

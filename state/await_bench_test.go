@@ -20,7 +20,7 @@ func BenchmarkRecalledAnswers(b *testing.B) {
 		Items    []string `json:"items"`
 	}
 	store := memstore.New()
-	agent := testkit.Agent(b, "agent", core.RetryConfig{Disabled: true}, func(ctx context.Context, _ string) (string, error) {
+	agent := testkit.Agent(b, "agent", core.RetryConfig{MaxAttempts: 1}, func(ctx context.Context, _ string) (string, error) {
 		for range 100 {
 			if _, err := core.Await[answer](ctx, "go on?"); err != nil {
 				return "", err

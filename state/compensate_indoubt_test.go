@@ -49,7 +49,7 @@ func failingAfter(t testing.TB, tools ...*testkit.Definition) *testkit.Definitio
 func TestCallsThatWereCutOffAreCompensatedInDoubt(t *testing.T) {
 	hangs := func(ctx context.Context, _ string) (string, error) { return "", testkit.Pause(ctx, time.Hour) }
 	panics := func(context.Context, string) (string, error) { panic("no") }
-	short := core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}
+	short := core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Second}
 	twice := core.RetryConfig{MaxAttempts: 2, AttemptTimeout: time.Second, Jitter: core.NoJitter}
 	soldOut := core.Permanent(errors.New("sold out"))
 	const inDoubt = "undo pay in in doubt"
@@ -126,7 +126,7 @@ func TestCallInDoubtIsLeftAloneWithoutTheOption(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
 		st, ctx := testkit.Run(t)
-		pay := testkit.Tool(t, "pay", core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
+		pay := testkit.Tool(t, "pay", core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
 			return "", testkit.Pause(ctx, time.Hour)
 		}).Compensate(func(context.Context, string, string) error { l.note("undo"); return nil })
 		_, err := testkit.Call(ctx, failingAfter(t, pay))
@@ -176,7 +176,7 @@ func TestCallsInDoubtAreCompensatedInTheirOrder(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
 		_, ctx := testkit.Run(t)
-		short := core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}
+		short := core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Second}
 		agent := failingAfter(t,
 			undoneInDoubt(&l, testkit.Tool(t, "a", once, testkit.Succeed)),
 			undoneInDoubt(&l, testkit.Tool(t, "b", short, testkit.Deaf(time.Minute))),
@@ -211,7 +211,7 @@ func TestCallsInAbandonedAttemptsAreCompensatedInDoubt(t *testing.T) {
 		var l bookings
 		st, ctx := testkit.Run(t)
 		pay := undoneInDoubt(&l, testkit.Tool(t, "pay", once, testkit.Deaf(time.Minute)))
-		agent := testkit.Agent(t, "trip", core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
+		agent := testkit.Agent(t, "trip", core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
 			return testkit.Call(ctx, pay)
 		})
 		_, err := testkit.Call(ctx, agent)
@@ -251,7 +251,7 @@ func TestCallThatWaitsIsNotInDoubt(t *testing.T) {
 			var l bookings
 			store := memstore.New()
 			pay := undoneInDoubt(&l, testkit.Tool(t, "pay", retry, func(ctx context.Context, in string) (string, error) {
-				if !retry.Disabled {
+				if retry.MaxAttempts != 1 {
 					return "", errFlaky
 				}
 				return core.Await[string](ctx, "which?")
@@ -341,7 +341,7 @@ func TestLostCallIsCompensatedAsItEnds(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
 				var l bookings
 				handler := testkit.Handler(testkit.Succeed)
-				retry := core.RetryConfig{Disabled: true, LossesCount: test.losses}
+				retry := core.RetryConfig{MaxAttempts: 1, LossesCount: test.losses}
 				pay := undoneInDoubt(&l, testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", Retry: &retry, InDoubt: test.inDoubt},
 					func(ctx context.Context, in string) (string, error) { return handler(ctx, in) }))
 				agent := failingAfter(t, pay)
@@ -457,7 +457,7 @@ func TestRerunMakesAgainWhatWasCompensatedInDoubt(t *testing.T) {
 			l.note("pay")
 			return "receipt", nil
 		}))
-		agent := testkit.Agent(t, "trip", core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
+		agent := testkit.Agent(t, "trip", core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
 			out, err := testkit.Call(ctx, pay)
 			if ends.Load() {
 				return out, err

@@ -274,7 +274,7 @@ func TestLimitsOfSurroundingCallsDoNotApplyToACompensation(t *testing.T) {
 		var l bookings
 		_, ctx := testkit.Run(t)
 		flight := booking(t, &l, "flight", func(ctx context.Context) error { return testkit.Pause(ctx, time.Hour) })
-		agent := testkit.Agent(t, "trip", core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
+		agent := testkit.Agent(t, "trip", core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
 			if _, err := testkit.Call(ctx, flight); err != nil {
 				return "", err
 			}

@@ -197,7 +197,7 @@ func TestAbandonedAttemptLeavesNothingThroughAContextOfItsRun(t *testing.T) {
 			_, err := inner.Call(again, item{})
 			done <- err
 			return "", nil
-		}, actors.WithAttemptTimeout(time.Second), actors.WithRetry(core.RetryConfig{Disabled: true}))
+		}, actors.WithAttemptTimeout(time.Second), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 		_, err := deaf.Call(st.Context(t.Context()), item{})
 		require.Error(t, err)
 		before := len(testkit.Records(t, st))

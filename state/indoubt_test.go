@@ -49,7 +49,7 @@ func (d *doubtful) pay(ctx context.Context) (receipt, error) {
 // calls returns a call of each kind that can be in doubt.
 func (d *doubtful) calls() map[string]func(context.Context) (receipt, error) {
 	tool := decorators.Tool("pay", "", func(ctx context.Context, _ struct{}) (receipt, error) { return d.pay(ctx) },
-		actors.WithInDoubt(core.InDoubtAsk), actors.WithRetry(core.RetryConfig{Disabled: true}))
+		actors.WithInDoubt(core.InDoubtAsk), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 	llm := decorators.LLM("pay", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		r, err := d.pay(ctx)
 		return actors.Response{Usage: core.Usage{InputTokens: r.ID}}, err

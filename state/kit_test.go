@@ -19,7 +19,7 @@ import (
 var (
 	errBoom  = errors.New("boom")
 	errFlaky = core.Retryable(errors.New("flaky"))
-	once     = core.RetryConfig{Disabled: true}
+	once     = core.RetryConfig{MaxAttempts: 1}
 	steady   = core.RetryConfig{Jitter: core.NoJitter} // waits of 1s and 2s
 )
 

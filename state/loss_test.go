@@ -161,7 +161,7 @@ func TestCallThatEndsItsProcessEachTimeInterruptsTheRun(t *testing.T) {
 		{"by default", 5, nil, nil},
 		{"by the run", 2, nil, []state.Option{state.WithMaxLosses(2)}},
 		{"by its configuration", 3, &core.RetryConfig{MaxLosses: 3}, []state.Option{state.WithMaxLosses(2)}},
-		{"even if it is not retried", 3, &core.RetryConfig{MaxLosses: 3, Disabled: true}, nil},
+		{"even if it is not retried", 3, &core.RetryConfig{MaxLosses: 3, MaxAttempts: 1}, nil},
 		{"after more losses than it has attempts", 7, &core.RetryConfig{MaxLosses: 7, MaxAttempts: 2}, nil},
 	} {
 		for name, kind := range leaves {

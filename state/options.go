@@ -103,7 +103,7 @@ func WithPublisher(p Publisher) Option {
 // WithRetry sets the retry configuration of all calls for which no more
 // specific level is set. That includes agents, which have one attempt by
 // default: an agent that is retried makes all its calls again, each with its
-// own retries. WithRetryFor(record.KindAgent, core.RetryConfig{Disabled: true})
+// own retries. WithRetryFor(record.KindAgent, core.RetryConfig{MaxAttempts: 1})
 // excludes them.
 func WithRetry(cfg core.RetryConfig) Option {
 	return func(c *config) { c.settings.Retry = c.policy(snapshot.RetryOfAll, cfg) }

@@ -37,7 +37,6 @@ func TestInvalidOptionsAreRefusedAndSayWhatIsAllowed(t *testing.T) {
 		"typed-nil publisher":        {func() state.Option { return state.WithPublisher((*listener)(nil)) }, []string{"WithPublisher got a *state_test.listener that is nil"}},
 		"nil function to publish to": {func() state.Option { return state.WithPublisher(testkit.Publisher(nil)) }, []string{"WithPublisher got a testkit.Publisher that is nil"}},
 		"typed-nil artifacts":        {func() state.Option { return state.WithArtifacts((*memstore.Artifacts)(nil)) }, []string{"WithArtifacts got a *memstore.Artifacts that is nil"}},
-		"disabled with attempts":     {func() state.Option { return state.WithRetry(core.RetryConfig{Disabled: true, MaxAttempts: 5}) }, []string{"MaxAttempts is 5, and Disabled is set"}},
 		"nil artifacts":              {func() state.Option { return state.WithArtifacts(nil) }, []string{"WithArtifacts"}},
 		"nil checker":                {func() state.Option { return state.WithInterruptChecker(nil) }, []string{"WithInterruptChecker"}},
 		"retry":                      {func() state.Option { return state.WithRetry(core.RetryConfig{MaxAttempts: -2}) }, []string{"MaxAttempts", "-2"}},

@@ -35,7 +35,7 @@ type (
 )
 
 var (
-	tryOnce     = core.RetryConfig{Disabled: true}
+	tryOnce     = core.RetryConfig{MaxAttempts: 1}
 	retryAtOnce = core.RetryConfig{InitialDelay: core.NoDelay}
 	retryHourly = core.RetryConfig{InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: core.NoJitter}
 )
@@ -142,7 +142,7 @@ func TestAnswerToAPreconditionIsNotUsedForTheHandler(t *testing.T) {
 			s := memstore.New()
 			pay := func(ctx context.Context) (string, error) {
 				return execute(ctx, toolOf("pay", retry, func(ctx context.Context) (string, error) {
-					if !retry.Disabled && core.ScopeOf(ctx).Attempt() == 0 {
+					if retry.MaxAttempts != 1 && core.ScopeOf(ctx).Attempt() == 0 {
 						return beBusy(ctx)
 					}
 					return askingFor("which account?")(ctx)

@@ -16,7 +16,7 @@ func RetryLevel(c core.RetryConfig) (snapshot.RetryLevel, error) {
 		return snapshot.RetryLevel{}, err
 	}
 	level := snapshot.RetryLevel{
-		Disabled: c.Disabled, MaxAttempts: c.MaxAttempts, Backoff: c.Backoff.String(),
+		MaxAttempts: c.MaxAttempts, Backoff: c.Backoff.String(),
 		InitialDelay: c.InitialDelay, MaxDelay: c.MaxDelay, Multiplier: c.Multiplier, Jitter: textOfJitter(c.Jitter),
 		AttemptTimeout: c.AttemptTimeout, RetryTimeout: c.RetryTimeout, MaxRetryAfter: c.MaxRetryAfter,
 	}

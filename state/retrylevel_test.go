@@ -23,9 +23,9 @@ func TestRetryLevelIsAPolicyWithoutItsFunctions(t *testing.T) {
 		AttemptTimeout: 10 * time.Second, RetryTimeout: time.Hour, MaxRetryAfter: 5 * time.Minute, Functions: []string{"RetryOn", "StopWhen"},
 	}, p)
 
-	p, err = state.RetryLevel(core.RetryConfig{Disabled: true, AttemptTimeout: time.Second})
+	p, err = state.RetryLevel(core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Second})
 	require.NoError(t, err)
-	assert.Equal(t, "disabled, 1s per attempt", p.String())
+	assert.Equal(t, "1 attempt, 1s per attempt", p.String())
 	p, err = state.RetryLevel(core.RetryConfig{MaxAttempts: core.Unlimited, Backoff: core.Constant, InitialDelay: core.NoDelay, Jitter: core.DecorrelatedJitter})
 	require.NoError(t, err)
 	assert.Equal(t, "unlimited attempts, constant from 0s to 1m0s, jitter decorrelated, Retry-After up to 5m0s", p.String())

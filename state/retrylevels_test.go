@@ -30,13 +30,13 @@ func TestRetryLevelsOfARunAreInItsSnapshot(t *testing.T) {
 		assert.Equal(t, loaded.Retry, again.Retry)
 		return loaded.Retry
 	}
-	run(t, s, p, state.WithRetry(core.RetryConfig{MaxAttempts: 7}), state.WithRetryFor(record.KindAgent, core.RetryConfig{Disabled: true}),
+	run(t, s, p, state.WithRetry(core.RetryConfig{MaxAttempts: 7}), state.WithRetryFor(record.KindAgent, core.RetryConfig{MaxAttempts: 1}),
 		state.WithRetryForActor("u", core.RetryConfig{MaxAttempts: 2}), state.WithRetryFor(record.KindLLM, core.RetryConfig{InitialDelay: time.Minute, Exclude: []core.Matcher{core.MatchAny()}}))
 	got := levels()
 	require.Len(t, got, 4)
 	assert.Equal(t, 2, got["actor:u"].MaxAttempts)
 	assert.Equal(t, 7, got[snapshot.RetryOfAll].MaxAttempts)
-	assert.True(t, got["agent_call"].Disabled)
+	assert.Equal(t, 1, got["agent_call"].MaxAttempts)
 	assert.Equal(t, time.Minute, got["llm_call"].InitialDelay)
 	assert.Equal(t, []string{"Exclude"}, got["llm_call"].Functions)
 

@@ -208,7 +208,7 @@ func TestFailedAttemptsLeaveNoValues(t *testing.T) {
 func TestAbandonedAttemptsLeaveNoValues(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
 		_, root := testkit.Run(t)
-		_, err := testkit.Call(root, testkit.Tool(t, "writer", core.RetryConfig{Disabled: true, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
+		_, err := testkit.Call(root, testkit.Tool(t, "writer", core.RetryConfig{MaxAttempts: 1, AttemptTimeout: time.Second}, func(ctx context.Context, _ string) (string, error) {
 			s.puts(ctx, t, "in time")
 			<-time.After(time.Minute)
 			assert.ErrorIs(t, s.put(ctx, "key", "late"), core.ErrAttemptOver)

@@ -247,6 +247,7 @@ func exported(t *testing.T, data []byte) map[string]any {
 	var summary struct {
 		Values    map[string]any `msgpack:"values"`
 		Artifacts []string       `msgpack:"artifacts"`
+		Retry     []byte         `msgpack:"retry"`
 	}
 	require.NoError(t, msgpack.Unmarshal(data, &summary))
 	records := []any{}
@@ -262,7 +263,7 @@ func exported(t *testing.T, data []byte) map[string]any {
 		"created_at": nanoseconds(s.Created), "updated_at": nanoseconds(s.Updated),
 		"due_at": nanoseconds(s.Due), "expires_at": nanoseconds(s.Expires),
 		"owner": s.Owner, "program": s.Program, "program_version": s.Version,
-		"priority": s.Priority, "restarts": s.Restarts, "pinned": s.Pinned, "retry_to": s.RetryTo, "refused_by": s.RefusedBy, "retry": exportedRetry(s.Retry),
+		"priority": s.Priority, "restarts": s.Restarts, "pinned": s.Pinned, "retry_to": s.RetryTo, "refused_by": s.RefusedBy, "retry": exportedRetry(t, s.Retry, summary.Retry),
 		"generation": s.Generation, "last_seq": s.LastSeq, "usage": exportedUsage(s.Usage),
 		"values": summary.Values, "artifacts": summary.Artifacts, "stop": exportedStop(s.Stop),
 	}
@@ -283,11 +284,25 @@ func exportedStop(stop snapshot.Stop) any {
 	return map[string]any{"reason": stop.Reason, "by": stop.By, "message": stop.Message}
 }
 
-func exportedRetry(levels snapshot.RetryLevels) any {
+// exportedRetry returns the levels as they are in the document, after it has compared them with the
+// decoded ones. The first documents have the key disabled, which is skipped.
+func exportedRetry(t *testing.T, levels snapshot.RetryLevels, encoded []byte) any {
+	t.Helper()
 	if len(levels) == 0 {
 		return nil
 	}
-	return levels
+	var kept, known map[string]map[string]any
+	require.NoError(t, json.Unmarshal(encoded, &kept))
+	require.NoError(t, json.Unmarshal(encoded, &known))
+	for _, level := range known {
+		delete(level, "disabled")
+	}
+	want, err := json.Marshal(known)
+	require.NoError(t, err)
+	got, err := json.Marshal(levels)
+	require.NoError(t, err)
+	assert.JSONEq(t, string(want), string(got))
+	return kept
 }
 
 func exportedRecord(r *record.Record) map[string]any {

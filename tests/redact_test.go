@@ -68,7 +68,7 @@ func leaking(ctx context.Context) (string, error) {
 
 // calling makes a call without retries.
 func calling(ctx context.Context, kind record.Kind, name string, h core.Handler[string, string]) (string, error) {
-	d, err := core.NewDefinition(core.Spec{Kind: kind, Name: name, Retry: &core.RetryConfig{Disabled: true}}, h)
+	d, err := core.NewDefinition(core.Spec{Kind: kind, Name: name, Retry: &core.RetryConfig{MaxAttempts: 1}}, h)
 	if err != nil {
 		return "", err
 	}

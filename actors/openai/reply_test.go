@@ -178,7 +178,7 @@ func TestTheStatusOfAFailureCountsEvenIfItsBodyIsCut(t *testing.T) {
 			defer srv.Close()
 			st := state.New()
 			defer st.Close()
-			_, err := llmAt(t, srv.URL, actors.WithRetry(core.RetryConfig{Disabled: true})).Call(st.Context(t.Context()), question)
+			_, err := llmAt(t, srv.URL, actors.WithRetry(core.RetryConfig{MaxAttempts: 1})).Call(st.Context(t.Context()), question)
 			require.ErrorContains(t, err, fmt.Sprintf("status %d: ", status))
 			require.ErrorContains(t, err, "you can")
 			require.Equal(t, want, record.Classify(err))
@@ -187,7 +187,7 @@ func TestTheStatusOfAFailureCountsEvenIfItsBodyIsCut(t *testing.T) {
 }
 
 func TestAHugeFailureIsNotKept(t *testing.T) {
-	_, st, llm := setup(t, []openaitest.Step{openaitest.Raw(500, strings.Repeat("x", 64<<20))}, actors.WithRetry(core.RetryConfig{Disabled: true}))
+	_, st, llm := setup(t, []openaitest.Step{openaitest.Raw(500, strings.Repeat("x", 64<<20))}, actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 	_, err := llm.Call(st.Context(t.Context()), question)
 	var failure *openai.Error
 	require.ErrorAs(t, err, &failure)

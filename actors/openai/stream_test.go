@@ -179,7 +179,7 @@ func TestAStreamIsWholeOrAnError(t *testing.T) {
 			t.Run(tc.name+"/"+contentType, func(t *testing.T) {
 				srv := openaitest.New(t, sse(tc.body).WithHeader("Content-Type", contentType))
 				var s seen
-				got, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{Disabled: true})).
+				got, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{MaxAttempts: 1})).
 					Call(live.Watch(t.Context(), s.watch), question)
 				if tc.fails == "" {
 					require.NoError(t, err)
@@ -277,7 +277,7 @@ func TestLongLineThatArrivesSlowlyIsNotSilence(t *testing.T) {
 		model := openai.Model{Name: "m", APIKey: secret, Idle: 30 * time.Second, HTTPClient: &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: &slowBody{*strings.NewReader(piece("Fine.") + finish)}, Request: r}, nil
 		})}}
-		got, err := model.LLM(actors.WithRetry(core.RetryConfig{Disabled: true}), actors.WithAttemptTimeout(core.NoTimeout)).Call(t.Context(), question)
+		got, err := model.LLM(actors.WithRetry(core.RetryConfig{MaxAttempts: 1}), actors.WithAttemptTimeout(core.NoTimeout)).Call(t.Context(), question)
 		require.NoError(t, err)
 		require.Equal(t, "Fine.", got.Message.Text)
 	})
@@ -290,7 +290,7 @@ func TestAReplyThatIsStreamedUnaskedIsRead(t *testing.T) {
 		{piece("Fi") + `data: {"error":{"message":"oh no"}}` + "\n\n" + done, "oh no"},
 	} {
 		srv := openaitest.New(t, openaitest.Raw(200, tc.body).WithHeader("Content-Type", "text/event-stream; charset=utf-8"))
-		got, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{Disabled: true})).Call(t.Context(), question)
+		got, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{MaxAttempts: 1})).Call(t.Context(), question)
 		require.False(t, srv.Requests()[0].Stream)
 		if tc.fails != "" {
 			require.ErrorContains(t, err, tc.fails)
@@ -329,7 +329,7 @@ func TestAResponsesStreamIsWholeOrAnError(t *testing.T) {
 			srv := openaitest.New(t, sse(tc.body))
 			model := modelAt(t, srv.URL())
 			model.API = openai.Responses
-			got, err := model.LLM(actors.WithRetry(core.RetryConfig{Disabled: true})).Call(live.Watch(t.Context(), new(seen).watch), question)
+			got, err := model.LLM(actors.WithRetry(core.RetryConfig{MaxAttempts: 1})).Call(live.Watch(t.Context(), new(seen).watch), question)
 			if tc.fails == "" {
 				require.NoError(t, err)
 				require.Equal(t, "Fine.", got.Message.Text)
@@ -353,7 +353,7 @@ func TestAStreamOfAForeignClientIsWholeOrAnError(t *testing.T) {
 		"": false,
 	} {
 		srv := openaitest.New(t, sse(body))
-		llm := openai.New("m", openai.WithClient(newClient(t, srv.URL())), actors.WithRetry(core.RetryConfig{Disabled: true}))
+		llm := openai.New("m", openai.WithClient(newClient(t, srv.URL())), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 		got, err := llm.Call(live.Watch(t.Context(), new(seen).watch), question)
 		require.Equal(t, whole, err == nil, "%q: %v", body, err)
 		if whole {
@@ -361,7 +361,7 @@ func TestAStreamOfAForeignClientIsWholeOrAnError(t *testing.T) {
 		}
 	}
 	srv := openaitest.New(t, openaitest.RateLimited(time.Second))
-	llm := openai.New("m", openai.WithClient(newClient(t, srv.URL())), actors.WithRetry(core.RetryConfig{Disabled: true}))
+	llm := openai.New("m", openai.WithClient(newClient(t, srv.URL())), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 	_, err := llm.Call(live.Watch(t.Context(), new(seen).watch), question)
 	require.ErrorContains(t, err, "status 429")
 	require.ErrorContains(t, err, "does not expose its headers")
@@ -494,7 +494,7 @@ func TestCommentsAreNotAFirstToken(t *testing.T) {
 		})}
 		model := openai.Model{Name: "m", BaseURL: "http://service", HTTPClient: client, FirstToken: time.Minute, Idle: 15 * time.Second}
 		begin := time.Now()
-		_, err := model.LLM(actors.WithRetry(core.RetryConfig{Disabled: true})).Call(t.Context(), question)
+		_, err := model.LLM(actors.WithRetry(core.RetryConfig{MaxAttempts: 1})).Call(t.Context(), question)
 		require.ErrorContains(t, err, "no part of an answer within 1m0s")
 		require.Equal(t, time.Minute, time.Since(begin))
 	})
@@ -522,7 +522,7 @@ func TestTheKeyIsInNoErrorOfAStream(t *testing.T) {
 		"<p>no such key: " + secret, `{"error":{"message":"no such key: ` + secret + `","type":"t"}}`,
 	} {
 		srv := openaitest.New(t, sse(body))
-		_, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{Disabled: true})).Call(live.Watch(t.Context(), new(seen).watch), question)
+		_, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{MaxAttempts: 1})).Call(live.Watch(t.Context(), new(seen).watch), question)
 		require.ErrorContains(t, err, "[redacted]")
 		for e := err; e != nil; e = errors.Unwrap(e) {
 			require.NotContains(t, fmt.Sprintf("%v %+v", e, e), secret)
@@ -541,7 +541,7 @@ func FuzzStream(f *testing.F) {
 				return reply(r, 200, body, "", ""), nil
 			})}
 			model := openai.Model{Name: "m", BaseURL: "http://service", HTTPClient: client, API: api}
-			llm := model.LLM(actors.WithRetry(core.RetryConfig{Disabled: true}))
+			llm := model.LLM(actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 			for _, ctx := range []context.Context{t.Context(), live.Watch(t.Context(), func(live.Delta) {})} {
 				if _, err := llm.Call(ctx, question); errors.Is(err, core.ErrPanic) {
 					t.Fatal(err)

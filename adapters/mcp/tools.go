@@ -94,7 +94,7 @@ func (c *Client) tool(l *ListedTool, tasks bool) actors.Function {
 		more = c.options.ToolOptions(*l)
 	}
 	if tasks {
-		return actors.NewTool(l.Name, l.Description, schema, c.taskHandler(l), append([]actors.Option{actors.WithRetry(core.RetryConfig{Disabled: true})}, more...)...)
+		return actors.NewTool(l.Name, l.Description, schema, c.taskHandler(l), append([]actors.Option{actors.WithRetry(core.RetryConfig{MaxAttempts: 1})}, more...)...)
 	}
 	own := []actors.Option{actors.WithAttemptTimeout(core.NoTimeout)} // the handler has a timeout of its own, after which the call is in doubt
 	if !l.isSafe() {

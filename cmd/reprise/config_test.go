@@ -21,7 +21,7 @@ func TestConfigCheckShowsSettingsOrAllProblems(t *testing.T) {
 	assert.Equal(t, "ok       "+good+` (3 levels)
 actor:[x] red: 3 attempts, exponential ×2 from 1s to 1m0s, jitter none, Retry-After up to 5m0s, with RetryWhen
 all: 5 attempts, exponential ×2 from 1s to 1m0s, jitter 0.25, Retry-After up to 5m0s
-llm_call: disabled
+llm_call: 1 attempt
 `, call(t, dir, "config", "check", good).text(t))
 	var told struct {
 		OK    bool

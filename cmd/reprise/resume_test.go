@@ -29,7 +29,7 @@ func serveUntil(t *testing.T, store *filestore.Store, runID string, fails bool) 
 			return "", core.Permanent(errors.New("the warehouse is closed"))
 		}
 		return "sent", nil
-	}, actors.WithRetry(core.RetryConfig{Disabled: true})))
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 1})))
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- r.Serve(ctx) }()

@@ -44,7 +44,7 @@ func (s *service) call(_ context.Context, in int) (int, error) {
 	return in, nil
 }
 
-var once = core.RetryConfig{Disabled: true}
+var once = core.RetryConfig{MaxAttempts: 1}
 
 func (s *service) tool(b *breaker.Breaker, retry core.RetryConfig) actors.Tool[int, int] {
 	return actors.NewTool("pay", "", anything(), s.call, actors.WithBreaker(b), actors.WithRetry(retry))

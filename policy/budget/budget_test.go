@@ -29,7 +29,7 @@ import (
 
 var (
 	question = actors.Request{Messages: []actors.Message{actors.User("How are you?")}}
-	once     = actors.WithRetry(core.RetryConfig{Disabled: true})
+	once     = actors.WithRetry(core.RetryConfig{MaxAttempts: 1})
 	each     = core.Usage{InputTokens: 80, OutputTokens: 20}
 )
 

@@ -57,7 +57,7 @@ func spend(args ...string) error {
 			select {} // wait for the kill
 		}
 		return actors.Response{Message: actors.Assistant("yes")}, nil
-	}, actors.WithInterceptors(b.Interceptor()), actors.WithRetry(core.RetryConfig{Disabled: true}))
+	}, actors.WithInterceptors(b.Interceptor()), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 	agent := decorators.Agent("agent", "", func(ctx context.Context, _ struct{}) (int, error) {
 		for {
 			if _, err := llm.Call(ctx, question); err != nil {

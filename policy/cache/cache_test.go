@@ -176,7 +176,7 @@ func TestNextCallerMakesTheCallThatFailed(t *testing.T) {
 				return "", errors.New("boom")
 			}
 			return "out", nil
-		}, actors.WithCache(memory(), "1", 0), actors.WithRetry(core.RetryConfig{Disabled: true}))
+		}, actors.WithCache(memory(), "1", 0), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 		var failed atomic.Int64
 		var all sync.WaitGroup
 		for range 10 {
@@ -318,7 +318,7 @@ func TestHitIsNotAProbe(t *testing.T) {
 				return "", context.DeadlineExceeded
 			}
 			return "out", nil
-		}, actors.WithCache(memory(), "1", 0), actors.WithBreaker(b), actors.WithRetry(core.RetryConfig{Disabled: true}))
+		}, actors.WithCache(memory(), "1", 0), actors.WithBreaker(b), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 		_, err := tool.Call(t.Context(), city{Name: "known"})
 		require.NoError(t, err)
 		down = true

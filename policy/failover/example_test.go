@@ -19,7 +19,7 @@ func Example() {
 	up := actors.NewLLM("dear", "", func(context.Context, actors.Request) (actors.Response, error) {
 		return actors.Response{Message: actors.Assistant("Hello!")}, nil
 	})
-	llm := failover.New("model", failover.Options{Retry: &core.RetryConfig{Disabled: true}}, down, up)
+	llm := failover.New("model", failover.Options{Retry: &core.RetryConfig{MaxAttempts: 1}}, down, up)
 	st := state.New()
 	resp, err := llm.Call(st.Context(context.Background()), actors.Request{Messages: []actors.Message{actors.User("Hello?")}})
 	fmt.Println(resp.Message.Text, err, st.Close())

@@ -29,7 +29,7 @@ type Options struct {
 	HedgeAfter time.Duration
 
 	// Retry replaces the retry configuration of each model, for example by
-	// core.RetryConfig{Disabled: true} to call the next model after the first failure.
+	// core.RetryConfig{MaxAttempts: 1} to call the next model after the first failure.
 	// If Retry is nil, each model uses its own configuration.
 	Retry *core.RetryConfig
 
@@ -54,7 +54,7 @@ func New(name string, o Options, models ...actors.LLM) actors.LLM {
 	if err := f.check(); err != nil {
 		panic(err.Error())
 	}
-	own := append([]actors.Option{actors.WithRetry(core.RetryConfig{Disabled: true}), actors.WithAttemptTimeout(core.NoTimeout)}, o.Actor...)
+	own := append([]actors.Option{actors.WithRetry(core.RetryConfig{MaxAttempts: 1}), actors.WithAttemptTimeout(core.NoTimeout)}, o.Actor...)
 	return actors.NewLLM(name, "", f.ask, own...)
 }
 

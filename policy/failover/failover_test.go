@@ -30,7 +30,7 @@ import (
 
 var (
 	question = actors.Request{Messages: []actors.Message{actors.User("How are you?")}}
-	once     = &core.RetryConfig{Disabled: true}
+	once     = &core.RetryConfig{MaxAttempts: 1}
 	busy     = &httperror.Error{Code: http.StatusServiceUnavailable}
 )
 

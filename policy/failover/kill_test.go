@@ -69,7 +69,7 @@ func ask(args ...string) error {
 		_ = self.Kill()
 		select {} // wait for the kill
 	}}
-	o := failover.Options{Retry: &core.RetryConfig{Disabled: true}, Actor: []actors.Option{actors.WithInterceptors(killing)}}
+	o := failover.Options{Retry: &core.RetryConfig{MaxAttempts: 1}, Actor: []actors.Option{actors.WithInterceptors(killing)}}
 	if args[3] == "hedging" {
 		o.HedgeAfter = time.Minute
 	}

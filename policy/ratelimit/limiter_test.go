@@ -128,7 +128,7 @@ func TestWaitIsSeenAndDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{requests: 1, window: time.Minute, algorithm: "fixed", style: "openai", takes: time.Second}
 		l := newLimiter()
-		llm := s.llm(l, actors.WithAttemptTimeout(5*time.Second), actors.WithRetry(core.RetryConfig{Disabled: true}))
+		llm := s.llm(l, actors.WithAttemptTimeout(5*time.Second), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 		st, ctx := testkit.Run(t)
 		for range 2 {
 			_, err := llm.Call(ctx, question)
@@ -291,7 +291,7 @@ func TestImpossibleLimitsDoNotStopCallsForever(t *testing.T) {
 func TestCallsOutsideARunWaitToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{requests: 1, window: time.Minute, algorithm: "fixed", style: "openai"}
-		llm := s.llm(newLimiter(), actors.WithRetry(core.RetryConfig{Disabled: true}))
+		llm := s.llm(newLimiter(), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 		began := time.Now()
 		for range 2 {
 			_, err := llm.Call(t.Context(), question)

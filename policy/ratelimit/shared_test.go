@@ -218,7 +218,7 @@ func ask(args ...string) error {
 			return actors.Response{}, err
 		}
 		return actors.Response{Message: actors.Assistant("yes")}, resp.Body.Close()
-	}, actors.WithInterceptors(l.Interceptor()), actors.WithRetry(core.RetryConfig{Disabled: true}))
+	}, actors.WithInterceptors(l.Interceptor()), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 	for range 20 {
 		if _, err := llm.Call(ctx, question); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return err

@@ -55,7 +55,7 @@ func New(o Options) *Budget {
 	case o.Ratio < 0 || math.IsNaN(o.Ratio) || math.IsInf(o.Ratio, 1):
 		panic(fmt.Sprintf("retrybudget: Options.Ratio is %v; want 0 or more, and finite", o.Ratio))
 	case o.Retries == 0 && o.Ratio == 0:
-		panic("retrybudget: Options: Retries and Ratio are both 0, which allows no retries; use core.RetryConfig.Disabled to disable retries")
+		panic("retrybudget: Options: Retries and Ratio are both 0, which allows no retries; for calls with one attempt, set core.RetryConfig.MaxAttempts to 1")
 	case o.Window < time.Millisecond:
 		panic(fmt.Sprintf("retrybudget: Options.Window is %v; want 1ms or more, or 0 for the default of 1m0s", o.Window))
 	}

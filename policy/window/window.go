@@ -44,7 +44,7 @@ func New(name string, o Options, llm actors.LLM) actors.LLM {
 		panic(err.Error())
 	}
 	w := &window{o: o, llm: llm}
-	own := append([]actors.Option{actors.WithRetry(core.RetryConfig{Disabled: true}), actors.WithAttemptTimeout(core.NoTimeout)}, o.Actor...)
+	own := append([]actors.Option{actors.WithRetry(core.RetryConfig{MaxAttempts: 1}), actors.WithAttemptTimeout(core.NoTimeout)}, o.Actor...)
 	return actors.NewLLM(name, "", w.ask, own...)
 }
 

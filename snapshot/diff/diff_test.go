@@ -110,12 +110,12 @@ func TestDiffShowsBothStagesOfACall(t *testing.T) {
 
 func TestDiffShowsRetryLevels(t *testing.T) {
 	a, b := testkit.Stored(snapshot.StatusCompleted), testkit.Stored(snapshot.StatusCompleted)
-	a.Retry = snapshot.RetryLevels{"all": {Disabled: true}, "tool_call": {Disabled: true}}
-	b.Retry = snapshot.RetryLevels{"all": {Disabled: true, AttemptTimeout: time.Second}, "llm_call": {Disabled: true}}
+	a.Retry = snapshot.RetryLevels{"all": {MaxAttempts: 1}, "tool_call": {MaxAttempts: 1}}
+	b.Retry = snapshot.RetryLevels{"all": {MaxAttempts: 1, AttemptTimeout: time.Second}, "llm_call": {MaxAttempts: 1}}
 	d := diff.Compare(a, b)
 	assert.False(t, d.IsEmpty())
-	assert.Equal(t, `~ retry.all "disabled" → "disabled, 1s per attempt"
-+ retry.llm_call "disabled"
-- retry.tool_call "disabled"`, d.String())
+	assert.Equal(t, `~ retry.all "1 attempt" → "1 attempt, 1s per attempt"
++ retry.llm_call "1 attempt"
+- retry.tool_call "1 attempt"`, d.String())
 	assert.True(t, diff.Compare(a, a).IsEmpty())
 }

@@ -9,7 +9,7 @@ import (
 
 func retryLevels(f *fixture) {
 	level := snapshot.RetryLevel{MaxAttempts: 5, Backoff: "linear", InitialDelay: time.Second, Multiplier: 1.5, Jitter: "none", Functions: []string{"RetryOn"}}
-	first, second := snapshot.RetryLevels{snapshot.RetryOfAll: level}, snapshot.RetryLevels{"llm_call": {Disabled: true, MaxAttempts: 1}}
+	first, second := snapshot.RetryLevels{snapshot.RetryOfAll: level}, snapshot.RetryLevels{"llm_call": {MaxAttempts: 1}}
 	for _, opening := range []struct{ given, want snapshot.RetryLevels }{
 		{first, first}, {nil, first}, {second, second}, {snapshot.RetryLevels{}, nil},
 	} {

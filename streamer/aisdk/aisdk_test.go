@@ -263,7 +263,7 @@ func forgetful(seen <-chan struct{}) conversation.Agent {
 			return actors.Response{}, errBegins
 		}
 		return actors.Response{Message: actors.Assistant("second, done")}, nil
-	}, actors.WithRetry(core.RetryConfig{Disabled: true}))
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 	retry := core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay, RetryOn: []core.Matcher{core.MatchIs(errBegins)}}
 	return actors.NewAgent("assistant", model, actors.WithTools(look), actors.WithRetry(retry))
 }

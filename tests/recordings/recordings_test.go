@@ -52,7 +52,7 @@ func (r *recording) play(ctx context.Context, length int) (resp actors.Response,
 		})
 	}
 	req := actors.Request{Messages: []actors.Message{actors.User("How are you?")}}
-	resp, err = model.LLM(actors.WithRetry(core.RetryConfig{Disabled: true})).Call(ctx, req)
+	resp, err = model.LLM(actors.WithRetry(core.RetryConfig{MaxAttempts: 1})).Call(ctx, req)
 	return resp, streamed, err
 }
 

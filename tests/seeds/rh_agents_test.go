@@ -127,7 +127,7 @@ func TestRHAgentsValidatesRetryConfig(t *testing.T) {
 
 // "enabled=False": one attempt.
 func TestRHAgentsDisabledIsOneAttempt(t *testing.T) {
-	n, err := attemptsOf(t, core.RetryConfig{Disabled: true}, errUnavailable)
+	n, err := attemptsOf(t, core.RetryConfig{MaxAttempts: 1}, errUnavailable)
 	assert.Equal(t, 1, n)
 	require.ErrorIs(t, err, errUnavailable)
 }
@@ -201,7 +201,7 @@ func TestRHAgentsBuiltInConfigurationByActorType(t *testing.T) {
 func TestRHAgentsMostSpecificLevelWins(t *testing.T) {
 	attempts := func(n int) core.RetryConfig { return core.RetryConfig{MaxAttempts: n, InitialDelay: core.NoDelay} }
 	global, ofTools := state.WithRetry(attempts(5)), state.WithRetryFor(record.KindTool, attempts(6))
-	event, off := attempts(7), core.RetryConfig{Disabled: true}
+	event, off := attempts(7), core.RetryConfig{MaxAttempts: 1}
 	for _, tt := range []struct {
 		name    string
 		event   *core.RetryConfig
@@ -429,7 +429,7 @@ func TestRHAgentsReplayShowsHistoryAndRunsNothing(t *testing.T) {
 		store, n := memstore.New(), 0
 		flaky := testkit.Tool(t, "flaky", core.RetryConfig{}, testkit.Counted(&n, testkit.Failing(2, errUnavailable)))
 		broken := testkit.Tool(t, "broken", core.RetryConfig{}, testkit.Counted(&n, testkit.Fail(errUnavailable)))
-		agent := testkit.Agent(t, "agent", core.RetryConfig{Disabled: true}, func(ctx context.Context, _ string) (string, error) {
+		agent := testkit.Agent(t, "agent", core.RetryConfig{MaxAttempts: 1}, func(ctx context.Context, _ string) (string, error) {
 			if _, err := testkit.Call(ctx, broken); !errors.Is(err, core.ErrExhausted) {
 				return "", fmt.Errorf("broken: %w", err)
 			}
