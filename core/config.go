@@ -142,8 +142,8 @@ func hasNil(matchers []Matcher) bool {
 	return false
 }
 
-// WithDefaults returns c with its defaults filled in. In the result, an InitialDelay of 0 means no
-// delay. The error is that of Validate.
+// WithDefaults returns c with its defaults filled in. An InitialDelay of NoDelay stays. The error is
+// that of Validate.
 func (c RetryConfig) WithDefaults() (RetryConfig, error) {
 	if err := c.Validate(); err != nil {
 		return RetryConfig{}, err
@@ -156,9 +156,6 @@ func (c RetryConfig) WithDefaults() (RetryConfig, error) {
 	setDefault(&c.Multiplier, 2)
 	setDefault(&c.Jitter, defaultJitter)
 	setDefault(&c.MaxRetryAfter, 5*time.Minute)
-	if c.InitialDelay == NoDelay {
-		c.InitialDelay = 0
-	}
 	c.RetryOn, c.Exclude = slices.Clone(c.RetryOn), slices.Clone(c.Exclude)
 	return c, nil
 }
@@ -170,6 +167,7 @@ func (c RetryConfig) Policy() (*engine.Policy, error) {
 		return nil, err
 	}
 	c = full
+	c.InitialDelay = max(c.InitialDelay, 0) // NoDelay is negative
 	judges := c.Exclude != nil || c.StopWhen != nil || c.RetryOn != nil || c.RetryWhen != nil
 	return &engine.Policy{
 		MaxAttempts: c.MaxAttempts, MaxLosses: c.MaxLosses, LossesCount: c.LossesCount,
@@ -180,7 +178,8 @@ func (c RetryConfig) Policy() (*engine.Policy, error) {
 	}, nil
 }
 
-// retries is a configuration with its defaults filled in, for the engine of calls.
+// retries is a configuration for the engine of calls: its defaults are filled in, and an InitialDelay
+// of 0 means no delay.
 type retries RetryConfig
 
 // Judge implements [engine.Retries]. It decides in the order Exclude, StopWhen, RetryOn,

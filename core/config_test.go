@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
@@ -266,6 +267,22 @@ func TestConditionIsAddedOnlyToTheCopy(t *testing.T) {
 	testkit.Failed(t, err, record.ReasonPrecondition)
 	out, err = testkit.Call(ctx, b)
 	testkit.Completed(t, out, err)
+}
+
+func TestDefaultsAreFilledInOnce(t *testing.T) {
+	for _, cfg := range []core.RetryConfig{
+		{},
+		{InitialDelay: core.NoDelay},
+		{InitialDelay: never},
+		{MaxAttempts: math.MaxInt, Jitter: core.NoJitter},
+		{MaxAttempts: core.Unlimited, MaxLosses: core.Unlimited, MaxDelay: 1},
+	} {
+		once, err := cfg.WithDefaults()
+		require.NoError(t, err)
+		twice, err := once.WithDefaults()
+		require.NoError(t, err)
+		assert.Equal(t, once, twice)
+	}
 }
 
 func TestUndefinedActorFails(t *testing.T) {

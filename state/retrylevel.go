@@ -17,7 +17,8 @@ func RetryLevel(c core.RetryConfig) (snapshot.RetryLevel, error) {
 	}
 	level := snapshot.RetryLevel{
 		MaxAttempts: c.MaxAttempts, Backoff: c.Backoff.String(),
-		InitialDelay: c.InitialDelay, MaxDelay: c.MaxDelay, Multiplier: c.Multiplier, Jitter: textOfJitter(c.Jitter),
+		InitialDelay: max(c.InitialDelay, 0), // NoDelay is negative
+		MaxDelay:     c.MaxDelay, Multiplier: c.Multiplier, Jitter: textOfJitter(c.Jitter),
 		AttemptTimeout: c.AttemptTimeout, RetryTimeout: c.RetryTimeout, MaxRetryAfter: c.MaxRetryAfter,
 	}
 	for _, field := range []struct {
