@@ -43,7 +43,10 @@ func randomRetry(r *rand.Rand) config.Retry {
 	if some() {
 		c.MaxAttempts = []int{core.Unlimited, 1, 1 + r.IntN(1<<31-1)}[r.IntN(3)]
 	}
-	c.CapRetryAfter = some()
+	c.CapRetryAfter, c.LossesCount = some(), some()
+	if !c.LossesCount {
+		c.MaxLosses = []int{0, core.Unlimited, 1 + r.IntN(1<<31-1)}[r.IntN(3)]
+	}
 	c.Backoff = core.Backoff(r.IntN(5))
 	for _, d := range []*time.Duration{&c.InitialDelay, &c.MaxDelay, &c.AttemptTimeout, &c.RetryTimeout, &c.MaxRetryAfter} {
 		if some() {
@@ -185,7 +188,6 @@ func TestPrintedRetryLevelsAreReadAsDocuments(t *testing.T) {
 	for i := range 500 {
 		retry := randomRetry(r)
 		retry.RetryOn, retry.Exclude, retry.RetryWhen, retry.StopWhen = nil, nil, nil, nil
-		retry.CapRetryAfter = false
 		for _, d := range []*time.Duration{&retry.InitialDelay, &retry.MaxDelay, &retry.AttemptTimeout, &retry.RetryTimeout, &retry.MaxRetryAfter} {
 			if *d > 0 { // a number of seconds is exact for some weeks
 				*d = max(*d%(1000*time.Hour)/time.Microsecond*time.Microsecond, time.Microsecond)

@@ -39,6 +39,9 @@ type RetryLevel struct {
 	AttemptTimeout time.Duration `json:"attempt_timeout"`
 	RetryTimeout   time.Duration `json:"retry_timeout"`
 	MaxRetryAfter  time.Duration `json:"max_retry_after"`
+	CapRetryAfter  bool          `json:"cap_retry_after"`
+	MaxLosses      int           `json:"max_losses"` // negative for no limit; 0 for that of the run
+	LossesCount    bool          `json:"losses_count"`
 
 	// Functions names the fields that are functions: RetryOn, Exclude, RetryWhen, StopWhen.
 	Functions []string `json:"functions,omitempty"`
@@ -91,6 +94,9 @@ type levelJSON struct {
 	AttemptTimeout float64  `json:"attempt_timeout,omitempty"`
 	RetryTimeout   float64  `json:"retry_timeout,omitempty"`
 	MaxRetryAfter  float64  `json:"max_retry_after,omitempty"`
+	CapRetryAfter  bool     `json:"cap_retry_after,omitempty"`
+	MaxLosses      any      `json:"max_losses,omitempty"`
+	LossesCount    bool     `json:"losses_count,omitempty"`
 	Functions      []string `json:"functions,omitempty"`
 }
 
@@ -101,13 +107,8 @@ const unlimited = "unlimited"
 func (l RetryLevel) MarshalJSON() ([]byte, error) {
 	out := levelJSON{
 		Backoff: l.Backoff, InitialDelay: l.InitialDelay.Seconds(), MaxDelay: l.MaxDelay.Seconds(), Multiplier: l.Multiplier,
-		AttemptTimeout: l.AttemptTimeout.Seconds(), RetryTimeout: l.RetryTimeout.Seconds(), MaxRetryAfter: l.MaxRetryAfter.Seconds(), Functions: l.Functions,
-	}
-	switch {
-	case l.MaxAttempts < 0:
-		out.MaxAttempts = unlimited
-	case l.MaxAttempts != 0:
-		out.MaxAttempts = l.MaxAttempts
+		AttemptTimeout: l.AttemptTimeout.Seconds(), RetryTimeout: l.RetryTimeout.Seconds(), MaxRetryAfter: l.MaxRetryAfter.Seconds(), CapRetryAfter: l.CapRetryAfter,
+		MaxAttempts: limitJSON(l.MaxAttempts), MaxLosses: limitJSON(l.MaxLosses), LossesCount: l.LossesCount, Functions: l.Functions,
 	}
 	if _, err := strconv.ParseFloat(l.Jitter, 64); err == nil {
 		out.Jitter = json.Number(l.Jitter)
@@ -117,8 +118,33 @@ func (l RetryLevel) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
+// limitJSON returns a number that may be negative, for no limit. It returns nil for 0.
+func limitJSON(n int) any {
+	switch {
+	case n == 0:
+		return nil
+	case n < 0:
+		return unlimited
+	}
+	return n
+}
+
+// readLimit reads what limitJSON returned.
+func readLimit(key string, in any) (int, error) {
+	switch n := in.(type) {
+	case nil:
+		return 0, nil
+	case float64:
+		return int(n), nil
+	}
+	if in != unlimited {
+		return 0, fmt.Errorf("snapshot: %s: got %v, want a number or %q", key, in, unlimited)
+	}
+	return -1, nil
+}
+
 // UnmarshalJSON reads what MarshalJSON wrote.
-func (l *RetryLevel) UnmarshalJSON(data []byte) error {
+func (l *RetryLevel) UnmarshalJSON(data []byte) (err error) {
 	var in levelJSON
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
@@ -126,17 +152,14 @@ func (l *RetryLevel) UnmarshalJSON(data []byte) error {
 	seconds := func(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
 	*l = RetryLevel{
 		Backoff: in.Backoff, InitialDelay: seconds(in.InitialDelay), MaxDelay: seconds(in.MaxDelay), Multiplier: in.Multiplier,
-		AttemptTimeout: seconds(in.AttemptTimeout), RetryTimeout: seconds(in.RetryTimeout), MaxRetryAfter: seconds(in.MaxRetryAfter), Functions: in.Functions,
+		AttemptTimeout: seconds(in.AttemptTimeout), RetryTimeout: seconds(in.RetryTimeout), MaxRetryAfter: seconds(in.MaxRetryAfter), CapRetryAfter: in.CapRetryAfter,
+		LossesCount: in.LossesCount, Functions: in.Functions,
 	}
-	switch n := in.MaxAttempts.(type) {
-	case nil:
-	case float64:
-		l.MaxAttempts = int(n)
-	default:
-		if n != unlimited {
-			return fmt.Errorf("snapshot: max_attempts: got %v, want a number or %q", n, unlimited)
-		}
-		l.MaxAttempts = -1
+	if l.MaxAttempts, err = readLimit("max_attempts", in.MaxAttempts); err != nil {
+		return err
+	}
+	if l.MaxLosses, err = readLimit("max_losses", in.MaxLosses); err != nil {
+		return err
 	}
 	switch j := in.Jitter.(type) {
 	case nil:
@@ -165,7 +188,22 @@ func (l RetryLevel) String() string {
 		if l.Backoff == "exponential" {
 			growth += fmt.Sprint(" ×", l.Multiplier)
 		}
-		parts = append(parts, fmt.Sprintf("%s from %v to %v", growth, l.InitialDelay, l.MaxDelay), "jitter "+l.Jitter, fmt.Sprintf("Retry-After up to %v", l.MaxRetryAfter))
+		parts = append(parts, fmt.Sprintf("%s from %v to %v", growth, l.InitialDelay, l.MaxDelay), "jitter "+l.Jitter)
+		if l.CapRetryAfter {
+			parts = append(parts, fmt.Sprintf("Retry-After cut to %v", l.MaxRetryAfter))
+		} else {
+			parts = append(parts, fmt.Sprintf("Retry-After up to %v", l.MaxRetryAfter))
+		}
+	}
+	switch {
+	case l.LossesCount:
+		parts = append(parts, "losses count")
+	case l.MaxLosses < 0:
+		parts = append(parts, "unlimited losses")
+	case l.MaxLosses == 1:
+		parts = append(parts, "1 loss")
+	case l.MaxLosses > 1:
+		parts = append(parts, fmt.Sprint(l.MaxLosses, " losses"))
 	}
 	if l.AttemptTimeout > 0 {
 		parts = append(parts, fmt.Sprintf("%v per attempt", l.AttemptTimeout))

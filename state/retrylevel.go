@@ -19,7 +19,8 @@ func RetryLevel(c core.RetryConfig) (snapshot.RetryLevel, error) {
 		MaxAttempts: c.MaxAttempts, Backoff: c.Backoff.String(),
 		InitialDelay: max(c.InitialDelay, 0), // NoDelay is negative
 		MaxDelay:     c.MaxDelay, Multiplier: c.Multiplier, Jitter: textOfJitter(c.Jitter),
-		AttemptTimeout: c.AttemptTimeout, RetryTimeout: c.RetryTimeout, MaxRetryAfter: c.MaxRetryAfter,
+		AttemptTimeout: c.AttemptTimeout, RetryTimeout: c.RetryTimeout, MaxRetryAfter: c.MaxRetryAfter, CapRetryAfter: c.CapRetryAfter,
+		MaxLosses: c.MaxLosses, LossesCount: c.LossesCount,
 	}
 	for _, field := range []struct {
 		name string

@@ -17,9 +17,9 @@ func TestConfigCheckShowsSettingsOrAllProblems(t *testing.T) {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 		return name
 	}
-	good := file("good.yaml", "all: 5\nllm_call: false\nactors:\n  \"[x] red\": {jitter: none, retry_when: attempt < 3}\n")
+	good := file("good.yaml", "all: 5\nllm_call: false\nactors:\n  \"[x] red\": {jitter: none, max_losses: 7, cap_retry_after: true, retry_when: attempt < 3}\n")
 	assert.Equal(t, "ok       "+good+` (3 levels)
-actor:[x] red: 3 attempts, exponential ×2 from 1s to 1m0s, jitter none, Retry-After up to 5m0s, with RetryWhen
+actor:[x] red: 3 attempts, exponential ×2 from 1s to 1m0s, jitter none, Retry-After cut to 5m0s, 7 losses, with RetryWhen
 all: 5 attempts, exponential ×2 from 1s to 1m0s, jitter 0.25, Retry-After up to 5m0s
 llm_call: 1 attempt
 `, call(t, dir, "config", "check", good).text(t))
