@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -211,6 +212,8 @@ func (s *shelf) Put(_ context.Context, encoded []byte) (string, error) {
 	return fmt.Sprintf("artifact-%d", len(s.kept)), nil
 }
 
+func (s *shelf) Get(context.Context, string) ([]byte, error) { return nil, snapshot.ErrNotFound }
+
 func large(context.Context, string) (string, error) {
 	return strings.Repeat("x", inline+1), nil
 }
@@ -266,6 +269,7 @@ func TestSmallOutputIsNotAnArtifact(t *testing.T) {
 type panickingShelf struct{}
 
 func (panickingShelf) Put(context.Context, []byte) (string, error) { panic(errBoom) }
+func (panickingShelf) Get(context.Context, string) ([]byte, error) { panic(errBoom) }
 
 func TestPanicsBecomeErrorsWithTheirStack(t *testing.T) {
 	every := core.RetryConfig{RetryOn: []core.Matcher{core.MatchAny()}}

@@ -29,24 +29,10 @@ type Publisher interface {
 	Publish(record.Record)
 }
 
-// Artifacts stores outputs that are too large for a record. Put returns a
-// reference to encoded, and is called by many goroutines. If the error is
-// [snapshot.ErrUnavailable], nothing can be stored at present and the run is
-// interrupted. Any other error fails the attempt.
-type Artifacts interface {
-	Put(ctx context.Context, encoded []byte) (reference string, err error)
-}
-
 // An InterruptCheck asks something outside the process whether to interrupt the run. It returns a
 // nil interrupt if the run may continue. Only the first error is logged; errors have no other
 // effect.
 type InterruptCheck func(context.Context) (interrupt *core.InterruptedError, err error)
-
-// An ArtifactReader returns stored artifacts; a run that is resumed needs one.
-// Every snapshot.ArtifactStore is one.
-type ArtifactReader interface {
-	Get(ctx context.Context, reference string) ([]byte, error)
-}
 
 // WithRepublish makes recalled calls publish their old records and those of the
 // calls inside them, marked as replayed. Without it, each recalled call
@@ -155,9 +141,10 @@ func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = s
 // is a root call: the inputs of root calls are always kept.
 func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true } }
 
-// WithArtifacts stores encoded outputs above 64 KiB as artifacts. Storing is
-// part of the attempt, and is retried with it.
-func WithArtifacts(a Artifacts) Option {
+// WithArtifacts stores encoded outputs above 64 KiB as artifacts in a, which many goroutines call.
+// Storing is part of the attempt, and is retried with it, unless the error is
+// [snapshot.ErrUnavailable]: nothing can be stored at present, and the run is interrupted.
+func WithArtifacts(a snapshot.ArtifactStore) Option {
 	return func(c *config) {
 		c.refuseNil("WithArtifacts", a)
 		c.artifacts = a
@@ -188,7 +175,7 @@ type config struct {
 	settings    *engine.Settings
 	levels      snapshot.RetryLevels // of retry configuration, as the store keeps them
 	publishers  []Publisher
-	artifacts   Artifacts
+	artifacts   snapshot.ArtifactStore
 	checker     InterruptCheck
 	openings    []func(context.Context, Opening) map[string]any
 	metadata    snapshot.Metadata

@@ -54,11 +54,7 @@ func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, 
 	}
 	encoded := last.Encoded()
 	if ref := last.Artifact(); ref != "" {
-		reader, ok := store.(ArtifactReader)
-		if !ok {
-			return output, fmt.Errorf("state: result of run %s: it is artifact %s, and a %T keeps no artifacts", runID, ref, store)
-		}
-		if encoded, err = reader.Get(ctx, ref); err != nil {
+		if encoded, err = store.Get(ctx, ref); err != nil {
 			return output, fmt.Errorf("state: result of run %s: %w", runID, err)
 		}
 	}

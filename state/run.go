@@ -423,11 +423,10 @@ func (r *run) recordsToPublish(outcome *record.Record, diverges bool) ([]record.
 
 // readArtifact returns the output of the call at a.
 func (r *run) readArtifact(ctx context.Context, a record.Address, reference string) ([]byte, error) {
-	reader, ok := r.config.artifacts.(ArtifactReader)
-	if !ok {
+	if r.config.artifacts == nil {
 		return nil, fmt.Errorf("state: %s: its output is artifact %s; open the run with the artifacts that have it (state.WithArtifacts)", a, reference)
 	}
-	data, err := reader.Get(ctx, reference)
+	data, err := r.config.artifacts.Get(ctx, reference)
 	switch {
 	case errors.Is(err, snapshot.ErrUnavailable):
 		return nil, fmt.Errorf("state: %s: its output cannot be read: artifact %s: %w", a, reference, err)
