@@ -338,6 +338,27 @@ func TestCallsAroundOneThatFailedInDoubtAreNotRetried(t *testing.T) {
 	}
 }
 
+// An error that was read from a record says so, too, even if the call around the one in doubt failed
+// for another reason.
+func TestRecordedErrorOfACallThatFailedInDoubtIsNotRetried(t *testing.T) {
+	for _, options := range [][]state.Option{nil, {state.WithRoundTrip()}} {
+		paid := 0
+		pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtFail}, func(context.Context, string) (string, error) {
+			paid++
+			return "", io.ErrUnexpectedEOF
+		})
+		order := testkit.Tool(t, "order", core.RetryConfig{MaxAttempts: 1, RetryOn: []core.Matcher{core.MatchAny()}}, func(ctx context.Context, in string) (string, error) {
+			return pay.Event().Execute(ctx, in)
+		})
+		_, ctx := testkit.Run(t, options...)
+		_, err := testkit.Call(ctx, testkit.Agent(t, "host", core.RetryConfig{InitialDelay: core.NoDelay}, func(ctx context.Context, in string) (string, error) {
+			return order.Event().Execute(ctx, in)
+		}))
+		require.ErrorIs(t, err, core.ErrInDoubt)
+		assert.Equal(t, 1, paid, "through its recorded form: %v", options != nil)
+	}
+}
+
 func TestAgentAroundAGroupWithACallThatFailedInDoubtIsNotRetried(t *testing.T) {
 	paid, retry := 0, core.RetryConfig{InitialDelay: core.NoDelay}
 	pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtFail}, func(context.Context, string) (string, error) {

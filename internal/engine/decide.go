@@ -151,8 +151,11 @@ func (f *failure) isDoubtInside() (found bool) {
 	}
 	defer func() { _ = recover() }() // in methods of the user's errors
 	errtree.Walk(f.Err, func(err error) {
-		inside, is := err.(*CallError) //nolint:errorlint // each level by itself
-		found = found || is && inside != nil && inside.Reason == record.ReasonInDoubt
+		inside, _ := err.(*CallError)                        //nolint:errorlint // each level by itself
+		if kept, is := err.(interface{ As(any) bool }); is { // such as a recorded error
+			kept.As(&inside)
+		}
+		found = found || inside != nil && inside.Reason == record.ReasonInDoubt
 	})
 	return found
 }
