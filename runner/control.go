@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/reprise-go/reprise/record"
@@ -20,10 +19,22 @@ import (
 // state.ErrNotRunning.
 func (r *Runner) Interrupt(ctx context.Context, runID string, stop snapshot.Stop) error {
 	stop.Reason = record.InterruptUser
-	if st := r.stateOf(runID); st != nil && st.Interrupt(stop) {
-		return nil
+	if st := r.stateOf(runID); st != nil {
+		err := r.post(ctx, runID, stop, state.Interrupt)
+		if st.Interrupt(stop) || err == nil {
+			return nil
+		}
 	}
 	return r.whileChanging(ctx, runID, func() (bool, error) { return r.interruptStored(ctx, runID, stop) })
+}
+
+// post asks a run that this process has open to stop, as other processes do: so all processes can see
+// that it was asked (see [state.Stopping]), and it stops even if this process is killed before it has
+// stopped. The caller also stops the run directly, which needs no store.
+func (r *Runner) post(ctx context.Context, runID string, stop snapshot.Stop, ask func(context.Context, snapshot.Store, string, snapshot.Stop) error) error {
+	ctx, cancel := context.WithTimeout(ctx, changeTime)
+	defer cancel()
+	return ask(ctx, r.store, runID, stop)
 }
 
 // changeTime is the longest time that a run takes to be opened or closed.
@@ -75,8 +86,11 @@ func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapsho
 
 // Cancel ends a run for good, see state.Cancel.
 func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) error {
-	if st := r.stateOf(runID); st != nil && st.Cancel(stop) {
-		return nil
+	if st := r.stateOf(runID); st != nil {
+		_ = r.post(ctx, runID, stop, state.Cancel)
+		if st.Cancel(stop) {
+			return nil
+		}
 	}
 	if err := state.Cancel(ctx, r.store, runID, stop); err != nil {
 		return err
@@ -211,11 +225,7 @@ func (r *Runner) awaitStopElsewhere(ctx context.Context, runID string) error {
 	if err != nil || !open.Open {
 		return err
 	}
-	waiting, err := r.store.Messages(ctx, runID)
-	isAsked := slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
-		return m.Record.Interrupt() != nil && m.Generation == open.Generation
-	})
-	if err != nil || !isAsked {
+	if asked, err := state.Stopping(ctx, r.store, &open); err != nil || asked == nil {
 		return err
 	}
 	for e, err := range r.store.Watch(ctx, snapshot.WatchOptions{RunID: runID}) {

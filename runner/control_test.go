@@ -102,3 +102,40 @@ func TestCancelThatWaitsForAPausedRunIsFound(t *testing.T) {
 		assert.Equal(t, "ann", info.Stop.By)
 	})
 }
+
+func TestAStopThatIsNotFinishedIsSeenAndKept(t *testing.T) {
+	for reason, ask := range map[record.InterruptReason]func(*runner.Runner, context.Context, string, snapshot.Stop) error{
+		record.InterruptUser: (*runner.Runner).Interrupt, record.InterruptCancel: (*runner.Runner).Cancel,
+	} {
+		t.Run(string(reason), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRunner(t, memstore.New(), runner.Options{})
+				leave := make(chan struct{})
+				program := runner.Register(r, agent("deaf", func(context.Context, word) (string, error) {
+					<-leave // it ignores its context
+					return "", nil
+				}))
+				_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+				require.NoError(t, err)
+				serve(t, r)
+				sleep(time.Second)
+				stopping := func() *snapshot.Stop {
+					info, err := r.Info(t.Context(), "a")
+					require.NoError(t, err)
+					asked, err := state.Stopping(t.Context(), r.Store(), &info)
+					require.NoError(t, err)
+					return asked
+				}
+				assert.Nil(t, stopping())
+				require.NoError(t, ask(r, t.Context(), "a", snapshot.Stop{By: "bob", Message: "enough"}))
+				assert.Equal(t, &snapshot.Stop{Reason: reason, By: "bob", Message: "enough"}, stopping())
+				close(leave)
+				synctest.Wait()
+				assert.Nil(t, stopping())
+				waiting, err := r.Store().Messages(t.Context(), "a")
+				require.NoError(t, err)
+				assert.Empty(t, waiting)
+			})
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -36,4 +37,30 @@ func AwaitStop(ctx context.Context, store snapshot.Store, runID string) (stopped
 		return true, nil
 	}
 	return false, nil // ctx has ended
+}
+
+// Stopping returns the stop that [Interrupt] or [Cancel] has asked an open run for, and that the
+// process that has the run open has not finished: its reason is [record.InterruptUser] or
+// [record.InterruptCancel]. It returns nil for any other run.
+func Stopping(ctx context.Context, store snapshot.Store, found *snapshot.Info) (*snapshot.Stop, error) {
+	if !found.Open {
+		return nil, nil
+	}
+	waiting, err := store.Messages(ctx, found.RunID)
+	if err != nil {
+		return nil, fmt.Errorf("state: stop of run %s: %w", found.RunID, err)
+	}
+	var asked *snapshot.Stop
+	for i := range waiting {
+		m := &waiting[i]
+		e := m.Record.Interrupt()
+		switch {
+		case e == nil:
+		case m.IsCancel():
+			return &snapshot.Stop{Reason: record.InterruptCancel, By: e.By, Message: e.Message}, nil
+		case m.Generation == found.Generation:
+			asked = &snapshot.Stop{Reason: record.InterruptUser, By: e.By, Message: e.Message}
+		}
+	}
+	return asked, nil
 }
