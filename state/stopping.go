@@ -42,11 +42,11 @@ func AwaitStop(ctx context.Context, store snapshot.Store, runID string) (stopped
 // Stopping returns the stop that [Interrupt] or [Cancel] has asked an open run for, and that the
 // process that has the run open has not finished: its reason is [record.InterruptUser] or
 // [record.InterruptCancel]. It returns nil for any other run.
-func Stopping(ctx context.Context, store snapshot.Store, found *snapshot.Info) (*snapshot.Stop, error) {
+func Stopping(ctx context.Context, inbox snapshot.Inbox, found *snapshot.Info) (*snapshot.Stop, error) {
 	if !found.Open {
 		return nil, nil
 	}
-	waiting, err := store.Messages(ctx, found.RunID)
+	waiting, err := inbox.Messages(ctx, found.RunID)
 	if err != nil {
 		return nil, fmt.Errorf("state: stop of run %s: %w", found.RunID, err)
 	}

@@ -107,6 +107,10 @@ func (s *RunState) adopt(info RunInfo) {
 			s.Usage = info.Usage
 		}
 	}
+	s.Stopping = nil
+	if s.Status == statusRunning {
+		s.Stopping = info.Stopping
+	}
 }
 
 // isClosedAt reports whether no process has had the run open since its record with the number last.

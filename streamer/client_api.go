@@ -166,13 +166,14 @@ func (c *Client) Values(ctx context.Context, runID string) (map[string]json.RawM
 
 // Interrupt asks the server to interrupt a run. The Stop says who interrupts it, and why. A server
 // that knows the sender of the request records the name of the sender, and refuses any other name.
-// If the run is not running, the error is ErrConflict.
+// If the run is not running, the error is ErrConflict. Interrupt may return before the run has
+// stopped: until then, RunInfo.Stopping says who has asked.
 func (c *Client) Interrupt(ctx context.Context, runID string, stop Stop) error {
 	return c.post(ctx, runID, "interrupt", stopBody{stop.By, stop.Message})
 }
 
 // Cancel asks the server to end a run for good, whether or not it is running. The
-// Stop is as for [Client.Interrupt]. If the run has completed or failed, the error
+// Stop is as for [Client.Interrupt], and so is the time at which Cancel returns. If the run has completed or failed, the error
 // is ErrConflict.
 func (c *Client) Cancel(ctx context.Context, runID string, stop Stop) error {
 	return c.post(ctx, runID, "cancel", stopBody{stop.By, stop.Message})
@@ -290,7 +291,9 @@ func (c *Client) do(ctx context.Context, method string, u *url.URL, body []byte,
 		return fmt.Errorf("streamer: %w", err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
+	switch resp.StatusCode {
+	case http.StatusOK, http.StatusCreated, http.StatusAccepted:
+	default:
 		return statusError(resp)
 	}
 	if into == nil {

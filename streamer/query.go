@@ -245,7 +245,14 @@ func (h *Handler) list(ctx context.Context, q Query) (states []RunState, page Ru
 		return nil, page, err
 	}
 	page.add(&more, &q)
+	running := 0
 	for i := range page.Runs {
+		if page.Runs[i].Status == statusRunning && running < maxRead {
+			running++
+			if info, err := h.source.Run(ctx, page.Runs[i].RunID); err == nil {
+				page.Runs[i].Stopping = info.Stopping
+			}
+		}
 		s := h.stateOf(ctx, &page.Runs[i], &reads)
 		h.markAnswered(ctx, &s)
 		states = append(states, s)
@@ -255,7 +262,8 @@ func (h *Handler) list(ctx context.Context, q Query) (states []RunState, page Ru
 
 // maxRead is the number of runs of a list whose records are read, to show what the runs are doing:
 // runs that have not ended, and runs whose first records were not published. The states of other
-// runs are partial: they have what is known without reading records.
+// runs are partial: they have what is known without reading records. It is also the number of running
+// runs of a list that are looked up to show who has asked them to stop.
 const maxRead = 50
 
 // stateOf returns the state of a stored run.

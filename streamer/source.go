@@ -20,7 +20,8 @@ type Source interface {
 	// records. For a query that makes no sense the error is ErrInvalid.
 	List(ctx context.Context, q Query) (RunPage, error)
 
-	// Run returns the info of one run, or ErrNotFound if it does not exist.
+	// Run returns the info of one run, with RunInfo.Stopping, or ErrNotFound if it does not
+	// exist.
 	Run(ctx context.Context, runID string) (RunInfo, error)
 
 	// Records yields the records of a run with numbers above after, in order. It ends
@@ -42,6 +43,7 @@ type RunInfo struct {
 	CalledBy    string    `json:"called_by,omitempty"`     // the run that has started it and waits for it
 	Status      string    `json:"status"`                  // queued, running, paused, interrupted, completed, failed or cancelled
 	Stop        *Stop     `json:"stop,omitempty"`          // why it is interrupted or cancelled
+	Stopping    *Stop     `json:"stopping,omitempty"`      // the stop that a running run was asked for, with the reason user or cancel
 	Description string    `json:"description,omitempty"`
 	Pipeline    string    `json:"pipeline,omitempty"`
 	Tags        []string  `json:"tags,omitempty"`
@@ -96,11 +98,7 @@ func (s redactedSource) Run(ctx context.Context, runID string) (RunInfo, error) 
 // the run.
 func (s redactedSource) redacted(info RunInfo) RunInfo {
 	info.Description = s.text(info.Description)
-	if info.Stop != nil {
-		stop := *info.Stop
-		stop.Message = s.text(stop.Message)
-		info.Stop = &stop
-	}
+	info.Stop, info.Stopping = s.stop(info.Stop), s.stop(info.Stopping)
 	if info.LastError != nil {
 		last := *info.LastError
 		last.Message = redact.Beginning(s.redact, last.Message)
@@ -111,6 +109,13 @@ func (s redactedSource) redacted(info RunInfo) RunInfo {
 		info.Questions[i].Text = redact.Beginning(s.redact, info.Questions[i].Text)
 	}
 	return info
+}
+
+func (s redactedSource) stop(stop *Stop) *Stop {
+	if stop == nil {
+		return nil
+	}
+	return &Stop{Reason: stop.Reason, By: stop.By, Message: s.text(stop.Message)}
 }
 
 func (s redactedSource) text(text string) string {

@@ -15,6 +15,7 @@ import (
 	"github.com/reprise-go/reprise/printer"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -59,7 +60,10 @@ func (a *app) showCommand() *cobra.Command {
 			if ascii {
 				options = append(options, printer.WithASCII())
 			}
-			return a.show(cmd.Context(), found, printer.New(a.out, options...))
+			if err := a.show(cmd.Context(), found, printer.New(a.out, options...)); err != nil {
+				return err
+			}
+			return a.printStopping(cmd.Context(), store, &found.Info, &redact)
 		},
 		ValidArgsFunction: a.completeRuns(1),
 	}
@@ -172,6 +176,24 @@ func (a *app) show(ctx context.Context, found *snapshot.Snapshot, p *printer.Pri
 			a.printf("%s\n", printable(hint))
 		}
 	}
+	return nil
+}
+
+// printStopping says who has asked an open run to stop.
+func (a *app) printStopping(ctx context.Context, store snapshot.Inbox, info *snapshot.Info, r *redaction) error {
+	asked, err := state.Stopping(ctx, store, info)
+	if err != nil || asked == nil {
+		return err
+	}
+	verb := "interrupt"
+	if asked.Reason == record.InterruptCancel {
+		verb = "cancel"
+	}
+	line := fmt.Sprintf("%s has asked to %s it", cmp.Or(asked.By, "somebody"), verb)
+	if asked.Message != "" {
+		line += ": " + r.text(asked.Message)
+	}
+	a.printf("%s\n", printable(line))
 	return nil
 }
 

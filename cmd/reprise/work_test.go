@@ -373,6 +373,7 @@ func TestAnswerAndInterruptReachARunThatIsOpen(t *testing.T) {
 
 	assert.Equal(t, "run r7 was asked to stop; its calls end when they notice\n",
 		call(t, dir, "interrupt", "r7", "--message", "deploy", "--by", "ops").text(t))
+	assert.Contains(t, call(t, dir, "show", "r7").text(t), "\nops has asked to interrupt it: deploy\n")
 	<-ctx.Done()
 	assert.Equal(t, &record.InterruptedError{Reason: record.InterruptUser, By: "ops", Message: "deploy"}, st.Interrupted())
 	assert.JSONEq(t, `{"run_id": "r7", "by": "reprise", "message": ""}`, call(t, dir, "interrupt", "r7", "--json").text(t))

@@ -125,6 +125,7 @@ function ofRun(run, record) {
   unlisted.stopped += unlisted.running;
   unlisted.running = 0;
   delete run.stop;
+  delete run.stopping;
   if (record.execution_status === "started") {
     run.status = "running";
     run.openings = (run.openings ?? 0) + 1; // since the page loaded the run
@@ -292,6 +293,13 @@ export function shown(run) {
 
 // isSettled reports whether a run has ended for good.
 export const isSettled = (run) => ["completed", "failed", "cancelled"].includes(run.status);
+
+// stoppingText returns a text that says who has asked a running run to stop, or an empty text.
+export function stoppingText({ stopping }) {
+  if (!stopping) return "";
+  const what = stopping.reason === "cancel" ? "Cancel" : "Interrupt";
+  return what + " requested" + (stopping.by ? " by " + stopping.by : "") + (stopping.message ? ": " + stopping.message : "");
+}
 
 // stopText returns a text that says who or what stopped a run, or an empty text for a
 // run that has not stopped.

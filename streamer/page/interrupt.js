@@ -11,23 +11,25 @@ const message = byID("interrupt-message");
 const problem = byID("interrupt-error");
 let id = "";
 let action = "interrupt";
+let onStopping; // called if the run was asked to stop and has not stopped yet
 
-export function openInterrupt(runID, active) {
-  open("interrupt", runID, {
+export function openInterrupt(runID, active, stopping) {
+  open("interrupt", runID, stopping, {
     title: "Interrupt this run?", yes: "Interrupt the run", no: "Let it run",
     explain: `${plural(active, "call")} in progress will stop without an outcome and continue when the run is resumed. Calls that have ended keep their outcomes.`,
   });
 }
 
-export function openCancel(runID) {
-  open("cancel", runID, {
+export function openCancel(runID, stopping) {
+  open("cancel", runID, stopping, {
     title: "Cancel this run for good?", yes: "Cancel the run", no: "Keep it",
     explain: "it stops, and nothing can resume it afterwards. Calls that have ended stay on record.",
   });
 }
 
-function open(what, runID, texts) {
+function open(what, runID, stopping, texts) {
   action = what;
+  onStopping = stopping;
   id = runID;
   setText(byID("interrupt-title"), texts.title);
   setText(byID("interrupt-explain"), `${runID}: ${texts.explain}`);
@@ -45,8 +47,9 @@ async function send() {
   yes.disabled = true;
   setHidden(problem, true);
   try {
-    await post(`${runPath(id)}/${action}`, who.signed({ message: message.value }));
+    const { stopping } = await post(`${runPath(id)}/${action}`, who.signed({ message: message.value }));
     dialog.close();
+    if (stopping) onStopping();
   } catch (error) {
     yes.disabled = false;
     setText(problem, error.message);

@@ -377,7 +377,7 @@ function drawNow(node, run, now) {
     setText(node.parts.call, call.name);
     setText(node.parts.attempt, call.max_attempts === 1 || call.max_attempts === undefined ? "" : attempt(call.retry_attempt, call.max_attempts));
     setText(node.parts.left, node.parts.next ? countdown(node.parts.next - now) : "");
-    setText(node.parts.nowMore, moreOf(run, next, runs));
+    setText(node.parts.nowMore, fold.stoppingText(run) || moreOf(run, next, runs));
   } else {
     const open = run.questions.filter((question) => !question.answered);
     const [question] = open;

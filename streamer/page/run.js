@@ -112,15 +112,19 @@ export class RunView {
   }
 
   interrupt() {
-    if (this.canInterrupt) openInterrupt(this.#id, this.#run.calls.active);
+    if (this.canInterrupt && !this.#run.stopping) openInterrupt(this.#id, this.#run.calls.active, () => this.#feed.reload());
   }
 
   get canCancel() {
     return !this.#deleted && this.#can.cancel && this.#run && !fold.isSettled(this.#run);
   }
 
+  get #isCancelled() {
+    return this.#run?.stopping?.reason === "cancel";
+  }
+
   cancel() {
-    if (this.canCancel) openCancel(this.#id);
+    if (this.canCancel && !this.#isCancelled) openCancel(this.#id, () => this.#feed.reload());
   }
 
   #load(body) {
@@ -267,6 +271,8 @@ export class RunView {
     setText(chip.lastChild, statuses[status]?.text ?? run.status);
     setHidden(byID("interrupt"), !this.canInterrupt);
     setHidden(byID("cancel"), !this.canCancel);
+    byID("interrupt").disabled = Boolean(run.stopping);
+    byID("cancel").disabled = this.#isCancelled;
     setText(byID("run-description"), run.description ?? "");
     setAttribute(byID("run-description"), "title", run.description); // the element shows only three lines
     const since = parse(run.created_at);
@@ -296,11 +302,11 @@ export class RunView {
     });
   }
 
-  // #drawBanner shows why a run has ended, unless it completed.
+  // #drawBanner shows why a run has ended, unless it completed, or who has asked it to stop.
   #drawBanner(run) {
     const banner = byID("run-banner");
     const last = this.#tree.openings.at(-1);
-    let text = fold.stopText(run);
+    let text = run.stopping ? fold.stoppingText(run) + ". The run stops when its calls return." : fold.stopText(run);
     if (run.status === "failed") {
       const { error, errorClass, reason } = last?.error ? last : { error: run.last_error?.original_error, errorClass: run.last_error?.error_class };
       if (error) text = `Failed (${[...new Set([words(errorClass), reasonOf(reason)])].filter(Boolean).join(", ")}): ${error}`;

@@ -10,6 +10,7 @@ import (
 	"github.com/reprise-go/reprise/internal/caller"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -75,7 +76,14 @@ func (s *Runs) Run(ctx context.Context, runID string) (streamer.RunInfo, error) 
 		return streamer.RunInfo{}, streamer.ErrNotFound
 	}
 	info, err := s.store.Info(ctx, runID)
-	return infoOf(&info), sourceError(err)
+	found := infoOf(&info)
+	if err != nil {
+		return found, sourceError(err)
+	}
+	if asked, err := state.Stopping(ctx, s.store, &info); err == nil && asked != nil {
+		found.Stopping = stopOf(*asked)
+	}
+	return found, nil
 }
 
 // Records implements [streamer.Source].

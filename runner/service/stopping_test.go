@@ -1,0 +1,62 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// stoppingOf returns who has asked the run to stop, as its state and the list say.
+func stoppingOf(t *testing.T, url, run string) (inState, inList *streamer.Stop) {
+	t.Helper()
+	_, body := do(t, "GET", url+"api/runs/"+run, "")
+	var one struct{ Run streamer.RunState }
+	require.NoError(t, json.Unmarshal([]byte(body), &one), body)
+	_, body = do(t, "GET", url+"api/runs?text="+run, "")
+	var all streamer.RunList
+	require.NoError(t, json.Unmarshal([]byte(body), &all), body)
+	require.Len(t, all.Runs, 1)
+	return one.Run.Stopping, all.Runs[0].Stopping
+}
+
+func TestAStopThatIsNotFinishedIsShown(t *testing.T) {
+	for action, reason := range map[string]string{"cancel": "cancel", "interrupt": "user"} {
+		t.Run(action, func(t *testing.T) {
+			began, leave := make(chan struct{}), make(chan struct{})
+			url, _ := served(t, Options{}, func(r *runner.Runner) error {
+				runner.Register(r, decorators.Agent("deaf", "", func(context.Context, ticket) (string, error) {
+					close(began)
+					<-leave // it ignores its context
+					return "", nil
+				}))
+				return nil
+			})
+			status, body := do(t, "POST", url+"api/runs", `{"program":"deaf","run_id":"d","input":{"text":""}}`)
+			require.Equal(t, 201, status, body)
+			<-began
+			inState, inList := stoppingOf(t, url, "d")
+			assert.Nil(t, inState)
+			assert.Nil(t, inList)
+
+			status, body = do(t, "POST", url+"api/runs/d/"+action, `{"by":"bob","message":"enough"}`)
+			assert.Equal(t, 202, status)
+			assert.JSONEq(t, `{"ok":true,"stopping":true}`, body)
+			want := &streamer.Stop{Reason: reason, By: "bob", Message: "enough"}
+			inState, inList = stoppingOf(t, url, "d")
+			assert.Equal(t, want, inState)
+			assert.Equal(t, want, inList)
+
+			close(leave)
+			until(t, url, "d", map[string]string{"cancel": "run_cancelled", "interrupt": "run_interrupted"}[action])
+			inState, _ = stoppingOf(t, url, "d")
+			assert.Nil(t, inState)
+		})
+	}
+}
