@@ -156,7 +156,7 @@ func checkBeginning(data []byte) error {
 		if rest != nil && len(rest) < len(beginning) && string(rest) == beginning[:len(rest)] {
 			return &CorruptError{Offset: int64(len(data)), Err: blocks.ErrNoTable}
 		}
-		return fmt.Errorf("%w: byte 0: not a run of Reprise, which begins with the pair format: %s", ErrFormat, magic)
+		return fmt.Errorf("%w: byte 0: not a run of Reprise, which begins with the pair format: %s; `reprise export RUN --format msgpack -o FILE` writes such files", ErrFormat, magic)
 	}
 	in := codec.NewReader(data)
 	defer in.Release()

@@ -230,6 +230,7 @@ func TestInvalidDocumentsAreRefusedWithTheReason(t *testing.T) {
 		"other msgpack":    {document(t, "format", "other"), snapshot.ErrFormat, "not a run of Reprise"},
 		"before a release": {document(t, "format", "reprise-snapshot", "version", 1), snapshot.ErrFormat, "not a run of Reprise"},
 		"json":             {[]byte(`{"format":"reprise-run"}`), snapshot.ErrFormat, "not a run of Reprise"},
+		"jsonl":            {[]byte(`{"seq":1}` + "\n"), snapshot.ErrFormat, "`reprise export RUN --format msgpack -o FILE` writes such files"},
 		"newer":            {document(t, append(begin, 2, "records", "in another way")...), snapshot.ErrFormat, "version 2 and this version of Reprise reads up to version 1; use a newer Reprise"},
 		"far newer":        {document(t, append(begin, uint64(1)<<63)...), snapshot.ErrFormat, "version 9223372036854775808"},
 		"version zero":     {document(t, append(begin, 0)...), snapshot.ErrCorrupt, "never a version 0"},

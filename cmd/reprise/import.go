@@ -98,10 +98,7 @@ func (a *app) readRun(file string) (*snapshot.Run, error) {
 	if err == nil {
 		_, err = run.Snapshot()
 	}
-	switch {
-	case errors.Is(err, snapshot.ErrFormat):
-		return nil, &hintError{fmt.Errorf("%s: %w", file, err), fmt.Sprintf("`%s export RUN --format msgpack -o FILE` writes such files", a.command)}
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return run, nil

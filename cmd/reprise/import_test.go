@@ -130,6 +130,7 @@ func TestIncompleteRunIsNotImported(t *testing.T) {
 		"the checksum does not match": flipped,
 		"it is empty":                 {},
 		"not a run of Reprise":        []byte("hello"),
+		"`reprise export RUN --format msgpack -o FILE` writes such files": []byte(`{"seq":1}`),
 	} {
 		require.NoError(t, os.WriteFile(file, data, 0o600))
 		got := call(t, other, "import", file)

@@ -21,6 +21,7 @@ import (
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -90,6 +91,22 @@ func TestRateLimitIsWaitedOut(t *testing.T) {
 			"host/model#2 completed",
 		)
 	})
+}
+
+func TestChangedAgentFitsStoredRun(t *testing.T) {
+	data, err := os.ReadFile("testdata/dinner-1.run")
+	require.NoError(t, err)
+	run, err := snapshot.Decode(data)
+	require.NoError(t, err)
+	store := memstore.New()
+	_, err = store.Create(t.Context(), run)
+	require.NoError(t, err)
+	differences, err := state.Validate(t.Context(), store, run.RunID, func(ctx context.Context) error {
+		_, err := host(model()).Call(ctx, actors.Ask("A table for 4 at 19:30, please, and tell ann@example.com."))
+		return err
+	})
+	require.NoError(t, err)
+	require.Empty(t, differences)
 }
 
 // The program as the tutorial runs it: killed while it waits, and run again.
