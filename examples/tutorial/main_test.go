@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -67,6 +68,30 @@ func TestStoppedRunReservesOnce(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "table for 4 at 19:30\n", string(reservations))
 	})
+}
+
+func TestReservesOnceWhereverTheProcessEnds(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("mail-is-up", nil, 0o644))
+	dine := func(store snapshot.Store) error {
+		st, err := state.Open(t.Context(), store, "dinner")
+		require.NoError(t, err)
+		_, err = host(model()).Call(st.Context(t.Context()), actors.Ask("A table for 4, please."))
+		return errors.Join(err, st.Close())
+	}
+	store := memstore.New()
+	require.NoError(t, dine(store))
+	for records, left := range actorstest.AfterEachRecord(t, store, "dinner") {
+		want := "table for 4 at 19:30\n"
+		if slices.Contains(actorstest.Endings(records), "host/reserve completed") {
+			want = "" // it was made before the process ended
+		}
+		require.NoError(t, os.WriteFile("reservations.txt", nil, 0o644))
+		require.NoError(t, dine(left))
+		reservations, err := os.ReadFile("reservations.txt")
+		require.NoError(t, err)
+		assert.Equal(t, want, string(reservations), "after record %d", len(records))
+	}
 }
 
 func TestRateLimitIsWaitedOut(t *testing.T) {

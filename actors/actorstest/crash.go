@@ -1,0 +1,81 @@
+package actorstest
+
+import (
+	"context"
+	"iter"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+)
+
+// AfterEachRecord yields what a process would have left behind if it had ended, as when it is
+// killed, right after the first record of a run, after the second, and so on up to the last one:
+// the records until then, and a new store in memory with the run, which state.Open or a runner
+// continues. The run may have any status, must not be open, and is not changed. An error is
+// reported to t and ends the sequence.
+//
+// The output of a call that has ended according to [Endings] must be used and not be produced
+// again. A call that has begun and not ended may have taken effect or not, since the process
+// could have ended before or after the effect: by default it is made again, with the same
+// idempotency key, and one with actors.WithIrreversible asks a person. Answers and signals that the
+// records do not contain yet are not in the store.
+//
+// A [Script] plays its steps from the first one, so an agent that continues a run needs another
+// model: one that derives its answer from the request.
+func AfterEachRecord(t T, store snapshot.Store, runID string) iter.Seq2[[]record.Record, *memstore.Store] {
+	return func(yield func([]record.Record, *memstore.Store) bool) {
+		t.Helper()
+		ctx := context.Background()
+		run, err := store.Load(ctx, runID)
+		if err != nil {
+			t.Errorf("actorstest: AfterEachRecord: %v", err)
+			return
+		}
+		whole, err := run.Snapshot()
+		if err != nil {
+			t.Errorf("actorstest: AfterEachRecord: %v", err)
+			return
+		}
+		for n := range whole.Records {
+			records := whole.Records[: n+1 : n+1]
+			left, err := crashed(ctx, store, &whole.Info, records)
+			if err != nil {
+				t.Errorf("actorstest: AfterEachRecord: after record %d: %v", n+1, err)
+				return
+			}
+			if !yield(records, left) {
+				return
+			}
+		}
+	}
+}
+
+// crashed returns a store with a run that has only the records, and whose process has ended
+// without closing it.
+func crashed(ctx context.Context, store snapshot.Store, info *snapshot.Info, records []record.Record) (*memstore.Store, error) {
+	left := memstore.New()
+	for i := range records {
+		for reference := range records[i].Artifacts() {
+			data, err := store.Get(ctx, reference)
+			if err != nil {
+				return nil, err
+			}
+			if _, err := left.Put(ctx, data); err != nil {
+				return nil, err
+			}
+		}
+	}
+	// The rest of the info is written when a run is closed, or describes how it went on.
+	run, err := (&snapshot.Snapshot{Info: snapshot.Info{
+		RunID: info.RunID, ParentID: info.ParentID, Status: snapshot.StatusRunning,
+		Metadata: info.Metadata, Retry: info.Retry, Created: info.Created,
+		Generation: records[len(records)-1].Generation,
+		Program:    info.Program, Version: info.Version, Priority: info.Priority,
+	}, Records: records}).Run()
+	if err != nil {
+		return nil, err
+	}
+	_, err = left.Create(ctx, run)
+	return left, err
+}
