@@ -71,6 +71,9 @@ func (t *text) divergenceHint(r *record.Record) {
 	default:
 		t.add("run the previous program, or fork the run: ")
 		t.paint(faint, t.command, " fork ", run, " ", address, " NEW")
+		t.end()
+		t.beginContinuation(mark{t.note, faint})
+		t.add("if calls after that one have had effects, the command lists them, with the flags that decide what becomes of them")
 	}
 	t.end()
 }

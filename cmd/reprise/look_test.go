@@ -327,5 +327,8 @@ to continue it: open it again with its program
 	_, err = newStore(t, dir).Update(t.Context(), "k2", setProgram)
 	require.NoError(t, err)
 	assert.Regexp(t, `\nto continue it: reprise (--dir \S+ )?resume k2\n$`, call(t, dir, "show", "k2").text(t))
+	_, err = newStore(t, dir).Update(t.Context(), "k2", func(i *snapshot.Info) error { i.Stop.Reason = record.InterruptDiverge; return nil })
+	require.NoError(t, err)
+	assert.Regexp(t, `\nto continue it: run a program that makes the recorded calls, and then reprise (--dir \S+ )?resume k2; the same program would stop again\n$`, call(t, dir, "show", "k2").text(t))
 	assert.NotContains(t, call(t, dir, "show", "k2", "--redact", "deploy").text(t), "deploy")
 }

@@ -207,6 +207,8 @@ func (a *app) howToContinue(info *snapshot.Info) string {
 		return "to continue it: open it again with its program"
 	case info.Stop.Reason == record.InterruptCrash:
 		return "to continue it: start a runner with program " + info.Program
+	case info.Stop.Reason == record.InterruptDiverge:
+		return fmt.Sprintf("to continue it: run a program that makes the recorded calls, and then %s resume %s; the same program would stop again", a.command, info.RunID)
 	}
 	return fmt.Sprintf("to continue it: %s resume %s", a.command, info.RunID)
 }
