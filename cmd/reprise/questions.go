@@ -66,7 +66,7 @@ func (a *app) questionsCommand() *cobra.Command {
 			if len(args) == 0 {
 				return a.questionsOfRuns(cmd.Context(), f, &redact)
 			}
-			for _, name := range []string{"status", "tag", "pipeline", "program", "since", "until", "limit"} {
+			for _, name := range []string{"status", "tag", "pipeline", "program", "version", "since", "until", "limit"} {
 				if cmd.Flags().Changed(name) {
 					return usageErrorf("RUN %s and --%s, which selects runs: want one or the other", printable(args[0]), name)
 				}

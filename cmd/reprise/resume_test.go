@@ -68,6 +68,8 @@ func TestRunsAreListedWithTheVersionOfTheirProgram(t *testing.T) {
 	assert.Contains(t, got, "order-1  failed")
 	assert.Contains(t, got, "  order 1\n")
 	assert.NotContains(t, got, "refund-1")
+	assert.Equal(t, got, call(t, dir, "runs", "--program", "order", "--version", "1").text(t))
+	assert.Equal(t, result{0, "", "no runs\n"}, call(t, dir, "runs", "--program", "order", "--version", "2"))
 }
 
 func TestManyRunsAreRetriedAtOnce(t *testing.T) {

@@ -31,6 +31,7 @@ type runFilter struct {
 	tags         []string
 	pipeline     string
 	program      string
+	version      string
 	since, until string
 	limit        int
 }
@@ -57,7 +58,7 @@ func (a *app) runsCommand() *cobra.Command {
 		Example: "  reprise runs\n" +
 			"  reprise runs --status failed,interrupted --since 24h\n" +
 			"  reprise runs --tag nightly --pipeline weather --limit 10\n" +
-			"  reprise runs --program support --status queued,paused,interrupted\n" +
+			"  reprise runs --program support --version 1 --status queued,running,paused,interrupted\n" +
 			"  reprise runs --status paused --json",
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runs(cmd, f) },
@@ -76,10 +77,11 @@ func (f *runFilter) flags(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.tags, "tag", nil, "runs with this `tag`; if repeated, runs with all of the tags")
 	flags.StringVar(&f.pipeline, "pipeline", "", "runs of this `pipeline`")
 	flags.StringVar(&f.program, "program", "", "runs of this `program`")
+	flags.StringVar(&f.version, "version", "", "runs of this `version` of their program")
 	flags.StringVar(&f.since, "since", "", "runs updated at this `time` or later")
 	flags.StringVar(&f.until, "until", "", "runs updated before this `time`")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(strings.Split(statusNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
-	for _, name := range []string{"tag", "pipeline", "program", "since", "until"} {
+	for _, name := range []string{"tag", "pipeline", "program", "version", "since", "until"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
 }
@@ -94,7 +96,7 @@ func statusNames() string {
 
 // filter converts the flags to a filter.
 func (a *app) filter(f runFilter) (snapshot.Filter, error) {
-	out := snapshot.Filter{Tags: f.tags, Pipeline: f.pipeline, Program: f.program, Limit: f.limit}
+	out := snapshot.Filter{Tags: f.tags, Pipeline: f.pipeline, Program: f.program, Version: f.version, Limit: f.limit}
 	for _, name := range f.status {
 		s := snapshot.Status(name)
 		if !slices.Contains(statuses[:], s) {
