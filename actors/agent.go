@@ -23,7 +23,7 @@ import (
 type Agent[In, Out any] struct {
 	definition *core.Definition[In, Out]
 	schema     Schema
-	calls      []any // the actors that the agent is known to call: those passed to NewAgent or NewTypedAgent
+	calls      []compensable // the actors that the agent is known to call: those passed to NewAgent or NewTypedAgent
 }
 
 // DefineAgent returns an agent with a handler. The schema is sent to a model if
@@ -66,23 +66,13 @@ func (a Agent[In, Out]) Compensate(f func(context.Context, In, Out) error) Agent
 	return a
 }
 
-// Compensation returns the compensation of the agent, or nil.
-func (a Agent[In, Out]) Compensation() *core.Compensation { return a.definition.Compensation() }
-
 // Compensations returns the compensations of the agent, and of the model and the functions that it
 // was made with, at any depth. For an agent with its own handler, the calls of the handler are not
 // known.
 func (a Agent[In, Out]) Compensations() []*core.Compensation {
-	var all []*core.Compensation
-	for _, actor := range append([]any{a.definition}, a.calls...) {
-		switch actor := actor.(type) {
-		case interface{ Compensations() []*core.Compensation }:
-			all = append(all, actor.Compensations()...)
-		case interface{ Compensation() *core.Compensation }:
-			if c := actor.Compensation(); c != nil {
-				all = append(all, c)
-			}
-		}
+	all := a.definition.Compensations()
+	for _, actor := range a.calls {
+		all = append(all, actor.Compensations()...)
 	}
 	return all
 }
@@ -136,11 +126,17 @@ func voidDeltas(ctx context.Context) {
 	}
 }
 
-// calledBy returns the actors that an agent calls.
-func calledBy(llm LLM, functions []Function) []any {
-	all := []any{llm}
+// compensable is an actor whose calls may have compensations.
+type compensable interface{ Compensations() []*core.Compensation }
+
+// calledBy returns the actors that an agent calls. A Function of another kind than Tool and Agent
+// need not be compensable.
+func calledBy(llm LLM, functions []Function) []compensable {
+	all := []compensable{llm}
 	for _, f := range functions {
-		all = append(all, f)
+		if c, ok := f.(compensable); ok {
+			all = append(all, c)
+		}
 	}
 	return all
 }

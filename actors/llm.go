@@ -116,8 +116,8 @@ func (l LLM) CompensateInDoubt(f func(context.Context, Request) error) LLM {
 	return LLM{l.definition.CompensateInDoubt(f)}
 }
 
-// Compensation returns the compensation of the model, or nil.
-func (l LLM) Compensation() *core.Compensation { return l.definition.Compensation() }
+// Compensations returns the compensation of the model, if it has one.
+func (l LLM) Compensations() []*core.Compensation { return l.definition.Compensations() }
 
 // Name returns the name of the model; empty for the zero LLM.
 func (l LLM) Name() string { return l.definition.Spec().Name }

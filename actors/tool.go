@@ -125,8 +125,8 @@ func (t Tool[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found
 	return t
 }
 
-// Compensation returns the compensation of the tool, or nil.
-func (t Tool[In, Out]) Compensation() *core.Compensation { return t.definition.Compensation() }
+// Compensations returns the compensation of the tool, if it has one.
+func (t Tool[In, Out]) Compensations() []*core.Compensation { return t.definition.Compensations() }
 
 // Name returns the name of the tool; empty for the zero Tool.
 func (t Tool[In, Out]) Name() string { return t.definition.Spec().Name }

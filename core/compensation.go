@@ -185,12 +185,12 @@ func compensatingActor(spec *Spec, policy *engine.Policy, f func(context.Context
 	return own
 }
 
-// Compensation returns the compensation of the actor, or nil.
-func (d *Definition[In, Out]) Compensation() *Compensation {
-	if d == nil {
+// Compensations returns the compensation of the actor, if it has one.
+func (d *Definition[In, Out]) Compensations() []*Compensation {
+	if d == nil || d.compensation == nil {
 		return nil
 	}
-	return d.compensation
+	return []*Compensation{d.compensation}
 }
 
 // undo makes the nth compensation, counted from 1, of the call whose scope is at. The program does

@@ -180,6 +180,7 @@ func (idler) Call(context.Context, word) (string, error) { return "", errors.New
 func (idler) DecodeInput(json.RawMessage) (word, error)  { return word{}, nil }
 func (idler) Description() string                        { return "" }
 func (idler) InputSchema() json.RawMessage               { return nil }
+func (idler) Compensations() []*core.Compensation        { return nil }
 
 // If a process cannot continue a run, the fact that another process opens it must not make the
 // first one open it again.

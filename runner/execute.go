@@ -116,7 +116,7 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 		state.WithMaxLosses(core.Unlimited), // the limit is MaxRestarts
 	})
 	if len(o.program.compensations) > 0 {
-		options = append(options, state.WithCompensations(o.program.compensations...))
+		options = append(options, state.WithCompensations(o.program.compensations))
 	}
 	if r.isCurrentSuspect(o) {
 		options = append(options, r.untilOutcome(ctx, o))

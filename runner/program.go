@@ -22,6 +22,10 @@ type Actor[In, Out any] interface {
 	Call(ctx context.Context, in In) (Out, error)
 	DecodeInput(input json.RawMessage) (In, error)
 	InputSchema() json.RawMessage // the JSON schema of the input; nil if there is none
+
+	// Compensations returns the compensations of its calls, as far as they are known: a run of the
+	// program can make these, and those of WithCompensations.
+	Compensations() []*core.Compensation
 }
 
 // A Program is a registered actor, with its types.
@@ -40,8 +44,14 @@ type program struct {
 	decode      func(encoded []byte) (func(ctx context.Context) error, error) // returns the call with the input; the error is an *InputError
 	result      func(ctx context.Context, store snapshot.Store, runID string) (any, error)
 
-	compensations []state.Compensable
+	compensations compensations
+	problem       error // with WithCompensations; nil if there is none
 }
+
+// compensations is a list that is a [state.Compensable].
+type compensations []*core.Compensation
+
+func (c compensations) Compensations() []*core.Compensation { return c }
 
 type programKey struct{ name, version string }
 
@@ -59,13 +69,16 @@ func WithVersion(version string) ProgramOption {
 // those that only earlier builds of the same version call. The actors of an agent that was made
 // with its tools, such as by actors.NewAgent, are known without this option.
 func WithCompensations(actors ...state.Compensable) ProgramOption {
-	return func(p *program) { p.compensations = append(p.compensations, actors...) }
+	return func(p *program) {
+		for i, actor := range actors {
+			if actor == nil || len(actor.Compensations()) == 0 {
+				p.problem = fmt.Errorf("WithCompensations: actor %d has no compensation; set one with its method Compensate", i+1)
+				return
+			}
+			p.compensations = append(p.compensations, actor.Compensations()...)
+		}
+	}
 }
-
-// knownCompensation is a compensation of an actor.
-type knownCompensation struct{ compensation *core.Compensation }
-
-func (k knownCompensation) Compensation() *core.Compensation { return k.compensation }
 
 // actorID identifies a compensation in the records of a run.
 type actorID struct {
@@ -76,16 +89,16 @@ type actorID struct {
 // checkCompensations returns an error for an actor without a compensation, and for two actors of
 // the same kind and name.
 func (p *program) checkCompensations() error {
+	if p.problem != nil {
+		return fmt.Errorf("runner: program %q: %w", p.name, p.problem)
+	}
 	seen := make(map[actorID]*core.Compensation)
-	for i, c := range p.compensations {
-		if c == nil || c.Compensation() == nil {
-			return fmt.Errorf("runner: program %q: WithCompensations: actor %d has no compensation; set one with its method Compensate", p.name, i+1)
-		}
-		kind, name := c.Compensation().Actor()
-		if other := seen[actorID{kind, name}]; other != nil && other != c.Compensation() {
+	for _, c := range p.compensations {
+		kind, name := c.Actor()
+		if other := seen[actorID{kind, name}]; other != nil && other != c {
 			return fmt.Errorf("runner: program %q: there are two actors of kind %v named %q with different compensations; want one", p.name, kind, name)
 		}
-		seen[actorID{kind, name}] = c.Compensation()
+		seen[actorID{kind, name}] = c
 	}
 	return nil
 }
@@ -96,16 +109,16 @@ func (p *program) checkCompensations() error {
 func (r *Runner) checkOthers(p *program) error {
 	own := make(map[actorID]*core.Compensation)
 	for _, c := range p.compensations {
-		kind, name := c.Compensation().Actor()
-		own[actorID{kind, name}] = c.Compensation()
+		kind, name := c.Actor()
+		own[actorID{kind, name}] = c
 	}
 	for _, other := range r.programs {
 		if other.name == p.name {
 			continue
 		}
 		for _, c := range other.compensations {
-			kind, name := c.Compensation().Actor()
-			if mine := own[actorID{kind, name}]; mine != nil && mine != c.Compensation() {
+			kind, name := c.Actor()
+			if mine := own[actorID{kind, name}]; mine != nil && mine != c {
 				return fmt.Errorf("runner: programs %q and %q have actors of kind %v named %q with different compensations; want one actor, or two names", other.name, p.name, kind, name)
 			}
 		}
@@ -154,16 +167,7 @@ func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOp
 	for _, option := range options {
 		option(p)
 	}
-	switch actor := any(actor).(type) {
-	case interface{ Compensations() []*core.Compensation }:
-		for _, c := range actor.Compensations() {
-			p.compensations = append(p.compensations, knownCompensation{c})
-		}
-	case state.Compensable:
-		if actor.Compensation() != nil {
-			p.compensations = append(p.compensations, actor)
-		}
-	}
+	p.compensations = append(p.compensations, actor.Compensations()...)
 	if err := r.register(p); err != nil {
 		panic(err)
 	}

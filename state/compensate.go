@@ -14,32 +14,33 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Compensable is an actor whose calls can be undone: an actors.Tool, LLM or Agent
-// whose method Compensate was called.
+// Compensable is an actor whose calls, or calls that it makes, can be undone: an actors.Tool, LLM or
+// Agent whose method Compensate was called, or an Agent that was made with such actors.
 type Compensable interface {
-	// Compensation returns nil if there is none.
-	Compensation() *core.Compensation
+	Compensations() []*core.Compensation // empty if there are none
 }
 
 // WithCompensations sets the compensations that the run can make. A run that is resumed may have to
 // undo calls that an earlier process made and that the program does not make again. So every actor
 // that a stored run calls must be passed here if it has a compensation: the run is suspended at a
-// call of such an actor that was not passed. Runs of [New] end with the process and do not need
+// call of such an actor that was not passed. An agent that was made with its tools, such as by
+// actors.NewAgent, passes their compensations, too. Runs of [New] end with the process and do not need
 // WithCompensations.
 //
 // The option refuses an actor without a compensation, and two actors of one kind and name.
 func WithCompensations(actors ...Compensable) Option {
 	return func(c *config) {
 		for i, actor := range actors {
-			if actor == nil || actor.Compensation() == nil {
+			if actor == nil || len(actor.Compensations()) == 0 {
 				c.refuse(fmt.Errorf("state: WithCompensations: actor %d has no compensation; its method Compensate gives it one", i+1))
 				continue
 			}
-			known := actor.Compensation()
-			if kind, name := known.Actor(); c.hasOther(known) {
-				c.refuse(fmt.Errorf("state: WithCompensations: there are two actors of kind %v named %q; want one", kind, name))
+			for _, known := range actor.Compensations() {
+				if kind, name := known.Actor(); c.hasOther(known) {
+					c.refuse(fmt.Errorf("state: WithCompensations: there are two actors of kind %v named %q; want one", kind, name))
+				}
+				c.settings.Compensations = append(c.settings.Compensations, known)
 			}
-			c.settings.Compensations = append(c.settings.Compensations, known)
 		}
 	}
 }

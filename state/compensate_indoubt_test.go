@@ -632,5 +632,5 @@ func TestCompensateInDoubtRefusesWhatCannotWork(t *testing.T) {
 	assert.Contains(t, testkit.PanicText(t, func() {
 		testkit.Agent(t, "x", once, testkit.Succeed).Compensate(whole).CompensateInDoubt(undo)
 	}), "itself is never in doubt")
-	assert.Nil(t, plain.Compensation())
+	assert.Empty(t, plain.Compensations())
 }

@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -823,6 +825,23 @@ func TestIdempotencyKeyOfACompensationIsTheSameAfterARestart(t *testing.T) {
 	require.Len(t, keys, 2)
 	assert.Equal(t, keys[0], keys[1])
 	assert.NotEqual(t, made, keys[0])
+}
+
+func TestCompensationsOfAnAgentIncludeThoseOfItsTools(t *testing.T) {
+	undone := 0
+	pay := decorators.Tool("pay", "", func(context.Context, struct{}) (string, error) { return "", nil }).
+		Compensate(func(context.Context, struct{}, string) error { undone++; return nil })
+	model := actors.NewLLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
+		return actors.Response{}, errFlaky
+	})
+	agent := actors.NewAgent("agent", model, actors.WithTools(pay))
+	st, err := state.Open(t.Context(), memstore.New(), "run-1", state.WithCompensations(agent))
+	require.NoError(t, err)
+	_, err = pay.Call(st.Context(t.Context()), struct{}{})
+	require.NoError(t, err)
+	st.Cancel(snapshot.Stop{By: "ops"})
+	require.NoError(t, st.Close())
+	assert.Equal(t, 1, undone)
 }
 
 func TestCompensateRefusesWhatCannotWork(t *testing.T) {
