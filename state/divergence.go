@@ -35,7 +35,8 @@ const (
 	DivergenceRerun
 )
 
-// WithDivergence sets what happens to a run whose program differs from its records.
+// WithDivergence sets what happens to a run whose program differs from its records. It is for [Open]
+// and [Replay]: [Validate] returns all differences.
 func WithDivergence(d Divergence) Option {
 	return func(c *config) {
 		if d > DivergenceRerun {

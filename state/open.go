@@ -103,6 +103,10 @@ func Replay(ctx context.Context, store snapshot.Store, runID string, options ...
 	if err != nil {
 		return nil, err
 	}
+	return replay(ctx, store, runID, c)
+}
+
+func replay(ctx context.Context, store snapshot.Store, runID string, c *config) (*ExecutionState, error) {
 	found, err := store.Load(ctx, runID)
 	if err != nil {
 		return nil, fmt.Errorf("state: replay run %s: %w", runID, err)

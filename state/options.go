@@ -38,7 +38,7 @@ type InterruptCheck func(context.Context) (interrupt *core.InterruptedError, err
 // calls inside them, marked as replayed. Without it, each recalled call
 // publishes one recovered record.
 func WithRepublish() Option {
-	return func(c *config) { c.republish = true; c.limitTo("WithRepublish", inOpen|inReplay) }
+	return func(c *config) { c.republish = true; c.limitTo("WithRepublish", inOpen|inReplay|inValidate) }
 }
 
 // WithRoundTrip makes calls return outputs and errors as in a resumed run: encoded and decoded
@@ -199,13 +199,14 @@ type place uint8
 const (
 	inNew place = 1 << iota
 	inOpen
-	inReplay // Replay and Validate
+	inReplay
+	inValidate // Validate and ValidateExecute
 )
 
 // String returns the names of the functions.
 func (p place) String() string {
 	var names []string
-	for i, name := range []string{"New", "Open", "Replay and Validate"} {
+	for i, name := range []string{"New", "Open", "Replay", "Validate"} {
 		if p&(1<<i) != 0 {
 			names = append(names, name)
 		}

@@ -156,15 +156,21 @@ func TestOptionsThatDoNothingAreRefused(t *testing.T) {
 	} {
 		assert.PanicsWithError(t, "state: "+name+" has no effect in New; it is for "+places(name), func() { state.New(option) })
 	}
-	_, err := state.Open(t.Context(), s, "run-1", state.WithRunID("other"))
+	validate := func(context.Context) error { t.Error("the program ran"); return nil }
+	_, err := state.Validate(t.Context(), s, "run-1", validate, state.WithDivergence(state.DivergenceRerun))
+	require.EqualError(t, err, "state: WithDivergence has no effect in Validate; it is for Open, Replay")
+	_, err = state.Open(t.Context(), s, "run-1", state.WithRunID("other"))
 	require.EqualError(t, err, "state: WithRunID has no effect in Open; it is for New")
 	_, err = s.Load(t.Context(), "run-1")
 	require.True(t, errors.Is(err, snapshot.ErrNotFound), "no run was created")
 }
 
 func places(option string) string {
-	if option == "WithDivergence" || option == "WithRepublish" {
-		return "Open, Replay and Validate"
+	switch option {
+	case "WithDivergence":
+		return "Open, Replay"
+	case "WithRepublish":
+		return "Open, Replay, Validate"
 	}
 	return "Open"
 }

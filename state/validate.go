@@ -50,7 +50,15 @@ func ValidateExecute(ctx context.Context, store snapshot.Store, runID string, pr
 }
 
 func validate(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, executes bool, options []Option) ([]Difference, error) {
-	st, err := Replay(ctx, store, runID, append(options[:len(options):len(options)], WithDivergence(DivergenceTrust))...)
+	if err := checkArguments(store, runID); err != nil {
+		return nil, err
+	}
+	c, err := configure(options, inValidate)
+	if err != nil {
+		return nil, err
+	}
+	c.divergence = DivergenceTrust
+	st, err := replay(ctx, store, runID, c)
 	if err != nil {
 		return nil, err
 	}
