@@ -202,8 +202,6 @@ func TestRunsThatABadDeploymentStoppedContinueTogether(t *testing.T) {
 		chosen, err = r.ResumeAll(t.Context(), state.Selection{})
 		require.NoError(t, err)
 		assert.Empty(t, chosen)
-		_, err = r.RetryAll(t.Context(), state.Selection{Status: snapshot.StatusInterrupted})
-		require.ErrorIs(t, err, state.ErrSelection)
 		_, err = r.RetryAll(t.Context(), state.Selection{Reason: "bad luck"})
 		require.ErrorIs(t, err, state.ErrSelection)
 		require.ErrorContains(t, err, "permanent, exhausted")

@@ -15,13 +15,12 @@ import (
 // ErrSelection is found in the error of a [Selection] that no run can match.
 var ErrSelection = errors.New("invalid selection of runs")
 
-// A Selection selects the runs that a request is for, among the stored runs of runners: those that
-// match all of its fields. The zero Selection selects all.
+// A Selection selects the runs that a request is for, among the stored runs of runners that have the
+// status that the request is for: those that match all of its fields. The zero Selection selects all.
 type Selection struct {
-	Status  snapshot.Status // of the runs; empty for the status that the request is for
-	Reason  string          // why they were interrupted, such as "divergence", or why they failed, such as "exhausted"
-	Program string          // the name of their program; empty for every program
-	Since   time.Time       // updated at this time or later
+	Reason  string    // why they were interrupted, such as "divergence", or why they failed, such as "exhausted"
+	Program string    // the name of their program; empty for every program
+	Since   time.Time // updated at this time or later
 
 	// Sees reports whether the run may be selected; nil means that every run may be.
 	Sees func(runID string) bool
@@ -35,8 +34,8 @@ type SelectedRun struct {
 }
 
 // Each calls do with each selected run of the status, the most recently updated first, and returns
-// the results. An error of do does not stop it. For a selection of another status, or of a reason
-// that such a run cannot have, it returns [ErrSelection] before it calls do.
+// the results. An error of do does not stop it. For a reason that such a run cannot have, it returns
+// [ErrSelection] before it calls do.
 func (c Selection) Each(ctx context.Context, store snapshot.Store, status snapshot.Status, do func(ctx context.Context, runID string) error) ([]SelectedRun, error) {
 	if err := c.check(status); err != nil {
 		return nil, err
@@ -65,9 +64,6 @@ func (c Selection) Each(ctx context.Context, store snapshot.Store, status snapsh
 }
 
 func (c *Selection) check(status snapshot.Status) error {
-	if c.Status != "" && c.Status != status {
-		return fmt.Errorf("state: %w: status %q: want %s", ErrSelection, record.Truncate(string(c.Status), 50), status)
-	}
 	reasons := failureReasons()
 	if status == snapshot.StatusFailed && c.Reason != "" && !slices.Contains(reasons, c.Reason) {
 		return fmt.Errorf("state: %w: reason %q: runs fail for one of %s", ErrSelection, record.Truncate(c.Reason, 50), strings.Join(reasons, ", "))

@@ -164,7 +164,10 @@ func (a *app) continueAll(ctx context.Context, what *continueAction, f continueF
 	if err != nil {
 		return err
 	}
-	choice := state.Selection{Status: snapshot.Status(f.status), Reason: f.reason, Program: f.program, Since: since}
+	if f.status != "" && f.status != string(what.status) {
+		return usageErrorf("--status is %q: want %s", f.status, what.status)
+	}
+	choice := state.Selection{Reason: f.reason, Program: f.program, Since: since}
 	chosen, err := choice.Each(ctx, store, what.status, func(ctx context.Context, runID string) error {
 		_, err := what.resume(ctx, store, runID)
 		return err

@@ -95,7 +95,7 @@ func TestResumeNeedsARunOrFlags(t *testing.T) {
 		call(t, dir, name).failed(t, exitUsage, "RUN is missing: name a run, or select runs with --status, --reason, --program or --since")
 		call(t, dir, name, "r", "--since", "1h").failed(t, exitUsage, "RUN r and flags that select runs: want one or the other")
 		call(t, dir, name, "r", "s").failed(t, exitUsage, `"s" is one argument too many: usage is reprise `+name+" [RUN] [flags]")
-		call(t, dir, name, "--status", "queued").failed(t, exitUsage, `invalid selection of runs: status "queued": want `+map[string]string{"resume": "interrupted", "retry": "failed"}[name])
+		call(t, dir, name, "--status", "queued").failed(t, exitUsage, `--status is "queued": want `+map[string]string{"resume": "interrupted", "retry": "failed"}[name])
 	}
 	got := call(t, dir, "retry", "--reason", "bad luck")
 	assert.Equal(t, exitUsage, got.code)

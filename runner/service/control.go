@@ -76,12 +76,12 @@ func (c *Control) Retry(ctx context.Context, runID string) error {
 
 // ResumeAll implements [streamer.Continuer].
 func (c *Control) ResumeAll(ctx context.Context, choice streamer.Selection) ([]streamer.SelectedRun, error) {
-	return stored.SelectedRunsOf(c.runner.ResumeAll(ctx, stored.SelectionOf(choice)))
+	return stored.ContinueAll(ctx, choice, snapshot.StatusInterrupted, c.runner.ResumeAll)
 }
 
 // RetryAll implements [streamer.Continuer].
 func (c *Control) RetryAll(ctx context.Context, choice streamer.Selection) ([]streamer.SelectedRun, error) {
-	return stored.SelectedRunsOf(c.runner.RetryAll(ctx, stored.SelectionOf(choice)))
+	return stored.ContinueAll(ctx, choice, snapshot.StatusFailed, c.runner.RetryAll)
 }
 
 // Result implements [streamer.Starter].

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
@@ -26,12 +27,18 @@ func (c *Control) Retry(ctx context.Context, runID string) error {
 
 // ResumeAll implements [streamer.Continuer].
 func (c *Control) ResumeAll(ctx context.Context, choice streamer.Selection) ([]streamer.SelectedRun, error) {
-	return SelectedRunsOf(SelectionOf(choice).Each(ctx, c.store, snapshot.StatusInterrupted, c.resume))
+	return c.continueAll(ctx, choice, snapshot.StatusInterrupted, c.resume)
 }
 
 // RetryAll implements [streamer.Continuer].
 func (c *Control) RetryAll(ctx context.Context, choice streamer.Selection) ([]streamer.SelectedRun, error) {
-	return SelectedRunsOf(SelectionOf(choice).Each(ctx, c.store, snapshot.StatusFailed, c.retry))
+	return c.continueAll(ctx, choice, snapshot.StatusFailed, c.retry)
+}
+
+func (c *Control) continueAll(ctx context.Context, choice streamer.Selection, status snapshot.Status, do func(ctx context.Context, runID string) error) ([]streamer.SelectedRun, error) {
+	return ContinueAll(ctx, choice, status, func(ctx context.Context, selection state.Selection) ([]state.SelectedRun, error) {
+		return selection.Each(ctx, c.store, status, do)
+	})
 }
 
 func (c *Control) resume(ctx context.Context, runID string) error {
@@ -44,14 +51,15 @@ func (c *Control) retry(ctx context.Context, runID string) error {
 	return err
 }
 
-// SelectionOf returns the selection of a sender as one of the runs of a store.
-func SelectionOf(c streamer.Selection) state.Selection {
-	return state.Selection{Status: snapshot.Status(c.Status), Reason: c.Reason, Program: c.Program, Since: c.Since, Sees: c.Sees}
-}
-
-// SelectedRunsOf returns the results for selected runs in the form in which they are sent.
-// It returns state's error for an impossible selection as streamer.ErrInvalid.
-func SelectedRunsOf(chosen []state.SelectedRun, err error) ([]streamer.SelectedRun, error) {
+// ContinueAll calls act with the selection of a sender, for a request that is for runs of the status,
+// and returns the results in the form in which they are sent. For a selection of another status, or
+// one that is impossible, the error is [streamer.ErrInvalid].
+func ContinueAll(ctx context.Context, c streamer.Selection, status snapshot.Status,
+	act func(context.Context, state.Selection) ([]state.SelectedRun, error)) ([]streamer.SelectedRun, error) {
+	if c.Status != "" && c.Status != string(status) {
+		return nil, fmt.Errorf("%w: status %q: want %s", streamer.ErrInvalid, record.Truncate(c.Status, 50), status)
+	}
+	chosen, err := act(ctx, state.Selection{Reason: c.Reason, Program: c.Program, Since: c.Since, Sees: c.Sees})
 	if errors.Is(err, state.ErrSelection) {
 		err = fmt.Errorf("%w: %s", streamer.ErrInvalid, strings.TrimPrefix(err.Error(), "state: "))
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
@@ -41,4 +42,16 @@ func TestAnswerThatNoQuestionCouldHaveIsRefused(t *testing.T) {
 	}
 	require.NoError(t, client.Answer(t.Context(), "r", "ask?1", "", true))
 	require.ErrorIs(t, client.Answer(t.Context(), "r", "ask?1", "", true), streamer.ErrConflict)
+}
+
+func TestASelectionOfAnotherStatusIsInvalid(t *testing.T) {
+	c := stored.NewControl(memstore.New())
+	_, err := c.ResumeAll(t.Context(), streamer.Selection{Status: "failed"})
+	require.ErrorIs(t, err, streamer.ErrInvalid)
+	require.ErrorContains(t, err, `status "failed": want interrupted`)
+	_, err = c.RetryAll(t.Context(), streamer.Selection{Status: "interrupted"})
+	require.ErrorIs(t, err, streamer.ErrInvalid)
+	chosen, err := c.RetryAll(t.Context(), streamer.Selection{Status: "failed"})
+	require.NoError(t, err)
+	assert.Empty(t, chosen)
 }
