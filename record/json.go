@@ -60,6 +60,7 @@ type recordJSON struct {
 
 	Question string           `json:"question,omitempty"` // ID of the question that the call waits for
 	Awaits   AwaitKind        `json:"asks,omitempty"`
+	DueAt    *time.Time       `json:"due_at,omitempty"` // when a question is answered by default, or a sleep ends
 	Replaces *replacedJSON    `json:"replaces,omitempty"`
 	Schema   json.RawMessage  `json:"schema,omitempty"`
 	InDoubt  *callInDoubtJSON `json:"in_doubt,omitempty"`
@@ -129,6 +130,10 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		e.intoJSON(&out)
 	}
 	out.Awaits = r.Awaits()
+	if r.Kind == KindQuestion && r.Delay > 0 {
+		at := r.Time.Add(r.Delay)
+		out.DueAt = &at
+	}
 	data, err := marshalSafely(out)
 	if err != nil {
 		// Metadata comes from the user: the record must not be lost because of it.

@@ -147,7 +147,7 @@ const attributes = (of) =>
   make("dl", { class: "facts" }, ...Object.entries(of).map(([key, value]) =>
     make("div", {}, make("dt", {}, words(key)), make("dd", { class: "mono" }, typeof value === "string" ? value : JSON.stringify(value)))));
 
-const outcomes = { paced: "waits before it begins", retried: "failed, tried again", failed: "failed for good", awaiting: "waits for an answer", stopped: "ended with the run", lost: "the process ended during it" };
+const outcomes = { paced: "waits before it begins", retried: "failed, tried again", failed: "failed for good", awaiting: "suspended until it can continue", stopped: "ended with the run", lost: "the process ended during it" };
 
 function waitLine(wait) {
   const line = make("p", { class: "wait-line " + wait.source }, icon(wait.source === "retry_after" ? "service" : "backoff"));

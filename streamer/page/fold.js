@@ -23,7 +23,7 @@ const counted = ["started", "active", "waiting", "asking", "stopped", "completed
 // are in open, by address; unlisted counts those that the server has counted and
 // not listed.
 export function adopt(state) {
-  const run = { ...state, open: new Map(), moot: new Map(), joined: state.last_seq > 0 };
+  const run = { ...state, open: new Map(), moot: new Map(), dues: [state.due_at], joined: state.last_seq > 0 };
   run.calls = Object.fromEntries(counted.map((name) => [name, state.calls?.[name] ?? 0]));
   run.usage = { input_tokens: 0, output_tokens: 0, cost: 0, estimated: false, ...state.usage };
   run.questions = [...(state.questions ?? [])];
@@ -74,9 +74,10 @@ export function take(run, record) {
     case "question":
       run.moot.delete(record.name);
       run.questions = run.questions.filter((question) => question.id !== record.name); // replaces it if it is asked again
+      run.dues.push(record.due_at);
       if (waitsForNobody(record.asks)) break; // it is not for people
       run.questions.push({
-        id: record.name, asks: record.asks, message: record.message ?? "", address: record.address, asked_at: record.time, refused: record.original_error,
+        id: record.name, asks: record.asks, message: record.message ?? "", address: record.address, asked_at: record.time, due_at: record.due_at, refused: record.original_error,
         schema: record.schema, in_doubt: record.in_doubt,
       });
       break;
@@ -133,11 +134,21 @@ function ofRun(run, record) {
     run.description = record.message || run.description;
   } else {
     run.status = ends[record.execution_status] ?? run.status;
+    if (run.status === "paused") run.due_at = dueOf(run, record.time);
     if (run.status === "cancelled") close(run, () => true); // no call waits for an answer now
     if (run.status !== "paused" && record.reason && record.execution_status !== "failed") {
       run.stop = { reason: record.reason, by: record.interrupted_by, message: record.message };
     }
   }
+}
+
+// dueOf returns when a run that was paused at a time continues by itself, as far as the page
+// knows: when the first of its calls, sleeps and questions is due.
+function dueOf(run, paused) {
+  const isLater = (due) => parse(due) > parse(paused);
+  run.dues = run.dues.filter(isLater);
+  const nexts = [...run.open.values()].map((call) => (call.state === "waiting" ? call.next_attempt_at : undefined));
+  return [...run.dues, ...nexts.filter(isLater)].sort((a, b) => parse(a) - parse(b))[0];
 }
 
 function ofCall(run, record) {
@@ -286,9 +297,15 @@ export function waiting(run) {
   return calls.sort((a, b) => (due(a) === due(b) ? 0 : due(a) - due(b)));
 }
 
-// shown returns the status that the page shows.
+// shown returns the status that the page shows: a run that only waits for a time or a signal
+// is waiting, whether or not a process has it open.
 export function shown(run) {
-  return run.status === "running" && run.calls.waiting > 0 ? "waiting" : run.status;
+  return (run.status === "running" && run.calls.waiting > 0) || isParked(run) ? "waiting" : run.status;
+}
+
+// isParked reports whether a run is paused and needs no answer.
+export function isParked(run) {
+  return run.status === "paused" && run.questions.length === 0 && !(run.partial && run.calls.asking > 0);
 }
 
 // isSettled reports whether a run has ended for good.

@@ -43,6 +43,9 @@ export function fullTime(ms) {
   return `${new Date(ms).toLocaleDateString("sv")} ${clockTime(ms)}`; // 2026-01-31 12:34:56
 }
 
+// atTime formats a time that is not far from now: with its date if that is another day.
+export const atTime = (ms, now) => (new Date(ms).toDateString() === new Date(now).toDateString() ? clockTime(ms) : fullTime(ms));
+
 // count formats a number in a short form, such as 12.3k.
 export function count(n) {
   if (!n) return "0";
@@ -97,12 +100,12 @@ export const source = (name) => sources[name] ?? words(name);
 // reason formats the reason for which a call failed for good.
 export const reason = (name) => words(name);
 
-// The statuses of a run as the page shows them. A run that only waits for the next
-// attempt of a call is "waiting". Rare statuses are shown only if a run has them.
+// The statuses of a run as the page shows them. A run that only waits for a time, such as
+// that of the next attempt of a call, or for a signal, is "waiting". Rare statuses are shown only if a run has them.
 export const statuses = {
   queued: { text: "queued", icon: "paused", rare: true },
   running: { text: "running", icon: "running" },
-  waiting: { text: "retrying", icon: "waiting" },
+  waiting: { text: "waiting", icon: "waiting" },
   paused: { text: "needs answer", icon: "question" },
   interrupted: { text: "interrupted", icon: "interrupted" },
   cancelled: { text: "cancelled", icon: "interrupted", rare: true },

@@ -6,7 +6,7 @@ import { isAnsweredHere } from "./answered.js";
 import { now, parse } from "./clock.js";
 import { Feed } from "./feed.js";
 import * as fold from "./fold.js";
-import { about, age, attempt, cost, count, countdown, duration, escaped, fullTime, plural, price, statuses, words } from "./format.js";
+import { about, age, atTime, attempt, cost, count, countdown, duration, escaped, fullTime, plural, price, statuses, words } from "./format.js";
 import * as questions from "./questions.js";
 import { href, refine, route } from "./route.js";
 import { get } from "./request.js";
@@ -40,6 +40,7 @@ export class Overview {
   #shown = ""; // what the address said when it was drawn
   #later;
   #fill; // loads the runs after the soonest
+  #unlistedAsking = Infinity; // the number of runs with questions that are not loaded
   #asking = { left: 0, next: "" }; // the number of runs with questions that were not requested yet, and where their page begins
   #since; // when the oldest run began, for the titles of the totals
 
@@ -90,6 +91,7 @@ export class Overview {
       const { body } = await get("api/runs?asking=true&sort=updated&order=asc&limit=1000" + (next ? "&after=" + encodeURIComponent(next) : ""));
       this.#runs.merge(body.runs);
       this.#asking = { left: body.next ? Math.min(left, body.total) - body.runs.length : 0, next: body.next };
+      this.#unlistedAsking = this.#asking.left;
       this.#changed();
     } catch {
       // The questions of the newest runs are shown nevertheless.
@@ -183,6 +185,9 @@ export class Overview {
     const { rest } = this.#runs;
     const since = this.#since;
     const counts = Object.fromEntries(Object.keys(statuses).map((status) => [status, rest[status] ?? 0]));
+    const asking = Math.min(counts.paused, this.#unlistedAsking);
+    counts.waiting += counts.paused - asking;
+    counts.paused = asking;
     const sum = { tokens: 0, cost: 0, retries: 0, estimated: false };
     let all = !Object.values(rest).some((n) => n > 0); // whether these are the figures of all runs
     for (const run of runs) {
@@ -369,7 +374,8 @@ function drawNow(node, run, now) {
   const [next] = fold.waiting(run);
   const runs = fold.current(run);
   const call = isOver(run) || run.status === "paused" ? undefined : (next ?? runs);
-  node.parts.next = next && call ? parse(next.next_attempt_at) : 0;
+  const parked = fold.isParked(run);
+  node.parts.next = next && call ? parse(next.next_attempt_at) : parked ? parse(run.due_at) : 0;
   setHidden(node.parts.icon, !call && !run.questions.some((question) => !question.answered));
   setHidden(node.parts.left, !node.parts.next);
   if (call) {
@@ -382,10 +388,17 @@ function drawNow(node, run, now) {
     const open = run.questions.filter((question) => !question.answered);
     const [question] = open;
     if (question) setIcon(node.parts.icon, "question");
-    setText(node.parts.call, question ? escaped(question.message) : run.status === "queued" ? queuedText(run, now) : fold.stopText(run));
+    setText(node.parts.call, question ? escaped(question.message) : run.status === "queued" ? queuedText(run, now) : parked ? parkedText(run, now) : fold.stopText(run));
     setText(node.parts.attempt, "");
-    setText(node.parts.nowMore, question && open.length > 1 ? `and ${plural(open.length - 1, "more question")}` : "");
+    setText(node.parts.left, node.parts.next ? countdown(node.parts.next - now) : "");
+    setText(node.parts.nowMore, question && open.length > 1 ? `and ${plural(open.length - 1, "more question")}` : parked ? (next?.address ?? "") : "");
   }
+}
+
+// parkedText says for what a run waits that needs no answer.
+function parkedText(run, now) {
+  if (run.due_at) return `waits until ${atTime(parse(run.due_at), now)}`;
+  return run.calls.asking > 0 ? "waits for a signal" : "waits";
 }
 
 // queuedText says when a queued run begins.

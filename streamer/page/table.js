@@ -69,7 +69,7 @@ export class Table {
   // show requests the runs that match the address, if its filters have changed.
   show(to) {
     const path = pathOf(to);
-    this.exact = !to.kind && !(to.status ?? "").split(",").includes("waiting");
+    this.exact = !to.kind && !(to.status ?? "").split(",").some((status) => status === "waiting" || status === "paused");
     if (path === this.#asked) return;
     this.#asked = path;
     this.next = ""; // it belongs to the previous list
@@ -142,7 +142,7 @@ function pathOf(to) {
   for (const [name, parameter] of Object.entries(filters)) {
     let value = to[name];
     if (name === "status" && value) {
-      value = [...new Set(value.split(",").map((status) => (status === "waiting" ? "running" : status)))].join(",");
+      value = [...new Set(value.split(",").flatMap((status) => (status === "waiting" ? ["running", "paused"] : status)))].join(",");
     }
     if (value) params.set(parameter, times.has(name) ? timeOf(value) : value);
   }

@@ -38,7 +38,7 @@ export class Timeline {
     this.#select = select;
     byID("legend").replaceChildren(...[
       ["completed", "completed"], ["retried", "failed, tried again"], ["failed", "failed for good"], ["running", "running"],
-      ["backoff", "backoff"], ["retry_after", "Retry-After"], ["awaiting", "asks somebody"], ["interrupted", "interrupted"],
+      ["backoff", "backoff"], ["retry_after", "Retry-After"], ["awaiting", "suspended"], ["interrupted", "interrupted"],
     ].map(([name, text]) => make("span", { "data-bar": name, hidden: true }, make("i", { class: "bar b-" + name }), text)));
     byID("earlier").onclick = () => this.#turn(1);
     byID("later").onclick = () => this.#turn(-1);
@@ -320,7 +320,7 @@ function drawState(node, call, now) {
   } else if (state === "failed") {
     text = reason(call.reason) || "failed";
   } else {
-    text = state === "awaiting" ? "asks" : words(state);
+    text = state === "awaiting" ? (call.asks === "time" || call.asks === "signal" ? "waits" : "asks") : words(state);
   }
   setText(node.parts.stateText, text);
 }

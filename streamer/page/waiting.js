@@ -1,9 +1,10 @@
-// The calls of all runs that wait for their next attempt: which, for how long, and why.
+// The calls of all runs that wait for a time, such as that of their next attempt: which, for how
+// long, and why.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
-import { parse } from "./clock.js";
+import { now, parse } from "./clock.js";
 import * as fold from "./fold.js";
-import { attempt, count, countdown, duration, plural, source, words } from "./format.js";
+import { atTime, attempt, count, countdown, duration, plural, source, words } from "./format.js";
 import { foldButton } from "./panels.js";
 import { href, refine } from "./route.js";
 import { callMatches } from "./runs.js";
@@ -12,6 +13,15 @@ const most = 50; // rows
 const bins = 60; // bins of one second each
 
 byID("waiting-fold").append(foldButton(byID("waiting"), "waiting", "what waits"));
+
+// parkedCall returns the call for which a parked run waits, or one that stands for the run if its
+// calls are not known. It returns undefined if it is not known when the run continues.
+function parkedCall(run) {
+  if (!run.due_at) return undefined;
+  const calls = fold.waiting(run);
+  const call = calls.find((call) => call.next_attempt_at) ?? calls.findLast((call) => !calls.some((other) => other.address.startsWith(call.address + "/")));
+  return { event_type: "run", name: run.program ?? run.run_id, address: "", ...call, next_attempt_at: run.due_at };
+}
 
 export class Waiting {
   #rows = byID("waiting-rows");
@@ -23,10 +33,11 @@ export class Waiting {
     const calls = [];
     let total = 0;
     for (const run of runs) {
-      if (run.status !== "running" || run.calls.waiting === 0) continue;
+      const parked = fold.isParked(run) ? parkedCall(run) : undefined;
+      if (!parked && (run.status !== "running" || run.calls.waiting === 0)) continue;
       const named = filter.text && (run.run_id.toLowerCase().includes(filter.text) || run.description?.toLowerCase().includes(filter.text));
-      if (!filter.text && !filter.kind) total += run.calls.waiting; // including calls that the server has not listed
-      for (const call of fold.waiting(run)) {
+      if (!filter.text && !filter.kind) total += parked ? 1 : run.calls.waiting; // including calls that the server has not listed
+      for (const call of parked ? [parked] : fold.waiting(run)) {
         if (filter.kind && call.event_type !== filter.kind) continue;
         if (filter.text && !named && !callMatches(call, filter.text)) continue;
         calls.push({ run: run.run_id, call, at: parse(call.next_attempt_at) });
@@ -70,7 +81,8 @@ export class Waiting {
     const sources = new Map();
     for (const { call } of this.#calls) {
       if (call.error_class) classes.set(call.error_class, (classes.get(call.error_class) ?? 0) + 1);
-      sources.set(call.delay_source, (sources.get(call.delay_source) ?? 0) + 1);
+      const by = call.delay_source || "time";
+      sources.set(by, (sources.get(by) ?? 0) + 1);
     }
     const byCount = ([, a], [, b]) => b - a;
     const parts = [
@@ -118,6 +130,9 @@ export class Waiting {
   }
 }
 
+// afterColon returns what a suspended call waits for, without the words that say that it waits.
+const afterColon = (text) => (text ?? "").replace(/^interrupted \(awaiting[^)]*\): /, "");
+
 function setHeight(element, share) {
   const height = (share * 100).toFixed(1) + "%";
   if (element.style.height !== height) element.style.height = height;
@@ -129,7 +144,7 @@ function create({ run, call }) {
   node.parts = {};
   node.parts.left = make("span", { class: "left num" });
   node.parts.bar = make("i");
-  node.parts.name = make("a", { class: "name", href: href({ run, call: call.address }), "data-row": true }, icon(call.event_type), make("span", {}, call.name));
+  node.parts.name = make("a", { class: "name", href: href({ run, call: call.address || undefined }), "data-row": true }, icon(call.event_type), make("span", {}, call.name));
   node.parts.attempt = cell("attempt");
   node.parts.why = cell("why", icon("backoff"), make("span"));
   node.parts.class = make("span", { class: "class" });
@@ -144,13 +159,14 @@ function create({ run, call }) {
 }
 
 function update(node, { call }) {
-  setText(node.parts.attempt, "attempt " + attempt(call.retry_attempt, call.max_attempts));
-  setText(node.parts.why.lastChild, `${source(call.delay_source)} ${duration(call.retry_delay * 1000)}`);
+  setText(node.parts.attempt, call.retry_attempt > 0 ? "attempt " + attempt(call.retry_attempt, call.max_attempts) : "");
+  setText(node.parts.why.lastChild, `${source(call.delay_source)} ${call.retry_delay ? duration(call.retry_delay * 1000) : ""}`.trim() || `until ${atTime(parse(call.next_attempt_at), now())}`);
   setIcon(node.parts.why.firstChild, call.delay_source === "retry_after" ? "service" : "backoff");
   setClass(node.parts.why, "why " + call.delay_source);
   setAttribute(node.parts.why, "title", call.delay_source === "retry_after" ? "The service said when to come back" : "Chosen by the retry configuration");
   setText(node.parts.class, words(call.error_class));
   setClass(node.parts.class, call.error_class ? "class " + call.error_class : "class");
-  setText(node.parts.message, call.original_error ?? "");
-  setAttribute(node.parts.message, "title", call.original_error);
+  const message = call.execution_status === "awaiting" ? afterColon(call.original_error) : call.original_error ?? "";
+  setText(node.parts.message, message);
+  setAttribute(node.parts.message, "title", message);
 }
