@@ -52,8 +52,8 @@ func (j *slowJournal) Close(ctx context.Context, end snapshot.End) error {
 // send the next message before the end is stored. The next turn waits until it is
 // stored.
 func TestNextTurnWaitsUntilTheEndOfTheLastIsStored(t *testing.T) {
-	for name, end := range map[string]func(r *runner.Runner) error{
-		"cancelled": func(r *runner.Runner) error { return r.Cancel(t.Context(), "ann-0001", snapshot.Stop{By: "ann"}) },
+	for name, end := range map[string]func(ctx context.Context, r *runner.Runner) error{
+		"cancelled": func(ctx context.Context, r *runner.Runner) error { return r.Cancel(ctx, "ann-0001", snapshot.Stop{By: "ann"}) },
 		"failed":    nil,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestNextTurnWaitsUntilTheEndOfTheLastIsStored(t *testing.T) {
 				start(t, r, "one")
 				synctest.Wait()
 				if end != nil {
-					require.NoError(t, end(r))
+					require.NoError(t, end(ctx, r))
 					synctest.Wait()
 				}
 				returned := make(chan error, 1)
