@@ -127,7 +127,7 @@ func (t *text) origin(r *record.Record) {
 	t.message(" - ", r.Message())
 }
 
-func isSet(r *record.Record) bool { return r.Detail != nil && r.Detail.Set }
+func isSet(r *record.Record) bool { return r.Detail != nil && r.Detail.SetInFork }
 
 func (t *text) failure(r *record.Record) {
 	switch {

@@ -56,6 +56,6 @@ func TestOutputThatTheHandlerDidNotReturnSaysWhereItComesFrom(t *testing.T) {
 	assert.Regexp(t, `✔ pay \[COMPLETED\] \(\S+\) - took over the effect of trip/pay of run old\n`, out)
 	assert.Regexp(t, `✔ look \[COMPLETED\] \(\S+\) - set when the run was forked\n`, printed(testkit.LoadRun(t, store, "new").Records))
 	assert.Equal(t, "· ANSWER to q?1 - set when the run was forked\n", printed([]record.Record{{
-		RunID: "new", Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "q?1", Detail: &record.Detail{Set: true},
+		RunID: "new", Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "q?1", Detail: &record.Detail{SetInFork: true},
 	}}))
 }

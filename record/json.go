@@ -50,7 +50,7 @@ type recordJSON struct {
 	Compensable   bool           `json:"compensable,omitempty"`
 	Irreversible  bool           `json:"irreversible,omitempty"`
 	Effect        *Effect        `json:"effect,omitempty"`
-	Set           bool           `json:"set,omitempty"`
+	SetInFork     bool           `json:"set_in_fork,omitempty"`
 	Signal        string         `json:"signal,omitempty"`
 	ToolCall      string         `json:"tool_call_id,omitempty"`
 	Fork          *Fork          `json:"fork,omitempty"`
@@ -191,7 +191,7 @@ func (c *CallInDoubt) UnmarshalJSON(data []byte) error {
 func (d *Detail) intoJSON(out *recordJSON) {
 	out.Message, out.Metadata, out.Artifact, out.AnsweredBy = d.Message, d.Metadata, d.Artifact, d.By
 	out.NoStore, out.Branches, out.Cached, out.Compensable, out.Fork = d.NoStore, d.Branches, d.Cached, d.Compensable, d.Fork
-	out.Irreversible, out.Effect, out.Set, out.Signal, out.ToolCall = d.Irreversible, d.Effect, d.Set, d.Signal, d.ToolCall
+	out.Irreversible, out.Effect, out.SetInFork, out.Signal, out.ToolCall = d.Irreversible, d.Effect, d.SetInFork, d.Signal, d.ToolCall
 	if len(d.Schema) > 0 && json.Valid(d.Schema) { // a store may return anything
 		out.Schema = d.Schema
 	}

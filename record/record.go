@@ -113,8 +113,8 @@ type Detail struct {
 	// place of the effect is set.
 	Effect *Effect
 
-	// Set is set for an outcome, or an answer, that somebody has set in a fork.
-	Set bool
+	// SetInFork is true for an outcome, or an answer, that somebody has set in a fork.
+	SetInFork bool
 
 	// ToolCall is the ID that a model gave to a call it asked for, as in its response. It is empty
 	// for calls that a program makes.

@@ -262,7 +262,7 @@ func (d *recordDecoder) readDetail(in *codec.Reader) *record.Detail {
 	if f.next() {
 		into.Effect = d.readEffect(in)
 	}
-	into.Set = f.bool()
+	into.SetInFork = f.bool()
 	into.Signal = f.text()
 	into.ToolCall = f.text()
 	f.end()

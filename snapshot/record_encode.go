@@ -50,7 +50,7 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Nil()
 		return
 	}
-	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0 || d.Overlaps || d.Awaits != 0 || d.Replaces != nil || d.Irreversible || d.Effect != nil || d.Set || d.Signal != "" || d.ToolCall != ""
+	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0 || d.Overlaps || d.Awaits != 0 || d.Replaces != nil || d.Irreversible || d.Effect != nil || d.SetInFork || d.Signal != "" || d.ToolCall != ""
 	if more {
 		w.Array(detailFields + 19)
 	} else {
@@ -81,7 +81,7 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		writeReplaced(w, d.Replaces)
 		w.Bool(d.Irreversible)
 		writeEffect(w, d.Effect)
-		w.Bool(d.Set)
+		w.Bool(d.SetInFork)
 		w.Text(d.Signal)
 		w.Text(d.ToolCall)
 	}

@@ -174,7 +174,7 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 		d.Replaces = &record.Replaced{Seq: rng.Uint64() >> 8, Status: record.StatusFailed, Attempts: rng.IntN(9)}
 	}
 	if rng.IntN(8) == 0 {
-		d.Irreversible, d.Effect, d.Set = true, randomEffect(rng), rng.IntN(2) == 0
+		d.Irreversible, d.Effect, d.SetInFork = true, randomEffect(rng), rng.IntN(2) == 0
 		d.Signal, d.ToolCall = randomText(rng), randomText(rng)
 	}
 	if rng.IntN(8) == 0 {

@@ -59,7 +59,7 @@ func (f *fork) setOutput(path string, value any) error {
 	if outcome.Detail != nil {
 		detail = *outcome.Detail
 	}
-	detail.Output, detail.Artifact, detail.Set = encoded, "", true
+	detail.Output, detail.Artifact, detail.SetInFork = encoded, "", true
 	outcome.Status, outcome.Reason, outcome.Stage, outcome.Class, outcome.Err = record.StatusCompleted, 0, 0, 0, nil
 	outcome.Detail = &detail
 	return nil
@@ -129,7 +129,7 @@ func (f *fork) setAnswer(id string, value any) error {
 		return err
 	}
 	answer := answerRecord(now(), question.Address, id, "", encoded)
-	answer.Detail.Set = true
+	answer.Detail.SetInFork = true
 	kept, since := lastAsked(f.kept, id)
 	if kept == nil {
 		asked, detail := *question, *question.Detail

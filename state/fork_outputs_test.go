@@ -117,7 +117,7 @@ func TestForkSetsOutputsAndAnswers(t *testing.T) {
 			assert.Equal(t, c.asked, p.asked, "a call whose output was set is not made")
 			set := 0
 			for _, r := range testkit.LoadRun(t, p.store, "new").Records {
-				if r.Detail != nil && r.Detail.Set {
+				if r.Detail != nil && r.Detail.SetInFork {
 					set++
 				}
 			}

@@ -205,7 +205,7 @@ func sample(t *testing.T) *snapshot.Snapshot {
 	})
 	add("assistant@2/pay", record.Record{
 		Kind: record.KindTool, Status: record.StatusCompleted, Name: "pay", Stage: record.StageEntry,
-		Detail: &record.Detail{Output: encode(1), Irreversible: true, Set: true, Effect: &record.Effect{Address: collect, Seq: 7}},
+		Detail: &record.Detail{Output: encode(1), Irreversible: true, SetInFork: true, Effect: &record.Effect{Address: collect, Seq: 7}},
 	})
 	add("assistant/render", record.Record{Kind: record.KindTool, Status: record.StatusRecovered, Name: "render", Replayed: true})
 	add("assistant/a%2Fb", record.Record{Kind: record.KindStep, Status: record.StatusCompleted, Name: "a/b", Detail: &record.Detail{Output: encode(time.UnixMilli(1795163400123).UTC())}})
@@ -364,8 +364,8 @@ func exportedDetail(d *record.Detail) any {
 	if e := d.Effect; e != nil {
 		out["effect"] = []any{e.RunID, e.Address, e.Seq, uint8(e.Kind), e.Name, nil, e.InDoubt, e.NoOutput, nil, e.Artifact}
 	}
-	if d.Set {
-		out["set"] = true
+	if d.SetInFork {
+		out["set_in_fork"] = true
 	}
 	if d.Branches > 0 {
 		out["branches"] = d.Branches

@@ -69,7 +69,7 @@ function error(fields) {
 
 function detail(fields) {
   if (fields === null) return null;
-  const [hash, input, output, artifact, usage, message, severity, metadata, noStore, branches, unrecorded, , , compensable, whole, cached, answeredBy, , , , asks, replaces, irreversible, effect, set] = fields;
+  const [hash, input, output, artifact, usage, message, severity, metadata, noStore, branches, unrecorded, , , compensable, whole, cached, answeredBy, , , , asks, replaces, irreversible, effect, setInFork] = fields;
   return {
     input_hash: hash === null ? null : Buffer.from(hash).toString("hex"),
     input: base64(input), output: base64(output), artifact, usage, message, severity, metadata: portable(metadata),
@@ -79,7 +79,7 @@ function detail(fields) {
     ...(replaces && { replaces }),
     ...(irreversible && { irreversible: true }),
     ...(effect && { effect }),
-    ...(set && { set: true }),
+    ...(setInFork && { set_in_fork: true }),
     ...(compensable && { compensable: true }),
     ...(cached && { cached: true }),
     ...(answeredBy && { answered_by: answeredBy }),
