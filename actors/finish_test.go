@@ -120,21 +120,21 @@ func TestEnsureOfAnLLMLetsToolTurnsPass(t *testing.T) {
 func TestOptionsOfThePromptWinOverThoseOfTheAgent(t *testing.T) {
 	model := newScript(says("a"), says("b"))
 	agent := actors.NewAgent("assistant", model.llm(), actors.WithModelOptions(actors.ModelOptions{
-		MaxTokens: 100, Temperature: actors.Ptr(0.5), ExtraBody: map[string]any{"a": 1, "b": 1},
+		MaxTokens: 100, Temperature: new(0.5), ExtraBody: map[string]any{"a": 1, "b": 1},
 	}))
 	for _, o := range []actors.ModelOptions{{}, {MaxTokens: 5, Effort: "low", ExtraBody: map[string]any{"b": 2}}} {
 		_, err := agent.Call(t.Context(), actors.Prompt{Text: "?", Options: o})
 		require.NoError(t, err)
 	}
 	first, second := model.asked()[0].Options, model.asked()[1].Options
-	assert.Equal(t, actors.ModelOptions{MaxTokens: 100, Temperature: actors.Ptr(0.5), ExtraBody: map[string]any{"a": 1, "b": 1}}, first)
-	assert.Equal(t, actors.ModelOptions{MaxTokens: 5, Temperature: actors.Ptr(0.5), Effort: "low", ExtraBody: map[string]any{"a": 1, "b": 2}}, second)
+	assert.Equal(t, actors.ModelOptions{MaxTokens: 100, Temperature: new(0.5), ExtraBody: map[string]any{"a": 1, "b": 1}}, first)
+	assert.Equal(t, actors.ModelOptions{MaxTokens: 5, Temperature: new(0.5), Effort: "low", ExtraBody: map[string]any{"a": 1, "b": 2}}, second)
 
 	_, err := agent.Call(t.Context(), actors.Prompt{Text: "?", Options: actors.ModelOptions{MaxTokens: -1}})
 	require.ErrorContains(t, err, "Options.MaxTokens is -1")
 	require.ErrorIs(t, err, core.ErrPermanent)
 	assert.Panics(t, func() {
-		actors.NewAgent("a", model.llm(), actors.WithModelOptions(actors.ModelOptions{Temperature: actors.Ptr(-1.0)}))
+		actors.NewAgent("a", model.llm(), actors.WithModelOptions(actors.ModelOptions{Temperature: new(-1.0)}))
 	})
 }
 
@@ -177,7 +177,7 @@ func TestOptionsArePartOfTheInput(t *testing.T) {
 		require.NoError(t, err)
 		return h
 	}
-	assert.NotEqual(t, hash(actors.ModelOptions{}), hash(actors.ModelOptions{Temperature: actors.Ptr(0.0)}))
+	assert.NotEqual(t, hash(actors.ModelOptions{}), hash(actors.ModelOptions{Temperature: new(0.0)}))
 	assert.NotEqual(t, hash(actors.ModelOptions{MaxTokens: 1}), hash(actors.ModelOptions{MaxTokens: 2}))
 }
 

@@ -17,7 +17,7 @@ import (
 type ModelOptions struct {
 	Model           string   `json:"model,omitempty"`       // name of another model of the same service
 	MaxTokens       int      `json:"max_tokens,omitempty"`  // limit for one answer, including reasoning
-	Temperature     *float64 `json:"temperature,omitempty"` // 0 to 2; see [Ptr]
+	Temperature     *float64 `json:"temperature,omitempty"` // 0 to 2, as new(0.5)
 	TopP            *float64 `json:"top_p,omitempty"`       // 0 to 1
 	Seed            *int64   `json:"seed,omitempty"`
 	Stop            []string `json:"stop,omitempty"`             // texts that end the answer
@@ -49,10 +49,6 @@ type Format struct {
 	// for services that have tools but no formats.
 	ByTool bool `json:"by_tool,omitempty"`
 }
-
-// Ptr returns a pointer to v, for the fields of [ModelOptions] in which zero has a
-// meaning of its own, such as a temperature of 0.
-func Ptr[T any](v T) *T { return &v }
 
 // Or returns o with its zero fields taken from next. ExtraBody is merged, key by
 // key.

@@ -17,7 +17,7 @@
 //
 //	llm := openai.Model{
 //		Name:       "gpt-4o-mini",
-//		Options:    actors.ModelOptions{Temperature: actors.Ptr(0.2), MaxTokens: 1000},
+//		Options:    actors.ModelOptions{Temperature: new(0.2), MaxTokens: 1000},
 //		FirstToken: 20 * time.Second,
 //	}.LLM(actors.WithAttemptTimeout(time.Minute))
 //

@@ -142,10 +142,10 @@ func TestOptionsOfTheModelAreSentWithEachRequest(t *testing.T) {
 	model := modelAt(t, srv.URL())
 	model.Name = "llama-3"
 	model.Options = actors.ModelOptions{
-		Temperature:     actors.Ptr(0.0),
-		TopP:            actors.Ptr(0.9),
+		Temperature:     new(0.0),
+		TopP:            new(0.9),
 		MaxTokens:       100,
-		Seed:            actors.Ptr[int64](7),
+		Seed:            new(int64(7)),
 		Stop:            []string{"END"},
 		Effort:          "low",
 		SequentialTools: true,
@@ -158,7 +158,7 @@ func TestOptionsOfTheModelAreSentWithEachRequest(t *testing.T) {
 	withTools := question
 	withTools.Tools = []actors.FunctionSpec{{Name: "f", Parameters: json.RawMessage(`{"type":"object"}`)}}
 	overridden := question
-	overridden.Options = actors.ModelOptions{Model: "llama-4", Temperature: actors.Ptr(1.0), ExtraBody: map[string]any{"top_p": 0.7}}
+	overridden.Options = actors.ModelOptions{Model: "llama-4", Temperature: new(1.0), ExtraBody: map[string]any{"top_p": 0.7}}
 	for _, req := range []actors.Request{withTools, question, overridden} {
 		_, err := llm.Call(t.Context(), req)
 		require.NoError(t, err)
@@ -215,8 +215,8 @@ func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 		"is not a URL":                    {Name: "m", BaseURL: "localhost"},
 		"Options.Model is set":            with(actors.ModelOptions{Model: "other"}),
 		"Options.MaxTokens is -1":         with(actors.ModelOptions{MaxTokens: -1}),
-		"Options.Temperature is 2.5":      with(actors.ModelOptions{Temperature: actors.Ptr(2.5)}),
-		"Options.TopP is NaN":             with(actors.ModelOptions{TopP: actors.Ptr(math.NaN())}),
+		"Options.Temperature is 2.5":      with(actors.ModelOptions{Temperature: new(2.5)}),
+		"Options.TopP is NaN":             with(actors.ModelOptions{TopP: new(math.NaN())}),
 		"an empty text":                   with(actors.ModelOptions{Stop: []string{""}}),
 		"Options.ExtraBody[\"f\"] is not": with(actors.ModelOptions{ExtraBody: map[string]any{"f": func() {}}}),
 		"has the type array":              with(actors.ModelOptions{Format: &actors.Format{Name: "f", Schema: json.RawMessage(`{"type":"array"}`)}}),

@@ -27,11 +27,11 @@ func TestAttemptSaysWhereItWasSentAndWithWhichOptions(t *testing.T) {
 	} {
 		llm := openai.Model{
 			Name: "m", BaseURL: base, APIKey: "k", HTTPClient: client,
-			Options: actors.ModelOptions{Temperature: actors.Ptr(0.0), MaxTokens: 10, Stop: []string{"a", "b"}, ExtraBody: map[string]any{"top_k": 3, "n": "many"}},
+			Options: actors.ModelOptions{Temperature: new(0.0), MaxTokens: 10, Stop: []string{"a", "b"}, ExtraBody: map[string]any{"top_k": 3, "n": "many"}},
 		}.LLM()
 		st := state.New()
 		req := question
-		req.Options = actors.ModelOptions{Model: "other", MaxTokens: 20, Seed: actors.Ptr[int64](0), Effort: "low", Format: &actors.Format{Name: "f", Schema: []byte(`{"type":"object"}`)}}
+		req.Options = actors.ModelOptions{Model: "other", MaxTokens: 20, Seed: new(int64(0)), Effort: "low", Format: &actors.Format{Name: "f", Schema: []byte(`{"type":"object"}`)}}
 		_, err := llm.Call(st.Context(t.Context()), req)
 		require.NoError(t, err)
 		attributes := records(t, st, record.StatusCompleted)[0].Detail.Metadata

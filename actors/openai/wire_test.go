@@ -111,7 +111,7 @@ func TestEveryMessageGoesOutInTheFormOfItsAPI(t *testing.T) {
 		},
 		Tools: []actors.FunctionSpec{{Name: "f", Description: "F.", Parameters: json.RawMessage(`{"type":"object"}`)}},
 		Options: actors.ModelOptions{
-			MaxTokens: 9, Temperature: actors.Ptr(0.0), TopP: actors.Ptr(0.5), Effort: "low", ToolChoice: "required", SequentialTools: true,
+			MaxTokens: 9, Temperature: new(0.0), TopP: new(0.5), Effort: "low", ToolChoice: "required", SequentialTools: true,
 			Format:    &actors.Format{Name: "answer", Schema: json.RawMessage(`{"type":"object"}`), Strict: true},
 			ExtraBody: map[string]any{"metadata": map[string]string{"k": "v"}},
 		},
@@ -199,9 +199,9 @@ func TestUnsupportedOptionsAreErrors(t *testing.T) {
 		{"audio", both[:1], user(actors.Part{MIME: "audio/ogg", Data: wav}), "want audio/wav or audio/mpeg"},
 		{"audio on Responses", both[1:], user(actors.Part{MIME: "audio/wav", Data: wav}), "audio/wav cannot be sent on the Responses API"},
 		{"file by URL on chat", both[:1], user(actors.Part{MIME: "application/pdf", URL: "https://x/a.pdf"}), "cannot be sent on the chat completions API"},
-		{"seed on Responses", both[1:], with(actors.ModelOptions{Seed: actors.Ptr[int64](1)}), "the Responses API does not support Options.Seed"},
+		{"seed on Responses", both[1:], with(actors.ModelOptions{Seed: new(int64(1))}), "the Responses API does not support Options.Seed"},
 		{"stop on Responses", both[1:], with(actors.ModelOptions{Stop: []string{"x"}}), "the Responses API does not support Options.Stop"},
-		{"temperature", both, with(actors.ModelOptions{Temperature: actors.Ptr(math.Inf(1))}), "Options.Temperature is +Inf; it must be from 0 to 2"},
+		{"temperature", both, with(actors.ModelOptions{Temperature: new(math.Inf(1))}), "Options.Temperature is +Inf; it must be from 0 to 2"},
 		{"schema", both, with(actors.ModelOptions{Format: &actors.Format{Name: "a", Schema: json.RawMessage(`{"type":"string"}`)}}), "services only accept an object"},
 	} {
 		for _, api := range tc.apis {
@@ -324,8 +324,8 @@ func TestAClientOfTheUsersOwnSaysWhatItCannotSend(t *testing.T) {
 	srv := openaitest.New(t, openaitest.Forever(openaitest.Text("Fine.")))
 	llm := openai.New("m", openai.WithClient(newClient(t, srv.URL())))
 	for want, o := range map[string]actors.ModelOptions{
-		"":            {Temperature: actors.Ptr(0.3), MaxTokens: 4, Seed: actors.Ptr[int64](7), Format: &actors.Format{Name: "a", Schema: json.RawMessage(`{"type":"object","title":"T"}`)}},
-		"temperature": {Temperature: actors.Ptr(0.0)},
+		"":            {Temperature: new(0.3), MaxTokens: 4, Seed: new(int64(7)), Format: &actors.Format{Name: "a", Schema: json.RawMessage(`{"type":"object","title":"T"}`)}},
+		"temperature": {Temperature: new(0.0)},
 		"top_k":       {ExtraBody: map[string]any{"top_k": 4}},
 	} {
 		req := question

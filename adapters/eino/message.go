@@ -52,7 +52,7 @@ func float(p *float32) *float64 {
 	if p == nil {
 		return nil
 	}
-	return actors.Ptr(float64(*p))
+	return new(float64(*p))
 }
 
 func functionOf(info *schema.ToolInfo) (actors.FunctionSpec, error) {

@@ -210,7 +210,7 @@ func TestModelIsTracedByTheConventions(t *testing.T) {
 		openaitest.Text("Fine.").WithUsage(11, 5))
 	llm := openai.Model{
 		Name: "gpt-4o-mini", BaseURL: srv.URL(), APIKey: "k",
-		Options: actors.ModelOptions{Temperature: actors.Ptr(0.2), MaxTokens: 100, Stop: []string{"."}, Seed: actors.Ptr[int64](7), Effort: "low"},
+		Options: actors.ModelOptions{Temperature: new(0.2), MaxTokens: 100, Stop: []string{"."}, Seed: new(int64(7)), Effort: "low"},
 	}.LLM(actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
 	k := newKit(t, otel.Options{})
 	st := state.New(k.telemetry.Run()...)
