@@ -9,7 +9,6 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/policy/cache"
-	"github.com/reprise-go/reprise/policy/retrybudget"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -86,37 +85,11 @@ func WithIrreversible() Option {
 }
 
 // WithInterceptors calls the interceptors around the attempts of the actor's calls,
-// inside those of the run. The first interceptor is the outermost. Each of the
-// options [WithBreaker], [WithRetryBudget] and [WithCache] adds one, too, in the
-// order of the options.
+// inside those of the run. The first interceptor is the outermost. [WithCache] adds
+// one, too, in the order of the options. Circuit breakers, retry budgets, budgets and
+// rate limits are interceptors: WithInterceptors(b.Interceptor()).
 func WithInterceptors(i ...core.Interceptor) Option {
 	return func(o *options) { o.spec.Interceptors = append(slices.Clip(o.spec.Interceptors), i...) }
-}
-
-// WithBreaker lets b, such as a breaker of package breaker, refuse attempts of the
-// actor while the service that it calls is failing. Several actors that call one
-// service can share a breaker, and so can all runs of a process. A refused attempt
-// fails with an error of the class "breaker", which is retried by default when the
-// breaker lets an attempt through.
-func WithBreaker(b interface{ Interceptor() core.Interceptor }) Option {
-	return func(o *options) {
-		if b == nil {
-			panic(fmt.Sprintf("actors: %q: WithBreaker got nil", o.spec.Name))
-		}
-		WithInterceptors(b.Interceptor())(o)
-	}
-}
-
-// WithRetryBudget limits the retries of all actors and runs that share b: when
-// it is used up, a call fails with [core.ErrBudget] instead of making another
-// attempt.
-func WithRetryBudget(b *retrybudget.Budget) Option {
-	return func(o *options) {
-		if b == nil {
-			panic(fmt.Sprintf("actors: %q: WithRetryBudget got nil", o.spec.Name))
-		}
-		WithInterceptors(b.Interceptor())(o)
-	}
 }
 
 // WithCache answers calls of the actor with the outputs of earlier calls, of this run or another,

@@ -31,9 +31,9 @@ func TestStatsCountAttemptsRetriesAndExhaustion(t *testing.T) {
 		busy := core.Retryable(errors.New("busy"))
 		budget := retrybudget.New(retrybudget.Options{Retries: 1})
 		tools := []actors.Tool[word, string]{
-			tool("down", busy, three),                                     // 3 attempts, 2 retries
-			tool("broke", busy, three, actors.WithRetryBudget(budget)),    // 2 attempts, 1 retry
-			tool("wrong", core.Permanent(errors.New("no such customer"))), // 1 attempt
+			tool("down", busy, three), // 3 attempts, 2 retries
+			tool("broke", busy, three, actors.WithInterceptors(budget.Interceptor())), // 2 attempts, 1 retry
+			tool("wrong", core.Permanent(errors.New("no such customer"))),             // 1 attempt
 		}
 		r := newRunner(t, memstore.New(), runner.Options{})
 		runner.Register(r, agent("all", func(ctx context.Context, in word) (string, error) {

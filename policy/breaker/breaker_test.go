@@ -47,7 +47,7 @@ func (s *service) call(_ context.Context, in int) (int, error) {
 var once = core.RetryConfig{MaxAttempts: 1}
 
 func (s *service) tool(b *breaker.Breaker, retry core.RetryConfig) actors.Tool[int, int] {
-	return actors.NewTool("pay", "", anything(), s.call, actors.WithBreaker(b), actors.WithRetry(retry))
+	return actors.NewTool("pay", "", anything(), s.call, actors.WithInterceptors(b.Interceptor()), actors.WithRetry(retry))
 }
 
 func anything() actors.Schema {
@@ -193,11 +193,11 @@ func TestInterruptedProbeLeavesItsPlace(t *testing.T) {
 			st.Interrupt(snapshot.Stop{})
 			<-ctx.Done()
 			return 0, ctx.Err()
-		}, actors.WithBreaker(b))
+		}, actors.WithInterceptors(b.Interceptor()))
 		_, err = wait.Call(st.Context(t.Context()), 1)
 		require.ErrorIs(t, err, core.ErrInterrupted)
 		require.NoError(t, st.Close())
-		panics := actors.NewTool("panics", "", anything(), func(context.Context, int) (int, error) { panic("boom") }, actors.WithBreaker(b))
+		panics := actors.NewTool("panics", "", anything(), func(context.Context, int) (int, error) { panic("boom") }, actors.WithInterceptors(b.Interceptor()))
 		_, err = panics.Call(t.Context(), 1)
 		require.ErrorIs(t, err, core.ErrPanic)
 		assert.Equal(t, "half_open", b.State())
@@ -221,7 +221,7 @@ func TestOnlyOutagesCount(t *testing.T) {
 		{core.Permanent(errUnavailable), false},
 	} {
 		b := breaker.New(breaker.Options{Name: "x", Failures: 1})
-		tool := decorators.Tool("tool", "", func(context.Context, struct{}) (int, error) { return 0, c.err }, actors.WithBreaker(b), actors.WithRetry(once))
+		tool := decorators.Tool("tool", "", func(context.Context, struct{}) (int, error) { return 0, c.err }, actors.WithInterceptors(b.Interceptor()), actors.WithRetry(once))
 		_, err := tool.Call(t.Context(), struct{}{})
 		require.Error(t, err)
 		assert.Equal(t, c.open, b.State() == "open", "%v", c.err)

@@ -5,7 +5,7 @@
 // each change of state.
 //
 //	payments := breaker.New(breaker.Options{Name: "payments", OpenFor: 30 * time.Second})
-//	pay := decorators.Tool("pay", "", call, actors.WithBreaker(payments))
+//	pay := decorators.Tool("pay", "", call, actors.WithInterceptors(payments.Interceptor()))
 //
 // All actors that call a service should share its breaker, across all runs of a
 // process.

@@ -19,7 +19,7 @@ func Example() {
 	pay := decorators.Tool("pay", "Pays an order.",
 		func(context.Context, struct{}) (string, error) {
 			return "", &httperror.Error{Code: http.StatusServiceUnavailable}
-		}, actors.WithBreaker(payments), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
+		}, actors.WithInterceptors(payments.Interceptor()), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 	for range 3 {
 		_, err := pay.Call(context.Background(), struct{}{})
 		fmt.Println(err != nil, payments.State())

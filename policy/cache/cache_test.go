@@ -318,7 +318,7 @@ func TestHitIsNotAProbe(t *testing.T) {
 				return "", context.DeadlineExceeded
 			}
 			return "out", nil
-		}, actors.WithCache(memory(), "1", 0), actors.WithBreaker(b), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
+		}, actors.WithCache(memory(), "1", 0), actors.WithInterceptors(b.Interceptor()), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 		_, err := tool.Call(t.Context(), city{Name: "known"})
 		require.NoError(t, err)
 		down = true

@@ -3,7 +3,7 @@
 // time, a budget allows a fixed number of retries, a fraction of the calls that begin,
 // or the sum of both.
 //
-// Attach a budget to actors with actors.WithRetryBudget, or to a run or a single call
-// as a [core.Interceptor]. A budget is not stored: a retry counts when it is scheduled,
+// Attach a budget to actors, as actors.WithInterceptors(b.Interceptor()), or to a run or
+// a single call as a [core.Interceptor]. A budget is not stored: a retry counts when it is scheduled,
 // and a new process starts with a full budget.
 package retrybudget

@@ -15,7 +15,7 @@ func Example() {
 	down := errors.New("the weather service is down")
 	weather := decorators.Tool("weather", "", func(context.Context, struct{ City string }) (string, error) {
 		return "", core.Retryable(down)
-	}, actors.WithRetryBudget(retrybudget.New(retrybudget.Options{Retries: 3})),
+	}, actors.WithInterceptors(retrybudget.New(retrybudget.Options{Retries: 3}).Interceptor()),
 		actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
 
 	for _, city := range []string{"Oslo", "Riga"} {

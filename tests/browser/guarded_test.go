@@ -52,9 +52,9 @@ func guarded(t *testing.T, dash *streamer.Handler) {
 			return "", unavailable
 		}
 		return "paid", nil
-	}, actors.WithRetry(quick), actors.WithBreaker(breaker.New(breaker.Options{Name: "payments", Failures: 1, OpenFor: 2 * time.Second})))
+	}, actors.WithRetry(quick), actors.WithInterceptors(breaker.New(breaker.Options{Name: "payments", Failures: 1, OpenFor: 2 * time.Second}).Interceptor()))
 	mail := decorators.Tool("send_mail", "Sends a mail.", func(context.Context, City) (string, error) { return "", unavailable },
-		actors.WithRetry(quick), actors.WithRetryBudget(retrybudget.New(retrybudget.Options{Retries: 1})))
+		actors.WithRetry(quick), actors.WithInterceptors(retrybudget.New(retrybudget.Options{Retries: 1}).Interceptor()))
 	table := decorators.Tool("book_table", "Books a table.", func(context.Context, City) (string, error) { return "", core.ErrInDoubt }).
 		Compensate(func(context.Context, City, string) error { return nil }).
 		CompensateInDoubt(func(context.Context, City) error { return nil })

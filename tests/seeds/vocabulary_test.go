@@ -171,7 +171,7 @@ func broken(ctx context.Context) {
 			return "", errUnavailable
 		}
 		return "paid", nil
-	}, actors.WithBreaker(breaker.New(breaker.Options{Name: "payments", Failures: 1, OpenFor: 30 * time.Second})),
+	}, actors.WithInterceptors(breaker.New(breaker.Options{Name: "payments", Failures: 1, OpenFor: 30 * time.Second}).Interceptor()),
 		actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, Jitter: core.NoJitter}))
 	_, _ = pay.Call(ctx, order{"4 EUR"})
 }
@@ -180,7 +180,7 @@ func broken(ctx context.Context) {
 func spent(ctx context.Context) {
 	budget := retrybudget.New(retrybudget.Options{Retries: 1})
 	_, _ = decorators.Tool("ask", "Asks.", func(context.Context, order) (string, error) { return "", errUnavailable },
-		actors.WithRetryBudget(budget), actors.WithRetry(core.RetryConfig{MaxAttempts: 5, Jitter: core.NoJitter})).Call(ctx, order{})
+		actors.WithInterceptors(budget.Interceptor()), actors.WithRetry(core.RetryConfig{MaxAttempts: 5, Jitter: core.NoJitter})).Call(ctx, order{})
 }
 
 func TestNoETLSaysWhatItHasNoWordFor(t *testing.T) {
