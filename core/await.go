@@ -84,10 +84,11 @@ func Await[T any](ctx context.Context, question string, options ...AwaitOption[T
 	return answer, err
 }
 
-// An AwaitOption configures [Await] and [Receive].
+// An AwaitOption configures [Await] and [Receive]. The zero AwaitOption does nothing.
 type AwaitOption[T any] struct {
-	after  time.Duration
-	answer T
+	hasDefault bool
+	after      time.Duration
+	answer     T
 }
 
 // AwaitDefault sets the answer to a question that nobody answers in time. The time, after, is
@@ -97,14 +98,19 @@ type AwaitOption[T any] struct {
 //
 //	ok, err := core.Await(ctx, "Refund it?", core.AwaitDefault(24*time.Hour, false))
 func AwaitDefault[T any](after time.Duration, answer T) AwaitOption[T] {
-	return AwaitOption[T]{after, answer}
+	return AwaitOption[T]{true, after, answer}
 }
 
 func defaultOf[T any](q Question, options []AwaitOption[T]) (engine.DefaultAnswer, error) {
-	if len(options) == 0 {
+	var o AwaitOption[T]
+	for _, option := range options {
+		if option.hasDefault {
+			o = option
+		}
+	}
+	if !o.hasDefault {
 		return engine.DefaultAnswer{}, nil
 	}
-	o := options[len(options)-1]
 	if o.after <= 0 {
 		return engine.DefaultAnswer{}, fmt.Errorf("core: AwaitDefault(%v, …): want a time above zero", o.after)
 	}

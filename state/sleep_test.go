@@ -259,6 +259,32 @@ func TestBadDefaultFailsTheCall(t *testing.T) {
 	assert.Panics(t, func() { state.New(state.WithParking(0)) })
 }
 
+func TestZeroAwaitOptionDoesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		options []core.AwaitOption[string]
+		hasDue  bool
+	}{
+		"alone":           {[]core.AwaitOption[string]{{}}, false},
+		"after a default": {[]core.AwaitOption[string]{core.AwaitDefault(time.Hour, "nobody"), {}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := memstore.New()
+			st, err := state.Open(t.Context(), store, "r")
+			require.NoError(t, err)
+			agent := decorators.Agent("ask", "", func(ctx context.Context, _ struct{}) (string, error) {
+				return core.Await(ctx, "who?", c.options...)
+			})
+			_, err = agent.Call(st.Context(t.Context()), struct{}{})
+			require.ErrorIs(t, err, core.ErrAwaiting)
+			require.NoError(t, st.Close())
+			questions, err := state.Questions(t.Context(), store, "r")
+			require.NoError(t, err)
+			require.Len(t, questions, 1)
+			assert.Equal(t, c.hasDue, !questions[0].Due.IsZero())
+		})
+	}
+}
+
 func TestAnswerThatComesAfterTheCallsHaveStoppedMakesTheRunDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
