@@ -23,7 +23,7 @@ func Example() {
 	weather := decorators.Tool("get_weather", "Current weather in a city.",
 		func(_ context.Context, in City) (string, error) { return "4 °C in " + in.Name, nil })
 
-	llm := decorators.LLM("script", "Asks for the weather, then tells it.",
+	llm := decorators.LLM("script",
 		func(_ context.Context, req actors.Request) (actors.Response, error) {
 			last := req.Messages[len(req.Messages)-1]
 			if last.Role == actors.RoleTool {
@@ -137,7 +137,7 @@ func ExampleMap() {
 
 // The words of a model are shown as they arrive; the answer is complete at the end.
 func ExampleStream() {
-	llm := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+	llm := actors.NewLLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		for _, word := range []string{"It ", "is ", "4 °C."} {
 			live.Emit(ctx, live.Delta{Part: live.PartText, Text: word})
 		}
@@ -169,7 +169,7 @@ func ExampleNewTypedAgent() {
 		TempC float64 `json:"temp_c"`
 	}
 	tries := []string{`{"city":"Oslo"}`, `{"city":"Oslo","temp_c":4}`}
-	llm := actors.NewLLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+	llm := actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		fmt.Println("asked:", req.Messages[len(req.Messages)-1].Text)
 		text := tries[0]
 		tries = tries[1:]

@@ -21,7 +21,7 @@ import (
 func TestRewordedInstructionsDoNotStopARun(t *testing.T) {
 	asked := 0
 	assistant := func(instructions string, stop bool, tools ...actors.Function) actors.Actor[actors.Prompt, actors.Answer] {
-		llm := decorators.LLM("model", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+		llm := decorators.LLM("model", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 			asked++
 			last := req.Messages[len(req.Messages)-1]
 			if last.Role == actors.RoleTool {
@@ -89,7 +89,7 @@ func TestIdentityIsWhatTheActorSays(t *testing.T) {
 		require.ErrorIs(t, run(parcel{"8", "a"}), core.ErrDivergence, name)
 	}
 
-	prompts := actors.NewAgent("assistant", decorators.LLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
+	prompts := actors.NewAgent("assistant", decorators.LLM("model", func(context.Context, actors.Request) (actors.Response, error) {
 		return says("hello"), nil
 	}, actors.WithIdentity(func(actors.Request) any { return 1 })), actors.WithIdentity(func(actors.Prompt) any { return 1 }))
 	s := memstore.New()

@@ -23,7 +23,7 @@ type LLM struct {
 // request, model, response_id and finish from the response, and first_token, in seconds,
 // if the answer is streamed. NewLLM panics if the name or an option is invalid or the
 // handler is nil.
-func NewLLM(name, description string, handler core.Handler[Request, Response], opts ...Option) LLM {
+func NewLLM(name string, handler core.Handler[Request, Response], opts ...Option) LLM {
 	observed := handler
 	if handler != nil {
 		observed = func(ctx context.Context, req Request) (Response, error) {
@@ -42,7 +42,7 @@ func NewLLM(name, description string, handler core.Handler[Request, Response], o
 			return resp, err
 		}
 	}
-	return LLM{define(applyTyped(core.Spec{Kind: record.KindLLM, Name: name, Description: description}, opts), observed)}
+	return LLM{define(applyTyped(core.Spec{Kind: record.KindLLM, Name: name}, opts), observed)}
 }
 
 // callWithDeltas calls the handler of an LLM and emits deltas of its attempt: the beginning, the end, and

@@ -330,7 +330,7 @@ func TestUsageIsSummedOverTheTurns(t *testing.T) {
 
 func TestUsageOfAFailedAnswerIsCounted(t *testing.T) {
 	spent := core.Usage{InputTokens: 10, OutputTokens: 2}
-	llm := actors.NewLLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
+	llm := actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {
 		return actors.Response{Usage: spent}, errBoom
 	})
 	st, ctx := testkit.Run(t)

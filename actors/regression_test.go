@@ -22,7 +22,7 @@ import (
 
 func answers(texts ...actors.Response) actors.LLM {
 	n := 0
-	return actors.NewLLM("m", "", func(context.Context, actors.Request) (actors.Response, error) {
+	return actors.NewLLM("m", func(context.Context, actors.Request) (actors.Response, error) {
 		n++
 		return texts[n-1], nil
 	})
@@ -182,7 +182,7 @@ func TestFunctionThatPreparesNothingIsFedBack(t *testing.T) {
 	tool := decorators.Tool("f", "", func(context.Context, int2) (int, error) { return 1, nil })
 	var got []actors.Message
 	n := 0
-	llm := actors.NewLLM("m", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+	llm := actors.NewLLM("m", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		got = req.Messages
 		if n++; n > 1 {
 			return actors.Response{Message: actors.Assistant("x")}, nil
@@ -222,7 +222,7 @@ func TestModelGetsTheInnermostError(t *testing.T) {
 func TestHandlerThatChangesItsMessagesDoesNotChangeTheRun(t *testing.T) {
 	var seen []string
 	interrupts := true
-	edits := actors.NewLLM("m", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+	edits := actors.NewLLM("m", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		for i := range req.Messages {
 			seen = append(seen, req.Messages[i].Text)
 			req.Messages[i].Text = "changed"

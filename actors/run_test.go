@@ -93,7 +93,7 @@ func TestAThousandGoroutinesShareARun(t *testing.T) {
 
 func TestAnAgentIsForManyGoroutines(t *testing.T) {
 	st, ctx := testkit.Run(t)
-	llm := decorators.LLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+	llm := decorators.LLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == actors.RoleTool {
 			return says(last.Text), nil

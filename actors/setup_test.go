@@ -34,7 +34,7 @@ func newScript(responses ...actors.Response) *script { return &script{responses:
 
 // llm returns the actor, named "model".
 func (s *script) llm(opts ...actors.Option) actors.LLM {
-	return actors.NewLLM("model", "", s.respond, opts...)
+	return actors.NewLLM("model", s.respond, opts...)
 }
 
 func (s *script) respond(_ context.Context, req actors.Request) (actors.Response, error) {

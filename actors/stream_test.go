@@ -26,7 +26,7 @@ import (
 // talking returns an LLM that emits the words, one each second, and then answers
 // with them.
 func talking(words ...string) actors.LLM {
-	return actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+	return actors.NewLLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		for _, word := range words {
 			if err := testkit.Pause(ctx, time.Second); err != nil {
 				return actors.Response{}, err

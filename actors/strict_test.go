@@ -54,7 +54,7 @@ func TestWhatPreventsStrictIsReported(t *testing.T) {
 	assert.Panics(t, func() { actors.NewAgent("a", model.llm(), actors.WithStrict()) })
 	assert.Panics(t, func() { actors.NewAgent("a", model.llm(), actors.WithAnswerByTool()) })
 	assert.Panics(t, func() {
-		actors.NewLLM("a", "", func(context.Context, actors.Request) (resp actors.Response, err error) { return }, actors.WithStrict())
+		actors.NewLLM("a", func(context.Context, actors.Request) (resp actors.Response, err error) { return }, actors.WithStrict())
 	})
 }
 
@@ -132,7 +132,7 @@ func TestTheTurnLimitOfATypedAgentSaysWhatIsTrue(t *testing.T) {
 
 func TestARefusedFormatIsNotATurn(t *testing.T) {
 	asked := 0
-	llm := actors.NewLLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+	llm := actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		if asked++; !req.Options.Format.ByTool {
 			return actors.Response{}, core.Permanent(errors.Join(actors.ErrFormatUnsupported))
 		}

@@ -20,7 +20,7 @@ func BenchmarkTurns(b *testing.B) {
 			b.Run(fmt.Sprintf("stored=%v/turns=%d", stored, turns), func(b *testing.B) {
 				result := strings.Repeat("x", 200)
 				echo := decorators.Tool("echo", "", func(context.Context, number) (string, error) { return result, nil })
-				llm := actors.NewLLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+				llm := actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
 					if n := len(req.Messages) / 2; n < turns-1 {
 						return asks(call("echo", fmt.Sprintf(`{"n":%d}`, n))), nil
 					}

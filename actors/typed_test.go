@@ -90,7 +90,7 @@ func TestFeedbackHasABound(t *testing.T) {
 func TestWithoutFormatsTheAnswerIsAToolCall(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	var formats []bool
-	llm := actors.NewLLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+	llm := actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		formats = append(formats, req.Options.Format.ByTool)
 		if !req.Options.Format.ByTool {
 			return actors.Response{}, core.Permanent(fmt.Errorf("400: %w", actors.ErrFormatUnsupported))

@@ -21,10 +21,10 @@ import (
 
 func TestLLMThatAsksAnLLMAddsNothing(t *testing.T) {
 	used := core.Usage{InputTokens: 10, OutputTokens: 2, Cost: 0.5}
-	inner := decorators.LLM("inner", "", func(context.Context, actors.Request) (actors.Response, error) {
+	inner := decorators.LLM("inner", func(context.Context, actors.Request) (actors.Response, error) {
 		return using(used, says("hello")), nil
 	})
-	router := decorators.LLM("router", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+	router := decorators.LLM("router", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		return inner.Call(ctx, req)
 	})
 	st := state.New()
@@ -47,7 +47,7 @@ func TestUsageOfAnAnswerHasThatOfSubAgents(t *testing.T) {
 	for stopAt := range 6 { // interrupt the run before the model call with this number
 		s, asked, failed := memstore.New(), 0, false
 		model := func(name string, script ...actors.Response) actors.LLM {
-			return decorators.LLM(name, "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+			return decorators.LLM(name, func(ctx context.Context, req actors.Request) (actors.Response, error) {
 				if asked++; asked == stopAt {
 					state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 					return actors.Response{}, ctx.Err()
@@ -99,7 +99,7 @@ func TestUsageInsideExcludesTheAttemptsOwn(t *testing.T) {
 // What a model reports about its answer is recorded with the attempt.
 func TestAttemptOfAModelHasAttributes(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
-		llm := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+		llm := actors.NewLLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 			_ = testkit.Pause(ctx, time.Second)
 			live.Emit(ctx, live.Delta{Part: live.PartText, Text: "Hi"})
 			_ = testkit.Pause(ctx, time.Second)

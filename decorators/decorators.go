@@ -34,6 +34,6 @@ func Agent[In, Out any](name, description string, f func(context.Context, In) (O
 
 // LLM makes a language model from f: a client of a service, or a script for a test.
 // It panics if the name or an option is invalid, or if f is nil.
-func LLM(name, description string, f func(context.Context, actors.Request) (actors.Response, error), opts ...actors.Option) actors.LLM {
-	return actors.NewLLM(name, description, f, opts...)
+func LLM(name string, f func(context.Context, actors.Request) (actors.Response, error), opts ...actors.Option) actors.LLM {
+	return actors.NewLLM(name, f, opts...)
 }

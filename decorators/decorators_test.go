@@ -61,7 +61,7 @@ func TestTypesAreInferredFromTheFunction(t *testing.T) {
 	method := decorators.Tool("read_station", "", station{offset: 3}.read)
 	literal := decorators.Tool("literal", "", func(_ context.Context, in map[string]int) ([]string, error) { return nil, nil })
 	agent := decorators.Agent("agent", "", lookUp)
-	llm := decorators.LLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
+	llm := decorators.LLM("model", func(context.Context, actors.Request) (actors.Response, error) {
 		return actors.Response{Message: actors.Assistant("done")}, nil
 	})
 	assistant := actors.NewAgent("assistant", llm, actors.WithTools(tool, method, literal, agent))
@@ -335,13 +335,13 @@ func TestWrongDefinitionPanicsAndSaysWhatToDo(t *testing.T) {
 		"tool with a space in its name":   {func() { decorators.Tool("get weather", "", lookUp) }, []string{`"get weather"`, names}},
 		"agent without a name":            {func() { decorators.Agent("", "", lookUp) }, []string{`""`, names}},
 		"agent with a slash in its name":  {func() { decorators.Agent("a/b", "", lookUp) }, []string{`"a/b"`, names}},
-		"LLM without a name":              {func() { decorators.LLM("", "", respond) }, []string{"the name is empty"}},
+		"LLM without a name":              {func() { decorators.LLM("", respond) }, []string{"the name is empty"}},
 		"tool without a function":         {func() { decorators.Tool[city, weather]("f", "", nil) }, []string{`"f" has no handler: the function is nil`}},
 		"agent without a function":        {func() { decorators.Agent[city, weather]("f", "", nil) }, []string{`"f" has no handler: the function is nil`}},
-		"LLM without a function":          {func() { decorators.LLM("f", "", nil) }, []string{`"f" has no handler: the function is nil`}},
+		"LLM without a function":          {func() { decorators.LLM("f", nil) }, []string{`"f" has no handler: the function is nil`}},
 		"tool with an invalid retry":      {func() { decorators.Tool("f", "", lookUp, invalid) }, []string{"RetryConfig.MaxAttempts is -5; want 1 or more"}},
 		"agent with an invalid retry":     {func() { decorators.Agent("f", "", lookUp, invalid) }, []string{"RetryConfig.MaxAttempts is -5; want 1 or more"}},
-		"LLM with an invalid retry":       {func() { decorators.LLM("f", "", respond, invalid) }, []string{"RetryConfig.MaxAttempts is -5; want 1 or more"}},
+		"LLM with an invalid retry":       {func() { decorators.LLM("f", respond, invalid) }, []string{"RetryConfig.MaxAttempts is -5; want 1 or more"}},
 		"tool with a nil option":          {func() { decorators.Tool("f", "", lookUp, nil) }, []string{`"f": an option is nil`}},
 		"tool with an option of NewAgent": {func() { decorators.Tool("f", "", lookUp, actors.WithMaxTurns(1)) }, []string{`"f": WithMaxTurns is an option only of NewAgent`}},
 		"tool with no time":               {func() { decorators.Tool("f", "", lookUp, actors.WithAttemptTimeout(0)) }, []string{"WithAttemptTimeout(0s): want more than 0"}},

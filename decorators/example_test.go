@@ -114,7 +114,7 @@ func ExampleAgent() {
 }
 
 func ExampleLLM() {
-	echo := decorators.LLM("echo", "Repeats the question.",
+	echo := decorators.LLM("echo",
 		func(_ context.Context, req actors.Request) (actors.Response, error) {
 			last := req.Messages[len(req.Messages)-1]
 			return actors.Response{Message: actors.Assistant("You said: " + last.Text)}, nil

@@ -159,7 +159,7 @@ func ExamplePrinter_PublishDelta() {
 	defer p.Close()
 	st := state.New(state.WithPublisher(p))
 	defer st.Close()
-	model := decorators.LLM("model", "Answers.", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+	model := decorators.LLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		for _, word := range []string{"It ", "is ", "warm."} {
 			live.Emit(ctx, live.Delta{Part: live.PartText, Text: word})
 		}

@@ -133,7 +133,7 @@ func TestAnswerOfAModelIsShownWhileItArrives(t *testing.T) {
 	e := newEmulator(t, 80, 24)
 	synctest.Test(t, func(t *testing.T) {
 		p := e.printer(printer.WithASCII())
-		llm := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+		llm := actors.NewLLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 			for _, word := range strings.SplitAfter("The token is tok_123. "+strings.Repeat("All is well in Oslo. ", 10), " ") {
 				live.Emit(ctx, live.Delta{Part: live.PartText, Text: word})
 				time.Sleep(sec / 20) //nolint:forbidigo // the clock of a synctest bubble

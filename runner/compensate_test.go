@@ -59,7 +59,7 @@ func TestRunnerCompensatesARunThatWasCancelledElsewhere(t *testing.T) {
 func TestCompensationsComeWithTheirAgent(t *testing.T) {
 	pay := decorators.Tool("pay", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
 		Compensate(func(context.Context, word, string) error { return nil })
-	model := actors.NewLLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
+	model := actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {
 		return actors.Response{}, errors.New("not asked")
 	})
 	shop := actors.NewAgent("shop", model, actors.WithTools(pay))

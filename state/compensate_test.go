@@ -831,7 +831,7 @@ func TestCompensationsOfAnAgentIncludeThoseOfItsTools(t *testing.T) {
 	undone := 0
 	pay := decorators.Tool("pay", "", func(context.Context, struct{}) (string, error) { return "", nil }).
 		Compensate(func(context.Context, struct{}, string) error { undone++; return nil })
-	model := actors.NewLLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
+	model := actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {
 		return actors.Response{}, errFlaky
 	})
 	agent := actors.NewAgent("agent", model, actors.WithTools(pay))

@@ -50,7 +50,7 @@ func (d *doubtful) pay(ctx context.Context) (receipt, error) {
 func (d *doubtful) calls() map[string]func(context.Context) (receipt, error) {
 	tool := decorators.Tool("pay", "", func(ctx context.Context, _ struct{}) (receipt, error) { return d.pay(ctx) },
 		actors.WithInDoubt(core.InDoubtAsk), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
-	llm := decorators.LLM("pay", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+	llm := decorators.LLM("pay", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		r, err := d.pay(ctx)
 		return actors.Response{Usage: core.Usage{InputTokens: r.ID}}, err
 	}, actors.WithInDoubt(core.InDoubtAsk))

@@ -39,7 +39,7 @@ type reworded struct {
 }
 
 func (p *reworded) agent() actors.Agent[actors.Prompt, actors.Answer] {
-	llm := actors.NewLLM("model", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+	llm := actors.NewLLM("model", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		if p.asked++; len(req.Messages) < 6 {
 			return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{actorstest.Call("price", city{"Oslo"})}}}, nil
 		}

@@ -78,7 +78,7 @@ func ExampleHandler_PublishDelta() {
 	defer site.Close()
 
 	shown := make(chan struct{})
-	model := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+	model := actors.NewLLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		live.Emit(ctx, live.Delta{Part: live.PartText, Text: "It is 4 °C"}) // as openai.New does for each piece of an answer
 		<-shown
 		return actors.Response{Message: actors.Assistant("It is 4 °C in Oslo.")}, nil

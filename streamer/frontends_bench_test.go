@@ -91,7 +91,7 @@ func BenchmarkFrontEnds(b *testing.B) {
 // steps of 50 words.
 func serveWordy(b *testing.B, gate <-chan struct{}) (url string) {
 	const steps = 40
-	model := actors.NewLLM("model", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+	model := actors.NewLLM("model", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		if len(req.Messages) == 1 {
 			<-gate
 		}

@@ -118,7 +118,7 @@ func NewScript(t T, steps ...Step) *Script {
 
 // LLM returns the actor that asks the model.
 func (s *Script) LLM(name string, opts ...actors.Option) actors.LLM {
-	return actors.NewLLM(name, "", s.respond, opts...)
+	return actors.NewLLM(name, s.respond, opts...)
 }
 
 func (s *Script) respond(ctx context.Context, req actors.Request) (actors.Response, error) {

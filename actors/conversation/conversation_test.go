@@ -46,7 +46,7 @@ func (m *model) respond(_ context.Context, req actors.Request) (actors.Response,
 // setup returns an agent whose tool calls look.
 func setup(m *model, look func(ctx context.Context) (string, error)) conversation.Agent {
 	tool := decorators.Tool("look", "", func(ctx context.Context, _ nothing) (string, error) { return look(ctx) })
-	return actors.NewAgent("assistant", actors.NewLLM("model", "", m.respond), actors.WithTools(tool), actors.WithInstructions("Be brief."))
+	return actors.NewAgent("assistant", actors.NewLLM("model", m.respond), actors.WithTools(tool), actors.WithInstructions("Be brief."))
 }
 
 func sees(context.Context) (string, error) { return "seen", nil }
@@ -174,7 +174,7 @@ func TestATurnThatFailsLeavesNoTrace(t *testing.T) {
 
 func TestOptionsReachTheTurnAndItsRun(t *testing.T) {
 	var asked actors.Request
-	llm := actors.NewLLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+	llm := actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		asked = req
 		return actors.Response{Message: actors.Assistant("ok")}, nil
 	})
@@ -204,7 +204,7 @@ func TestWhatCannotBeRestoredIsAnError(t *testing.T) {
 }
 
 func Example() {
-	llm := actors.NewLLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+	llm := actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		return actors.Response{Message: actors.Assistant(fmt.Sprintf("That was message %d.", len(req.Messages)))}, nil
 	})
 	store := memstore.New()

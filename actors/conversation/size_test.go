@@ -39,7 +39,7 @@ func TestWhatWasSaidIsStoredOnce(t *testing.T) {
 	data := make([]byte, picture)
 	rand.NewChaCha8([32]byte{}).Read(data)
 	seen := 0
-	agent := actors.NewAgent("assistant", actors.NewLLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+	agent := actors.NewAgent("assistant", actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		seen = 0
 		for _, m := range req.Messages {
 			for _, p := range m.Parts {

@@ -141,7 +141,7 @@ func (m Model) LLM(opts ...actors.Option) actors.LLM {
 		c.connect()
 	}
 	c.defaultWire = c.wireFor(m.Name)
-	return actors.NewLLM(m.Name, "", c.ask, opts...)
+	return actors.NewLLM(m.Name, c.ask, opts...)
 }
 
 func (m Model) check() error {

@@ -312,7 +312,7 @@ func TestAnOptionOfAModelIsRefusedByOtherActors(t *testing.T) {
 	for name, make := range map[string]func(){
 		"NewAgent": func() { actors.NewAgent("a", openai.New("m"), openai.WithAPIKey("k")) },
 		"NewLLM": func() {
-			actors.NewLLM("m", "", func(context.Context, actors.Request) (actors.Response, error) { return actors.Response{}, nil }, openai.WithAPIKey("k"))
+			actors.NewLLM("m", func(context.Context, actors.Request) (actors.Response, error) { return actors.Response{}, nil }, openai.WithAPIKey("k"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ func Model(name string, m model.ToolCallingChatModel, opts ...actors.Option) (mo
 	if err := core.CheckName(name); err != nil {
 		return nil, fmt.Errorf("eino: %w", err)
 	}
-	return &chatModel{inner: m, llm: actors.NewLLM(name, "", ask, opts...)}, nil
+	return &chatModel{inner: m, llm: actors.NewLLM(name, ask, opts...)}, nil
 }
 
 type chatModel struct {

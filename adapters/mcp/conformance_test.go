@@ -129,7 +129,7 @@ func registerAsking(r *runner.Runner) {
 		}](ctx, p.Name+"?")
 		return fmt.Sprint(answer.Name, " confirmed: ", answer.Confirm), err
 	})
-	llm := actors.NewLLM("m", "", func(_ context.Context, q actors.Request) (actors.Response, error) {
+	llm := actors.NewLLM("m", func(_ context.Context, q actors.Request) (actors.Response, error) {
 		if q.Messages[len(q.Messages)-1].Role == actors.RoleTool {
 			return actors.Response{Message: actors.Assistant("both are answered")}, nil
 		}

@@ -36,7 +36,7 @@ func Example() {
 
 	far := mcp.HTTP("far", server.URL, mcp.Options{})
 	defer func() { _ = far.Close() }() // nothing depends on it
-	llm := decorators.LLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+	llm := decorators.LLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role == actors.RoleTool {
 			return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, Text: "It says: " + last.Text}, FinishReason: "stop"}, nil

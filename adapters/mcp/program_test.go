@@ -44,7 +44,7 @@ func runProgram(ctx context.Context, dir, url string) error {
 	}
 	c := mcp.HTTP("far", url, mcp.Options{})
 	defer func() { _ = c.Close() }()
-	llm := decorators.LLM("m", "", func(_ context.Context, r actors.Request) (actors.Response, error) {
+	llm := decorators.LLM("m", func(_ context.Context, r actors.Request) (actors.Response, error) {
 		last := r.Messages[len(r.Messages)-1]
 		if last.Role == actors.RoleTool {
 			return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, Text: "the server says: " + last.Text}, FinishReason: "stop"}, nil

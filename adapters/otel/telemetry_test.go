@@ -105,7 +105,7 @@ func TestRunsCallsAndRetriesAreCountedAndTraced(t *testing.T) {
 func TestHistogramsHaveBucketsThatFitSecondsAndTokens(t *testing.T) {
 	k := newKit(t, otel.Options{})
 	st := state.New(k.telemetry.Run()...)
-	model := decorators.LLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+	model := decorators.LLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		core.Annotate(ctx, "first_token", time.Second)
 		return actors.Response{Message: actors.Assistant("fine"), Usage: core.Usage{InputTokens: 1000}}, nil
 	})
@@ -262,7 +262,7 @@ func TestFailedModelHasAnErrorTypeAndItsDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKit(t, otel.Options{})
 		st := state.New(k.telemetry.Run()...)
-		model := decorators.LLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+		model := decorators.LLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 			time.Sleep(2 * time.Second) //nolint:forbidigo // on the clock of the bubble
 			core.AddUsage(ctx, core.Usage{InputTokens: 4})
 			return actors.Response{}, context.DeadlineExceeded
@@ -299,7 +299,7 @@ func TestAttributesOfAttemptsAreThoseOfSpans(t *testing.T) {
 		core.Annotate(ctx, "yes", true)
 		core.Annotate(ctx, "note", "text")
 	}
-	model := decorators.LLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+	model := decorators.LLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		annotate(ctx)
 		if core.ScopeOf(ctx).Attempt() == 0 {
 			return actors.Response{}, core.Retryable(errors.New("busy"))

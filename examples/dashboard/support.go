@@ -87,7 +87,7 @@ func supportAgent(w *world) actors.Agent[Ticket, string] {
 
 // modelOf returns a model that answers with one sentence, word by word.
 func modelOf(w *world, name string) actors.LLM {
-	return decorators.LLM(name, "Answers in one sentence.", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+	return decorators.LLM(name, func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		if err := w.askModel(ctx); err != nil {
 			return actors.Response{}, err
 		}

@@ -14,7 +14,7 @@ import (
 
 // assistant is the agent of the chat. Its model is a script that emits one word at a
 // time; replace it with openai.New.
-var assistant = actors.NewAgent("assistant", actors.NewLLM("script", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+var assistant = actors.NewAgent("assistant", actors.NewLLM("script", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 	asked := req.Messages[len(req.Messages)-1].Text
 	answer := fmt.Sprintf("You have sent %d messages so far. The last one was %q. I am a script and cannot say more about it.", countUserMessages(req.Messages), asked)
 	for _, word := range strings.SplitAfter(answer, " ") {

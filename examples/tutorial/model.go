@@ -14,7 +14,7 @@ func model() actors.LLM {
 	if os.Getenv("OPENAI_API_KEY") != "" {
 		return openai.New("gpt-4o-mini")
 	}
-	return decorators.LLM("script", "", script)
+	return decorators.LLM("script", script)
 }
 
 // script asks for the two tools, one after the other, and then answers.

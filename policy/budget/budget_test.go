@@ -44,7 +44,7 @@ type service struct {
 
 func (s *service) llm(b *budget.Budget, opts ...actors.Option) actors.LLM {
 	opts = append([]actors.Option{actors.WithInterceptors(b.Interceptor()), once}, opts...)
-	return actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+	return actors.NewLLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		s.mu.Lock()
 		s.asked++
 		s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 // Each tenant may make two calls a day.
 func Example() {
 	limit := budget.New(budget.Options{Name: "tenant", Limit: budget.Amount{Calls: 2}, For: budget.Tag("tenant:"), Daily: true})
-	llm := actors.NewLLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
+	llm := actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {
 		return actors.Response{Message: actors.Assistant("Hello!")}, nil
 	}, actors.WithInterceptors(limit.Interceptor()))
 	ctx := context.Background()

@@ -38,7 +38,7 @@ func spend(args ...string) error {
 	}
 	b := budget.New(budget.Options{Name: "run", Limit: budget.Amount{Calls: 10}, Storage: accounts})
 	made := 0
-	llm := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+	llm := actors.NewLLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, args[2], nil)
 		if err != nil {
 			return actors.Response{}, err

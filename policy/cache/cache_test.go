@@ -119,7 +119,7 @@ func TestIdentityOfTheInputDecides(t *testing.T) {
 // depends on them.
 func TestDifferentToolResultsAreDifferentInputs(t *testing.T) {
 	asked := 0
-	llm := decorators.LLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
+	llm := decorators.LLM("model", func(context.Context, actors.Request) (actors.Response, error) {
 		asked++
 		return actors.Response{Message: actors.Assistant(fmt.Sprint("answer ", asked))}, nil
 	}, actors.WithCache(memory(), "1", 0))

@@ -12,11 +12,11 @@ import (
 )
 
 func Example() {
-	down := actors.NewLLM("cheap", "", func(context.Context, actors.Request) (actors.Response, error) {
+	down := actors.NewLLM("cheap", func(context.Context, actors.Request) (actors.Response, error) {
 		fmt.Println("cheap is asked")
 		return actors.Response{}, &httperror.Error{Code: 503}
 	})
-	up := actors.NewLLM("dear", "", func(context.Context, actors.Request) (actors.Response, error) {
+	up := actors.NewLLM("dear", func(context.Context, actors.Request) (actors.Response, error) {
 		return actors.Response{Message: actors.Assistant("Hello!")}, nil
 	})
 	llm := failover.New("model", failover.Options{Retry: &core.RetryConfig{MaxAttempts: 1}}, down, up)

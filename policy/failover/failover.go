@@ -55,7 +55,7 @@ func New(name string, o Options, models ...actors.LLM) actors.LLM {
 		panic(err.Error())
 	}
 	own := append([]actors.Option{actors.WithRetry(core.RetryConfig{MaxAttempts: 1}), actors.WithAttemptTimeout(core.NoTimeout)}, o.Actor...)
-	return actors.NewLLM(name, "", f.ask, own...)
+	return actors.NewLLM(name, f.ask, own...)
 }
 
 // Unavailable reports whether another model may succeed after err. It is true for

@@ -46,7 +46,7 @@ type model struct {
 }
 
 func (m *model) llm() actors.LLM {
-	return actors.NewLLM(m.name, "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+	return actors.NewLLM(m.name, func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		m.mu.Lock()
 		m.asked++
 		m.as = req.Options.Model

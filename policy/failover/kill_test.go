@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { process.Main(m, process.Programs{"ask": ask}) }
 
 // askAt returns a model at a URL.
 func askAt(name, url string) actors.LLM {
-	return actors.NewLLM(name, "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+	return actors.NewLLM(name, func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/"+name, nil)
 		if err != nil {
 			return actors.Response{}, err

@@ -14,7 +14,7 @@ import (
 // The second call waits until the service accepts requests again.
 func Example() {
 	limiter := ratelimit.New(ratelimit.Options{Name: "models"})
-	llm := actors.NewLLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
+	llm := actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {
 		// With a net/http client, limiter.Transport does this.
 		limiter.Learn(http.StatusOK, http.Header{
 			"Ratelimit-Policy": {`"default";q=1;w=0.1`}, "Ratelimit": {`"default";r=0;t=0.1`},

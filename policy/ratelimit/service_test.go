@@ -129,7 +129,7 @@ func (s *service) admit(now time.Time) *http.Response {
 func (s *service) llm(l *ratelimit.Limiter, opts ...actors.Option) actors.LLM {
 	client := &http.Client{Transport: l.Transport(s)}
 	opts = append([]actors.Option{actors.WithInterceptors(l.Interceptor())}, opts...)
-	return actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+	return actors.NewLLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://model", nil)
 		if err != nil {
 			return actors.Response{}, err

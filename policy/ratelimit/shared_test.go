@@ -208,7 +208,7 @@ func ask(args ...string) error {
 		return err
 	}
 	l := ratelimit.New(ratelimit.Options{Name: "service", Requests: 30, Storage: accounts})
-	llm := actors.NewLLM("model", "", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
+	llm := actors.NewLLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, args[1], nil)
 		if err != nil {
 			return actors.Response{}, err

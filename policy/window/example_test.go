@@ -12,7 +12,7 @@ import (
 
 // The model has room for 200 tokens and receives the end of the conversation.
 func Example() {
-	small := actors.NewLLM("small", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+	small := actors.NewLLM("small", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		for _, m := range req.Messages {
 			fmt.Printf("%s: %.38s\n", m.Role, m.Text)
 		}

@@ -45,7 +45,7 @@ func New(name string, o Options, llm actors.LLM) actors.LLM {
 	}
 	w := &window{o: o, llm: llm}
 	own := append([]actors.Option{actors.WithRetry(core.RetryConfig{MaxAttempts: 1}), actors.WithAttemptTimeout(core.NoTimeout)}, o.Actor...)
-	return actors.NewLLM(name, "", w.ask, own...)
+	return actors.NewLLM(name, w.ask, own...)
 }
 
 func (o *Options) check(name string, llm actors.LLM) error {

@@ -57,7 +57,7 @@ func (s *service) count(req actors.Request) (n int) {
 }
 
 func (s *service) llm() actors.LLM {
-	return actors.NewLLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+	return actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		s.check(req)
 		n := s.count(req)
 		if n > s.tokens*7/8 {
@@ -129,7 +129,7 @@ func reader(pages int) func(actors.Request) actors.Message {
 
 // summarizer keeps the sentence with the secret, if present.
 func summarizer(made *int) actors.LLM {
-	return actors.NewLLM("summarizer", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+	return actors.NewLLM("summarizer", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		*made++
 		text := "Pages were read."
 		if _, after, ok := strings.Cut(req.Messages[1].Text, "secret is "); ok {
@@ -341,7 +341,7 @@ func TestConversationRefusedForItsLengthIsSentShorter(t *testing.T) {
 // A summary that is longer than what it replaces is truncated.
 func TestLongSummaryIsCut(t *testing.T) {
 	s := &service{t: t, tokens: 2_000, answer: func(actors.Request) actors.Message { return actors.Assistant("yes") }}
-	wordy := actors.NewLLM("summarizer", "", func(context.Context, actors.Request) (actors.Response, error) {
+	wordy := actors.NewLLM("summarizer", func(context.Context, actors.Request) (actors.Response, error) {
 		return actors.Response{Message: actors.Assistant(strings.Repeat("bla ", 100_000))}, nil
 	})
 	req := actors.Request{Messages: []actors.Message{actors.System("Be brief.")}}

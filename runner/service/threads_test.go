@@ -29,7 +29,7 @@ func assistant(asked *atomic.Int64) conversation.Agent {
 		ok, err := core.Await[bool](ctx, "refund?")
 		return fmt.Sprint("refunded: ", ok), err
 	})
-	return actors.NewAgent("assistant", actors.NewLLM("model", "", func(_ context.Context, req actors.Request) (actors.Response, error) {
+	return actors.NewAgent("assistant", actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		asked.Add(1)
 		last := req.Messages[len(req.Messages)-1]
 		switch {
@@ -127,7 +127,7 @@ func TestMessagesThatAThreadCannotTakeAreRefused(t *testing.T) {
 	var asked atomic.Int64
 	url, _ := served(t, Options{}, func(r *runner.Runner) error {
 		runner.Register(r, conversation.NewProgram(r.Store(), assistant(&asked)))
-		runner.Register(r, actors.NewAgent("bare", actors.NewLLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
+		runner.Register(r, actors.NewAgent("bare", actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {
 			return actors.Response{}, nil
 		})))
 		return register(r)

@@ -221,7 +221,7 @@ func talking(waits <-chan struct{}) conversation.Agent {
 	book := decorators.Tool("book", "", func(context.Context, struct{}) (string, error) { return "booked", nil }, actors.WithApproval())
 	look := decorators.Tool("look", "", func(context.Context, struct{}) (string, error) { return "seen", nil })
 	ask := decorators.Tool("ask", "", func(ctx context.Context, _ struct{}) (string, error) { return core.Await[string](ctx, "Where to?") })
-	model := actors.NewLLM("model", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+	model := actors.NewLLM("model", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		last := req.Messages[len(req.Messages)-1]
 		emit := func(text string) { live.Emit(ctx, live.Delta{Part: live.PartText, Text: text}) }
 		switch text := last.Text; {

@@ -247,7 +247,7 @@ var errBegins = errors.New("the agent must start over")
 func forgetful(seen <-chan struct{}) conversation.Agent {
 	look := decorators.Tool("look", "", func(context.Context, struct{}) (string, error) { return "looked", nil })
 	again := false
-	model := actors.NewLLM("model", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+	model := actors.NewLLM("model", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		switch asked := req.Messages[len(req.Messages)-1].Role != actors.RoleTool; {
 		case asked:
 			m := actors.Assistant(map[bool]string{false: "first, ", true: "second, "}[again])

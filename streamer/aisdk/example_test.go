@@ -16,7 +16,7 @@ import (
 
 // A service answers what useChat posts.
 func Example() {
-	assistant := actors.NewAgent("assistant", actors.NewLLM("script", "", func(context.Context, actors.Request) (actors.Response, error) {
+	assistant := actors.NewAgent("assistant", actors.NewLLM("script", func(context.Context, actors.Request) (actors.Response, error) {
 		return actors.Response{Message: actors.Assistant("Hello, Ann.")}, nil
 	}))
 	ctx, stop := context.WithCancel(context.Background())

@@ -32,7 +32,7 @@ func TestInputAndAnswerOfAModelAreShown(t *testing.T) {
 	require.NoError(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 40, 20))))
 	answers := []string{`{"title": "Oslo", "score": "high"}`, `{"title": "Oslo", "score": 7, "notes": ["cold"]}`}
 	calls := 0
-	model := actors.NewLLM("model", "", func(context.Context, actors.Request) (actors.Response, error) {
+	model := actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {
 		calls++
 		return actors.Response{Message: actors.Assistant(answers[min(calls, len(answers))-1]), Finish: actors.FinishStop}, nil
 	})

@@ -58,7 +58,7 @@ func guarded(t *testing.T, dash *streamer.Handler) {
 	table := decorators.Tool("book_table", "Books a table.", func(context.Context, City) (string, error) { return "", core.ErrInDoubt }).
 		Compensate(func(context.Context, City, string) error { return nil }).
 		CompensateInDoubt(func(context.Context, City) error { return nil })
-	model := actors.NewLLM("planner", "Plans.", func(context.Context, actors.Request) (actors.Response, error) {
+	model := actors.NewLLM("planner", func(context.Context, actors.Request) (actors.Response, error) {
 		return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, Text: "Book everything."}, Finish: actors.FinishStop}, nil
 	})
 	instructions := "Be brief."

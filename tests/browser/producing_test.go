@@ -37,7 +37,7 @@ func (s speaker) answer(ctx context.Context, _ actors.Request) (actors.Response,
 // of the test at the latest.
 func converse(t *testing.T, dash *streamer.Handler, id string, s speaker) (end func()) {
 	st := begin(t, dash, id)
-	llm := actors.NewLLM("model", "", s.answer, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
+	llm := actors.NewLLM("model", s.answer, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
 	assistant := actors.NewAgent("assistant", llm)
 	var ended bool
 	end = func() {

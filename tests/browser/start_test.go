@@ -119,7 +119,7 @@ func TestTheLastHourIsShownByClass(t *testing.T) {
 	t.Parallel()
 	url := serving(t, streamer.Options{}, func(r *runner.Runner) error {
 		tries := 0
-		model := actors.NewLLM("planner", "Plans.", func(context.Context, actors.Request) (actors.Response, error) {
+		model := actors.NewLLM("planner", func(context.Context, actors.Request) (actors.Response, error) {
 			if tries++; tries < 3 {
 				return actors.Response{}, &httperror.Error{Code: 429, Excerpt: "slow down"}
 			}

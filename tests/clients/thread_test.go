@@ -73,7 +73,7 @@ func scripted() conversation.Agent {
 		where, err := core.Await[string](ctx, "Where to?")
 		return "to " + where, err
 	})
-	return actors.NewAgent("assistant", actors.NewLLM("model", "", respond, soon), actors.WithTools(look, reserve, ask))
+	return actors.NewAgent("assistant", actors.NewLLM("model", respond, soon), actors.WithTools(look, reserve, ask))
 }
 
 func respond(ctx context.Context, req actors.Request) (actors.Response, error) {

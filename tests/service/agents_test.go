@@ -70,7 +70,7 @@ func newAgents(dir, model string, observe func(runner.Notice)) (*runner.Runner, 
 		return name, err
 	}
 	again := actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: time.Millisecond, MaxDelay: 10 * time.Millisecond})
-	llm := decorators.LLM("model", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+	llm := decorators.LLM("model", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		answer, err := ask(ctx, model, req)
 		if err == nil {
 			fmt.Println("paid")

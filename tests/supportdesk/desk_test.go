@@ -113,7 +113,7 @@ var often = actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, Initi
 
 func (d *supportDesk) register(r *runner.Runner) error {
 	d.runner = r
-	d.triage = actors.NewTypedAgent[Ticket, Triage]("triage", actors.NewLLM("model", "", d.sort, often))
+	d.triage = actors.NewTypedAgent[Ticket, Triage]("triage", actors.NewLLM("model", d.sort, often))
 	d.order = decorators.Tool("order", "Looks an order up.", func(ctx context.Context, in Order) (string, error) {
 		found, err := d.post(ctx, "orders", in)
 		if err != nil {
@@ -223,7 +223,7 @@ func (d *supportDesk) answer(ctx context.Context, out Outcome, letter Letter) (O
 
 // chat is the agent of the threads: its model is a script.
 func (d *supportDesk) chat() conversation.Agent {
-	return actors.NewAgent("chat", actors.NewLLM("script", "", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+	return actors.NewAgent("chat", actors.NewLLM("script", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		if _, err := d.post(ctx, "models", nil); err != nil {
 			return actors.Response{}, err
 		}

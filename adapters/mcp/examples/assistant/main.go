@@ -138,7 +138,7 @@ func run(ctx context.Context) error {
 	}
 	notes := mcp.Command("notes", exec.Command(self, "notes", dir), mcp.Options{})
 	weather := mcp.HTTP("weather", url, mcp.Options{Trust: mcp.TrustHints})
-	agent := actors.NewAgent("assistant", decorators.LLM("model", "", script), mcp.WithServers(notes, weather))
+	agent := actors.NewAgent("assistant", decorators.LLM("model", script), mcp.WithServers(notes, weather))
 
 	store := memstore.New()
 	answer, err := call(ctx, store, agent)
