@@ -14,21 +14,21 @@ import (
 // completed or failed instead, before its process read the request, the request came too late: the
 // error is [ErrEnded]. If there is no such run, it is snapshot.ErrNotFound.
 func AwaitStop(ctx context.Context, store snapshot.Store, runID string) (stopped bool, err error) {
-	fail := func(err error) (bool, error) {
+	wrap := func(err error) error {
 		if ctx.Err() != nil {
-			return false, nil
+			return nil
 		}
-		return false, fmt.Errorf("state: stop run %s: %w", runID, err)
+		return fmt.Errorf("state: stop run %s: %w", runID, err)
 	}
 	if _, err := store.Info(ctx, runID); err != nil { // Watch would wait until the run is created
-		return fail(err)
+		return false, wrap(err)
 	}
 	for event, err := range store.Watch(ctx, snapshot.WatchOptions{RunID: runID}) {
 		switch {
 		case err != nil:
-			return fail(err)
+			return false, wrap(err)
 		case event.Deleted:
-			return fail(snapshot.ErrNotFound)
+			return false, wrap(snapshot.ErrNotFound)
 		case event.Info.Open:
 			continue
 		case event.Info.Status == snapshot.StatusCompleted || event.Info.Status == snapshot.StatusFailed:

@@ -54,8 +54,7 @@ func (c *Control) retry(ctx context.Context, runID string) error {
 // ContinueAll calls act with the selection of a sender, for a request that is for runs of the status,
 // and returns the results in the form in which they are sent. For a selection of another status, or
 // one that is impossible, the error is [streamer.ErrInvalid].
-func ContinueAll(ctx context.Context, c streamer.Selection, status snapshot.Status,
-	act func(context.Context, state.Selection) ([]state.SelectedRun, error)) ([]streamer.SelectedRun, error) {
+func ContinueAll(ctx context.Context, c streamer.Selection, status snapshot.Status, act func(context.Context, state.Selection) ([]state.SelectedRun, error)) ([]streamer.SelectedRun, error) {
 	if c.Status != "" && c.Status != string(status) {
 		return nil, fmt.Errorf("%w: status %q: want %s", streamer.ErrInvalid, record.Truncate(c.Status, 50), status)
 	}
