@@ -86,7 +86,7 @@ func TestOutputThatDoesNotFitItsType(t *testing.T) {
 				require.ErrorIs(t, err, core.ErrDivergence)
 				require.ErrorContains(t, err, "the recorded output of agent/price does not fit its type")
 				require.ErrorContains(t, err, "give the field its previous type, or a new name")
-				require.ErrorContains(t, err, "fork run-1 'agent/price' NEW, with --take-over or --repeat-effects if calls after it have had effects")
+				require.ErrorContains(t, err, "fork run-1 'agent/price' NEW")
 			}
 			require.NoError(t, opening(t, s, pricing(t, ran, pricedText{"5"}, false)))
 			assert.Empty(t, *ran)

@@ -119,7 +119,7 @@ func (e *DivergenceError) fork() string {
 	if at.IsZero() {
 		return "begin a new run"
 	}
-	return fmt.Sprintf("fork the run: reprise --dir DIR fork %s '%s' NEW, with --take-over or --repeat-effects if calls after it have had effects", e.RunID, at)
+	return fmt.Sprintf("fork the run: reprise --dir DIR fork %s '%s' NEW", e.RunID, at)
 }
 
 // Is matches [ErrDivergence].
