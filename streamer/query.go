@@ -415,8 +415,8 @@ type OpenQuestion struct {
 	Pipeline    string `json:"pipeline,omitempty"`
 }
 
-// serveQuestions sends the open questions of the runs of a page. Like those in the list
-// of runs, they lack the schema of the answer, which the state of the run has.
+// serveQuestions sends the open questions of the runs of a page. Unlike those in the list of runs,
+// they are as in the state of the run, with the schema of the answer.
 func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope *Access) {
 	q, err := queryOf(req, scope)
 	if err != nil {
@@ -440,10 +440,10 @@ func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope
 	h.sendJSON(w, body)
 }
 
-// questionsOf returns all open questions of a run, since a RunInfo has only the first
-// ones.
+// questionsOf returns all open questions of a run. A RunInfo has only the first ones, without what
+// they are about; then the records are read.
 func (h *Handler) questionsOf(ctx context.Context, s *RunState) []QuestionState {
-	if s.Calls.Asking <= len(s.Questions) || h.source == nil {
+	if !s.Partial && s.Calls.Asking <= len(s.Questions) || h.source == nil {
 		return s.Questions
 	}
 	r := h.runs.get(s.RunID, false)
@@ -451,6 +451,9 @@ func (h *Handler) questionsOf(ctx context.Context, s *RunState) []QuestionState 
 		return s.Questions
 	}
 	whole := r.state(&s.RunInfo)
+	if whole.LastSeq < s.LastSeq { // another request is reading them
+		return s.Questions
+	}
 	h.markAnswered(ctx, &whole)
 	return whole.Questions
 }

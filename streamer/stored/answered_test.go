@@ -139,6 +139,7 @@ func TestAListReadsNoRecordsOfRunsThatHaveStopped(t *testing.T) {
 			}
 			assert.Equal(t, []string{"r3", "r1", "r0"}, got)
 
+			_, url = serveWith(t, stored.New(store), streamer.Options{}) // questions are read, for the schema of the answer
 			var asked streamer.OpenQuestions
 			require.NoError(t, json.Unmarshal([]byte(body(t, url+"/api/questions?limit=2")), &asked))
 			assert.Equal(t, 3, asked.Asking)
