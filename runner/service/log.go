@@ -20,6 +20,11 @@ func (l *logger) log(level slog.Level, message string, attrs ...slog.Attr) {
 
 func (l *logger) notReady(err error) { l.log(slog.LevelWarn, "not ready", slog.Any("error", err)) }
 
+// left logs which runs were closed while their handlers were still running.
+func (l *logger) left(err error) {
+	l.log(slog.LevelWarn, "not all runs stopped", slog.Any("error", err))
+}
+
 // ofServer returns the log of an HTTP server, for errors of clients such as in a TLS handshake.
 func (l *logger) ofServer() *log.Logger {
 	if l.to == nil {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/reprise-go/reprise/runner"
@@ -16,7 +17,8 @@ import (
 
 // Main is the main function of a service with the programs that register registers. It returns
 // when the service has stopped. After an error, such as one of register, it exits with status
-// 1.
+// 1. Runs that did not stop when they were interrupted are logged, and are no error: the next
+// service continues them.
 func Main(register func(*runner.Runner) error) { MainWith(Options{}, register) }
 
 // MainWith is Main for a service with its own options. Flags and variables that are set replace
@@ -41,7 +43,9 @@ func run(args []string, o Options, register func(*runner.Runner) error) int {
 	} else if err != nil {
 		return 2
 	}
-	if err := serveOn(ctx, &s.Options, s.store, register); err != nil {
+	if err := serveOn(ctx, &s.Options, s.store, register); isOnly(err, runner.ErrStopped) {
+		(&logger{s.Log}).left(err)
+	} else if err != nil {
 		var network *net.OpError
 		if errors.As(err, &network) && network.Op == "listen" {
 			err = fmt.Errorf("%w; -addr selects another address", err)
@@ -50,6 +54,14 @@ func run(args []string, o Options, register func(*runner.Runner) error) int {
 		return 1
 	}
 	return 0
+}
+
+// isOnly reports whether all errors that err joins match target. It is false for nil.
+func isOnly(err, target error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each of them is looked at
+		return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return !isOnly(err, target) })
+	}
+	return errors.Is(err, target)
 }
 
 // serveOn serves on the store of a URL, or in a directory if it is empty.

@@ -1,6 +1,9 @@
 package service
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -10,7 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit/process"
+	"github.com/reprise-go/reprise/runner"
 )
 
 func TestMain(m *testing.M) {
@@ -18,6 +23,16 @@ func TestMain(m *testing.M) {
 		"main": func(...string) error {
 			os.Stderr = os.Stdout // tests read the standard output
 			Main(register)
+			return nil
+		},
+		"deaf": func(...string) error {
+			os.Stderr = os.Stdout
+			Main(func(r *runner.Runner) error {
+				runner.Register(r, decorators.Agent("deaf", "", func(context.Context, ticket) (string, error) {
+					select {} // it ignores its context
+				}))
+				return nil
+			})
 			return nil
 		},
 		"models": serveModels, "follow": followRuns,
@@ -32,8 +47,11 @@ type program struct {
 }
 
 // begun starts the program with a directory, and returns it when it serves.
-func begun(t *testing.T, dir string) *program {
-	cmd := process.Command(t, "main", "-dir", dir, "-addr", "127.0.0.1:0", "-grace", "10ms")
+func begun(t *testing.T, dir string) *program { return begunAs(t, "main", dir) }
+
+// begunAs is like begun for another program.
+func begunAs(t *testing.T, name, dir string, flags ...string) *program {
+	cmd := process.Command(t, name, append([]string{"-dir", dir, "-addr", "127.0.0.1:0", "-grace", "10ms"}, flags...)...)
 	p := &program{process.Start(t, cmd), cmd, ""}
 	line, ok := p.Line()
 	require.True(t, ok)
@@ -77,6 +95,27 @@ func TestProgramContinuesAfterSIGTERMAndSIGKILL(t *testing.T) {
 	_, body = do(t, "GET", p.url+"debug/vars", "")
 	assert.Contains(t, body, `"crashed":1`)
 	require.Zero(t, p.terminate(t))
+}
+
+func TestRunsThatDoNotStopAreLoggedAndLeftToTheNextProcess(t *testing.T) {
+	dir := t.TempDir()
+	p := begunAs(t, "deaf", dir, "-log-format", "json")
+	status, body := do(t, "POST", p.url+"api/runs", `{"program":"deaf","run_id":"d","input":{"text":"hi"}}`)
+	require.Equal(t, 201, status, body)
+	until(t, p.url, "d", "started")
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	var logged []string
+	for line, ok := p.Line(); ok; line, ok = p.Line() {
+		var entry struct{ Level, Msg, Error string }
+		require.NoError(t, json.Unmarshal([]byte(line), &entry), line)
+		logged = append(logged, fmt.Sprintf("%s: %s: %s", entry.Level, entry.Msg, entry.Error))
+	}
+	require.Zero(t, p.Wait())
+	assert.Contains(t, logged, "WARN: not all runs stopped: runner: runs did not stop when they were interrupted: d")
+
+	p = begunAs(t, "deaf", dir)
+	untilIn(t, p.url, "d", "started", "2-")
+	p.Kill()
 }
 
 func TestProgramThatCannotServeSaysWhy(t *testing.T) {
