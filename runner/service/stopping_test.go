@@ -52,6 +52,9 @@ func TestAStopThatIsNotFinishedIsShown(t *testing.T) {
 			inState, inList = stoppingOf(t, url, "d")
 			assert.Equal(t, want, inState)
 			assert.Equal(t, want, inList)
+			status, body = do(t, "POST", url+"api/runs/d/resume", `{}`) // the run stops only after this request
+			assert.Equal(t, 409, status)
+			assert.Contains(t, body, "it was asked to stop, and has not stopped yet")
 
 			close(leave)
 			until(t, url, "d", map[string]string{"cancel": "run_cancelled", "interrupt": "run_interrupted"}[action])
