@@ -64,7 +64,7 @@ async function open(group) {
     const [first] = group.questions;
     const { body } = await get(runPath(first.run) + "?limit=1");
     const read = body.run.questions?.find(({ id }) => id === first.id) ?? first;
-    form.replaceChildren(answerForm({ ...first, ...read }, { label: "each of them", send }));
+    form.replaceChildren(answerForm({ ...first, ...read, message: "" }, { label: "each of them", send }));
   } catch (error) {
     form.replaceChildren(make("p", { class: "error", role: "alert" }, error.message));
   }

@@ -3,8 +3,8 @@
 import { doubtEditor, editorOf, isNullable, showProblem, typeOf } from "./answers.js";
 import { make, setText } from "./dom.js";
 
-// answerForm returns the form for an answer with the given schema: buttons for a boolean or
-// a choice of few values, fields for anything else, and a text field without a schema. label
+// answerForm returns the form for an answer with the given schema: buttons for a boolean, an
+// approval or a choice of few values, fields for anything else, and a text field without a schema. label
 // names what is answered. send sends a value, and returns true if the form can be used
 // again. refuseClick may return why a click is ignored.
 export function answerForm(q, { label, send, refuseClick = () => undefined, onOther = () => undefined }) {
@@ -42,6 +42,7 @@ export function answerForm(q, { label, send, refuseClick = () => undefined, onOt
   function fail(error) {
     clear();
     const rest = showProblem(form, error);
+    if (form.querySelector("details [aria-invalid]")) form.querySelector("details").open = true;
     problem.hidden = !rest;
     setText(problem, rest);
   }
@@ -70,11 +71,54 @@ export function answerForm(q, { label, send, refuseClick = () => undefined, onOt
   if (!q.in_doubt && schema.enum && schema.enum.length <= 6 && !schema.enum.includes(null)) {
     return fill(...schema.enum.map((value) => button(String(value), "choice", String(value), () => give(value))));
   }
+  if (!q.in_doubt && isApproval(schema)) {
+    const details = detailsOf(q);
+    const decide = (approved) => giveRead({ read: () => ({ approved, ...details?.read() }) });
+    return fill(button("Approve", "yes", "Approve", () => decide(true)), button("Refuse", "no", "Refuse", () => decide(false)), ...(details ? [details.node] : []));
+  }
   const editor = q.in_doubt ? doubtEditor(schema, q.in_doubt.effect) : editorOf(schema, { required: !isNullable(schema) });
   editor.input?.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && editor.input.tagName === "INPUT") giveRead(editor);
   });
   return fill(editor.node, button("Send", "send", "Send the answer to", () => giveRead(editor)));
+}
+
+// isApproval reports whether the answers are approvals: all that they need is a boolean.
+const isApproval = (schema) =>
+  typeOf(schema) === "object" && !isNullable(schema) && typeOf(schema.properties?.approved) === "boolean" && (schema.required ?? []).every((name) => name === "approved");
+
+// detailsOf returns the editor for what an approval may have besides the decision; undefined if
+// that is nothing. The arguments that are to be approved can be edited, and are sent if they were.
+function detailsOf(q) {
+  const { approved, ...properties } = q.schema.properties;
+  if (Object.keys(properties).length === 0) return undefined;
+  const editor = editorOf({ type: "object", properties }, { root: q.schema, required: false });
+  const input = editor.node.querySelector('textarea[data-path="arguments"]');
+  const present = input ? argumentsOf(q.message) : "";
+  if (present) {
+    input.value = present;
+    input.rows = 4;
+  }
+  return {
+    node: make("details", {}, make("summary", {}, "With " + Object.keys(properties).join(" or ")), editor.node),
+    read() {
+      const value = editor.read();
+      if (present && input.value === present) delete value.arguments;
+      return value;
+    },
+  };
+}
+
+// argumentsOf returns the arguments in the default question of an approval, as they are written
+// there; "" if there are none, or not all of them.
+function argumentsOf(message) {
+  const text = /^Approve \S+ (\{.*\})$/s.exec(message ?? "")?.[1] ?? "";
+  try {
+    JSON.parse(text);
+  } catch {
+    return "";
+  }
+  return text.includes("(redacted)") ? "" : text;
 }
 
 // untyped returns the form for a question without a schema: buttons for yes and no,
