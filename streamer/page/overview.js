@@ -416,12 +416,14 @@ function moreOf(run, next, runs) {
   return parts.join(", ") || next.address;
 }
 
+// drawError shows the last error. A completed run has overcome it: then it is not marked.
 function drawError(node, run, now) {
   const failed = run.last_error;
+  const isOvercome = run.status === "completed";
   setHidden(node.parts.class, !failed);
-  setText(node.parts.errorCall, failed ? `${failed.name}, ${age(now - parse(failed.time))} ago` : "");
+  setText(node.parts.errorCall, failed ? `${isOvercome ? "earlier, " : ""}${failed.name}, ${age(now - parse(failed.time))} ago` : "");
   setText(node.parts.class, failed ? words(failed.error_class) : "");
-  setClass(node.parts.class, failed ? `class ${failed.error_class}${failed.will_retry ? "" : " final"}` : "class");
+  setClass(node.parts.class, failed && !isOvercome ? `class ${failed.error_class}${failed.will_retry ? "" : " final"}` : "class");
   setText(node.parts.message, failed?.original_error ?? (known(run) || run.status !== "failed" ? "" : "not read yet"));
   setAttribute(node.parts.message, "title", failed?.original_error);
 }
