@@ -65,3 +65,27 @@ func TestTheAttemptOfAWaitingCallIsShownInFull(t *testing.T) {
 		assert.Empty(t, cut, "%d wide", width)
 	}
 }
+
+func TestFiguresInTilesStayOnOneLine(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil, streamer.Options{}, nil)
+	succeed(t, begin(t, s.dash, "trip-1"), "get_map")
+	p := open(t, s.url()+"#status=queued,cancelled") // with the tiles that are rare
+	p.wait(`document.querySelectorAll(".tile").length === 11`)
+	for _, width := range []int64{900, 1100, 1300} {
+		p.size(width, 800)
+		p.wait(fmt.Sprintf(`innerWidth === %d`, width))
+		heights := eval[[]float64](p, `(() => {
+			const figures = [...document.querySelectorAll(".tile b")];
+			const [tokens, cost] = figures.slice(-2);
+			tokens.textContent = "≥ ~6890";
+			cost.textContent = "≥ ~12.34 EUR";
+			return figures.map((figure) => figure.getBoundingClientRect().height);
+		})()`)
+		for _, height := range heights {
+			assert.InDelta(t, heights[0], height, 1, "%d wide", width)
+		}
+		assert.Zero(t, eval[int](p, `[...document.querySelectorAll(".tile")].filter((tile) => tile.scrollWidth > tile.clientWidth).length`), "%d wide: nothing is cut", width)
+	}
+	p.keep("tiles.png")
+}
