@@ -1,15 +1,17 @@
 package actors
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
-	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/internal/engine"
+	"github.com/reprise-go/reprise/internal/schema"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -21,7 +23,9 @@ func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 // WithApproval makes calls of a tool wait for the approval of a person: the run is
 // paused with a question that shows the tool and the arguments, and continues when
 // it is answered with an [Approval] (see state.Answer). Preconditions are checked
-// before the question is asked.
+// before the question is asked. Changed arguments that do not fit the tool are refused when
+// they are given; if its schema is not inferred from a type, or has references, the question
+// is asked again when the run continues, with the problem.
 //
 // The question is asked by another call around that of the tool; its name is
 // approve_ followed by the name of the tool. An approved call runs with the
@@ -89,8 +93,8 @@ func ApprovalQuestion[In any](text func(In) string) ApprovalOption {
 
 // ApprovalDefault sets the answer that is used if nobody has answered in time, like
 // [core.AwaitDefault]: a runner then resumes the run. The time is counted from the
-// question. ApprovalDefault panics if after is not above 0. Arguments of the answer
-// are checked like those of a human.
+// question. ApprovalDefault panics if after is not above 0, and the constructor of the
+// tool if arguments of the answer do not fit the tool.
 func ApprovalDefault(after time.Duration, answer Approval) ApprovalOption {
 	if after <= 0 {
 		panic(fmt.Sprintf("actors: ApprovalDefault(%v, …): want a time above 0", after))
@@ -102,21 +106,40 @@ func ApprovalDefault(after time.Duration, answer Approval) ApprovalOption {
 type typedApproval[In any] struct {
 	needed   func(In) bool   // nil for always
 	question func(In) string // nil for the default
-	defaults []core.AwaitOption[Approval]
+	answer   *schema.Schema
+	byTime   engine.DefaultAnswer // zero for none
 }
 
 // newApproval gives the functions of an approval their type. It panics if one does not take In.
-func newApproval[In any](tool string, a *approval) *typedApproval[In] {
-	of := new(typedApproval[In])
+func newApproval[In any](tool string, a *approval, arguments Schema) *typedApproval[In] {
+	of := &typedApproval[In]{answer: answerSchema(arguments)}
 	var ok bool
 	of.needed, ok = a.needed.(func(In) bool)
 	checkTaken(tool, "ApprovalIf", a.needed, ok, *new(In))
 	of.question, ok = a.question.(func(In) string)
 	checkTaken(tool, "ApprovalQuestion", a.question, ok, *new(In))
 	if a.after > 0 {
-		of.defaults = []core.AwaitOption[Approval]{core.AwaitDefault(a.after, a.answer)}
+		encoded, err := core.Question{Awaits: record.AwaitAnswer, Schema: of.answer.JSON()}.Encode(a.answer)
+		if err == nil && len(a.answer.Arguments) > 0 {
+			err = arguments.Validate(a.answer.Arguments)
+		}
+		if err != nil {
+			panic(fmt.Sprintf("actors: %q: ApprovalDefault: %v", tool, err))
+		}
+		of.byTime = engine.DefaultAnswer{After: a.after, Encoded: encoded}
 	}
 	return of
+}
+
+// answerSchema returns the schema of an [Approval] of a tool. It contains the schema of the
+// arguments if that is inferred from a type and has no references, which are relative to its root.
+// Otherwise, arguments are checked when the run continues.
+func answerSchema(arguments Schema) *schema.Schema {
+	of := json.RawMessage(`{"description":"any JSON value"}`)
+	if inferred, ok := arguments.(*schema.Schema); ok && !bytes.Contains(inferred.JSON(), []byte(`"$ref"`)) {
+		of = inferred.JSON()
+	}
+	return must(schema.Restore(fmt.Appendf(nil, `{"type":"object","properties":{"approved":{"type":"boolean"},"arguments":%s,"reason":{"type":"string"}},"required":["approved"],"additionalProperties":false}`, of)))
 }
 
 // checkTaken panics if the function that the option got does not take the input of the tool.
@@ -147,7 +170,7 @@ func defaultQuestion(tool string, in any) (string, error) {
 // An Approval is the answer to whether a tool may be called.
 type Approval struct {
 	Approved  bool            `json:"approved"`
-	Arguments json.RawMessage `json:"arguments,omitempty"` // instead of those of the model; checked in the same way
+	Arguments json.RawMessage `json:"arguments,omitempty"` // instead of those of the model, all of them; checked in the same way
 	Reason    string          `json:"reason,omitempty"`    // why the call is refused, for the model
 }
 
@@ -197,39 +220,48 @@ func (t Tool[In, Out]) ask(ctx context.Context, name string, in In) (In, error) 
 	if err != nil {
 		return in, err
 	}
+	if !engine.CanAsk(ctx) {
+		return in, core.ErrNoRun
+	}
+	var approval Approval
 	var changed In
-	approval, err := askApproval(ctx, text, t.typedApproval.defaults, t.schema, &changed)
-	if err != nil || len(approval.Arguments) == 0 {
+	question := engine.Question{Awaits: record.AwaitAnswer, Text: text, Schema: t.typedApproval.answer.JSON()}
+	err = engine.Await(ctx, question, t.typedApproval.byTime, func(encoded []byte) error {
+		approval, changed = Approval{}, *new(In) // they may hold an answer that did not fit
+		return readApproval(encoded, t.typedApproval.answer, t.schema, &approval, &changed)
+	})
+	switch {
+	case err != nil:
 		return in, err
+	case !approval.Approved && approval.Reason == "":
+		return in, core.Permanent(ErrNotApproved)
+	case !approval.Approved:
+		return in, core.Permanent(fmt.Errorf("%w: %s", ErrNotApproved, approval.Reason))
+	case len(approval.Arguments) == 0:
+		return in, nil
 	}
 	return changed, nil
 }
 
-// askApproval asks whether a tool may be called, and decodes arguments that replace those of the
-// call into the pointer changed. An approval with arguments that do not fit is discarded: the
-// question is asked again, with the problem.
-func askApproval(ctx context.Context, text string, defaults []core.AwaitOption[Approval], schema Schema, changed any) (Approval, error) {
-	question := text
-	for {
-		approval, err := core.Await(ctx, question, defaults...)
-		switch {
-		case err != nil:
-			return approval, err
-		case !approval.Approved && approval.Reason == "":
-			return approval, core.Permanent(ErrNotApproved)
-		case !approval.Approved:
-			return approval, core.Permanent(fmt.Errorf("%w: %s", ErrNotApproved, approval.Reason))
-		case len(approval.Arguments) == 0:
-			return approval, nil
-		}
-		reflect.ValueOf(changed).Elem().SetZero() // it may hold values of arguments that did not fit
-		err = schema.Validate(approval.Arguments)
-		if err == nil {
-			err = json.Unmarshal(approval.Arguments, changed)
-		}
-		if err == nil {
-			return approval, nil
-		}
-		question = fmt.Sprintf("%s (the changed arguments do not fit: %s)", text, strings.ReplaceAll(err.Error(), "\n", "; "))
+// readApproval decodes an answer, and into the pointer changed the arguments that replace those of
+// the call, if there are any. An answer that does not fit is an error: the question is asked again,
+// with the problem.
+func readApproval(encoded []byte, answer *schema.Schema, arguments Schema, approval *Approval, changed any) error {
+	text, err := codec.AppendJSON(nil, encoded, 0)
+	if err == nil {
+		err = answer.Validate(text)
 	}
+	if err == nil {
+		err = json.Unmarshal(text, approval)
+	}
+	if err != nil || !approval.Approved || len(approval.Arguments) == 0 {
+		return err
+	}
+	if err = arguments.Validate(approval.Arguments); err == nil {
+		err = json.Unmarshal(approval.Arguments, changed)
+	}
+	if err != nil {
+		return fmt.Errorf("the arguments: %w", err)
+	}
+	return nil
 }

@@ -108,25 +108,69 @@ func TestAnApprovalCanChangeTheArguments(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The answer comes from another program, as JSON.
-func TestChangedArgumentsThatDoNotFitAreAskedAgain(t *testing.T) {
+var unfit = map[string]string{
+	`{"to":7,"text":"x"}`:        "arguments.to: got an integer, want a string",
+	`{"to":"ada"}`:               "arguments.text: required field is missing",
+	`{"to":7}`:                   "arguments.text: required field is missing\narguments.to: got an integer, want a string",
+	`{"to":"a","text":"","x":1}`: "arguments.x: unknown field",
+	`[]`:                         "arguments: got an array, want an object",
+	`null`:                       "arguments: got null, want an object",
+}
+
+func TestChangedArgumentsThatDoNotFitAreRefusedWhenTheyAreGiven(t *testing.T) {
 	o := newOffice(t)
 	_, questions, _ := o.run()
-	for _, arguments := range []string{`{"to":7,"text":"x"}`, `{"to":"ada"}`, `{"to":7}`, `[]`} {
-		id := questions[0].ID
-		o.answer(id, actors.Approval{Approved: true, Arguments: []byte(arguments)})
-		_, questions, _ = o.run()
-		require.Len(t, questions, 1)
-		assert.NotEqual(t, id, questions[0].ID)
-		assert.Contains(t, questions[0].Text, "the changed arguments do not fit: ")
-		assert.NotContains(t, questions[0].Text, "\n")
+	for arguments, want := range unfit {
+		err := state.Answer(t.Context(), o.store, "r", questions[0].ID, "", actors.Approval{Approved: true, Arguments: []byte(arguments)})
+		require.ErrorIs(t, err, core.ErrUnfit)
+		require.ErrorContains(t, err, want)
+		answer, err := state.JSONAnswer([]byte(`{"approved":true,"arguments":` + arguments + `}`)) // of another program
+		require.NoError(t, err)
+		require.ErrorContains(t, state.Answer(t.Context(), o.store, "r", questions[0].ID, "", answer), want)
 	}
-	answer, err := state.JSONAnswer([]byte(`{"approved":true}`))
+	answer, err := state.JSONAnswer([]byte(`{"approved":true,"arguments":{"to":"grace","text":"hello"}}`))
 	require.NoError(t, err)
 	o.answer(questions[0].ID, answer)
 	_, _, err = o.run()
 	require.NoError(t, err)
+	assert.Equal(t, []mail{{"grace", "hello"}}, o.sent)
+}
+
+// The question does not have a schema that was written by hand.
+func TestChangedArgumentsThatDoNotFitAreAskedAgain(t *testing.T) {
+	o := newOffice(t)
+	written, err := actors.ParseSchema([]byte(`{"type":"object","properties":{"to":{"$ref":"#/$defs/text"},"text":{"$ref":"#/$defs/text"}},"required":["to","text"],"additionalProperties":false,"$defs":{"text":{"type":"string"}}}`))
+	require.NoError(t, err)
+	o.tool = actors.NewTool("send_mail", "Sends mail.", written, func(_ context.Context, in mail) (string, error) {
+		o.sent = append(o.sent, in)
+		return "sent to " + in.To, nil
+	}, actors.WithApproval())
+	_, first, _ := o.run()
+	for arguments := range unfit {
+		o.answer(first[0].ID, actors.Approval{Approved: true, Arguments: []byte(arguments)})
+		_, _, err = o.run()
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		questions, err := state.Questions(t.Context(), o.store, "r")
+		require.NoError(t, err)
+		require.Len(t, questions, 1)
+		assert.Equal(t, first[0].ID, questions[0].ID)
+		assert.Equal(t, first[0].Text, questions[0].Text)
+		assert.Contains(t, questions[0].Refused, "does not fit: the arguments: ")
+	}
+	answer, err := state.JSONAnswer([]byte(`{"approved":true}`))
+	require.NoError(t, err)
+	o.answer(first[0].ID, answer)
+	_, _, err = o.run()
+	require.NoError(t, err)
 	assert.Equal(t, []mail{{"ada", "hi"}}, o.sent)
+}
+
+func TestADefaultThatDoesNotFitTheToolPanics(t *testing.T) {
+	wrong, err := actors.ApproveWith(map[string]any{"to": 7})
+	require.NoError(t, err)
+	assert.PanicsWithValue(t, `actors: "send": ApprovalDefault: the answer does not fit: arguments.text: required field is missing`+"\narguments.to: got an integer, want a string", func() {
+		decorators.Tool("send", "", func(context.Context, mail) (string, error) { return "", nil }, actors.WithApproval(actors.ApprovalDefault(time.Hour, wrong)))
+	})
 }
 
 func TestChangedArgumentsMeetTheConditionsToo(t *testing.T) {
@@ -236,11 +280,8 @@ func TestOnlyCallsThatNeedApprovalWaitForIt(t *testing.T) {
 	}
 	changed, err := actors.ApproveWith(map[string]any{"euros": "many"})
 	require.NoError(t, err)
-	require.NoError(t, state.Answer(t.Context(), store, "r", "approve_send?1", "", changed))
-	_, err = bank(t, store, &made, wire{101, "ada"}, actors.ApprovalIf(above100), words)
-	require.ErrorIs(t, err, core.ErrAwaiting)
-	require.ErrorContains(t, err, "Send 101 EUR to ada? (the changed arguments do not fit: ")
-	require.NoError(t, state.Answer(t.Context(), store, "r", "approve_send?2", "", actors.Approve()))
+	require.ErrorIs(t, state.Answer(t.Context(), store, "r", "approve_send?1", "", changed), core.ErrUnfit)
+	require.NoError(t, state.Answer(t.Context(), store, "r", "approve_send?1", "", actors.Approve()))
 	out, err = bank(t, store, &made, wire{101, "ada"}, actors.ApprovalIf(above100), words)
 	require.NoError(t, err)
 	assert.Equal(t, "sent", out)

@@ -32,7 +32,7 @@ func NewTool[In, Out any](name, description string, schema Schema, handler core.
 	o, schema := applyTool(name, description, schema, opts)
 	t := Tool[In, Out]{definition: define(o, handler), schema: schema}
 	if o.approval != nil {
-		t.identity, t.typedApproval = o.identity, newApproval[In](name, o.approval)
+		t.identity, t.typedApproval = o.identity, newApproval[In](name, o.approval, schema)
 		t.approval = t.approvalDefinition()
 	}
 	return t

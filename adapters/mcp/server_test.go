@@ -220,6 +220,22 @@ func TestADeclinedApprovalIsADisapproval(t *testing.T) {
 	assert.Contains(t, textOf(t, callTool(t, s, "plan", person{"Ada"})), "waits for an answer")
 }
 
+func TestChangedArgumentsThatDoNotFitAreRefused(t *testing.T) {
+	url, r, _ := served(t, memstore.New(), mcp.ServerOptions{})
+	for name, s := range map[string]*sdk.ClientSession{
+		"input_required": connected(t, overHTTP(url), modern, unfit),
+		"elicitation":    connected(t, overPipe(t, r, mcp.ServerOptions{}), older, unfit),
+	} {
+		_, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "travel", Arguments: trip{"Lisbon", 2}})
+		require.ErrorContains(t, err, "arguments.days: got a string, want an integer", name)
+	}
+}
+
+// unfit approves the booking of a trip with arguments that do not fit.
+func unfit(*sdk.ElicitParams) *sdk.ElicitResult {
+	return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"approved": true, "arguments": `{"city":"Porto","days":"1"}`}}
+}
+
 // runIn returns the ID of the run that a result names.
 func runIn(t *testing.T, text string) string {
 	t.Helper()

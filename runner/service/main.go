@@ -43,7 +43,7 @@ func run(args []string, o Options, register func(*runner.Runner) error) int {
 	} else if err != nil {
 		return 2
 	}
-	if err := serveOn(ctx, &s.Options, s.store, register); isOnly(err, runner.ErrStopped) {
+	if err := serveOn(ctx, &s.Options, s.store, register); isOnly(err, runner.ErrNotStopped) {
 		(&logger{s.Log}).left(err)
 	} else if err != nil {
 		var network *net.OpError

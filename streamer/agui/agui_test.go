@@ -67,6 +67,7 @@ func TestInterruptIsResumedWithWhatIsNewAndAnAnswerCountsOnce(t *testing.T) {
 	refused(resume(asked.ID, `"status":"resolved"`), "has no payload")
 	refused(resume(asked.ID, `"status":"resolved","payload":true`), "is not an object")
 	refused(resume(asked.ID, `"status":"resolved","payload":{"approved":"yes"}`), "approved")
+	refused(resume(asked.ID, `"status":"resolved","payload":{"approved":true,"editedArgs":{"city":7}}`), "arguments.city: unknown field")
 	refused(resume(asked.ID, `"status":"later"`), "want resolved or cancelled")
 	refused(resume("a-0002:assistant/approve_book?1", `"status":"resolved","payload":{"approved":true}`), "no question")
 
