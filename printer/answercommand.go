@@ -19,7 +19,7 @@ const placeholder = "JSON"
 // are a phrase such as "true or false". Each of the commands has the arguments of the reprise
 // command that gives an example answer, quoted for a shell, such as "answer refund-7
 // 'agent/refund?1' true". There is one command, or for a call in doubt one for each decision, where
-// JSON takes the place of the output. If the schema of the question cannot be described in a few
+// JSON or "..." takes the place of the output. If the schema of the question cannot be described in a few
 // words, words is empty and JSON takes the place of the example. If the IDs cannot be quoted
 // portably, both results are empty.
 func HowToAnswer(runID string, q core.Question) (words string, commands []string) {
@@ -36,7 +36,11 @@ func HowToAnswer(runID string, q core.Question) (words string, commands []string
 		if answers[0] == "" {
 			words = ""
 		}
-		words, answers = decisions(&q, words)
+		output := placeholder
+		if describesString(q.Schema) {
+			output = `"..."`
+		}
+		words, answers = decisions(&q, words, output)
 	}
 	if words == "" || answers[0] == "" {
 		words, answers = "", []string{placeholder}
@@ -47,17 +51,17 @@ func HowToAnswer(runID string, q core.Question) (words string, commands []string
 	return words, commands
 }
 
-// decisions returns the possible answers to a question about a call in doubt. output describes the
-// output of the call, or is empty.
-func decisions(q *core.Question, output string) (words string, answers []string) {
-	if output != "" {
-		output = " (" + output + ")"
+// decisions returns the possible answers to a question about a call in doubt. described describes
+// the output of the call, or is empty, and output is an example of it.
+func decisions(q *core.Question, described, output string) (words string, answers []string) {
+	if described != "" {
+		described = " (" + described + ")"
 	}
-	words = "completed with the output" + output + ", run_again, or failed"
+	words = "completed with the output" + described + ", run_again, or failed"
 	if q.InDoubt != nil && q.InDoubt.Effect.CanBeTakenOver() {
 		words, answers = "take_over, "+words, []string{`'{"decision": "take_over"}'`}
 	}
-	return words, append(answers, `'{"decision": "completed", "output": `+placeholder+`}'`, `'{"decision": "run_again"}'`, `'{"decision": "failed", "message": "why"}'`)
+	return words, append(answers, `'{"decision": "completed", "output": `+output+`}'`, `'{"decision": "run_again"}'`, `'{"decision": "failed", "message": "why"}'`)
 }
 
 func howToSignal(runID, name string) []string {

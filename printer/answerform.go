@@ -32,6 +32,12 @@ func describeAnswer(schema json.RawMessage) (words, example string) {
 	return words, example
 }
 
+// describesString reports whether a schema allows any string, and maybe null.
+func describesString(schema json.RawMessage) bool {
+	var f answerForm
+	return len(schema) > 0 && json.Unmarshal(schema, &f) == nil && f.kind() == "string" && f.example() == `"text"`
+}
+
 // kind returns the first type name other than "null".
 func (f *answerForm) kind() string {
 	var one string

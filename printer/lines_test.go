@@ -346,12 +346,19 @@ func TestRunHasItsOwnLines(t *testing.T) {
 	assert.Equal(t, `▶ run weather-42 [STARTED] weather in Oslo
 ▶ nightly (run weather-42) [STARTED]
 ✔ nightly (run weather-42) [COMPLETED] (1m05s)
-✖ nightly (run weather-42) [FAILED: exhausted] (1m05s) - Connection timeout
+✖ nightly (run weather-42) [FAILED] (1m05s) - Connection timeout
 ⏸ nightly (run weather-42) [INTERRUPTED] closed
 ✔ run [COMPLETED]
 `, printed([]record.Record{
 		described, run(record.StatusStarted, "nightly"), run(record.StatusCompleted, "nightly"), failed, interrupted, nameless,
 	}))
+}
+
+func TestARunThatARunnerOpensForTheFirstTimeIsNotResumed(t *testing.T) {
+	run := record.Record{RunID: "r1", Kind: record.KindRun, Status: record.StatusStarted, Seq: 2, Generation: 1} // after its input
+	again := run
+	again.Seq, again.Generation = 3, 2
+	assert.Equal(t, "▶ run r1 [STARTED]\n▶ run r1 [RESUMED]\n", printed([]record.Record{run, again}))
 }
 
 func TestRunShowsWhereItContinues(t *testing.T) {
@@ -675,6 +682,10 @@ func TestAttributesThatModelsRepeatAreNotOnTheirLines(t *testing.T) {
 	assert.Contains(t, printed([]record.Record{r}), "[COMPLETED] (0.5s)\n")
 	assert.Len(t, repeated, 5, "the record keeps them")
 
+	for seconds, want := range map[float64]string{0.000374519: "<0.001", 0.500374519: "0.5", 12.34567: "12.3"} {
+		r.Detail = &record.Detail{Metadata: map[string]any{"first_token": seconds}}
+		assert.Contains(t, printed([]record.Record{r}), "(0.5s) · first_token="+want+"\n")
+	}
 	r.Detail = &record.Detail{Metadata: map[string]any{"provider": "openai", "model": r.Name + "-2026", "finish": "stop"}}
 	assert.Contains(t, printed([]record.Record{r}), "(0.5s) · finish=stop model="+r.Name+"-2026\n")
 }

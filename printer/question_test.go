@@ -184,7 +184,7 @@ func TestQuestionAboutACallInDoubtShowsItsInput(t *testing.T) {
 `},
 		"a text or the output of another call": {`{"type":"string"}`, ended, `take_over, completed with the output (a string), run_again, or failed:
   · reprise answer r1 'pay?in-doubt1' '{"decision": "take_over"}'
-  · reprise answer r1 'pay?in-doubt1' '{"decision": "completed", "output": JSON}'
+  · reprise answer r1 'pay?in-doubt1' '{"decision": "completed", "output": "..."}'
   · reprise answer r1 'pay?in-doubt1' '{"decision": "run_again"}'
   · reprise answer r1 'pay?in-doubt1' '{"decision": "failed", "message": "why"}'
 `},

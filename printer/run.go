@@ -20,7 +20,7 @@ func (t *text) run(r *record.Record) {
 	case record.StatusStarted:
 		if r.Reason == record.ReasonRetry {
 			t.tag("", "RETRIED")
-		} else if r.Seq > 1 { // its description was written when it began
+		} else if r.Generation > 1 || r.Generation == 0 && r.Seq > 1 { // its description was written when it began
 			t.tag("", "RESUMED")
 		} else {
 			t.state(r)
@@ -30,7 +30,7 @@ func (t *text) run(r *record.Record) {
 	case record.StatusCompleted:
 		t.tag(good, "COMPLETED")
 	case record.StatusFailed:
-		if r.Reason != record.ReasonNone {
+		if r.Reason != record.ReasonNone && r.Reason != record.ReasonExhausted { // as for a call: its line says how many attempts were made
 			t.tag(bad, "FAILED: ", words(r.Reason))
 		} else {
 			t.tag(bad, "FAILED")

@@ -192,6 +192,12 @@ func (t *text) attributes(r *record.Record) {
 			}
 			return false
 		})
+		if seconds, ok := attributes["first_token"].(float64); ok {
+			attributes["first_token"] = "<0.001"
+			if seconds >= 0.001 {
+				attributes["first_token"] = strconv.FormatFloat(seconds, 'g', 3, 64)
+			}
+		}
 	}
 	if len(attributes) > 0 {
 		t.add(t.separator)

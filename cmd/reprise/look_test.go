@@ -195,7 +195,7 @@ func TestShowPrintsTheRunWithItsRetries(t *testing.T) {
   x tell [FAILED] (1ms) - the service is down
   x tell [EXHAUSTED all 2 attempts] (1ms total)
 x agent [FAILED] (1ms) - agent/tell: exhausted after 2 attempts: the service is down
-x weather (run oslo) [FAILED: exhausted] (1ms) - agent/tell: exhausted after 2 attempts: the service is down
+x weather (run oslo) [FAILED] (1ms) - agent/tell: exhausted after 2 attempts: the service is down
 SUMMARY
 `
 	got := timeless(call(t, dir, "show", "oslo", "--ascii").text(t))

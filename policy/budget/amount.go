@@ -83,18 +83,19 @@ func (a Amount) check(what string) error {
 // tolerance is the rounding error allowed in sums of costs.
 const tolerance = 1e-9
 
-// exceeded describes a limit that the amount exceeds, such as "11 of 10 calls". It
-// returns "" if there is none.
-func (a Amount) exceeded(limit Amount) string {
+// shortage describes a limit that a call would exceed, which needs the amount a after used, such as
+// "10 of 10 calls are used". It returns "" if there is none.
+func (a Amount) shortage(used, limit Amount) string {
+	sum := used.Plus(a)
 	switch {
-	case limit.Calls > 0 && a.Calls > limit.Calls:
-		return fmt.Sprintf("%d of %s", a.Calls, plural(limit.Calls, "call"))
-	case limit.Tokens > 0 && a.Tokens > limit.Tokens:
-		return fmt.Sprintf("%d of %s", a.Tokens, plural(limit.Tokens, "token"))
-	case limit.Cost > 0 && a.Cost > limit.Cost+tolerance:
-		return fmt.Sprintf("cost %s of %s", money(a.Cost), money(limit.Cost))
-	case limit.Time > 0 && a.Time > limit.Time:
-		return fmt.Sprintf("%v of %v", a.Time.Round(time.Millisecond), limit.Time)
+	case limit.Calls > 0 && sum.Calls > limit.Calls:
+		return fmt.Sprintf("%d of %s are used", used.Calls, plural(limit.Calls, "call"))
+	case limit.Tokens > 0 && sum.Tokens > limit.Tokens:
+		return fmt.Sprintf("%d of %s are used, and the call needs about %d", used.Tokens, plural(limit.Tokens, "token"), a.Tokens)
+	case limit.Cost > 0 && sum.Cost > limit.Cost+tolerance:
+		return fmt.Sprintf("%s of the cost of %s is used, and the call needs about %s", money(used.Cost), money(limit.Cost), money(a.Cost))
+	case limit.Time > 0 && sum.Time >= limit.Time:
+		return fmt.Sprintf("%v of %v are used", used.Time.Round(time.Millisecond), limit.Time)
 	}
 	return ""
 }

@@ -258,17 +258,14 @@ func (b *Budget) reserve(ctx context.Context, key, account string, amount Amount
 	if err != nil {
 		return left, err
 	}
-	problem := sum.exceeded(limit)
-	if problem == "" && limit.Time > 0 && sum.Time >= limit.Time {
-		problem = fmt.Sprintf("%v of %v", sum.Time.Round(time.Millisecond), limit.Time)
-	}
+	problem := amount.shortage(sum.Minus(amount), limit)
 	if problem == "" {
 		return limit.Minus(sum), nil
 	}
 	if _, err := b.add(context.WithoutCancel(ctx), account, Amount{}.Minus(amount)); err != nil {
 		return left, err
 	}
-	return left, fmt.Errorf("%w: the call would use %s of %q for %q", core.ErrBudget, problem, b.o.Name, key)
+	return left, fmt.Errorf("%w: %q for %q: %s", core.ErrBudget, b.o.Name, key, problem)
 }
 
 // limit returns the limit of an account, including all raises.

@@ -74,10 +74,10 @@ func TestCallThatWouldExceedTheBudgetDoesNotBegin(t *testing.T) {
 		asked int
 		why   string
 	}{
-		"calls":  {budget.Amount{Calls: 3}, 3, `the call would use 4 of 3 calls of "small" for "run"`},
-		"tokens": {budget.Amount{Tokens: 350}, 3, `of 350 tokens of "small" for "run"`},
-		"cost":   {budget.Amount{Cost: 3.5}, 3, `of 3.5 of "small" for "run"`},
-		"time":   {budget.Amount{Time: 30 * time.Second}, 3, `30s of 30s of "small" for "run"`},
+		"calls":  {budget.Amount{Calls: 3}, 3, `"small" for "run": 3 of 3 calls are used`},
+		"tokens": {budget.Amount{Tokens: 350}, 3, `"small" for "run": 300 of 350 tokens are used, and the call needs about 100`},
+		"cost":   {budget.Amount{Cost: 3.5}, 3, `"small" for "run": 3 of the cost of 3.5 is used, and the call needs about 1`},
+		"time":   {budget.Amount{Time: 30 * time.Second}, 3, `"small" for "run": 30s of 30s are used`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {

@@ -94,7 +94,7 @@ func (c *Control) RetryAll(ctx context.Context, choice streamer.Selection) ([]st
 func (c *Control) Result(ctx context.Context, runID string) (streamer.Result, error) {
 	output, err := c.runner.Result(ctx, runID)
 	var (
-		failed    *core.CallError
+		failed    *state.FailedError
 		cancelled *state.CancelledError
 	)
 	switch {
@@ -106,7 +106,7 @@ func (c *Control) Result(ctx context.Context, runID string) (streamer.Result, er
 	case errors.Is(err, runner.ErrCrashLoop):
 		return streamer.Result{RunID: runID, Status: string(snapshot.StatusInterrupted), Error: err.Error()}, nil
 	case errors.As(err, &failed):
-		return streamer.Result{RunID: runID, Status: string(snapshot.StatusFailed), Error: err.Error()}, nil
+		return streamer.Result{RunID: runID, Status: string(snapshot.StatusFailed), Error: fmt.Sprintf("%v; to make the failed calls again: POST /api/runs/%s/retry", failed.Err, runID)}, nil
 	}
 	return streamer.Result{}, convertError(err)
 }

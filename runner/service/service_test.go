@@ -127,7 +127,8 @@ func TestRunsAreStartedAnsweredAndStoppedOverHTTP(t *testing.T) {
 	until(t, url, "f", "run_failed")
 	status, body = do(t, "GET", url+"api/runs/f/result", "")
 	assert.Equal(t, 200, status)
-	assert.Contains(t, body, "out of ink")
+	assert.Contains(t, body, "out of ink; to make the failed calls again: POST /api/runs/f/retry")
+	assert.NotContains(t, body, "--dir")
 	assert.Contains(t, body, `"failed"`)
 
 	status, _ = do(t, "POST", url+"api/runs", `{"program":"ask","run_id":"a","input":{"text":""}}`)
