@@ -63,7 +63,7 @@ type durableRun struct {
 	calls atomic.Int64 // calls of the handler
 }
 
-func openDurable(ctx context.Context, policy state.Sync) (*durableRun, error) {
+func openDurable(ctx context.Context, policy state.SyncPolicy) (*durableRun, error) {
 	store, dir, err := newStore()
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func openDurable(ctx context.Context, policy state.Sync) (*durableRun, error) {
 	return d, nil
 }
 
-func openRunIn(ctx context.Context, store snapshot.Store, policy state.Sync) (*durableRun, error) {
+func openRunIn(ctx context.Context, store snapshot.Store, policy state.SyncPolicy) (*durableRun, error) {
 	st, err := state.Open(ctx, store, runID, state.WithSync(policy))
 	if err != nil {
 		return nil, err

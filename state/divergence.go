@@ -11,17 +11,17 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Divergence sets what happens to a run whose program does not make the recorded calls: it makes
+// DivergencePolicy sets what happens to a run whose program does not make the recorded calls: it makes
 // another call in place of a recorded one, makes the call with another input, or ends before it has
 // made all recorded calls.
-type Divergence uint8
+type DivergencePolicy uint8
 
 const (
 	// DivergenceFail stops the run before any part of the call that differs runs.
 	// The run is interrupted, and the error is a *core.InterruptedError that wraps a
 	// *core.DivergenceError. The run continues with the previous program, or with a
 	// corrected one. It is the default.
-	DivergenceFail Divergence = iota
+	DivergenceFail DivergencePolicy = iota
 	// DivergenceTrust uses the outcome that was recorded at the address of the call. A warning is
 	// recorded, the [Report] lists the call, and the metadata of its recovered record contains
 	// "diverged". An output that does not fit its type cannot be used, and stops the run.
@@ -37,12 +37,12 @@ const (
 
 // WithDivergence sets what happens to a run whose program differs from its records. It is for [Open]
 // and [Replay]: [Validate] returns all differences.
-func WithDivergence(d Divergence) Option {
+func WithDivergence(policy DivergencePolicy) Option {
 	return func(c *config) {
-		if d > DivergenceRerun {
-			c.refuse(fmt.Errorf("state: WithDivergence(%d): want DivergenceFail, DivergenceTrust or DivergenceRerun", d))
+		if policy > DivergenceRerun {
+			c.refuse(fmt.Errorf("state: WithDivergence(%d): want DivergenceFail, DivergenceTrust or DivergenceRerun", policy))
 		}
-		c.divergence = d
+		c.divergence = policy
 		c.limitTo("WithDivergence", inOpen|inReplay)
 	}
 }

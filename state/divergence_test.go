@@ -79,7 +79,7 @@ func changeInput(t *testing.T, rng *rand.Rand) {
 		if tape.records[n-1].WillRetry {
 			continue
 		}
-		policies := map[string]state.Divergence{"rerun": state.DivergenceRerun}
+		policies := map[string]state.DivergencePolicy{"rerun": state.DivergenceRerun}
 		if slices.ContainsFunc(tape.records[:n], func(r record.Record) bool { return r.Reason == record.ReasonDivergence }) {
 			policies["trust"] = state.DivergenceTrust // the divergence is recorded, so the run continues
 		}
@@ -329,7 +329,7 @@ func TestGroupMadeAgainIsNotTheOneThatFailed(t *testing.T) {
 		})
 		require.NoError(t, err)
 		tape := new(tape)
-		run := func(policy state.Divergence) (string, error) {
+		run := func(policy state.DivergencePolicy) (string, error) {
 			st, err := state.Open(t.Context(), tape, "run-1", state.WithDivergence(policy))
 			require.NoError(t, err)
 			defer st.Close()

@@ -196,22 +196,22 @@ func (r *run) write() error {
 	return err
 }
 
-// Sync says which records must survive a loss of power before their call continues. All records
+// SyncPolicy says which records must survive a loss of power before their call continues. All records
 // survive the end of the process.
-type Sync uint8
+type SyncPolicy uint8
 
 // The sync policies.
 const (
 	// SyncOutcomes syncs outcomes, failed attempts that are retried, questions
 	// and answers, and the beginning of calls that must not be repeated. It is
 	// the default.
-	SyncOutcomes Sync = iota
-	SyncAlways        // every record
-	SyncNever         // no records: the operating system decides when to write
+	SyncOutcomes SyncPolicy = iota
+	SyncAlways              // every record
+	SyncNever               // no records: the operating system decides when to write
 )
 
 // WithSync sets which records are synced.
-func WithSync(policy Sync) Option {
+func WithSync(policy SyncPolicy) Option {
 	return func(c *config) {
 		if policy > SyncNever {
 			c.refuse(fmt.Errorf("state: WithSync(%d): want SyncOutcomes, SyncAlways or SyncNever", policy))

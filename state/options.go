@@ -186,8 +186,8 @@ type config struct {
 
 	rerunFailed   bool
 	allowsFurther bool // a run that has ended may have further root calls
-	divergence    Divergence
-	sync          Sync
+	divergence    DivergencePolicy
+	sync          SyncPolicy
 	republish     bool
 	wait          bool
 	host          Host

@@ -112,7 +112,7 @@ func TestRerunMakesEveryCallAfterADifferentOneAgain(t *testing.T) {
 				for _, r := range s.records[before:n] {
 					done[r.Name] = done[r.Name] || r.IsOutcome() && r.Kind == record.KindTool
 				}
-				policies := []state.Divergence{state.DivergenceRerun}
+				policies := []state.DivergencePolicy{state.DivergenceRerun}
 				if warnedOf(s.records[before:n]) {
 					policies = append(policies, state.DivergenceFail, state.DivergenceTrust)
 				}

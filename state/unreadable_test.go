@@ -78,7 +78,7 @@ func TestOutputThatDoesNotFitItsType(t *testing.T) {
 		*ran = nil
 		return s, ran
 	}
-	for name, policy := range map[string]state.Divergence{"fail": state.DivergenceFail, "trust": state.DivergenceTrust} {
+	for name, policy := range map[string]state.DivergencePolicy{"fail": state.DivergenceFail, "trust": state.DivergenceTrust} {
 		t.Run(name, func(t *testing.T) {
 			s, ran := start(t)
 			for range 2 {

@@ -152,7 +152,7 @@ func (j *syncJournal) Sync(_ context.Context, seq uint64) error {
 }
 
 func TestOutcomesAndPromisesAreSynced(t *testing.T) {
-	for policy, want := range map[state.Sync][]uint64{
+	for policy, want := range map[state.SyncPolicy][]uint64{
 		state.SyncOutcomes: {4, 6}, state.SyncAlways: {2, 4, 5, 6}, state.SyncNever: nil,
 	} {
 		synctest.Test(t, func(t *testing.T) {

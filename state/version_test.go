@@ -165,7 +165,7 @@ func TestVersionThatTheProgramLacksStopsTheRun(t *testing.T) {
 	s := memstore.New()
 	_, err := opened(t, s, bookkeeper(t, 3, "open", "tax", "stop"))
 	require.ErrorIs(t, err, core.ErrInterrupted)
-	for _, policy := range []state.Divergence{state.DivergenceFail, state.DivergenceTrust, state.DivergenceRerun} {
+	for _, policy := range []state.DivergencePolicy{state.DivergenceFail, state.DivergenceTrust, state.DivergenceRerun} {
 		st, err := state.Open(t.Context(), s, "run-1", state.WithDivergence(policy))
 		require.NoError(t, err)
 		_, err = testkit.Call(st.Context(t.Context()), bookkeeper(t, 2, "open", "tax", "close"))

@@ -130,7 +130,7 @@ func TestChangedProgramProcess(t *testing.T) {
 		return
 	}
 	p := changedProgram{os.Getenv("REPRISE_CHANGED_RELEASE"), filepath.Join(dir, "ledger"), os.Getenv("REPRISE_CHANGED_STOP") != ""}
-	policies := map[string]state.Divergence{"": state.DivergenceFail, "trust": state.DivergenceTrust, "rerun": state.DivergenceRerun}
+	policies := map[string]state.DivergencePolicy{"": state.DivergenceFail, "trust": state.DivergenceTrust, "rerun": state.DivergenceRerun}
 	store, err := filestore.New(filepath.Join(dir, "store"))
 	require.NoError(t, err)
 	st, err := state.Open(t.Context(), store, os.Getenv("REPRISE_CHANGED_RUN"), state.WithDivergence(policies[os.Getenv("REPRISE_CHANGED_POLICY")]))
