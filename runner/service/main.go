@@ -58,7 +58,7 @@ func run(args []string, o Options, register func(*runner.Runner) error) int {
 
 // isOnly reports whether all errors that err joins match target. It is false for nil.
 func isOnly(err, target error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // each of them is looked at
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return !isOnly(err, target) })
 	}
 	return errors.Is(err, target)
