@@ -23,6 +23,7 @@ func (t *text) question(r *record.Record) {
 	if q.Awaits == record.AwaitDecision && q.InDoubt != nil {
 		t.preview("cause: ", q.InDoubt.Cause)
 		t.preview("input: ", record.Preview(q.InDoubt.Input))
+		t.preview("idempotency key: ", q.InDoubt.IdempotencyKey)
 	}
 	if q.Awaits != record.AwaitTime { // nobody has to answer a sleep
 		t.hint(r.RunID, q)

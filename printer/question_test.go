@@ -199,10 +199,10 @@ func TestQuestionAboutACallInDoubtShowsItsInput(t *testing.T) {
 				RunID: "r1", Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "pay?in-doubt1",
 				Detail: &record.Detail{
 					Message: `has it taken effect? Answer {"decision": "completed", "output": …}, {"decision": "run_again"}, or …`, Awaits: record.AwaitDecision,
-					Schema: []byte(tt.schema), InDoubt: &record.CallInDoubt{Kind: record.KindTool, Name: "pay", Input: input, Effect: tt.effect},
+					Schema: []byte(tt.schema), InDoubt: &record.CallInDoubt{Kind: record.KindTool, Name: "pay", Input: input, Effect: tt.effect, IdempotencyKey: "key-7"},
 				},
 			}
-			assert.Equal(t, "⏸ QUESTION pay?in-doubt1: has it taken effect?\n  · input: {\"amount\":12}\n  · answer "+tt.want, printed([]record.Record{r}))
+			assert.Equal(t, "⏸ QUESTION pay?in-doubt1: has it taken effect?\n  · input: {\"amount\":12}\n  · idempotency key: key-7\n  · answer "+tt.want, printed([]record.Record{r}))
 		})
 	}
 }

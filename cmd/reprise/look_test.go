@@ -92,7 +92,8 @@ func TestRunsHaveTheTokensOfTheirCalls(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, st.Close())
 
-	assert.Contains(t, call(t, dir, "runs").text(t), "  125\n")
+	assert.Regexp(t, `RECORDS +TOKENS +COST\n`, call(t, dir, "runs").text(t))
+	assert.Contains(t, call(t, dir, "runs").text(t), "  125     0.25\n")
 	assert.Contains(t, call(t, dir, "show", "chat").text(t), "Tokens: 125 (120 in, 5 out)")
 	var infos []snapshot.Info
 	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "runs", "--json").text(t)), &infos))

@@ -46,15 +46,15 @@ func (a *app) runsCommand() *cobra.Command {
 		Long: "List runs, last updated first. A run is listed if it matches all filters. A time is an\n" +
 			"RFC 3339 time (2026-01-31T08:00:00Z) or an age (90s, 24h, 7d). A run that is damaged or\n" +
 			"was written by a newer version has the status unreadable; the command then lists the\n" +
-			"other runs and exits with 1. TOKENS is the number of input and output tokens that the\n" +
-			"run had consumed when it was last closed. UPDATED is the time at which the run was last\n" +
-			"opened, closed, or changed by a command; its records do not change it. PROGRAM is the\n" +
-			"program that a runner started, and its version. WAITS FOR shows the answers and the time\n" +
-			"that a paused run waits for, or \"its program\" if they came, and the run continues when its\n" +
-			"program opens it. It is empty if the run waits for a signal. STOPPED shows who or what\n" +
-			"stopped an interrupted or cancelled run: a person, a shutdown, a crash. A long text is\n" +
-			"cut; the command show has all of it. A column that is empty for all runs is left out,\n" +
-			"except RUN, STATUS, UPDATED and RECORDS.",
+			"other runs and exits with 1. TOKENS and COST are the input and output tokens that the run\n" +
+			"had consumed when it was last closed, and their price if its models have prices. UPDATED\n" +
+			"is the time at which the run was last opened, closed, or changed by a command; its\n" +
+			"records do not change it. PROGRAM is the program that a runner started, and its version.\n" +
+			"WAITS FOR shows the answers and the time that a paused run waits for, or \"its program\"\n" +
+			"if they came, and the run continues when its program opens it. It is empty\n" +
+			"if the run waits for a signal. STOPPED shows who or what stopped an interrupted or cancelled\n" +
+			"run: a person, a shutdown, a crash. A long text is cut; the command show has all of it.\n" +
+			"A column that is empty for all runs is left out, except RUN, STATUS, UPDATED and RECORDS.",
 		Example: "  reprise runs\n" +
 			"  reprise runs --status failed,interrupted --since 24h\n" +
 			"  reprise runs --tag nightly --pipeline weather --limit 10\n" +
@@ -158,7 +158,7 @@ func (a *app) printRuns(ctx context.Context, store snapshot.Store, infos []snaps
 		fmt.Fprintln(a.stderr, "no runs")
 		return nil
 	}
-	rows := [][]string{{"RUN", "STATUS", "UPDATED", "RECORDS", "TOKENS", "PROGRAM", "PIPELINE", "TAGS", "FORK OF", "WAITS FOR", "STOPPED"}}
+	rows := [][]string{{"RUN", "STATUS", "UPDATED", "RECORDS", "TOKENS", "COST", "PROGRAM", "PIPELINE", "TAGS", "FORK OF", "WAITS FOR", "STOPPED"}}
 	for i := range infos {
 		in := &infos[i]
 		waits, err := waitsFor(ctx, store, in)
@@ -166,7 +166,7 @@ func (a *app) printRuns(ctx context.Context, store snapshot.Store, infos []snaps
 			return a.explain(in.RunID, err)
 		}
 		rows = append(rows, []string{
-			in.RunID, string(in.Status), timeText(in.Updated), strconv.FormatUint(in.LastSeq, 10), tokens(in.Usage),
+			in.RunID, string(in.Status), timeText(in.Updated), strconv.FormatUint(in.LastSeq, 10), tokens(in.Usage), cost(in.Usage),
 			strings.TrimSpace(in.Program + " " + in.Version), in.Metadata.Pipeline, strings.Join(in.Metadata.Tags, ", "), in.ParentID, waits, cut(printable(in.Stop.String()), maxStopped),
 		})
 	}
@@ -218,4 +218,12 @@ func tokens(u record.Usage) string {
 		return ""
 	}
 	return strconv.Itoa(u.TotalTokens())
+}
+
+// cost returns "" for none, as for a run of models without prices.
+func cost(u record.Usage) string {
+	if u.Cost == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(u.Cost, 'g', 3, 64)
 }

@@ -202,6 +202,7 @@ func TestCallInDoubtIsAnsweredInJSON(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	asked := call(t, dir, "questions", "r7").text(t)
 	assert.Contains(t, asked, "step:pay?in-doubt1")
+	assert.Contains(t, asked, "has it? (", "the answers are not repeated in the table")
 	assert.Contains(t, asked, `
 to answer:
   reprise answer r7 'step:pay?in-doubt1' '{"decision": "completed", "output": JSON}'
