@@ -7,13 +7,12 @@ import (
 // A Call is the state of a call in a [Ledger].
 type Call struct {
 	Progress
-	Address    Address
-	Name       string // of the actor
-	Kind       Kind
-	State      State  // what the call is doing
-	Highest    int32  // attempts that began, according to the highest attempt number
-	Generation uint64 // Record.Generation of the latest record
-	Closed     bool   // its run was closed after its latest record, so it did not crash
+	Address Address
+	Name    string // of the actor
+	Kind    Kind
+	State   State // what the call is doing
+	Highest int32 // attempts that began, according to the highest attempt number
+	Closed  bool  // its run was closed after its latest record, so it did not crash
 
 	// The fields below are those of the latest record.
 	Status      Status
@@ -92,7 +91,7 @@ func (l *Ledger) addCall(r *Record, c *Transition) {
 	c.Waited = l.endWait(call, r.Time)
 	l.countFlow(call, r)
 	call.Add(r)
-	call.Generation, call.Closed, call.suspended = r.Generation, false, false
+	call.Closed, call.suspended = false, false
 	call.setLatest(r)
 	l.move(call, r, c)
 	l.count(call, 1)
