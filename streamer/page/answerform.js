@@ -92,6 +92,8 @@ const isApproval = (schema) =>
 function detailsOf(q) {
   const { approved, ...properties } = q.schema.properties;
   if (Object.keys(properties).length === 0) return undefined;
+  // One field for all arguments shows what they are now, and keeps those that nobody edits.
+  if (properties.arguments) properties.arguments = { description: properties.arguments.description };
   const editor = editorOf({ type: "object", properties }, { root: q.schema, required: false });
   const input = editor.node.querySelector('textarea[data-path="arguments"]');
   const present = input ? argumentsOf(q.message) : "";
