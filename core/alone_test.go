@@ -172,7 +172,7 @@ func TestAttemptsAreNumberedOutsideARun(t *testing.T) {
 
 func TestScopeOutsideEveryCallIsEmpty(t *testing.T) {
 	s := core.ScopeOf(t.Context())
-	assert.Zero(t, s.RunID()+s.Path()+s.Address().String())
+	assert.Empty(t, s.RunID()+s.Path()+s.Address().String())
 	assert.Zero(t, s.Attempt())
 	assert.Empty(t, s.Tags())
 	assert.False(t, s.Closed())

@@ -53,8 +53,10 @@ func (j *slowJournal) Close(ctx context.Context, end snapshot.End) error {
 // stored.
 func TestNextTurnWaitsUntilTheEndOfTheLastIsStored(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, r *runner.Runner) error{
-		"cancelled": func(ctx context.Context, r *runner.Runner) error { return r.Cancel(ctx, "ann-0001", snapshot.Stop{By: "ann"}) },
-		"failed":    nil,
+		"cancelled": func(ctx context.Context, r *runner.Runner) error {
+			return r.Cancel(ctx, "ann-0001", snapshot.Stop{By: "ann"})
+		},
+		"failed": nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
