@@ -234,8 +234,8 @@ func (c *config) check(here place) error {
 	return nil
 }
 
-// configure applies the options. The error names all that is wrong with them, also that one has no
-// effect here.
+// configure applies the options of a function. The error names every option that is invalid, or has
+// no effect in the function.
 func configure(options []Option, here place) (*config, error) {
 	c := &config{settings: &engine.Settings{RunID: newRunID(), Seed: randv2.Uint64()}, levels: make(snapshot.RetryLevels)}
 	for _, option := range options {
@@ -245,11 +245,16 @@ func configure(options []Option, here place) (*config, error) {
 		}
 		option(c)
 	}
-	return c, errors.Join(append(c.errs, c.check(here))...)
+	c.refuse(c.check(here))
+	return c, errors.Join(c.errs...)
 }
 
 // refuse notes an error of an option, unless err is nil.
-func (c *config) refuse(err error) { c.errs = append(c.errs, err) }
+func (c *config) refuse(err error) {
+	if err != nil {
+		c.errs = append(c.errs, err)
+	}
+}
 
 // refuseNil notes an error if v is nil, or an interface that holds a nil pointer, which often is
 // the result of an unchecked error.
