@@ -19,8 +19,8 @@ func TestModelsOfAFailoverShareABudget(t *testing.T) {
 	_, ctx := testkit.Run(t)
 	limit := newBudget(budget.Amount{Calls: 4})
 	model := func(name string, answer func() (actors.Response, error)) actors.LLM {
-		return actors.NewLLM(name, "", func(context.Context, actors.Request) (actors.Response, error) { return answer() },
-			actors.WithInterceptors(limit.Interceptor()), actors.WithRetry(core.RetryConfig{Disabled: true}))
+		return actors.NewLLM(name, func(context.Context, actors.Request) (actors.Response, error) { return answer() },
+			actors.WithInterceptors(limit.Interceptor()), actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 	}
 	llm := failover.New("model", failover.Options{},
 		model("down", func() (actors.Response, error) { return actors.Response{}, core.Retryable(unavailable{}) }),
