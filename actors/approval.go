@@ -120,8 +120,8 @@ func newApproval[In any](tool string, a *approval, arguments Schema) *typedAppro
 	checkTaken(tool, "ApprovalQuestion", a.question, ok, *new(In))
 	if a.after > 0 {
 		encoded, err := core.Question{Awaits: record.AwaitAnswer, Schema: of.answer.JSON()}.Encode(a.answer)
-		if err == nil && len(a.answer.Arguments) > 0 {
-			err = arguments.Validate(a.answer.Arguments)
+		if err == nil {
+			err = readApproval(encoded, of.answer, arguments, new(Approval), new(In))
 		}
 		if err != nil {
 			panic(fmt.Sprintf("actors: %q: ApprovalDefault: %v", tool, err))
@@ -248,6 +248,10 @@ func (t Tool[In, Out]) ask(ctx context.Context, name string, in In) (In, error) 
 // with the problem.
 func readApproval(encoded []byte, answer *schema.Schema, arguments Schema, approval *Approval, changed any) error {
 	text, err := codec.AppendJSON(nil, encoded, 0)
+	var given Approval
+	if record.Decode(encoded, &given) == nil && len(given.Arguments) > 0 { // a Go value: its arguments are bytes
+		text, err = json.Marshal(given)
+	}
 	if err == nil {
 		err = answer.Validate(text)
 	}

@@ -347,3 +347,52 @@ func TestWithApprovalIsForToolsInRuns(t *testing.T) {
 	assert.Equal(t, "send_mail", o.tool.Name())
 	assert.Equal(t, "send_mail", o.tool.Describe().Name)
 }
+
+// place is a type whose JSON schema has references.
+type place struct {
+	Name   string `json:"name"`
+	Within *place `json:"within,omitempty"`
+}
+
+func TestChangedArgumentsOfATypeWithReferences(t *testing.T) {
+	oslo, err := actors.ApproveWith(place{Name: "Oslo", Within: &place{Name: "Norway"}})
+	require.NoError(t, err)
+	for name, options := range map[string][]actors.ApprovalOption{
+		"answer": nil, "default": {actors.ApprovalDefault(time.Hour, oslo)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				visit := decorators.Tool("visit", "", func(_ context.Context, in place) (string, error) {
+					return in.Name + ", " + in.Within.Name, nil
+				}, actors.WithApproval(options...))
+				var out string
+				for range 2 {
+					st, err := state.Open(t.Context(), store, "r")
+					require.NoError(t, err)
+					out, err = visit.Call(st.Context(t.Context()), place{Name: "Bergen"})
+					require.NoError(t, st.Close())
+					if open, _ := state.Questions(t.Context(), store, "r"); len(open) > 0 && options == nil {
+						require.NoError(t, state.Answer(t.Context(), store, "r", open[0].ID, "", oslo))
+					}
+					if err != nil {
+						require.ErrorIs(t, err, core.ErrAwaiting)
+					}
+					time.Sleep(2 * time.Hour) //nolint:forbidigo // on the fake clock
+				}
+				assert.Equal(t, "Oslo, Norway", out)
+			})
+		})
+	}
+}
+
+func TestADefaultThatCannotBeDecodedPanics(t *testing.T) {
+	anything, err := actors.ParseSchema([]byte(`{"type":"object"}`))
+	require.NoError(t, err)
+	wrong, err := actors.ApproveWith(map[string]any{"to": 7})
+	require.NoError(t, err)
+	assert.Panics(t, func() {
+		actors.NewTool("send", "", anything, func(context.Context, mail) (string, error) { return "", nil },
+			actors.WithApproval(actors.ApprovalDefault(time.Hour, wrong)))
+	})
+}
