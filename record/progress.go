@@ -22,6 +22,7 @@ type Progress struct {
 	CutOff    bool  // an attempt that has ended may have taken effect, see InDoubt
 
 	Attempt int32 // the current attempt, or the one with which the call continues
+	First   int32 // the attempt from which attempts count: above 0 for a call that was undone and is made again
 	Starts  int32 // attempts that began, over all openings of the run
 	Entries int32 // how often in a row Attempt began and was lost, including a start that is still running
 	Ordinal int32 // from the claim of the call
@@ -66,6 +67,12 @@ func (p *Progress) Add(r *Record) {
 	case StatusStarted:
 		if p.Phase != StateRunning || p.Attempt != int32(r.Attempt) {
 			p.Entries = 0
+		}
+		if p.HasOutcome() {
+			p.First = 0
+			if int32(r.Attempt) > p.Attempt { // otherwise it begins again, or continues
+				p.First = int32(r.Attempt)
+			}
 		}
 		p.CutOff = p.InDoubt() // no record says how the previous attempt ended
 		p.Phase, p.Attempt, p.Spent, p.Parked, p.Again = StateRunning, int32(r.Attempt), r.Elapsed, false, false

@@ -178,6 +178,7 @@ func (r *restoredRun) startOver(t *track, rec *record.Record) {
 	if t.CutOff = false; t.InDoubt() {
 		t.Phase = record.StateWaiting
 	}
+	t.First = int32(rec.Attempt)
 }
 
 // isSameDoubt reports whether c is the current doubt of the call: the call has not begun again
@@ -258,6 +259,7 @@ func (r *run) progressAfterUndo(a record.Address, p *record.Progress) *record.Pr
 		return p
 	}
 	again.Phase, again.Spent, again.Delay, again.Err = record.StateWaiting, 0, 0, nil
+	again.First = again.Attempt
 	return &again
 }
 

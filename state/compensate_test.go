@@ -593,6 +593,43 @@ func TestRerunMakesTheCallsInsideACompensatedCallAgain(t *testing.T) {
 	}
 }
 
+// A call that was undone gets all its attempts again, also if its process ends meanwhile, and if
+// its attempts have new numbers because of the calls inside it.
+func TestCallThatWasUndoneGetsAllItsAttemptsAgain(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		var l bookings
+		store, end, fails := memstore.New(), testkit.Fail(errBoom), 0
+		charge := testkit.Tool(t, "charge", steady, testkit.Succeed)
+		book := undoneInDoubt(&l, testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "book", Retry: &core.RetryConfig{MaxAttempts: 3}}, func(ctx context.Context, in string) (string, error) {
+			if out, err := charge.Event().Execute(ctx, in); err != nil {
+				return out, err
+			}
+			if fails--; fails >= 0 {
+				return "", core.Retryable(errBoom)
+			}
+			return "booked", nil
+		}))
+		call := func() (string, error) {
+			st, err := state.Open(t.Context(), store, "run-1", state.WithCompensations(book), state.WithRerunFailed())
+			require.NoError(t, err)
+			out, err := testkit.Call(st.Context(t.Context()), testkit.Agent(t, "trip", once, func(ctx context.Context, in string) (string, error) {
+				if out, err := book.Event().Execute(ctx, "oslo"); err != nil {
+					return out, err
+				}
+				return end(ctx, in)
+			}))
+			require.NoError(t, st.Close())
+			return out, err
+		}
+		fails = 2
+		_, err := call()
+		require.ErrorIs(t, err, errBoom)
+		fails, end = 2, testkit.Succeed
+		out, err := call()
+		testkit.Completed(t, out, err)
+	})
+}
+
 // A call that is made again because its input has changed took effect twice. Both
 // effects are undone, each with its own input and output, wherever the process
 // ended.

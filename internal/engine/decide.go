@@ -92,7 +92,7 @@ func (c *Call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		}
 		return verdict{reason: reasonAt(f.Stage, record.ReasonPermanent)}
 	}
-	if c.root.settings.Strict || policy.MaxAttempts != Unlimited && s.Attempt()+1 >= policy.MaxAttempts {
+	if c.root.settings.Strict || policy.MaxAttempts != Unlimited && s.Attempt()+1-int(p.First) >= policy.MaxAttempts {
 		if policy.MaxAttempts == 1 {
 			return verdict{reason: reasonAt(f.Stage, record.ReasonExhausted)}
 		}

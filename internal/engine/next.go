@@ -98,7 +98,7 @@ func nextInDoubt(p *record.Progress, r Rules) Step {
 	case p.Phase == record.StateStopped:
 		return same
 	case r.LossesCount && !r.Kind.IsEntered():
-		if r.MaxAttempts > 0 && int(p.Attempt)+1 >= r.MaxAttempts {
+		if r.MaxAttempts > 0 && int(p.Attempt-p.First)+1 >= r.MaxAttempts {
 			return Step{Do: Fail, Attempt: p.Attempt, Err: errLeftBehind}
 		}
 		return Step{Do: Make, Attempt: p.Attempt + 1}
