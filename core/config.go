@@ -62,7 +62,7 @@ type RetryConfig struct {
 
 	// RetryTimeout bounds all attempts and waits of a call together. A wait that would exceed it
 	// does not begin. The time while the call is suspended, because its run was interrupted or
-	// waits for an answer, does not count. It has no effect with Disabled. Defaults to none.
+	// waits for an answer, does not count. It bounds a single attempt, too. Defaults to none.
 	RetryTimeout time.Duration
 
 	// MaxRetryAfter is the longest delay that a service may ask for; the call

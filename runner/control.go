@@ -15,7 +15,8 @@ import (
 
 // Interrupt stops a run: it keeps its records, and does not continue until it is resumed. The Stop
 // says who interrupts, and why. A waiting run is stopped at once; a run that another process has
-// open is stopped there. For a run that has ended, or is interrupted, the error is
+// open is stopped there. A run that this process has open is stopped also if the store cannot be
+// reached, but then the request is lost if the process ends first. For a run that has ended, or is interrupted, the error is
 // state.ErrNotRunning.
 func (r *Runner) Interrupt(ctx context.Context, runID string, stop snapshot.Stop) error {
 	stop.Reason = record.InterruptUser
@@ -37,7 +38,8 @@ func (r *Runner) post(ctx context.Context, runID string, stop snapshot.Stop, ask
 	return ask(ctx, r.store, runID, stop)
 }
 
-// changeTime is the longest time that a run takes to be opened or closed.
+// changeTime is the longest time that a run takes to be opened or closed, and that post waits for the
+// store.
 const changeTime = 2 * time.Second
 
 // whileChanging repeats an operation that depends on whether a run is open, as long as another
@@ -84,7 +86,8 @@ func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapsho
 	return false, nil
 }
 
-// Cancel ends a run for good, see state.Cancel.
+// Cancel ends a run for good, see state.Cancel. A run that this process has open is cancelled also
+// if the store cannot be reached, but then the request is lost if the process ends first.
 func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) error {
 	if st := r.stateOf(runID); st != nil {
 		_ = r.post(ctx, runID, stop, state.Cancel)

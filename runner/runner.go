@@ -101,6 +101,9 @@ func (o Options) check() error {
 	case o.SweepEvery < 0:
 		return fmt.Errorf("runner: SweepEvery is %v; want more than 0, or 0 for 5s", o.SweepEvery)
 	}
+	if err := state.CheckOptions(o.Run...); err != nil {
+		return fmt.Errorf("runner: Options.Run: %w", err)
+	}
 	return o.Retention.check()
 }
 

@@ -622,3 +622,9 @@ func TestEachRunThatBeganEndsForObservers(t *testing.T) {
 		assert.EqualValues(t, 1, r.Stats().Completed)
 	})
 }
+
+func TestInvalidOptionsOfRunsAreRefused(t *testing.T) {
+	_, err := runner.New(memstore.New(), runner.Options{Run: []state.Option{state.WithPublisher(nil), state.WithRunID("a")}})
+	require.ErrorContains(t, err, "runner: Options.Run: state: WithPublisher got nil")
+	assert.ErrorContains(t, err, "WithRunID has no effect in Open")
+}

@@ -249,6 +249,13 @@ func configure(options []Option, here place) (*config, error) {
 	return c, errors.Join(c.errs...)
 }
 
+// CheckOptions returns the error that [Open] returns for the options, for programs that are given them
+// before there is a run.
+func CheckOptions(options ...Option) error {
+	_, err := configure(options, inOpen)
+	return err
+}
+
 // refuse notes an error of an option, unless err is nil.
 func (c *config) refuse(err error) {
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -72,6 +73,7 @@ type track struct {
 	diverged uint64 // the latest record saying that the input has changed
 	outcome  uint64 // the latest outcome; 0 once a record says that it is replaced
 	failed   bool   // the outcome is a failure
+	refuted  bool   // somebody has answered that the call, which was in doubt, has failed
 	attempts int32  // attempts that began, according to the highest number
 	kind     record.Kind
 	claimed  bool // the claim of the call is recorded
@@ -204,6 +206,7 @@ func (r *restoredRun) follow(rec *record.Record) {
 func (t *track) followOutcome(rec *record.Record) {
 	if t.outcome = 0; rec.IsOutcome() {
 		t.outcome, t.failed = rec.Seq, rec.Status == record.StatusFailed
+		t.refuted = t.failed && engine.IsAnsweredFailed(rec.Err)
 	}
 	if rec.Status == record.StatusStarted {
 		t.attempts = max(t.attempts, int32(rec.Attempt)+1)
@@ -292,6 +295,7 @@ func (r *restoredRun) isRetried(t *track) bool {
 // entered again as its last attempt, any other call begins again.
 func (t *track) retry(p *record.Progress) {
 	p.Err, p.Spent, p.Delay, p.Again = nil, 0, 0, true
+	p.CutOff = p.CutOff && !t.refuted
 	switch {
 	case t.first == 0:
 		p.Phase = record.StateNew

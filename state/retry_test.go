@@ -242,3 +242,35 @@ func TestRetryOfACallThatFailedInDoubt(t *testing.T) {
 		})
 	}
 }
+
+func TestRetryOfACallThatFailedAccordingToAnAnswerWarnsOfNothing(t *testing.T) {
+	store, paid := memstore.New(), 0
+	pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtAsk}, func(context.Context, string) (string, error) {
+		if paid++; paid == 1 {
+			return "", core.InDoubt(errBoom)
+		}
+		return "receipt", nil
+	})
+	program := func() (string, error) {
+		st, err := state.Open(t.Context(), store, runID)
+		require.NoError(t, err)
+		out, err := testkit.Call(st.Context(t.Context()), pay)
+		require.NoError(t, st.Close())
+		return out, err
+	}
+	_, err := program()
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	open, err := state.Questions(t.Context(), store, runID)
+	require.NoError(t, err)
+	require.NoError(t, state.Answer(t.Context(), store, runID, open[0].ID, "", state.InDoubtFailed("no money")))
+	_, err = program()
+	require.ErrorContains(t, err, "no money")
+	_, err = state.Retry(t.Context(), store, runID)
+	require.NoError(t, err)
+	out, err := program()
+	require.NoError(t, err)
+	assert.Equal(t, "receipt", out)
+	for _, r := range testkit.LoadRun(t, store, runID).Records {
+		assert.NotEqual(t, record.KindLog, r.Kind, r.Message())
+	}
+}

@@ -431,9 +431,10 @@ func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope
 	}
 	body := OpenQuestions{Now: time.Now().UTC(), Questions: []OpenQuestion{}, Next: page.Next, Can: h.permissions(scope)}
 	body.Asking = page.total(q.Status)
+	reads := 0
 	for i := range states {
 		s := &states[i]
-		for _, question := range h.questionsOf(req.Context(), s) {
+		for _, question := range h.questionsOf(req.Context(), s, &reads) {
 			body.Questions = append(body.Questions, OpenQuestion{question, s.RunID, s.Description, s.Program, s.Pipeline})
 		}
 	}
@@ -441,11 +442,12 @@ func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope
 }
 
 // questionsOf returns all open questions of a run. A RunInfo has only the first ones, without what
-// they are about; then the records are read.
-func (h *Handler) questionsOf(ctx context.Context, s *RunState) []QuestionState {
-	if !s.Partial && s.Calls.Asking <= len(s.Questions) || h.source == nil {
+// they are about; then the records are read, and reads is increased, up to maxRead.
+func (h *Handler) questionsOf(ctx context.Context, s *RunState, reads *int) []QuestionState {
+	if !s.Partial && s.Calls.Asking <= len(s.Questions) || h.source == nil || *reads == maxRead {
 		return s.Questions
 	}
+	*reads++
 	r := h.runs.get(s.RunID, false)
 	if err := r.readMissing(ctx, h.source, s.LastSeq); err != nil {
 		return s.Questions
