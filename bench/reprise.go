@@ -48,7 +48,13 @@ func startRunSubscriber(h handler, timeout time.Duration) func(context.Context, 
 	return func(ctx context.Context, w *work) instance {
 		w.boom = core.Retryable(errBoom)
 		events := bus.New()
-		subscription := events.Subscribe(func(record.Record) { w.heard++ }, bus.WithBlock(time.Minute))
+		var records uint64 // of the runs that have ended
+		subscription := events.Subscribe(func(r record.Record) {
+			w.heard++
+			if r.Kind == record.KindRun && r.Status == record.StatusCompleted {
+				records += r.Seq
+			}
+		}, bus.WithBlock(time.Minute))
 		r := &runs{
 			outer: ctx, tool: newTool(h.bind(w), immediateRetry, timeout),
 			options: []state.Option{state.WithPublisher(events)},
@@ -58,8 +64,8 @@ func startRunSubscriber(h handler, timeout time.Duration) func(context.Context, 
 				return err
 			}
 			events.Close()
-			if stats := subscription.Stats(); stats.Delivered != r.records {
-				return fmt.Errorf("the runs have %d records, the subscriber got %+v", r.records, stats)
+			if stats := subscription.Stats(); stats.Delivered != records {
+				return fmt.Errorf("the runs have %d records, the subscriber got %+v", records, stats)
 			}
 			return nil
 		}
@@ -90,10 +96,9 @@ type runs struct {
 	tool    *core.Definition[int, int]
 	options []state.Option
 
-	st      *state.ExecutionState
-	ctx     context.Context
-	left    int    // number of calls that the run still has to make
-	records uint64 // of the closed runs
+	st   *state.ExecutionState
+	ctx  context.Context
+	left int // number of calls that the run still has to make
 }
 
 func (r *runs) call() (int, error) {
@@ -122,7 +127,6 @@ func (r *runs) stop() error {
 	if err := r.st.Close(); err != nil {
 		return err
 	}
-	r.records += r.st.Report().Records
 	if status := r.st.Status(); status != snapshot.StatusCompleted {
 		return fmt.Errorf("the run is %s", status)
 	}
