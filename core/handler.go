@@ -92,21 +92,11 @@ func ScopeOf(ctx context.Context) *Scope { return (*Scope)(engine.ScopeOf(ctx)) 
 func (s *Scope) erased() *engine.Scope { return (*engine.Scope)(s) }
 
 // RunID returns the run that the attempt belongs to; it is empty outside a run.
-func (s *Scope) RunID() string {
-	if s == nil {
-		return ""
-	}
-	return s.erased().Settings().RunID
-}
+func (s *Scope) RunID() string { return s.erased().Settings().RunID }
 
 // Tags returns the tags of the run that the attempt belongs to. They must not be
 // changed.
-func (s *Scope) Tags() []string {
-	if s == nil {
-		return nil
-	}
-	return s.erased().Settings().Tags
-}
+func (s *Scope) Tags() []string { return s.erased().Settings().Tags }
 
 // Address returns the address of the call. It is zero outside a call, and outside a run.
 func (s *Scope) Address() record.Address { return s.erased().Address() }
@@ -116,12 +106,7 @@ func (s *Scope) Attempt() int { return s.erased().Attempt() }
 
 // Path returns the prefix of the addresses of the calls made in the attempt. It
 // is empty outside a call.
-func (s *Scope) Path() string {
-	if s == nil {
-		return ""
-	}
-	return s.erased().Path()
-}
+func (s *Scope) Path() string { return s.erased().Path() }
 
 // Closed reports whether the attempt, or one around it, is over: its handler
 // returned, or was abandoned.

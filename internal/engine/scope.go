@@ -82,8 +82,14 @@ func scopeInRun(ctx context.Context) *Scope {
 // Run returns the run that the scope belongs to.
 func (s *Scope) Run() Run { return s.root.run }
 
-// Settings returns the settings of the run that the scope belongs to.
-func (s *Scope) Settings() *Settings { return s.root.settings }
+// Settings returns the settings of the run that the scope belongs to, or for a nil Scope those outside
+// a run.
+func (s *Scope) Settings() *Settings {
+	if s == nil {
+		return outside.settings
+	}
+	return s.root.settings
+}
 
 // Address returns the address of the call that the attempt belongs to. It is zero
 // for a root and outside a run.
@@ -146,9 +152,9 @@ func (s *Scope) Closed() bool {
 }
 
 // Path returns the prefix of the addresses of calls made in this scope. It is
-// empty for a root.
+// empty for a root and for a nil Scope.
 func (s *Scope) Path() string {
-	if s.call == nil {
+	if s == nil || s.call == nil {
 		return ""
 	}
 	return s.call.address.Path(int(s.attempt))
