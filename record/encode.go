@@ -64,7 +64,7 @@ func DecodeAll(data []byte, v any) (lost []string, err error) {
 
 // Hash identifies an input: it is the first 16 bytes of the SHA-256 of the input's canonical
 // encoding. In that encoding, equal values have equal bytes: maps in any order, times of the same
-// instant, and JSON with its members in any order. The zero Hash means that there is none.
+// instant, and JSON with its members in any order. The zero Hash identifies no input.
 type Hash [16]byte
 
 // HashOf returns the hash of v.

@@ -140,8 +140,8 @@ func stopOf(e *record.InterruptedError) snapshot.Stop {
 }
 
 // interruption returns the interrupt that stopped the run, or else that of the last call that
-// stopped. If no call was made, it returns what had stopped the run before. It returns nil if there
-// is none. r.mu must be held.
+// stopped. If no call was made, it returns what had stopped the run before. It returns nil if nothing
+// has stopped the run. r.mu must be held.
 func (r *run) interruption() *core.InterruptedError {
 	switch {
 	case r.life.uncompensated != nil && r.life.uncompensated.Reason != record.InterruptAwait:

@@ -64,8 +64,8 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 	return r.waitFor(q.ID, true), nil
 }
 
-// askedBefore returns the question as it was last asked. counts is false if it was not asked, or
-// only by a refused program or before a divergence. r.mu must be held.
+// askedBefore returns the question as it was last asked. counts is false if nobody asked it before,
+// or if only a refused program did, or only calls before a divergence. r.mu must be held.
 func (r *run) askedBefore(s *engine.Scope, q engine.Question) (before askedQuestion, counts bool) {
 	before = r.questions.asked[q.ID]
 	if before.text != q.Text && r.restored.isRefused(before.generation) {

@@ -101,7 +101,7 @@ const (
 	minMemory     = 1 << 20 // some of the largest events
 )
 
-// redactText returns the redaction of texts, or nil if there is none.
+// redactText returns the function that redacts texts, or nil if nothing is redacted.
 func (o *Options) redactText() func(string) string {
 	if o.Redact == nil {
 		return nil

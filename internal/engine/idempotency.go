@@ -29,7 +29,8 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 }
 
 // idempotencyKey returns the key of the call, and the call whose input is part of the key. For a
-// group or a branch, that is the innermost call around it that is neither, or nil if there is none.
+// group or a branch, that call is the innermost one around it that is neither a group nor a branch,
+// or nil if no such call exists.
 func (c *Call) idempotencyKey() (key string, of *Call, err error) {
 	for of = c; of != nil && of.spec.Kind.IsParallel(); {
 		of = of.parent.call

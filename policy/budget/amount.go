@@ -84,7 +84,7 @@ func (a Amount) check(what string) error {
 const tolerance = 1e-9
 
 // shortage describes a limit that a call would exceed, which needs the amount a after used, such as
-// "10 of 10 calls are used". It returns "" if there is none.
+// "10 of 10 calls are used". It returns "" if the call exceeds no limit.
 func (a Amount) shortage(used, limit Amount) string {
 	sum := used.Plus(a)
 	switch {

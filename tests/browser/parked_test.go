@@ -19,7 +19,7 @@ import (
 )
 
 // TestParkedRunsNeedNoAnswer looks at runs that are parked while the page is open, and then at the
-// same runs on a server that has not read their records.
+// same runs in a page of another server, which has not read their records.
 func TestParkedRunsNeedNoAnswer(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()

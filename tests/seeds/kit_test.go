@@ -70,8 +70,8 @@ func milliseconds(ns ...int) (ds []time.Duration) {
 	return ds
 }
 
-// warned checks that there is one warning for each text, in this order, and that it contains the
-// text.
+// warned checks that there are as many warnings as texts, and that each warning contains the text at
+// its position.
 func warned(t *testing.T, warnings []config.Problem, texts ...string) {
 	t.Helper()
 	require.Len(t, warnings, len(texts), "%v", warnings)
