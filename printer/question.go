@@ -1,8 +1,6 @@
 package printer
 
 import (
-	"strings"
-
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 )
@@ -13,7 +11,7 @@ func (t *text) question(r *record.Record) {
 	t.begin(mark{t.suspended, paused})
 	t.paint(paused, "QUESTION")
 	t.message(" ", r.Name)
-	t.message(": ", questionText(r.Awaits(), r.Message()))
+	t.message(": ", r.Message())
 	t.cause(r.Err)
 	t.finish(r)
 	q := core.Question{ID: r.Name, Awaits: r.Awaits()}
@@ -54,15 +52,6 @@ func (t *text) hint(runID string, q core.Question) {
 		t.paint(faint, t.command, " ", command)
 	}
 	t.end()
-}
-
-// questionText returns the text of a question. It leaves out the possible answers at the end of a
-// question about a call in doubt: they would be truncated, and the hint has them.
-func questionText(awaits record.AwaitKind, message string) string {
-	if awaits == record.AwaitDecision {
-		message, _, _ = strings.Cut(message, ` Answer {"decision": `)
-	}
-	return message
 }
 
 // listHint writes the command that lists the questions of a run. It is used where the
@@ -152,7 +141,7 @@ func (t *text) awaiting(r *record.Record) {
 	t.message(" ", e.Question)
 	switch {
 	case e.Question == "" || t.asked == questionNew:
-		t.message(": ", questionText(e.Awaits, e.Message))
+		t.message(": ", e.Message)
 	case t.asked == questionAnswered:
 		t.add(": answered; continues when the run is opened again")
 	}

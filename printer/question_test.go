@@ -198,7 +198,7 @@ func TestQuestionAboutACallInDoubtShowsItsInput(t *testing.T) {
 			r := record.Record{
 				RunID: "r1", Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "pay?in-doubt1",
 				Detail: &record.Detail{
-					Message: `has it taken effect? Answer {"decision": "completed", "output": …}, {"decision": "run_again"}, or …`, Awaits: record.AwaitDecision,
+					Message: `has it taken effect?`, Awaits: record.AwaitDecision,
 					Schema: []byte(tt.schema), InDoubt: &record.CallInDoubt{Kind: record.KindTool, Name: "pay", Input: input, Effect: tt.effect, IdempotencyKey: "key-7"},
 				},
 			}

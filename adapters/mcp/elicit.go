@@ -29,8 +29,12 @@ type form struct {
 // formOf returns the form of a question.
 func formOf(q *core.Question) form {
 	if q.Awaits == record.AwaitDecision {
+		decisions := `"completed","run_again","failed"`
+		if canTakeOver(q) {
+			decisions += `,"take_over"`
+		}
 		return form{
-			schema: json.RawMessage(`{"type":"object","properties":{"decision":{"type":"string","enum":["completed","run_again","failed","take_over"],"description":"whether the call took effect"},"output":{"type":"string","description":"if the call completed: its output, as JSON"},"message":{"type":"string","description":"if the call failed: why"}},"required":["decision"]}`),
+			schema: json.RawMessage(`{"type":"object","properties":{"decision":{"type":"string","enum":[` + decisions + `],"description":"whether the call took effect"},"output":{"type":"string","description":"if the call completed: its output, as JSON"},"message":{"type":"string","description":"if the call failed: why"}},"required":["decision"]}`),
 			read:   fieldsReader("output"),
 		}
 	}
@@ -61,6 +65,11 @@ func formOf(q *core.Question) form {
 			return state.JSONAnswer([]byte(text))
 		},
 	}
+}
+
+// canTakeOver reports whether the call that a question is about can take over the effect of another.
+func canTakeOver(q *core.Question) bool {
+	return q.InDoubt != nil && q.InDoubt.Effect.CanBeTakenOver()
 }
 
 // wrapSchema returns the schema of an object whose only property, answer, has the given schema.

@@ -428,14 +428,23 @@ func (s *server) openQuestions(ctx context.Context, runID string) (sdk.Result, e
 		return nil, err
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "The run %s waits for an answer. Do not make one up: ask the user. Then call %s with {\"run\": %q, \"question\": …, \"answer\": …}, where the answer matches the JSON schema.\n", runID, toolAnswer, runID)
+	fmt.Fprintf(&b, "The run %s waits for an answer. Do not make one up: ask the user. Then call %s with {\"run\": %q, \"question\": …, \"answer\": …}, where the answer matches its JSON schema.\n", runID, toolAnswer, runID)
 	for _, q := range open {
 		fmt.Fprintf(&b, "question %q: %s\n", q.ID, q.Text)
 		if q.Refused != "" {
 			fmt.Fprintf(&b, "  %s\n", q.Refused)
 		}
+		of := ""
+		if q.Awaits == record.AwaitDecision {
+			takeOver := ""
+			if canTakeOver(&q) {
+				takeOver = `{"decision": "take_over"}, `
+			}
+			fmt.Fprintf(&b, "  answer: %s{\"decision\": \"completed\", \"output\": …}, {\"decision\": \"run_again\"} or {\"decision\": \"failed\", \"message\": \"…\"}\n", takeOver)
+			of = " of the output"
+		}
 		if len(q.Schema) > 0 {
-			fmt.Fprintf(&b, "  schema: %s\n", q.Schema)
+			fmt.Fprintf(&b, "  schema%s: %s\n", of, q.Schema)
 		}
 	}
 	return textResult("%s", strings.TrimSpace(b.String())), nil

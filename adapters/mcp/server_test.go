@@ -266,6 +266,33 @@ func TestAClientThatCannotAskLearnsHowToAnswer(t *testing.T) {
 	assert.Contains(t, textOf(t, callTool(t, s, "run_wait", struct{}{})), "run is missing")
 }
 
+func TestAClientLearnsHowToDecideAboutACallInDoubt(t *testing.T) {
+	pay := decorators.Tool("pay", "Pays.", func(context.Context, struct{}) (string, error) {
+		return "", core.InDoubt(errors.New("the line is dead"))
+	}, actors.WithInDoubt(core.InDoubtAsk))
+	registered := func(r *runner.Runner) { runner.Register(r, pay) }
+	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{}, registered)
+
+	s := connected(t, overHTTP(url), modern, nil)
+	said := textOf(t, callTool(t, s, "pay", struct{}{}))
+	assert.Contains(t, said, `answer: {"decision": "completed", "output": …}, {"decision": "run_again"} or {"decision": "failed", "message": "…"}`+"\n")
+	assert.Contains(t, said, `schema of the output: {"type":"string"}`)
+	paid := callTool(t, s, "run_answer", map[string]any{
+		"run": runIn(t, said), "question": "pay?in-doubt1", "answer": map[string]any{"decision": "completed", "output": "paid"},
+	})
+	assert.Equal(t, "paid", textOf(t, paid))
+
+	var form string
+	s = connected(t, overHTTP(url), modern, func(p *sdk.ElicitParams) *sdk.ElicitResult {
+		schema, err := json.Marshal(p.RequestedSchema)
+		require.NoError(t, err)
+		form = string(schema)
+		return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"decision": "completed", "output": `"paid"`}}
+	})
+	assert.Equal(t, "paid", textOf(t, callTool(t, s, "pay", struct{}{})))
+	assert.Contains(t, form, `["completed","run_again","failed"]`)
+}
+
 func TestARunThatTakesLongIsFoundAgain(t *testing.T) {
 	url, r, _ := served(t, memstore.New(), mcp.ServerOptions{HoldFor: 20 * time.Millisecond})
 	s := connected(t, overHTTP(url), modern, nil)

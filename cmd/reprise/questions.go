@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -176,9 +175,6 @@ func (a *app) printQuestions(open []runQuestion, withRuns bool) error {
 	rows := [][]string{{"RUN", "QUESTION", "ANSWER", "TEXT"}}
 	for _, q := range open {
 		text := q.Text
-		if q.Awaits == record.AwaitDecision {
-			text, _, _ = strings.Cut(text, ` Answer {"decision": `) // the answers are below the table
-		}
 		if q.Refused != "" {
 			text += " (again: " + q.Refused + ")"
 		}

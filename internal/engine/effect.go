@@ -185,16 +185,14 @@ func (c *Call) effectQuestion(found *FoundEffect) (Question, error) {
 	}
 	about := found.Place()
 	about.InDoubt, about.NoOutput = found.InDoubt, found.NoOutput
-	takeOver, produced := "", ""
+	produced := ""
 	if about.CanBeTakenOver() {
-		takeOver = `{"decision": "take_over"}, `
 		produced = " and returned " + record.Preview(found.Output)
 	}
 	return Question{
 		ID: fmt.Sprintf("%s%s:%s", c.address, effectMark, found), Awaits: record.AwaitDecision,
-		Text: fmt.Sprintf("%s %q has not begun: it might repeat the effect of %s, %s%s. "+
-			`Answer %s{"decision": "completed", "output": …}, {"decision": "run_again"} to make it, or {"decision": "failed", "message": "…"}`,
-			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, found, found.describe(), produced, takeOver),
+		Text: fmt.Sprintf("%s %q has not begun: it might repeat the effect of %s, %s%s",
+			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, found, found.describe(), produced),
 		Schema:  c.typed.OutputSchema(),
 		InDoubt: &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Input: input, Effect: about},
 	}, nil

@@ -204,8 +204,7 @@ func (c *Call) stopLoop(p *record.Progress, s *Scope) error {
 func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 	q := Question{
 		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts), Awaits: record.AwaitDecision,
-		Text: fmt.Sprintf("%s %q has begun (attempt %d), and it is not known whether it took effect: has it? "+
-			`Answer {"decision": "completed", "output": …}, {"decision": "run_again"}, or {"decision": "failed", "message": "…"}`,
+		Text: fmt.Sprintf("%s %q has begun (attempt %d), and it is not known whether it took effect: has it?",
 			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, s.Attempt()+1),
 		Schema:  c.typed.OutputSchema(),
 		InDoubt: &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Attempt: s.Attempt(), Starts: int(p.Starts)},

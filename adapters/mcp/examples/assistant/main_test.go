@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 func Example() {
 	fmt.Println(run(context.Background()))
 	// Output:
-	// the run asks: tool "notes_write" has begun (attempt 1), and it is not known whether it took effect: has it? Answer {"decision": "completed", "output": …}, {"decision": "run_again"}, or {"decision": "failed", "message": "…"}
+	// the run asks: tool "notes_write" has begun (attempt 1), and it is not known whether it took effect: has it?
 	// the notes contain: tomorrow: sunny in Lisbon
 	// It is in your notes.
 	// <nil>
