@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer/stored"
 )
 
 func (a *app) cancelCommand() *cobra.Command {
@@ -42,7 +43,7 @@ func (a *app) cancel(ctx context.Context, runID, by, message string) error {
 		return err
 	}
 	if err = state.Cancel(ctx, store, runID, snapshot.Stop{By: by, Message: message}); err == nil {
-		err = awaitStop(ctx, store, runID)
+		err = stored.AwaitStop(ctx, store, runID)
 	}
 	switch {
 	case errors.Is(err, state.ErrEnded):

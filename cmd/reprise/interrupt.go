@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
+	"github.com/reprise-go/reprise/streamer/stored"
 )
 
 func (a *app) interruptCommand() *cobra.Command {
@@ -63,7 +63,7 @@ func (a *app) interrupt(ctx context.Context, runID, by, message string) error {
 		return err
 	}
 	if err = state.Interrupt(ctx, store, runID, snapshot.Stop{By: by, Message: message}); err == nil {
-		err = awaitStop(ctx, store, runID)
+		err = stored.AwaitStop(ctx, store, runID)
 	}
 	switch {
 	case errors.Is(err, state.ErrNotRunning):
@@ -75,12 +75,4 @@ func (a *app) interrupt(ctx context.Context, runID, by, message string) error {
 	}
 	a.printf("run %s was asked to stop; its calls end when they notice\n", runID)
 	return nil
-}
-
-// awaitStop gives the run a second to stop, so that a request that came too late is an error.
-func awaitStop(ctx context.Context, store snapshot.Store, runID string) error {
-	waiting, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	_, err := state.AwaitStop(waiting, store, runID)
-	return err
 }

@@ -116,7 +116,7 @@ func (c *Control) Interrupt(ctx context.Context, runID string, stop streamer.Sto
 	if err := c.runner.Interrupt(ctx, runID, snapshot.Stop{By: stop.By, Message: stop.Message}); err != nil {
 		return convertError(err)
 	}
-	return c.awaitStop(ctx, runID)
+	return convertError(stored.AwaitStop(ctx, c.runner.Store(), runID))
 }
 
 // Cancel implements [streamer.Control].
@@ -124,15 +124,7 @@ func (c *Control) Cancel(ctx context.Context, runID string, stop streamer.Stop) 
 	if err := c.runner.Cancel(ctx, runID, snapshot.Stop{By: stop.By, Message: stop.Message}); err != nil {
 		return convertError(err)
 	}
-	return c.awaitStop(ctx, runID)
-}
-
-// awaitStop gives the run a second to stop, so that a request that came too late is an error.
-func (c *Control) awaitStop(ctx context.Context, runID string) error {
-	waiting, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	_, err := state.AwaitStop(waiting, c.runner.Store(), runID)
-	return convertError(err)
+	return convertError(stored.AwaitStop(ctx, c.runner.Store(), runID))
 }
 
 // Answer implements [streamer.Control].

@@ -30,7 +30,7 @@ func (c *Control) Interrupt(ctx context.Context, runID string, stop streamer.Sto
 	if err := state.Interrupt(ctx, c.store, runID, snapshot.Stop{By: stop.By, Message: stop.Message}); err != nil {
 		return controlError(err)
 	}
-	return c.awaitStop(ctx, runID)
+	return controlError(AwaitStop(ctx, c.store, runID))
 }
 
 // Cancel implements [streamer.Control].
@@ -38,15 +38,16 @@ func (c *Control) Cancel(ctx context.Context, runID string, stop streamer.Stop) 
 	if err := state.Cancel(ctx, c.store, runID, snapshot.Stop{By: stop.By, Message: stop.Message}); err != nil {
 		return controlError(err)
 	}
-	return c.awaitStop(ctx, runID)
+	return controlError(AwaitStop(ctx, c.store, runID))
 }
 
-// awaitStop gives the run a second to stop, so that a request that came too late is an error.
-func (c *Control) awaitStop(ctx context.Context, runID string) error {
+// AwaitStop gives a run that was asked to stop a second to do so, so that a request that came too
+// late is an error: the one of [state.AwaitStop]. A run that takes longer is not an error.
+func AwaitStop(ctx context.Context, store snapshot.Store, runID string) error {
 	waiting, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	_, err := state.AwaitStop(waiting, c.store, runID)
-	return controlError(err)
+	_, err := state.AwaitStop(waiting, store, runID)
+	return err
 }
 
 // Answer implements [streamer.Control].
