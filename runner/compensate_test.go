@@ -70,7 +70,7 @@ func TestCompensationsComeWithTheirAgent(t *testing.T) {
 	runner.Register(r, desk, runner.WithCompensations(pay)) // registering the same compensation again is allowed
 	other := decorators.Tool("pay", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
 		Compensate(func(context.Context, word, string) error { return nil })
-	require.PanicsWithError(t, `runner: program "desk": there are two actors of kind tool_call named "pay" with different compensations; want one`, func() {
+	require.PanicsWithError(t, `runner: program "desk": state: WithCompensations: there are two actors of kind tool_call named "pay" with different compensations; want one`, func() {
 		runner.Register(r, desk, runner.WithVersion("2"), runner.WithCompensations(other))
 	})
 	require.PanicsWithError(t, `runner: programs "desk" and "clinic" have actors of kind tool_call named "pay" with different compensations; want one actor, or two names`, func() {
@@ -78,7 +78,7 @@ func TestCompensationsComeWithTheirAgent(t *testing.T) {
 	})
 	assert.Equal(t, []string{"desk"}, r.Programs())
 	runner.Register(r, actors.NewAgent("desk", model, actors.WithTools(other)), runner.WithVersion("3")) // versions of one program may differ
-	require.PanicsWithError(t, `runner: program "desk": WithCompensations: actor 1 has no compensation; set one with its method Compensate`, func() {
+	require.PanicsWithError(t, `runner: program "desk": state: WithCompensations: actor 1 has no compensation; its method Compensate gives it one`, func() {
 		runner.Register(r, desk, runner.WithVersion("2"), runner.WithCompensations(actors.NewAgent("idle", model)))
 	})
 }

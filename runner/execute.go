@@ -114,10 +114,8 @@ func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionSta
 		// RootsAtClose: the result is used only after Close.
 		state.WithHost(state.Host{Owner: r.owner, Check: check, Existing: readInput, RootsAtClose: true}),
 		state.WithMaxLosses(core.Unlimited), // the limit is MaxRestarts
+		state.WithCompensations(o.program.compensable...),
 	})
-	if len(o.program.compensations) > 0 {
-		options = append(options, state.WithCompensations(o.program.compensations))
-	}
 	if r.isCurrentSuspect(o) {
 		options = append(options, r.untilOutcome(ctx, o))
 	}

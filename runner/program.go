@@ -44,14 +44,8 @@ type program struct {
 	decode      func(encoded []byte) (func(ctx context.Context) error, error) // returns the call with the input; the error is an *InputError
 	result      func(ctx context.Context, store snapshot.Store, runID string) (any, error)
 
-	compensations compensations
-	problem       error // with WithCompensations; nil if there is none
+	compensable []state.Compensable
 }
-
-// compensations is a list that is a [state.Compensable].
-type compensations []*core.Compensation
-
-func (c compensations) Compensations() []*core.Compensation { return c }
 
 type programKey struct{ name, version string }
 
@@ -69,15 +63,7 @@ func WithVersion(version string) ProgramOption {
 // those that only earlier builds of the same version call. The actors of an agent that was made
 // with its tools, such as by actors.NewAgent, are known without this option.
 func WithCompensations(actors ...state.Compensable) ProgramOption {
-	return func(p *program) {
-		for i, actor := range actors {
-			if actor == nil || len(actor.Compensations()) == 0 {
-				p.problem = fmt.Errorf("WithCompensations: actor %d has no compensation; set one with its method Compensate", i+1)
-				return
-			}
-			p.compensations = append(p.compensations, actor.Compensations()...)
-		}
-	}
+	return func(p *program) { p.compensable = append(p.compensable, actors...) }
 }
 
 // actorID identifies a compensation in the records of a run.
@@ -86,40 +72,30 @@ type actorID struct {
 	name string
 }
 
-// checkCompensations returns an error for an actor without a compensation, and for two actors of
-// the same kind and name.
-func (p *program) checkCompensations() error {
-	if p.problem != nil {
-		return fmt.Errorf("runner: program %q: %w", p.name, p.problem)
-	}
-	seen := make(map[actorID]*core.Compensation)
-	for _, c := range p.compensations {
-		kind, name := c.Actor()
-		if other := seen[actorID{kind, name}]; other != nil && other != c {
-			return fmt.Errorf("runner: program %q: there are two actors of kind %v named %q with different compensations; want one", p.name, kind, name)
+// compensations returns the compensations that runs of the program can make.
+func (p *program) compensations() map[actorID]*core.Compensation {
+	known := make(map[actorID]*core.Compensation)
+	for _, actor := range p.compensable {
+		for _, c := range actor.Compensations() {
+			kind, name := c.Actor()
+			known[actorID{kind, name}] = c
 		}
-		seen[actorID{kind, name}] = c
 	}
-	return nil
+	return known
 }
 
 // checkOthers returns an error if a program of another name has another compensation for an actor
 // of the same kind and name: a reader of the records could not tell the two apart. Versions of one
 // program may differ. r.mu must be held.
 func (r *Runner) checkOthers(p *program) error {
-	own := make(map[actorID]*core.Compensation)
-	for _, c := range p.compensations {
-		kind, name := c.Actor()
-		own[actorID{kind, name}] = c
-	}
+	own := p.compensations()
 	for _, other := range r.programs {
 		if other.name == p.name {
 			continue
 		}
-		for _, c := range other.compensations {
-			kind, name := c.Actor()
-			if mine := own[actorID{kind, name}]; mine != nil && mine != c {
-				return fmt.Errorf("runner: programs %q and %q have actors of kind %v named %q with different compensations; want one actor, or two names", other.name, p.name, kind, name)
+		for id, c := range other.compensations() {
+			if mine := own[id]; mine != nil && mine != c {
+				return fmt.Errorf("runner: programs %q and %q have actors of kind %v named %q with different compensations; want one actor, or two names", other.name, p.name, id.kind, id.name)
 			}
 		}
 	}
@@ -167,7 +143,9 @@ func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOp
 	for _, option := range options {
 		option(p)
 	}
-	p.compensations = append(p.compensations, actor.Compensations()...)
+	if len(actor.Compensations()) > 0 {
+		p.compensable = append(p.compensable, actor)
+	}
 	if err := r.register(p); err != nil {
 		panic(err)
 	}
@@ -212,8 +190,8 @@ func (r *Runner) register(p *program) error {
 	case !isVersion(p.version):
 		return fmt.Errorf("runner: program %q: the version is %q; want 1 to 64 letters, digits, dots, dashes and underscores", p.name, p.version)
 	}
-	if err := p.checkCompensations(); err != nil {
-		return err
+	if err := state.CheckOptions(state.WithCompensations(p.compensable...)); err != nil {
+		return fmt.Errorf("runner: program %q: %w", p.name, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

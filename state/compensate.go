@@ -37,7 +37,7 @@ func WithCompensations(actors ...Compensable) Option {
 			}
 			for _, known := range actor.Compensations() {
 				if kind, name := known.Actor(); c.hasOther(known) {
-					c.refuse(fmt.Errorf("state: WithCompensations: there are two actors of kind %v named %q; want one", kind, name))
+					c.refuse(fmt.Errorf("state: WithCompensations: there are two actors of kind %v named %q with different compensations; want one", kind, name))
 				}
 				c.settings.Compensations = append(c.settings.Compensations, known)
 			}
