@@ -14,10 +14,10 @@ const (
 	awaitEnd
 )
 
-var awaitNames = [awaitEnd]string{AwaitAnswer: "answer", AwaitDecision: "doubt", AwaitTime: "time", AwaitSignal: "signal"}
+var awaitNames = [awaitEnd]string{AwaitAnswer: "answer", AwaitDecision: "decision", AwaitTime: "time", AwaitSignal: "signal"}
 
 // String returns the name on the wire, such as "answer"; empty for 0.
-func (a AwaitKind) String() string { return enum.Name(awaitNames[:], uint8(a), "asks") }
+func (a AwaitKind) String() string { return enum.Name(awaitNames[:], uint8(a), "awaits") }
 
 // MarshalText returns the name on the wire.
 func (a AwaitKind) MarshalText() ([]byte, error) { return []byte(a.String()), nil }

@@ -59,7 +59,7 @@ type recordJSON struct {
 	Replayed      bool           `json:"replayed,omitempty"`
 
 	Question string           `json:"question,omitempty"` // ID of the question that the call waits for
-	Awaits   AwaitKind        `json:"asks,omitempty"`
+	Awaits   AwaitKind        `json:"awaits,omitempty"`
 	DueAt    *time.Time       `json:"due_at,omitempty"` // when a question is answered by default, or a sleep ends
 	Replaces *replacedJSON    `json:"replaces,omitempty"`
 	Schema   json.RawMessage  `json:"schema,omitempty"`

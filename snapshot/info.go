@@ -75,7 +75,7 @@ type Info struct {
 	// Usage is the total usage of the run's calls over all generations, as of the last close.
 	Usage record.Usage `json:"usage,omitzero"`
 
-	Summary Summary `json:"standing,omitzero"` // state of the run as of the last close
+	Summary Summary `json:"summary,omitzero"` // state of the run as of the last close
 
 	Open  bool   `json:"open,omitempty"`  // a process has it open for writing; set by the store and not encoded
 	Owner string `json:"owner,omitempty"` // the process that last opened it

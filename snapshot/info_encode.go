@@ -70,7 +70,7 @@ func (i *Info) write(w *codec.Writer) {
 	w.Key("retry_to").Uint(i.RetryTo)
 	w.Key("refused_by").Text(i.RefusedBy)
 	i.Retry.write(w.Key("retry"))
-	i.Summary.write(w.Key("standing"))
+	i.Summary.write(w.Key("summary"))
 }
 
 // read reads the value of a key. It skips keys added by later versions.
@@ -118,7 +118,7 @@ func (i *Info) read(in *codec.Reader, key string) {
 		i.Pinned = in.Bool()
 	case "retry":
 		i.Retry = readRetryLevels(in)
-	case "standing":
+	case "summary":
 		i.Summary = readSummary(in)
 	default:
 		in.Skip()

@@ -28,7 +28,7 @@ type Summary struct {
 type OpenQuestion struct {
 	ID     string           `json:"id"`
 	Text   string           `json:"text"` // truncated to 500 bytes
-	Awaits record.AwaitKind `json:"asks,omitempty"`
+	Awaits record.AwaitKind `json:"awaits,omitempty"`
 	Asked  time.Time        `json:"asked_at"`
 	Due    time.Time        `json:"due_at,omitzero"` // when the default answers it; zero if there is no default
 }
@@ -116,9 +116,9 @@ func (s *Summary) write(w *codec.Writer) {
 		w.Map(5)
 		w.Key("id").Text(q.ID)
 		w.Key("text").Text(q.Text)
-		w.Key("asks").Int(int64(q.Awaits))
-		writeTime(w.Key("asked"), q.Asked)
-		writeTime(w.Key("due"), q.Due)
+		w.Key("awaits").Int(int64(q.Awaits))
+		writeTime(w.Key("asked_at"), q.Asked)
+		writeTime(w.Key("due_at"), q.Due)
 	}
 	w.Text("last_error")
 	if s.LastError == nil {
@@ -166,11 +166,11 @@ func readOpenQuestion(in *codec.Reader) (q OpenQuestion) {
 			q.ID = in.Text()
 		case "text":
 			q.Text = in.Text()
-		case "asks":
+		case "awaits":
 			q.Awaits = record.AwaitKind(min(in.Uint(), math.MaxUint8)) //nolint:gosec // it fits
-		case "asked":
+		case "asked_at":
 			q.Asked = readTime(in)
-		case "due":
+		case "due_at":
 			q.Due = readTime(in)
 		default:
 			in.Skip()

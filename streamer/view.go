@@ -98,7 +98,7 @@ type CallError struct {
 // QuestionState is an open question of a run.
 type QuestionState struct {
 	ID      string           `json:"id"`
-	Awaits  record.AwaitKind `json:"asks,omitempty"` // answer or doubt
+	Awaits  record.AwaitKind `json:"awaits,omitempty"` // answer or decision
 	Text    string           `json:"message"`
 	Address record.Address   `json:"address"`
 	Seq     uint64           `json:"seq,omitempty"` // number of its record; 0 if that was not read

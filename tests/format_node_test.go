@@ -63,7 +63,7 @@ func TestSnapshotsAreReadByAnotherLanguage(t *testing.T) {
 			data, err := os.ReadFile(file)
 			require.NoError(t, err)
 			want := exported(t, data)
-			want["header"].(map[string]any)["standing"] = nil // none of the runs was closed by package state
+			want["header"].(map[string]any)["summary"] = nil // none of the runs was closed by package state
 			lines := bytes.Split(readByNode(t, file), []byte("\n"))
 			parts := append([]any{want["header"]}, want["records"].([]any)...)
 			require.Len(t, lines, len(parts))

@@ -331,7 +331,7 @@ func exportedError(err error) any {
 	case *core.InterruptedError:
 		out := map[string]any{
 			"form": 1, "reason": e.Reason, "message": e.Message, "by": e.By, "question": e.Question,
-			"asks": uint8(e.Awaits), "local": e.Origin != nil, "cause": exportedError(e.Cause),
+			"awaits": uint8(e.Awaits), "local": e.Origin != nil, "cause": exportedError(e.Cause),
 		}
 		if e.Origin != nil { // added since the first snapshots
 			out["origin"] = e.Origin.Path()
@@ -353,7 +353,7 @@ func exportedDetail(d *record.Detail) any {
 		out["no_store"] = true
 	}
 	if d.Awaits != 0 {
-		out["asks"] = uint8(d.Awaits)
+		out["awaits"] = uint8(d.Awaits)
 	}
 	if r := d.Replaces; r != nil {
 		out["replaces"] = []any{r.Seq, uint8(r.Status), r.Attempts}

@@ -21,7 +21,7 @@ import (
 type question struct {
 	ID     string           `json:"id"`
 	Text   string           `json:"text"`
-	Awaits record.AwaitKind `json:"asks"` // "answer" or "doubt"
+	Awaits record.AwaitKind `json:"awaits"` // "answer" or "decision"
 
 	// Due is the time at which the default answer applies.
 	Due     time.Time `json:"due_at,omitzero"`

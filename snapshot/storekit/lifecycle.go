@@ -107,7 +107,7 @@ func CheckUpdate(before, after snapshot.Info) error {
 	case after.Usage != before.Usage:
 		return refuse("usage")
 	case !after.Summary.Equal(before.Summary):
-		return refuse("standing")
+		return refuse("summary")
 	case !after.Retry.Equal(before.Retry):
 		return refuse("retry")
 	}

@@ -15,7 +15,7 @@ const atOnce = 1000; // the most questions in one request
 // keyOf returns the same key for questions that differ only in numbers and in the ID of
 // their run.
 function keyOf(q) {
-  return [q.asks ?? "", numberless(q.id), numberless((q.message ?? "").replaceAll(q.run, "…"))].join("\n");
+  return [q.awaits ?? "", numberless(q.id), numberless((q.message ?? "").replaceAll(q.run, "…"))].join("\n");
 }
 const numberless = (text) => text.replace(/\d+/g, "#");
 

@@ -161,7 +161,7 @@ export class CallTree {
     if (record.stage === "wait") return this.#parked(call, record, time);
     this.#ended(call, record, time, "awaiting");
     call.status = "awaiting";
-    call.asks = record.asks;
+    call.awaits = record.awaits;
   }
 
   // #parked applies the record of a parked call. The call either was waiting for

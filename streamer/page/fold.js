@@ -75,9 +75,9 @@ export function take(run, record) {
       run.moot.delete(record.name);
       run.questions = run.questions.filter((question) => question.id !== record.name); // replaces it if it is asked again
       run.dues.push(record.due_at);
-      if (waitsForNobody(record.asks)) break; // it is not for people
+      if (waitsForNobody(record.awaits)) break; // it is not for people
       run.questions.push({
-        id: record.name, asks: record.asks, message: record.message ?? "", address: record.address, asked_at: record.time, due_at: record.due_at, refused: record.original_error,
+        id: record.name, awaits: record.awaits, message: record.message ?? "", address: record.address, asked_at: record.time, due_at: record.due_at, refused: record.original_error,
         schema: record.schema, in_doubt: record.in_doubt,
       });
       break;
@@ -91,14 +91,14 @@ export function take(run, record) {
 const ends = { completed: "completed", failed: "failed", awaiting: "paused", interrupted: "interrupted", cancelled: "cancelled" };
 
 // waitsForNobody reports whether a call waits for a time or a signal.
-function waitsForNobody(asks) {
-  return asks === "time" || asks === "signal";
+function waitsForNobody(awaits) {
+  return awaits === "time" || awaits === "signal";
 }
 
 // asksWhatIsNotKnown reports whether a call waits again for a question that was
 // closed when the page loaded the run.
-function asksWhatIsNotKnown(run, { execution_status, event_type, asks, question }) {
-  if (!run.joined || execution_status !== "awaiting" || event_type === "question" || !question || waitsForNobody(asks)) return false;
+function asksWhatIsNotKnown(run, { execution_status, event_type, awaits, question }) {
+  if (!run.joined || execution_status !== "awaiting" || event_type === "question" || !question || waitsForNobody(awaits)) return false;
   return !run.moot.has(question) && !run.questions.some(({ id }) => id === question);
 }
 
@@ -203,7 +203,7 @@ function stateOf(record) {
     case "interrupted":
       return "stopped";
     case "awaiting":
-      return record.asks === "time" ? "waiting" : "asking";
+      return record.awaits === "time" ? "waiting" : "asking";
   }
   return undefined;
 }

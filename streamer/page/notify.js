@@ -44,9 +44,9 @@ function show() {
 
 // take shows a notification for a new record, if notifications are on and the page is
 // hidden.
-export function take({ run_id, event_type, execution_status, asks, name, message, original_error, replayed }) {
+export function take({ run_id, event_type, execution_status, awaits, name, message, original_error, replayed }) {
   if (replayed || !isOn() || !document.hidden) return;
-  if (event_type === "question" && execution_status === "awaiting" && asks !== "time" && asks !== "signal") {
+  if (event_type === "question" && execution_status === "awaiting" && awaits !== "time" && awaits !== "signal") {
     tell(`${run_id} ${name}`, `Run ${run_id} asks`, message ?? name, run_id);
   } else if (event_type === "run" && execution_status === "failed") {
     tell(`${run_id} failed`, `Run ${run_id} failed`, original_error ?? "", run_id);

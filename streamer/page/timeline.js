@@ -320,7 +320,7 @@ function drawState(node, call, now) {
   } else if (state === "failed") {
     text = reason(call.reason) || "failed";
   } else {
-    text = state === "awaiting" ? (call.asks === "time" || call.asks === "signal" ? "waits" : "asks") : words(state);
+    text = state === "awaiting" ? (call.awaits === "time" || call.awaits === "signal" ? "waits" : "asks") : words(state);
   }
   setText(node.parts.stateText, text);
 }

@@ -63,19 +63,19 @@ function error(fields) {
       typed: typed.map(([name, v]) => ({ name, value: base64(v) })),
     };
   }
-  const [form, reason, message, by, question, local, cause, origin, asks] = fields;
-  return { form, reason, message, by, question, asks, local, cause: error(cause), ...(origin && { origin }) };
+  const [form, reason, message, by, question, local, cause, origin, awaits] = fields;
+  return { form, reason, message, by, question, awaits, local, cause: error(cause), ...(origin && { origin }) };
 }
 
 function detail(fields) {
   if (fields === null) return null;
-  const [hash, input, output, artifact, usage, message, severity, metadata, noStore, branches, unrecorded, , , compensable, whole, cached, answeredBy, , , , asks, replaces, irreversible, effect, setInFork] = fields;
+  const [hash, input, output, artifact, usage, message, severity, metadata, noStore, branches, unrecorded, , , compensable, whole, cached, answeredBy, , , , awaits, replaces, irreversible, effect, setInFork] = fields;
   return {
     input_hash: hash === null ? null : Buffer.from(hash).toString("hex"),
     input: base64(input), output: base64(output), artifact, usage, message, severity, metadata: portable(metadata),
     ...(noStore && { no_store: true }),
     ...(branches && { branches }),
-    ...(asks && { asks }),
+    ...(awaits && { awaits }),
     ...(replaces && { replaces }),
     ...(irreversible && { irreversible: true }),
     ...(effect && { effect }),
