@@ -41,7 +41,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 			return
 		}
 	}
-	st, input, err := r.openState(ctx, o)
+	st, input, err := r.openState(ctx, o, lease.Entry().Fresh)
 	if err != nil {
 		r.refuse(ctx, o, err)
 		return
@@ -92,11 +92,11 @@ var errNoCall = errors.New("its program made no call: the actor must be an agent
 // was queued here.
 var errNotDue = errors.New("the run does not continue by itself")
 
-// openState opens the run, and returns the input of its program.
-func (r *Runner) openState(ctx context.Context, o *openRun) (*state.ExecutionState, []byte, error) {
+// openState opens the run, and returns the input of its program. A fresh run has not begun.
+func (r *Runner) openState(ctx context.Context, o *openRun, fresh bool) (*state.ExecutionState, []byte, error) {
 	check := func(found snapshot.Info) error {
 		switch {
-		case !canContinue(&found):
+		case !canContinue(&found), fresh && found.Status != snapshot.StatusQueued:
 			return errNotDue
 		case programKey{found.Program, found.Version} != o.program.programKey:
 			return errNotDue // the queue has an entry of a deleted run with the same ID; see finish

@@ -197,6 +197,8 @@ func (r *Runner) inspect(ctx context.Context, o *openRun) (bool, error) {
 		return false, err
 	}
 	switch {
+	case info.Status == snapshot.StatusPaused:
+		return !r.isWaiting(ctx, &info), nil
 	case info.Status != snapshot.StatusInterrupted:
 		return true, nil
 	case r.heap != nil && info.Due.After(time.Now()): // the run was queued before Due was set
@@ -208,6 +210,18 @@ func (r *Runner) inspect(ctx context.Context, o *openRun) (bool, error) {
 		return false, err
 	}
 	return r.countCrash(ctx, o, info)
+}
+
+// isWaiting reports whether a paused run is not due and has no message: it paused after the sweep
+// that queued it had listed it.
+func (r *Runner) isWaiting(ctx context.Context, info *snapshot.Info) bool {
+	now := time.Now()
+	otherClock := r.heap == nil || info.Updated.Sub(now) > minJump // that of the queue, or before it was set back
+	if !info.Due.IsZero() && (otherClock || !info.Due.After(now)) {
+		return false
+	}
+	waiting, err := r.store.Messages(ctx, info.RunID)
+	return err == nil && len(waiting) == 0
 }
 
 // isInterrupted reports whether the run was interrupted before its process ended. It then
