@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"testing"
 
@@ -148,5 +149,63 @@ func TestCloseThatIsLeftReleasesTheRun(t *testing.T) {
 			require.NoError(t, err, "it is not locked")
 			require.NoError(t, again.Close())
 		})
+	}
+}
+
+// An armedError calls its function in each of its methods.
+type armedError struct{ fire func() }
+
+func (e armedError) Error() string   { e.fire(); return "armed" }
+func (e armedError) Is(error) bool   { e.fire(); return false }
+func (e armedError) As(any) bool     { e.fire(); return false }
+func (e armedError) Unwrap() []error { e.fire(); return nil }
+
+// Close releases the run even if a method of the error that stopped it does not return.
+func TestCloseReleasesARunWhoseErrorDoesNotReturn(t *testing.T) {
+	for name, leave := range map[string]func(){
+		"Goexit": runtime.Goexit,
+		"panic":  func() { panic("boom") },
+	} {
+		for _, stored := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/stored=%t", name, stored), func(t *testing.T) {
+				closing := false
+				cause := armedError{func() {
+					if closing {
+						leave()
+					}
+				}}
+				stopping := state.WithInterruptChecker(func(context.Context) (*core.InterruptedError, error) {
+					return &core.InterruptedError{Reason: record.InterruptUser, By: "ops", Message: "enough", Cause: cause}, nil
+				})
+				store, st := memstore.New(), state.New(stopping)
+				if stored {
+					var err error
+					st, err = state.Open(t.Context(), store, "run-1", stopping)
+					require.NoError(t, err)
+				}
+				_, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Succeed))
+				require.ErrorIs(t, err, core.ErrInterrupted)
+				closing = true
+				left := make(chan struct{})
+				go func() {
+					defer close(left)
+					defer func() { _ = recover() }()
+					_ = st.Close()
+				}()
+				<-left
+				require.NoError(t, st.Close(), "it does not wait for ever")
+				assert.Equal(t, snapshot.StatusInterrupted, st.Status())
+				last := lastRecord(t, st)
+				require.NotNil(t, last.Interrupt(), "the end is recorded")
+				assert.Equal(t, "ops", last.Interrupt().By)
+				if !stored {
+					return
+				}
+				info, err := store.Info(t.Context(), "run-1")
+				require.NoError(t, err)
+				assert.False(t, info.Open)
+				assert.Equal(t, snapshot.Stop{Reason: record.InterruptUser, By: "ops", Message: "enough"}, info.Stop)
+			})
+		}
 	}
 }

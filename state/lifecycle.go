@@ -116,17 +116,6 @@ func (r *run) status() snapshot.Status {
 	return snapshot.StatusCompleted
 }
 
-// whyStopped returns why the run is interrupted or cancelled, once it is
-// closed. r.mu must be held.
-func (r *run) whyStopped() snapshot.Stop {
-	switch r.status() {
-	case snapshot.StatusInterrupted, snapshot.StatusCancelled:
-	default:
-		return snapshot.Stop{}
-	}
-	return stopOf(r.interruption())
-}
-
 // stopOf returns why an interrupt stopped a run. The interrupt may be nil.
 func stopOf(e *record.InterruptedError) snapshot.Stop {
 	if e == nil {
@@ -287,36 +276,52 @@ func (r *run) close() (err error) {
 	r.root.Interrupt(errClosing)
 	cancels := r.takeContexts()
 	r.mu.Unlock()
+	defer func() { // even if code of the user, such as a compensation, ends the goroutine
+		r.end()
+		err = r.life.closeErr
+	}()
 	for _, cancel := range cancels {
 		cancel(errClosing)
 	}
 	r.inbox.close()
 	r.awaitCalls()
-	defer func() { // even if a compensation ends the goroutine
-		r.end()
-		err = r.life.closeErr
-	}()
 	r.compensate()
 	return nil
 }
 
-// end records the end of the run and closes its keeper.
+// end ends the run: its last record says how, and its keeper is closed, even if a method of the error
+// that stopped it, which may be the user's, panics or ends the goroutine.
 func (r *run) end() {
 	r.mu.Lock()
 	r.life.closed = true
-	stopped := r.interruption()
-	if r.keeper.isStored() {
-		r.mu.Unlock()
-		stopped = stopped.Recorded() // calls methods of the user's errors
-		r.mu.Lock()
+	end := snapshot.End{Status: r.status()}
+	var e, stopped *core.InterruptedError
+	if end.Status == snapshot.StatusInterrupted || end.Status == snapshot.StatusCancelled {
+		e = r.interruption()
 	}
+	r.mu.Unlock()
+	if e != nil {
+		withoutCause := *e
+		withoutCause.Cause = nil
+		stopped, end.Stop = &withoutCause, stopOf(&withoutCause)
+	}
+	defer func() { r.recordEnd(end, stopped) }()
+	end.Stop = stopOf(e)
+	if r.keeper.isStored() {
+		e = e.Recorded()
+	}
+	stopped = e
+}
+
+// recordEnd records the end of the run, with the interrupt if there was one, and closes the keeper.
+func (r *run) recordEnd(end snapshot.End, stopped *core.InterruptedError) {
+	r.mu.Lock()
 	r.warnInherited()
-	last := r.lastRecord(stopped)
+	last := r.lastRecord(end.Status, stopped)
 	if r.keeper.isStored() && last.Err != nil && last.Interrupt() == nil {
 		last.Err = record.ErrorOf(last.Err) // the error in it is recorded already
 	}
 	r.keep(&last)
-	end := snapshot.End{Status: r.status(), Stop: r.whyStopped()}
 	if r.keeper.isStored() {
 		end.Usage, end.Summary = r.ledger.Counts().Usage, snapshot.SummaryOf(&r.ledger)
 	}
@@ -362,12 +367,12 @@ func (c *rootCalls) explain(rec *record.Record) {
 
 // lastRecord returns the record of how the run ended, with the interrupt if
 // there was one.
-func (r *run) lastRecord(stopped *core.InterruptedError) record.Record {
+func (r *run) lastRecord(status snapshot.Status, stopped *core.InterruptedError) record.Record {
 	rec := record.Record{
 		Time: now(), Kind: record.KindRun, Name: r.config.metadata.Pipeline, Status: record.StatusCompleted,
 		Elapsed: time.Since(r.began),
 	}
-	switch r.status() {
+	switch status {
 	case snapshot.StatusFailed:
 		rec.Status = record.StatusFailed
 		r.rootCalls.explain(&rec)
