@@ -52,3 +52,22 @@ func TestRunThatAnotherHasEndedIsNotOpened(t *testing.T) {
 		assert.EqualValues(t, 1, info.Generation, "this process must not open the run")
 	})
 }
+
+// A wrappingError panics if it is nil.
+type wrappingError struct{ cause error }
+
+func (e *wrappingError) Error() string { return e.cause.Error() }
+func (e *wrappingError) Unwrap() error { return e.cause }
+
+func TestErrorThatIsANilPointerFailsItsRunAndNotTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, memstore.New(), runner.Options{})
+		program := runner.Register(r, agent("fail", func(context.Context, word) (string, error) { return "", (*wrappingError)(nil) }))
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{}, runner.StartOptions{})
+		require.NoError(t, err)
+		info, err := r.Wait(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusFailed, info.Status)
+	})
+}

@@ -75,7 +75,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 // which is in the records of the run.
 func stopOf(err error) error {
 	var stopped *core.InterruptedError
-	if !errors.As(err, &stopped) {
+	if !core.IsSuspension(err) || !errors.As(err, &stopped) { // methods of the error of a failed call may panic
 		return nil
 	}
 	switch stopped.Reason {
