@@ -453,7 +453,7 @@ func (h *Handler) questionsOf(ctx context.Context, s *RunState, reads *int) []Qu
 		return s.Questions
 	}
 	whole := r.state(&s.RunInfo)
-	if whole.LastSeq < s.LastSeq { // another request is reading them
+	if whole.LastSeq < s.LastSeq { // the source no longer has them, or not yet
 		return s.Questions
 	}
 	h.markAnswered(ctx, &whole)

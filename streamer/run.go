@@ -28,8 +28,15 @@ type run struct {
 	last     cursor // position of the newest record that was published
 	readUpTo uint64 // the number up to which the source was last read for the view
 
-	reading   *view            // the view into which the source is being read; nil if it is not
+	reading   *reading         // nil if the source is not being read for the view
 	meanwhile []*record.Record // what was published since reading began
+}
+
+// A reading reads the source into a view.
+type reading struct {
+	view
+	done chan struct{} // closed when it has ended
+	err  error         // why it failed; set before done is closed, and not if its own request was cancelled
 }
 
 // publish puts the frame of a record on the tape of the run and on that of all runs. fresh is
@@ -149,21 +156,31 @@ func (r *run) state(info *RunInfo) RunState {
 }
 
 // readMissing reads records up to a number that were not published to the handler, if there is a
-// source: those before the first published record, and those after the newest known one.
+// source: those before the first published record, and those after the newest known one. If another
+// request is reading them, it waits for that.
 func (r *run) readMissing(ctx context.Context, source Source, upTo uint64) error {
 	if source == nil {
 		return nil
 	}
-	fresh := r.beginReading(upTo)
-	if fresh == nil {
-		return nil
+	for {
+		mine, other := r.beginReading(upTo)
+		switch {
+		case mine != nil:
+			err := mine.read(ctx, source)
+			r.endReading(mine, err, ctx.Err() != nil)
+			return err
+		case other == nil:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-other.done:
+			if other.err != nil {
+				return other.err
+			}
+		}
 	}
-	err := fresh.read(ctx, source)
-	if err != nil {
-		*fresh = view{}
-	}
-	r.endReading(fresh)
-	return err
 }
 
 // read reads the records of the source after those that the view knows, or all of them if a
@@ -197,43 +214,52 @@ func (v *view) read(ctx context.Context, source Source) error {
 	return nil
 }
 
-// beginReading returns the view to read into, nil if there is nothing to read. The source is
-// read at most once up to the same number, and by one goroutine at a time. Records that are
-// published meanwhile are kept and added afterwards.
-func (r *run) beginReading(upTo uint64) *view {
+// beginReading returns the reading that the caller must do, or the one that another goroutine is
+// doing, or neither if there is nothing to read. The source is read at most once up to the same
+// number, unless that failed, and by one goroutine at a time. Records that are published meanwhile
+// are kept and added afterwards.
+func (r *run) beginReading(upTo uint64) (mine, other *reading) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	upTo = max(upTo, r.view.LastSeq, 1)
 	if r.reading != nil || r.view.isWhole() && r.view.LastSeq >= upTo || r.readUpTo >= upTo {
-		return nil
+		return nil, r.reading
 	}
-	fresh := newView(r.id)
+	mine = &reading{view: newView(r.id), done: make(chan struct{})}
 	if r.view.isWhole() {
-		fresh = r.view.clone()
+		mine.view = r.view.clone()
 	}
-	r.reading, r.readUpTo = &fresh, upTo
-	return r.reading
+	r.reading, r.readUpTo = mine, upTo
+	return mine, nil
 }
 
-// endReading stores what was read, and adds the records that were published meanwhile.
-func (r *run) endReading(fresh *view) {
+// endReading stores what was read, and adds the records that were published meanwhile. If the
+// reading failed, the next request reads again.
+func (r *run) endReading(mine *reading, err error, cancelled bool) {
+	defer close(mine.done)
+	if !cancelled {
+		mine.err = err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.reading != fresh {
+	if r.reading != mine {
 		return // it may contain records that a crash has lost
 	}
 	meanwhile := r.meanwhile
 	r.reading, r.meanwhile = nil, nil
-	if fresh.LastSeq == 0 {
+	if err != nil {
+		r.readUpTo = 0
+	}
+	if err != nil || mine.LastSeq == 0 {
 		return
 	}
 	for _, rec := range meanwhile {
-		if rec.Seq > fresh.LastSeq {
-			fresh.take(rec)
+		if rec.Seq > mine.LastSeq {
+			mine.take(rec)
 		}
 	}
-	if fresh.LastSeq >= r.view.LastSeq {
-		fresh.ledger.TakeRecalled(&r.view.ledger)
-		r.view = *fresh
+	if mine.LastSeq >= r.view.LastSeq {
+		mine.ledger.TakeRecalled(&r.view.ledger)
+		r.view = mine.view
 	}
 }
