@@ -23,6 +23,7 @@ import (
 func TestErrorOfACallSaysNothingTwice(t *testing.T) {
 	weather := testkit.Tool(t, "weather", core.RetryConfig{MaxAttempts: 1}, testkit.Fail(errBoom))
 	flaky := testkit.Tool(t, "flaky", core.RetryConfig{InitialDelay: core.NoDelay}, testkit.Fail(core.Retryable(errBoom)))
+	once := testkit.Tool(t, "once", core.RetryConfig{MaxAttempts: 1}, testkit.Fail(core.Retryable(errBoom)))
 	calls := func(d *testkit.Definition) func(context.Context) (string, error) {
 		return func(ctx context.Context) (string, error) { return testkit.Call(ctx, d) }
 	}
@@ -50,11 +51,12 @@ func TestErrorOfACallSaysNothingTwice(t *testing.T) {
 			_, err := testkit.Call(ctx, flaky)
 			return "", core.Permanent(err)
 		}, "a: permanent: a/flaky: exhausted after 3 attempts: boom"},
+		"a call that is allowed one attempt":           {calls(once), "a/once: boom"},
 		"text that begins with the word of the reason": {failWith("permanently closed"), "a: permanent: permanently closed"},
 		"a group": {group(actors.Group{Name: "g"}, calls(weather)), "a/group:g: 1 of 1 branches failed; a/group:g/1/weather: permanent: boom"},
 		"a group of all": {
 			group(all, calls(weather), failWith("no"), calls(flaky)),
-			"a/group:g: exhausted: 3 of 3 branches failed; a/group:g/1/weather: permanent: boom; a/group:g/2: permanent: no; " +
+			"a/group:g: 3 of 3 branches failed; a/group:g/1/weather: permanent: boom; a/group:g/2: permanent: no; " +
 				"a/group:g/3/flaky: exhausted after 3 attempts: boom",
 		},
 		"a group in a group": {

@@ -30,13 +30,15 @@ type CallError struct {
 }
 
 // Error returns a line such as `assistant/fetch: exhausted after 3 attempts:
-// connection refused`. It does not repeat the text of Err: if a call failed because
-// a call inside it failed, its line is that of the inner call.
+// connection refused`. A call that is allowed one attempt is not called exhausted. The line does
+// not repeat the text of Err: if a call failed because a call inside it failed, its line is that
+// of the inner call.
 func (e *CallError) Error() string {
 	text := record.Truncate(fmt.Sprint(e.Err), record.MessageLimit)
 	reason := strings.ReplaceAll(e.Reason.String(), "_", " ")
-	isNamed := e.Reason == record.ReasonPanic || beginsWith(text, reason) || e.Attempts <= 1 && e.isReasonInside() || e.isOpenInside()
-	if isNamed && e.isCallInside(text) {
+	isOnly := e.Attempts <= 1 && (e.Reason == record.ReasonExhausted || e.isReasonInside())
+	omitsReason := isOnly || e.Reason == record.ReasonPanic || beginsWith(text, reason) || e.isOpenInside()
+	if omitsReason && e.isCallInside(text) {
 		return text
 	}
 	var b strings.Builder
@@ -45,7 +47,7 @@ func (e *CallError) Error() string {
 	} else {
 		b.Write(e.Address.AppendTo(nil))
 	}
-	if !isNamed {
+	if !omitsReason {
 		b.WriteString(": " + reason)
 	}
 	if e.Attempts > 1 {

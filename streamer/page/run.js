@@ -309,7 +309,8 @@ export class RunView {
     let text = run.stopping ? fold.stoppingText(run) + ". The run stops when its calls return." : fold.stopText(run);
     if (run.status === "failed") {
       const { error, errorClass, reason } = last?.error ? last : { error: run.last_error?.original_error, errorClass: run.last_error?.error_class };
-      if (error) text = `Failed (${[...new Set([words(errorClass), reasonOf(reason)])].filter(Boolean).join(", ")}): ${error}`;
+      const why = [words(errorClass), reason === "exhausted" ? "" : reasonOf(reason)]; // the error says how many attempts there were
+      if (error) text = `Failed (${[...new Set(why)].filter(Boolean).join(", ")}): ${error}`;
     }
     if (this.#remade) text = [`The run that was shown here was deleted. This is another run with the same ID, created at ${fullTime(this.#remade)}.`, text].filter(Boolean).join(" ");
     if (this.#deleted) text = "This run was deleted. The page shows what it had loaded before.";
