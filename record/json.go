@@ -38,6 +38,7 @@ type recordJSON struct {
 	InterruptedBy string         `json:"interrupted_by,omitempty"`
 	AnsweredBy    string         `json:"answered_by,omitempty"`
 	Message       string         `json:"message,omitempty"`
+	Redacted      bool           `json:"redacted,omitempty"` // the message is not the original
 	Severity      string         `json:"severity,omitempty"`
 	Branches      int            `json:"branches,omitempty"`
 	Input         string         `json:"input,omitempty"`
@@ -189,7 +190,7 @@ func (c *CallInDoubt) UnmarshalJSON(data []byte) error {
 }
 
 func (d *Detail) intoJSON(out *recordJSON) {
-	out.Message, out.Metadata, out.Artifact, out.AnsweredBy = d.Message, d.Metadata, d.Artifact, d.By
+	out.Message, out.Redacted, out.Metadata, out.Artifact, out.AnsweredBy = d.Message, d.Redacted, d.Metadata, d.Artifact, d.By
 	out.NoStore, out.Branches, out.Cached, out.Compensable, out.Fork = d.NoStore, d.Branches, d.Cached, d.Compensable, d.Fork
 	out.Irreversible, out.Effect, out.SetInFork, out.Signal, out.ToolCall = d.Irreversible, d.Effect, d.SetInFork, d.Signal, d.ToolCall
 	if len(d.Schema) > 0 && json.Valid(d.Schema) { // a store may return anything

@@ -11,16 +11,17 @@ import (
 
 // A Question is a question of a run in a [Ledger], as it was last asked.
 type Question struct {
-	ID      string
-	Text    string
-	Awaits  AwaitKind
-	Address Address   // of the call that asks
-	Asked   time.Time // by the clock of the process
-	Due     time.Time // when the default answers it; zero if it has none
-	Seq     uint64    // of the record
-	Refused error     // why the previous answer did not fit; nil otherwise
-	Schema  json.RawMessage
-	InDoubt *CallInDoubt // the call in doubt that it is about; nil for other questions
+	ID       string
+	Text     string
+	Redacted bool // Text is not the original, see [Record.Redacted]
+	Awaits   AwaitKind
+	Address  Address   // of the call that asks
+	Asked    time.Time // by the clock of the process
+	Due      time.Time // when the default answers it; zero if it has none
+	Seq      uint64    // of the record
+	Refused  error     // why the previous answer did not fit; nil otherwise
+	Schema   json.RawMessage
+	InDoubt  *CallInDoubt // the call in doubt that it is about; nil for other questions
 
 	moot bool // the call that asked has ended, so nobody reads the answer
 }
@@ -39,7 +40,7 @@ func (q *questions) ask(r *Record) *Question {
 		asked.Due = r.Time.Add(r.Delay)
 	}
 	if r.Detail != nil {
-		asked.Schema, asked.InDoubt = r.Detail.Schema, r.Detail.InDoubt
+		asked.Schema, asked.InDoubt, asked.Redacted = r.Detail.Schema, r.Detail.InDoubt, r.Detail.Redacted
 	}
 	if before := q.byID[asked.ID]; before != nil {
 		q.drop(before)

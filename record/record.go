@@ -126,6 +126,9 @@ type Detail struct {
 	// Unrecorded lists the claims in the same scope and in the scopes around it that have lower
 	// ordinals and no record yet when this record is appended.
 	Unrecorded []Claim
+
+	// Redacted is set in the copy that [Record.Redacted] returns if its Message is not the original.
+	Redacted bool
 }
 
 // Replaced is the outcome of a call that is made again.

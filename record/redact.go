@@ -77,6 +77,7 @@ func (x redaction) detail(d *Detail) *Detail {
 	redacted := *d
 	redacted.Input, redacted.Output = x.preview(d.Input), x.preview(d.Output)
 	redacted.Message, redacted.By = x.text(d.Message), x.text(d.By)
+	redacted.Redacted = d.Redacted || redacted.Message != d.Message
 	if d.InDoubt != nil {
 		call := *d.InDoubt
 		call.Input, call.Cause = x.preview(call.Input), x.text(call.Cause)

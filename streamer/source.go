@@ -106,7 +106,10 @@ func (s redactedSource) redacted(info RunInfo) RunInfo {
 	}
 	info.Questions = slices.Clone(info.Questions)
 	for i := range info.Questions {
-		info.Questions[i].Text = redact.Beginning(s.redact, info.Questions[i].Text)
+		q := &info.Questions[i]
+		original := q.Text
+		q.Text = redact.Beginning(s.redact, original)
+		q.Redacted = q.Redacted || q.Text != original
 	}
 	return info
 }

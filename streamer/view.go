@@ -97,14 +97,15 @@ type CallError struct {
 
 // QuestionState is an open question of a run.
 type QuestionState struct {
-	ID      string           `json:"id"`
-	Awaits  record.AwaitKind `json:"awaits,omitempty"` // answer or decision
-	Text    string           `json:"message"`
-	Address record.Address   `json:"address"`
-	Seq     uint64           `json:"seq,omitempty"` // number of its record; 0 if that was not read
-	Asked   time.Time        `json:"asked_at"`
-	Due     time.Time        `json:"due_at,omitzero"`   // when the default answers it; zero if it has none
-	Refused string           `json:"refused,omitempty"` // why the previous answer was refused
+	ID       string           `json:"id"`
+	Awaits   record.AwaitKind `json:"awaits,omitempty"` // answer or decision
+	Text     string           `json:"message"`
+	Redacted bool             `json:"redacted,omitempty"` // Text is not the original
+	Address  record.Address   `json:"address"`
+	Seq      uint64           `json:"seq,omitempty"` // number of its record; 0 if that was not read
+	Asked    time.Time        `json:"asked_at"`
+	Due      time.Time        `json:"due_at,omitzero"`   // when the default answers it; zero if it has none
+	Refused  string           `json:"refused,omitempty"` // why the previous answer was refused
 
 	// Answered is set if an answer is stored, which the run takes when it is opened.
 	Answered bool `json:"answered,omitempty"`
@@ -281,7 +282,7 @@ func callOf(call *record.Call) CallState {
 }
 
 func stateOfQuestion(q *record.Question) QuestionState {
-	s := QuestionState{ID: q.ID, Awaits: q.Awaits, Text: q.Text, Address: q.Address, Seq: q.Seq, Asked: q.Asked, Due: q.Due, InDoubt: q.InDoubt}
+	s := QuestionState{ID: q.ID, Awaits: q.Awaits, Text: q.Text, Redacted: q.Redacted, Address: q.Address, Seq: q.Seq, Asked: q.Asked, Due: q.Due, InDoubt: q.InDoubt}
 	if json.Valid(q.Schema) { // a store may contain anything
 		s.Schema = q.Schema
 	}

@@ -254,3 +254,17 @@ func TestRedactionThatPanicsShowsNothing(t *testing.T) {
 func TestNilRedactionIsRefused(t *testing.T) {
 	assert.PanicsWithError(t, "state: WithRedaction got nil", func() { state.New(state.WithRedaction(nil)) })
 }
+
+func TestRedactedQuestionSaysSo(t *testing.T) {
+	for text, redacted := range map[string]bool{"charge it?": false, "charge " + secret + "?": true, "charge (redacted)?": false} {
+		asked := record.Record{Kind: record.KindQuestion, Name: "q?1", Status: record.StatusRecorded, Detail: &record.Detail{Message: text}}.Redacted(hide)
+		asked = asked.Redacted(strings.ToLower) // again, by whoever shows it
+		assert.Equal(t, redacted, asked.Detail.Redacted, text)
+		data, err := json.Marshal(asked)
+		require.NoError(t, err)
+		assert.Equal(t, redacted, strings.Contains(string(data), `"redacted":true`), "%s", data)
+		var l record.Ledger
+		l.Add(&asked)
+		assert.Equal(t, redacted, l.Questions(false)[0].Redacted, text)
+	}
+}

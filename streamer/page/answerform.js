@@ -96,7 +96,7 @@ function detailsOf(q) {
   if (properties.arguments) properties.arguments = { description: properties.arguments.description };
   const editor = editorOf({ type: "object", properties }, { root: q.schema, required: false });
   const input = editor.node.querySelector('textarea[data-path="arguments"]');
-  const present = input ? argumentsOf(q.message) : "";
+  const present = input ? argumentsOf(q) : "";
   if (present) {
     input.value = present;
     input.rows = 4;
@@ -112,15 +112,16 @@ function detailsOf(q) {
 }
 
 // argumentsOf returns the arguments in the default question of an approval, as they are written
-// there; "" if there are none, or not all of them.
-function argumentsOf(message) {
+// there; "" if there are none, or not all of them. Redacted arguments must not be sent back.
+function argumentsOf({ message, redacted }) {
+  if (redacted) return "";
   const text = /^Approve \S+ (\{.*\})$/s.exec(message ?? "")?.[1] ?? "";
   try {
     JSON.parse(text);
   } catch {
     return "";
   }
-  return text.includes("(redacted)") ? "" : text;
+  return text;
 }
 
 // untyped returns the form for a question without a schema: buttons for yes and no,

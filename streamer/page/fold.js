@@ -77,7 +77,7 @@ export function take(run, record) {
       run.dues.push(record.due_at);
       if (waitsForNobody(record.awaits)) break; // it is not for people
       run.questions.push({
-        id: record.name, awaits: record.awaits, message: record.message ?? "", address: record.address, asked_at: record.time, due_at: record.due_at, refused: record.original_error,
+        id: record.name, awaits: record.awaits, message: record.message ?? "", redacted: record.redacted, address: record.address, asked_at: record.time, due_at: record.due_at, refused: record.original_error,
         schema: record.schema, in_doubt: record.in_doubt,
       });
       break;

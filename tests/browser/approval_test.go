@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,6 +11,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -51,4 +53,28 @@ func TestAnApprovalTakesOneClick(t *testing.T) {
 		`answer trip-1 approve_book?1: {"approved":true}`,
 		`answer trip-2 approve_book?1: {"approved":true,"arguments":{"name":"Bergen"},"reason":"too far"}`,
 	}, c.requests())
+}
+
+func TestRedactedArgumentsAreNotSentBack(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil, streamer.Options{Control: new(control)}, nil)
+	hide := func(text string) string { return strings.ReplaceAll(text, "Oslo", "•••") }
+	tool := decorators.Tool("book", "books", func(context.Context, City) (string, error) { return "", nil }, actors.WithApproval())
+	p := open(t, s.url())
+	p.waitLive()
+	for run, trip := range map[string]struct{ city, arguments string }{
+		"trip-1": {"Oslo", ""},
+		"trip-2": {"(redacted)", `{"name":"(redacted)"}`},
+	} {
+		st := begin(t, s.dash, run, state.WithRedaction(hide))
+		_, err := tool.Call(st.Context(t.Context()), City{trip.city})
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		require.NoError(t, st.Close())
+		for range 2 { // the question comes from the stream, and from the state of the run
+			p.waitText("#questions", run)
+			card := `[...document.querySelectorAll(".question")].find((card) => card.textContent.includes("` + run + `"))`
+			assert.Equal(t, trip.arguments, eval[string](p, card+`.querySelector('[data-path="arguments"]').value`), run)
+			p.load(s.url())
+		}
+	}
 }
