@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/caller"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
@@ -83,6 +84,9 @@ func TestCallEndsAsTheCalledRunDoes(t *testing.T) {
 		"cancelled elsewhere": {func(t *testing.T, r *runner.Runner, child string) {
 			require.NoError(t, state.Cancel(t.Context(), r.Store(), child, snapshot.Stop{By: "ann"}))
 		}, "has ended as cancelled: "},
+		"cancelled, and undone by its next opening": {func(t *testing.T, r *runner.Runner, child string) {
+			require.NoError(t, state.Cancel(t.Context(), r.Store(), child, snapshot.Stop{By: "ann"}))
+		}, "has ended as cancelled: "},
 		"interrupted and resumed": {func(t *testing.T, r *runner.Runner, child string) {
 			require.NoError(t, r.Interrupt(t.Context(), child, snapshot.Stop{}))
 			sleep(time.Hour)
@@ -95,13 +99,20 @@ func TestCallEndsAsTheCalledRunDoes(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memstore.New()
 				r := newRunner(t, store, runner.Options{})
-				runner.Register(r, agent("child", func(ctx context.Context, _ word) (string, error) {
-					if name == "fails" {
+				book := decorators.Tool("book", "", func(context.Context, word) (string, error) { return "booked", nil }).
+					Compensate(func(context.Context, word, string) error { return nil })
+				runner.Register(r, agent("child", func(ctx context.Context, in word) (string, error) {
+					switch name {
+					case "fails":
 						return "", core.Permanent(errOut)
+					case "cancelled, and undone by its next opening":
+						if _, err := book.Call(ctx, in); err != nil {
+							return "", err
+						}
 					}
 					_, err := core.Await[bool](ctx, "well?")
 					return "out", err
-				}))
+				}), runner.WithCompensations(book))
 				program := runner.Register(r, agent("one", func(ctx context.Context, in word) (string, error) {
 					return runner.Call[string](ctx, "child", in)
 				}))
@@ -113,8 +124,7 @@ func TestCallEndsAsTheCalledRunDoes(t *testing.T) {
 				require.NoError(t, err)
 				require.Len(t, page.Runs, 1)
 				c.do(t, r, page.Runs[0].RunID)
-				_, err = r.Wait(t.Context(), "a")
-				require.NoError(t, err)
+				waitADay(t, r, "a")
 				out, err := program.Result(t.Context(), "a")
 				if c.want == "" {
 					require.NoError(t, err)
@@ -128,6 +138,49 @@ func TestCallEndsAsTheCalledRunDoes(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The called run is cancelled while it is open, and its process is killed before it has closed the run.
+func TestCallEndsIfTheCalledRunIsCancelledAndKilled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &copiedStore{Store: memstore.New()}
+		killed := make(chan struct{})
+		programs := func(r *runner.Runner) *runner.Program[word, string] {
+			runner.Register(r, agent("child", func(context.Context, word) (string, error) { <-killed; return "", nil }))
+			return runner.Register(r, agent("one", func(ctx context.Context, in word) (string, error) {
+				return runner.Call[string](ctx, "child", in)
+			}))
+		}
+		r := newRunner(t, store, runner.Options{})
+		program := programs(r)
+		stop := serve(t, r)
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		page, err := store.List(t.Context(), snapshot.Filter{Program: "child"})
+		require.NoError(t, err)
+		require.Len(t, page.Runs, 1)
+		require.NoError(t, state.Cancel(t.Context(), store, page.Runs[0].RunID, snapshot.Stop{By: "ann"}))
+		left := store.copied(t)
+		close(killed)
+		require.NoError(t, stop())
+
+		r = newRunner(t, left, runner.Options{Limit: 1})
+		program = programs(r)
+		defer serve(t, r)()
+		waitADay(t, r, "a")
+		_, err = program.Result(t.Context(), "a")
+		require.ErrorContains(t, err, "has ended as cancelled: ")
+	})
+}
+
+// waitADay waits for the end of a run, for at most a day.
+func waitADay(t *testing.T, r *runner.Runner, runID string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+	defer cancel()
+	_, err := r.Wait(ctx, runID)
+	require.NoError(t, err)
 }
 
 func TestCallsThatCannotBeMadeAreErrors(t *testing.T) {

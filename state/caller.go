@@ -3,19 +3,22 @@ package state
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/reprise-go/reprise/internal/caller"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// tellCancelled signals to the caller of a run that the run was cancelled. It does nothing if the
-// caller has ended or was deleted.
+// tellCancelled signals to the caller of an open run that the run is closed as cancelled. It comes
+// before that, so that a crash cannot prevent it: the next opening cancels the run and signals again.
+// It does nothing if the caller has ended or was deleted.
 func tellCancelled(ctx context.Context, store snapshot.Store, found *snapshot.Info) error {
 	c, ok := caller.Of(&found.Metadata)
 	if !ok {
 		return nil
 	}
-	err := Signal(ctx, store, c.RunID, c.Signal, nil, SignalOptions{ID: found.RunID + " was cancelled"})
+	id := fmt.Sprintf("%s was cancelled in generation %d", found.RunID, found.Generation)
+	err := Signal(ctx, store, c.RunID, c.Signal, nil, SignalOptions{ID: id})
 	if errors.Is(err, ErrEnded) || errors.Is(err, ErrCancelled) || errors.Is(err, snapshot.ErrNotFound) {
 		return nil
 	}

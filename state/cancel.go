@@ -102,7 +102,7 @@ func cancel(ctx context.Context, store snapshot.Store, runID string, stop snapsh
 	if err := store.Post(ctx, runID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
 		return err
 	}
-	return errors.Join(settleCancel(ctx, store, runID), tellCancelled(ctx, store, &found))
+	return settleCancel(ctx, store, runID)
 }
 
 // checkNotEnded returns an error for a run that has an outcome.
@@ -162,7 +162,7 @@ func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot
 		} else if !undone {
 			return errUncompensated // the journal stays open
 		}
-		if err := endCancelled(ctx, journal, cancel); err != nil {
+		if err := endCancelled(ctx, store, journal, cancel); err != nil {
 			return err
 		}
 		err = cancelledError(found.RunID, stopOf(cancel.Record.Interrupt()))
@@ -174,8 +174,11 @@ func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot
 }
 
 // endCancelled records that the run was cancelled, and closes it.
-func endCancelled(ctx context.Context, journal snapshot.Journal, m *snapshot.Message) error {
+func endCancelled(ctx context.Context, store snapshot.Store, journal snapshot.Journal, m *snapshot.Message) error {
 	found := journal.Restored()
+	if err := tellCancelled(ctx, store, &found.Info); err != nil {
+		return errors.Join(err, giveBack(ctx, journal))
+	}
 	rec := m.Record
 	rec.RunID, rec.Seq, rec.Generation = found.RunID, uint64(found.Len())+1, found.Generation
 	rec.Name = found.Metadata.Pipeline

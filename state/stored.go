@@ -102,9 +102,13 @@ func (k *storeKeeper) read() func(context.Context) ([]record.Record, error) {
 }
 
 func (k *storeKeeper) close(end snapshot.End) error {
+	var untold error
+	if end.Status == snapshot.StatusCancelled {
+		untold = tellCancelled(context.Background(), k.store, &k.journal.Restored().Info)
+	}
 	err := k.journal.Close(context.Background(), end)
 	k.settle(end, err == nil)
-	return err
+	return errors.Join(err, untold)
 }
 
 // postCancel makes the cancel of the run durable before the end of the run is recorded.
