@@ -42,9 +42,10 @@ func (e *CalledError) Error() string {
 //
 // The input is as for [Runner.Start]. Out is the type of the output of the program. For a run
 // that failed or was cancelled the error is a *[CalledError], and permanent. If the run is
-// interrupted, Call waits until it continues and ends. Cancelling the calling run does not stop
-// the runs that it has called. If a call around Call is retried, Call starts another run, as
-// every call inside a retried one is made again.
+// interrupted, Call waits until it continues and ends. If the called run failed and [Runner.Retry] is
+// used on it and then on the calling run, Call returns the new result. Cancelling the calling run does
+// not stop the runs that it has called. If a call around Call is retried within the calling run, Call
+// starts another run, as every call inside a retried one is made again.
 func Call[Out any](ctx context.Context, program string, input any) (Out, error) {
 	var zero Out
 	r, _ := ctx.Value(runnerKey{}).(*Runner)
@@ -70,8 +71,6 @@ func Call[Out any](ctx context.Context, program string, input any) (Out, error) 
 			return core.Step(ctx, "result of "+program, func(ctx context.Context) (Out, error) {
 				return state.Result[Out](ctx, r.store, called.RunID)
 			})
-		case end.Ended:
-			return zero, core.Permanent(&CalledError{called.RunID, end.Status, end.Message})
 		}
 	}
 }
@@ -85,11 +84,10 @@ type calledRun struct {
 	Signal string `json:"signal"` // the name of the signal that reports that the run may have ended
 }
 
-// calledEnd describes a called run after a signal has arrived.
+// calledEnd describes a called run after a signal has arrived. A run that has not completed continues,
+// and another signal will come.
 type calledEnd struct {
-	Ended   bool            `json:"ended,omitempty"` // otherwise the run continues, and another signal will come
-	Status  snapshot.Status `json:"status"`
-	Message string          `json:"message,omitempty"`
+	Status snapshot.Status `json:"status"`
 }
 
 // startCalled starts the run for the step that ctx belongs to, unless the step has
@@ -117,26 +115,25 @@ func (r *Runner) startCalled(ctx context.Context, from, name string, input any) 
 }
 
 // endOfCalled returns the state of a run that may have ended, once no process has it open: the
-// signal is sent just before the run is closed.
+// signal is sent just before the run is closed. For a run that failed, was cancelled or was deleted,
+// it returns an error, so that a retry of the calling run looks again: the called run may have been
+// retried, too.
 func (r *Runner) endOfCalled(ctx context.Context, runID string) (calledEnd, error) {
 	for event, err := range r.store.Watch(ctx, snapshot.WatchOptions{RunID: runID}) {
-		if err != nil {
-			if errors.Is(err, snapshot.ErrNotFound) {
-				return calledEnd{Ended: true, Message: "the run was deleted"}, nil
-			}
+		switch {
+		case errors.Is(err, snapshot.ErrNotFound):
+			return calledEnd{}, core.Permanent(&CalledError{RunID: runID, Message: "the run was deleted"})
+		case err != nil:
 			return calledEnd{}, err
-		}
-		if event.Info.Open {
+		case event.Info.Open:
 			continue
 		}
 		switch status := event.Info.Status; status {
-		case snapshot.StatusCompleted:
-			return calledEnd{true, status, ""}, nil
 		case snapshot.StatusFailed, snapshot.StatusCancelled:
 			_, failure := state.Result[any](ctx, r.store, runID)
-			return calledEnd{true, status, record.Truncate(fmt.Sprint(failure), record.MessageLimit)}, nil
+			return calledEnd{}, core.Permanent(&CalledError{runID, status, record.Truncate(fmt.Sprint(failure), record.MessageLimit)})
 		default:
-			return calledEnd{Status: status}, nil
+			return calledEnd{status}, nil
 		}
 	}
 	return calledEnd{}, context.Cause(ctx)

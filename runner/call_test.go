@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/caller"
@@ -172,6 +173,50 @@ func TestCallEndsIfTheCalledRunIsCancelledAndKilled(t *testing.T) {
 		_, err = program.Result(t.Context(), "a")
 		require.ErrorContains(t, err, "has ended as cancelled: ")
 	})
+}
+
+// A called run that failed is retried. The run that called it is then retried, too, and gets the
+// output, even if it is retried before the called run has ended.
+func TestRetriedRunSeesTheRetryOfTheRunItCalled(t *testing.T) {
+	for name, isDone := range map[string]bool{"that has ended": true, "that is running": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				r := newRunner(t, store, runner.Options{})
+				isBad := true
+				runner.Register(r, agent("child", func(context.Context, word) (string, error) {
+					if isBad {
+						return "", errors.New("out of ink")
+					}
+					sleep(time.Minute)
+					return "out", nil
+				}))
+				program := runner.Register(r, agent("one", func(ctx context.Context, in word) (string, error) {
+					return runner.Call[string](ctx, "child", in)
+				}, actors.WithRetry(core.RetryConfig{MaxAttempts: 3}))) // the error is permanent
+				defer serve(t, r)()
+				_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+				require.NoError(t, err)
+				waitADay(t, r, "a")
+				page, err := store.List(t.Context(), snapshot.Filter{Program: "child"})
+				require.NoError(t, err)
+				require.Len(t, page.Runs, 1)
+				_, err = program.Result(t.Context(), "a")
+				require.ErrorContains(t, err, "has ended as failed: ")
+
+				isBad = false
+				require.NoError(t, r.Retry(t.Context(), page.Runs[0].RunID))
+				if isDone {
+					waitADay(t, r, page.Runs[0].RunID)
+				}
+				require.NoError(t, r.Retry(t.Context(), "a"))
+				waitADay(t, r, "a")
+				out, err := program.Result(t.Context(), "a")
+				require.NoError(t, err)
+				assert.Equal(t, "out", out)
+			})
+		})
+	}
 }
 
 // waitADay waits for the end of a run, for at most a day.
