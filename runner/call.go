@@ -53,7 +53,7 @@ func Call[Out any](ctx context.Context, program string, input any) (Out, error) 
 	if r == nil || h == nil {
 		return zero, ErrNoRunner
 	}
-	called, err := core.Step(ctx, "start "+program, func(ctx context.Context) (calledRun, error) {
+	called, err := storeStep(ctx, "start "+program, func(ctx context.Context) (calledRun, error) {
 		return r.startCalled(ctx, h.RunID(), program, input)
 	})
 	if err != nil {
@@ -64,15 +64,28 @@ func Call[Out any](ctx context.Context, program string, input any) (Out, error) 
 			return zero, err
 		}
 		look := func(ctx context.Context) (calledEnd, error) { return r.endOfCalled(ctx, called.RunID) }
-		switch end, err := core.Step(ctx, "end of "+program, look); {
+		switch end, err := storeStep(ctx, "end of "+program, look); {
 		case err != nil:
 			return zero, err
 		case end.Status == snapshot.StatusCompleted:
-			return core.Step(ctx, "result of "+program, func(ctx context.Context) (Out, error) {
+			return storeStep(ctx, "result of "+program, func(ctx context.Context) (Out, error) {
 				return state.Result[Out](ctx, r.store, called.RunID)
 			})
 		}
 	}
+}
+
+// storeStep is a step that uses the store. If the store cannot be reached, that is not a failure: the
+// run is interrupted, and continues by itself.
+func storeStep[T any](ctx context.Context, name string, f func(context.Context) (T, error)) (T, error) {
+	return core.Step(ctx, name, func(ctx context.Context) (T, error) {
+		v, err := f(ctx)
+		if err != nil && isTemporary(err) {
+			state.From(ctx).Interrupt(snapshot.Stop{Reason: record.InterruptStore, Message: err.Error()})
+			err = context.Cause(ctx)
+		}
+		return v, err
+	})
 }
 
 // runnerKey is the key of the runner in the contexts of its runs.

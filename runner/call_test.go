@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -217,6 +219,54 @@ func TestRetriedRunSeesTheRetryOfTheRunItCalled(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A lostStore cannot be reached when a run of "child" is created, watched and loaded, each for the
+// first time.
+type lostStore struct {
+	snapshot.Store
+	created, watched, loaded atomic.Bool
+}
+
+func (s *lostStore) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
+	if run.Program == "child" && !s.created.Swap(true) {
+		return snapshot.Info{}, snapshot.ErrUnavailable
+	}
+	return s.Store.Create(ctx, run)
+}
+
+func (s *lostStore) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Change, error] {
+	if strings.HasPrefix(o.RunID, "child") && !s.watched.Swap(true) {
+		return func(yield func(snapshot.Change, error) bool) { yield(snapshot.Change{}, snapshot.ErrUnavailable) }
+	}
+	return s.Store.Watch(ctx, o)
+}
+
+func (s *lostStore) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
+	if strings.HasPrefix(runID, "child") && !s.loaded.Swap(true) {
+		return nil, snapshot.ErrUnavailable
+	}
+	return s.Store.Load(ctx, runID)
+}
+
+// That the store cannot be reached for a while does not make a calling run fail.
+func TestCallContinuesWhenTheStoreIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &lostStore{Store: memstore.New()}
+		r := newRunner(t, store, runner.Options{})
+		runner.Register(r, agent("child", func(_ context.Context, in word) (string, error) { return in.Text, nil }))
+		program := runner.Register(r, agent("one", func(ctx context.Context, in word) (string, error) {
+			return runner.Call[string](ctx, "child", in)
+		}))
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		waitADay(t, r, "a")
+		out, err := program.Result(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, "x", out)
+		assert.True(t, store.created.Load() && store.watched.Load() && store.loaded.Load())
+	})
 }
 
 // waitADay waits for the end of a run, for at most a day.
