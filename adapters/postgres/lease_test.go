@@ -20,6 +20,30 @@ import (
 // a busy machine.
 const shortLease = 5 * time.Second
 
+// A run that was woken is locked by the statement of another process, which is just taking it.
+func TestTakeIgnoresAWokenRunThatAnotherProcessIsTaking(t *testing.T) {
+	t.Parallel()
+	schema := newSchema(t)
+	s := open(t, postgres.Options{Schema: schema})
+	program := runner.ProgramID{Name: "echo", Version: "1"}
+	require.NoError(t, s.Queue().Wake(t.Context(), runner.QueueEntry{RunID: "run", Program: program}))
+	tx, err := shared.pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	_, err = tx.Exec(t.Context(), `select from `+pgx.Identifier{schema, "jobs"}.Sanitize()+` for update`)
+	require.NoError(t, err)
+
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = s.Queue().Take(ctx, []runner.ProgramID{program}, 1)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, tx.Rollback(t.Context()))
+	taken, err := s.Queue().Take(t.Context(), []runner.ProgramID{program}, 1)
+	require.NoError(t, err)
+	require.Len(t, taken, 1)
+	require.NoError(t, taken[0].Done(t.Context()))
+}
+
 // After the end of its lease a process gives up its runs and jobs by itself, and continues
 // with another lease.
 func TestALeaseThatIsOverIsFollowedByAnother(t *testing.T) {

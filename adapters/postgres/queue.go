@@ -198,7 +198,8 @@ var (
 		update reprise.jobs j set process = $3, stamp = $4 + next.n from (select run, row_number() over () as n from next) next where j.run = next.run returning ` + jobColumns + `
 	) select done.*, set_config('synchronous_commit', 'off', true) from done order by stamp`
 
-	nextDue = levels + ` select least(extract(epoch from min(c.due) - now()), 1e6)::float8` + fromFirstJobs(``, `order by j.due limit 1`)
+	// Of a woken run, due is -infinity, which PostgreSQL before 17 cannot subtract.
+	nextDue = levels + ` select least(extract(epoch from min(greatest(c.due, now())) - now()), 1e6)::float8` + fromFirstJobs(``, `order by j.due limit 1`)
 )
 
 // jobColumns lists the columns of a job. For a run that is due at once, due is
