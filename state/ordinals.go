@@ -266,6 +266,21 @@ func (r *restoredRun) inputDifferences(first uint64, input engine.ClaimedInput) 
 	return differences
 }
 
+// changedInput returns a few parts in which the input of a call differs from the recorded one. See
+// inputDifferences.
+func (r *run) changedInput(a record.Address, input engine.ClaimedInput) (parts []string) {
+	r.mu.Lock()
+	first := uint64(0)
+	if t := r.restored.calls[a]; t != nil {
+		first = t.first
+	}
+	r.mu.Unlock()
+	for _, part := range r.restored.inputDifferences(first, input) {
+		parts = append(parts, part.String())
+	}
+	return parts
+}
+
 // matches reports whether the claim is the recorded one. Its input may differ.
 func (r *recordedClaim) matches(c record.Claim) bool {
 	return r.address == c.Address && r.kind == c.Kind && (r.name == c.Name || !c.Address.IsBranch())
@@ -350,15 +365,16 @@ func (r *run) Ended(s *engine.Scope, claimed int) error {
 		RunID: r.settings.RunID, How: "end", Address: s.Address(), Was: missing.call(s.Path()), Scope: s.Path(), Ordinal: ordinal,
 		Recorded: describe(missing.kind, missing.address, missing.name), Asked: "its end",
 	}
-	return r.handleDivergenceAndUnlock(d)
+	r.mu.Unlock()
+	return r.handleDivergence(d)
 }
 
 // Differs implements engine.History. Without Fields, nothing of the output can be read.
 func (r *run) Differs(s *engine.Scope, d *core.DivergenceError) (again bool, err error) {
-	r.mu.Lock()
 	if len(d.Fields) > 0 {
-		return false, r.handleDivergenceAndUnlock(d)
+		return false, r.handleDivergence(d)
 	}
+	r.mu.Lock()
 	t := r.restored.calls[d.Address]
 	if r.config.divergence == DivergenceRerun && !r.settings.Strict && !t.Input.IsZero() {
 		defer r.mu.Unlock()
@@ -370,15 +386,29 @@ func (r *run) Differs(s *engine.Scope, d *core.DivergenceError) (again bool, err
 	return false, r.refuse(d)
 }
 
-// handleDivergenceAndUnlock applies the policy to a program that differs: it stops the run, or
-// trusts the records from that point on and records a warning. r.mu must be held.
-func (r *run) handleDivergenceAndUnlock(d *core.DivergenceError) error {
+// handleDivergence applies the policy to a program that differs: it stops the run, or trusts the
+// records from that point on.
+func (r *run) handleDivergence(d *core.DivergenceError) error {
+	if r.trustsRecords(d) {
+		return nil
+	}
+	return r.refuse(d)
+}
+
+// trustsRecords reports a program that differs, and whether the records are trusted nevertheless: then
+// it records a warning. That is published with the next record, since nothing is published while a call
+// is claimed.
+func (r *run) trustsRecords(d *core.DivergenceError) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if !r.isReported(d.Address) {
 		r.report.Diverged = append(r.report.Diverged, d.Address)
 	}
 	if r.config.divergence == DivergenceFail {
-		r.mu.Unlock()
-		return r.refuse(d)
+		return false
+	}
+	if r.life.closed {
+		return true // nothing follows the last record
 	}
 	if d.Ordinal > 0 {
 		if at := r.restored.ordinals[d.Scope]; at != nil && at.unchecked == 0 {
@@ -390,8 +420,7 @@ func (r *run) handleDivergenceAndUnlock(d *core.DivergenceError) error {
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "the records are trusted, although the program differs: " + d.Difference()},
 	})
 	_ = r.write() // an error is returned again when the next call begins
-	r.mu.Unlock() // it is published with the next record, since nothing is published while a call is claimed
-	return nil
+	return true
 }
 
 func (r *run) isReported(a record.Address) bool { return slices.Contains(r.report.Diverged, a) }

@@ -20,18 +20,20 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 	before, asked := r.askedBefore(s, q)
 	answer, answered := r.questions.answers[q.ID]
 	answered = answered && asked
-	if asked && before.text != q.Text && r.restored != nil && r.config.divergence != DivergenceRerun {
+	isOther := asked && before.text != q.Text && r.restored != nil && r.config.divergence != DivergenceRerun
+	if !isOther {
+		delete(r.questions.waits, q.ID) // the answer may have come meanwhile
+	}
+	r.mu.Unlock()
+	if isOther {
 		d := &core.DivergenceError{
 			RunID: r.settings.RunID, How: "question", Address: s.Address(), Scope: s.Path(),
 			Recorded: strconv.Quote(before.text), Asked: strconv.Quote(q.Text),
 			Hint: "an answer to one question is not used for the other",
 		}
-		if err := r.handleDivergenceAndUnlock(d); err != nil {
+		if err := r.handleDivergence(d); err != nil {
 			return engine.Asked{}, err
 		}
-	} else {
-		delete(r.questions.waits, q.ID) // the answer may have come meanwhile
-		r.mu.Unlock()
 	}
 	switch {
 	case answered && q.Refused == "":

@@ -56,8 +56,11 @@ func (r *run) isReworded(number uint64, input engine.ClaimedInput) bool {
 
 // reportReworded reports a call that is answered from its records although it is
 // reworded: in the Report, and with a warning for the first call of each
-// attempt. r.mu must be held.
+// attempt. The warning is published with the next record, since nothing is published while a call is
+// claimed.
 func (r *run) reportReworded(s *engine.Scope, a record.Address) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.reworded.calls == nil {
 		r.reworded = rewordings{make(map[record.Address]bool), make(map[string]bool)}
 	}

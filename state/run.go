@@ -229,37 +229,44 @@ func accepts(s *engine.Scope, rec *record.Record) bool {
 // Claim implements engine.History. It publishes nothing: a publisher that makes a
 // call would wait for the lock under which the call is claimed.
 func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) (found *record.Progress, onRecord bool, err error) {
+	found, onRecord, differs, err := r.lookUpClaim(s, &c, input)
+	switch {
+	case differs != nil:
+		if differs.How == "input" {
+			differs.Fields = append(differs.Fields, r.changedInput(c.Address, input)...)
+		}
+		err = r.handleDivergence(differs)
+	case found != nil && found.HasOutcome() && r.rewords(c, input):
+		r.reportReworded(s, c.Address)
+	}
+	return found, onRecord, err
+}
+
+// lookUpClaim is Claim, except that it leaves a program that differs to its caller. It sets the hash of the
+// input.
+func (r *run) lookUpClaim(s *engine.Scope, c *record.Claim, input engine.ClaimedInput) (found *record.Progress, onRecord bool, differs *core.DivergenceError, err error) {
 	r.mu.Lock()
-	scope, t := s.Path(), r.restored.calls[c.Address]
-	c.Input = r.hashAsRecorded(t, c, input)
+	defer r.mu.Unlock()
+	t := r.restored.calls[c.Address]
+	c.Input = r.hashAsRecorded(t, *c, input)
 	if s.Closed() || r.life.closed {
-		r.mu.Unlock()
-		return nil, false, nil
+		return nil, false, nil, nil
 	}
 	if c.Kind != record.KindQuestion && r.rerun.since != nil {
-		r.followClaim(s, c)
+		r.followClaim(s, *c)
 	}
 	isAnew := r.rerun.isDiscarded(c.Address)
 	if !isAnew {
 		found = r.progressAfterUndo(c.Address, r.restored.progressOf(t, c.Address))
 	}
-	recorded := r.restored.ordinals[scope]
+	recorded := r.restored.ordinals[s.Path()]
 	if r.config.divergence != DivergenceRerun {
-		if d := r.restored.divergenceOf(r.settings.RunID, scope, recorded, t, c, isAnew); d != nil {
-			if d.How == "input" && t != nil {
-				first := t.first
-				r.mu.Unlock()
-				for _, part := range r.restored.inputDifferences(first, input) {
-					d.Fields = append(d.Fields, part.String())
-				}
-				r.mu.Lock()
-			}
-			return found, false, r.handleDivergenceAndUnlock(d)
+		if d := r.restored.divergenceOf(r.settings.RunID, s.Path(), recorded, t, *c, isAnew); d != nil {
+			return found, false, d, nil
 		}
 	}
-	if err := r.refuseFurther(s, c); err != nil {
-		r.mu.Unlock()
-		return nil, false, err
+	if err := r.refuseFurther(s, *c); err != nil {
+		return nil, false, nil, err
 	}
 	if found != nil && t.HasOutcome() && !found.HasOutcome() {
 		r.restored.ordinals.uncheckAfter(c.Address, r.restored.calls) // it is made again
@@ -268,14 +275,7 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 		t.asked = true
 	}
 	was := recorded.recorded(c.Ordinal)
-	onRecord = was != nil && was.matches(c)
-	r.mu.Unlock()
-	if found != nil && found.HasOutcome() && r.rewords(c, input) {
-		r.mu.Lock()
-		r.reportReworded(s, c.Address)
-		r.mu.Unlock() // it is published with the next record, since nothing is published while a call is claimed
-	}
-	return found, onRecord, nil
+	return found, was != nil && was.matches(*c), nil, nil
 }
 
 // Outcome implements engine.History. If the store cannot be reached, the run is interrupted, and
