@@ -11,9 +11,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ErrStore is found in the error of a call whose outcome could not be stored:
-// it may have taken effect, but that is not recorded. The run is interrupted.
-var ErrStore = errors.New("state: the run could not be stored")
+// ErrStore is found in the error of a call during which the store of its run failed. The run is
+// interrupted. If the outcome of the call could not be stored, it may have taken effect, but that is
+// not recorded.
+var ErrStore = errors.New("state: the store of the run failed")
 
 // Open begins the run in the store, or resumes it: calls with a recorded
 // outcome return it without running, retrying or waiting, and the others
