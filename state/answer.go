@@ -34,7 +34,8 @@ var (
 // json.Number, its JSON is used instead. If the type of the answer has changed since, the answer is
 // discarded when the run continues, and the question is asked again. For a question that was not
 // asked, or whose call is over, the error is [ErrNotAsked] and lists the open questions; for a run
-// that was cancelled, it is [ErrCancelled].
+// that was cancelled, it is [ErrCancelled]. While a cancelled run has calls to compensate, only
+// questions of compensations can be answered.
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID, by string, value any) error {
 	err := answer(ctx, store, runID, questionID, by, value)
 	if err == nil || errors.Is(err, ErrAnswered) || errors.Is(err, ErrNotAsked) {
@@ -89,12 +90,12 @@ func InDoubtFailed(message string) InDoubtAnswer {
 func answeredBefore(id string) error { return fmt.Errorf("%w: %s", ErrAnswered, id) }
 
 func answer(ctx context.Context, store snapshot.Store, runID, questionID, by string, value any) error {
-	found, err := load(ctx, store, runID)
+	found, waiting, err := loadWithMessages(ctx, store, runID)
 	if err != nil {
 		return err
 	}
-	if found.Status == snapshot.StatusCancelled {
-		return cancelledError(found.RunID, found.Stop)
+	if err := checkNotMoot(found, waiting, questionID); err != nil {
+		return err
 	}
 	rec, err := answerTo(found.Records, questionID, by, value)
 	if err != nil {

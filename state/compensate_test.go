@@ -804,6 +804,50 @@ func TestCancelledRunWaitsForTheAnswerOfACompensation(t *testing.T) {
 	})
 }
 
+// The question of a call that a cancel has stopped is closed at once, even while the run waits for its
+// compensations.
+func TestCancelledRunAsksOnlyForItsCompensations(t *testing.T) {
+	var l bookings
+	store := memstore.New()
+	flight := booking(t, &l, "flight", func(ctx context.Context) error {
+		_, err := core.Await[string](ctx, "refund?")
+		return err
+	})
+	known := state.WithCompensations(flight)
+	st, err := state.Open(t.Context(), store, askedRun, known)
+	require.NoError(t, err)
+	_, err = testkit.Call(st.Context(t.Context()), testkit.Agent(t, "trip", once, func(ctx context.Context, _ string) (string, error) {
+		if _, err := testkit.Call(ctx, flight); err != nil {
+			return "", err
+		}
+		return core.Await[string](ctx, "window or aisle?")
+	}))
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.NoError(t, st.Close())
+	open, err := state.Questions(t.Context(), store, askedRun)
+	require.NoError(t, err)
+	require.Len(t, open, 1)
+	seat := open[0].ID
+
+	require.NoError(t, cancelRun(t, store))
+	open, err = state.Questions(t.Context(), store, askedRun)
+	require.NoError(t, err)
+	assert.Empty(t, open)
+	require.ErrorIs(t, state.Answer(t.Context(), store, askedRun, seat, "", "aisle"), state.ErrCancelled)
+
+	_, err = state.Open(t.Context(), store, askedRun, known)
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	open, err = state.Questions(t.Context(), store, askedRun)
+	require.NoError(t, err)
+	require.Len(t, open, 1)
+	assert.Equal(t, "refund?", open[0].Text)
+	require.ErrorIs(t, state.Answer(t.Context(), store, askedRun, seat, "", "aisle"), state.ErrCancelled)
+	require.NoError(t, state.Answer(t.Context(), store, askedRun, open[0].ID, "", "yes"))
+	_, err = state.Open(t.Context(), store, askedRun, known)
+	require.ErrorIs(t, err, state.ErrCancelled)
+	assertCancelled(t, store)
+}
+
 func TestCompensationThatMayHaveRunIsMadeAgainOrFails(t *testing.T) {
 	for doubt, want := range map[core.InDoubtPolicy]int{core.InDoubtRetry: 1, core.InDoubtFail: 0} {
 		var l bookings

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -229,16 +230,27 @@ func loadWithMessages(ctx context.Context, store snapshot.Store, runID string) (
 }
 
 // unansweredQuestions returns the questions of a run that have no answer, neither
-// recorded nor posted. A run that was cancelled has none.
+// recorded nor posted. A run that was cancelled has none, except those of its compensations until
+// these are made.
 func unansweredQuestions(found *snapshot.Snapshot, waiting []snapshot.Message) []core.Question {
-	if found.Status == snapshot.StatusCancelled {
-		return nil
-	}
 	return slices.DeleteFunc(openQuestions(found.Records), func(q core.Question) bool {
-		return slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
+		return checkNotMoot(found, waiting, q.ID) != nil || slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
 			return m.IsAnswer() && m.Record.Name == q.ID
 		})
 	})
+}
+
+// checkNotMoot returns a *CancelledError for a question whose answer would have no effect, since the
+// run was cancelled, or is cancelled as soon as its calls are compensated.
+func checkNotMoot(found *snapshot.Snapshot, waiting []snapshot.Message, question string) error {
+	if found.Status == snapshot.StatusCancelled {
+		return cancelledError(found.RunID, found.Stop)
+	}
+	i := slices.IndexFunc(waiting, func(m snapshot.Message) bool { return m.IsCancel() })
+	if i < 0 || checkNotEnded(&found.Info) != nil || strings.Contains(question, "@undo/") { // of a compensation
+		return nil
+	}
+	return cancelledError(found.RunID, stopOf(waiting[i].Record.Interrupt()))
 }
 
 // openQuestions returns the questions that can still be answered: those without an answer since
