@@ -93,9 +93,10 @@ type Cursor struct{ Generation, Seq uint64 }
 
 // WatchOptions set what Watch yields.
 type WatchOptions struct {
-	RunID   string // only this run, including changes of its messages; empty for all
-	After   string // the Position of the last event that was received; ErrReset if the store cannot continue from there
-	Records bool   // also yield the records that are appended from now on
+	RunID    string // only this run, including changes of its messages; empty for all
+	After    string // the Position of the last event that was received; ErrReset if the store cannot continue from there
+	Records  bool   // also yield the records that are appended from now on
+	Messages bool   // new messages of open runs count as changes
 }
 
 // A Change is a change of a run.

@@ -52,20 +52,11 @@ func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Acc
 	}
 	err := stop(h.options.Control, req.Context(), id, Stop{By: by, Message: body.Message})
 	h.Reread(id)
-	if err == nil && h.isStopping(req.Context(), id) {
+	if err == nil && h.sayStopping(req.Context(), id) {
 		h.sendStatus(w, http.StatusAccepted, map[string]bool{"ok": true, "stopping": true})
 		return
 	}
 	h.answerControl(w, err, noRun(id))
-}
-
-// isStopping reports whether a run was asked to stop and is still open.
-func (h *Handler) isStopping(ctx context.Context, runID string) bool {
-	if h.source == nil {
-		return false
-	}
-	info, err := h.source.Run(ctx, runID)
-	return err == nil && info.Stopping != nil
 }
 
 const (

@@ -28,7 +28,7 @@ func (h *Handler) PublishDeletion(ctx context.Context, runID string) {
 		info, err := h.source.Run(ctx, runID)
 		if err == nil {
 			if h.forgetReplaced(runID, &info) {
-				h.sayDeleted(deletedBody{runID, info.Created})
+				h.say(runID, eventDeleted, deletedBody{runID, info.Created})
 			}
 			return
 		}
@@ -39,14 +39,14 @@ func (h *Handler) PublishDeletion(ctx context.Context, runID string) {
 	if r := h.runs.find(runID); r != nil && r.end(deletedFrame) {
 		h.notifyLater(r.tape)
 	}
-	h.sayDeleted(deletedBody{RunID: runID})
+	h.say(runID, eventDeleted, deletedBody{RunID: runID})
 }
 
-// sayDeleted puts an event into the stream of all runs.
-func (h *Handler) sayDeleted(body deletedBody) {
-	f := &frame{runID: body.RunID, event: eventDeleted, size: frameBytes}
+// say puts an event about a run into the stream of all runs.
+func (h *Handler) say(runID, event string, body any) {
+	f := &frame{runID: runID, event: event, size: frameBytes}
 	f.once.Do(func() {
-		f.body = fmt.Appendf(nil, "data: %s\nevent: %s\n", mustJSON(body), eventDeleted)
+		f.body = fmt.Appendf(nil, "data: %s\nevent: %s\n", mustJSON(body), event)
 	})
 	if h.all.appendNumbered(f, h.generation) {
 		h.notifyLater(h.all)

@@ -45,7 +45,9 @@
 //
 // The stream of a run, and that of all runs, have an event "deleted" for a run that was
 // deleted, see [Handler.PublishDeletion]. If another run already has its ID, the event in the stream of
-// all runs has created_at, and the stream of the run has an event "reset".
+// all runs has created_at, and the stream of the run has an event "reset". The stream of all runs also
+// has an event "stopping", which says who has asked a running run to stop, see
+// [Handler.PublishStopping].
 //
 // The query of /api/runs and /api/questions selects runs by status (several, separated by
 // commas), tag (may be repeated), program, version, pipeline, parent, class (of the last

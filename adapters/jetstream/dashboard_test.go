@@ -74,7 +74,7 @@ func TestADashboardShowsWhatAStoreHas(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var following sync.WaitGroup
 	following.Go(func() { _ = runs.Follow(ctx, h.Publish) })
-	following.Go(func() { _ = runs.FollowDeletions(ctx, h.PublishDeletion) })
+	following.Go(func() { _ = runs.FollowChanges(ctx, h.PublishDeletion, h.PublishStopping) })
 	t.Cleanup(func() {
 		cancel()
 		following.Wait()

@@ -58,7 +58,11 @@ func (w *watcher) subjects() []string {
 	if id := w.options.RunID; id != "" {
 		return []string{n.run(id), n.free(id), n.inbox(id)}
 	}
-	return []string{n.all("r"), n.all("f")}
+	all := []string{n.all("r"), n.all("f")}
+	if w.options.Messages {
+		all = append(all, n.all("m"))
+	}
+	return all
 }
 
 // begin yields an event for each existing run, unless it continues after a position. It returns the

@@ -112,11 +112,11 @@ func (a *app) serve(ctx context.Context, s serveOptions) error {
 		return errors.Join(err, listener.Close(), handler.Close(context.WithoutCancel(ctx)))
 	}
 	return a.serveUntil(ctx, server, listener, handler, func(ctx context.Context) error {
-		var deletions sync.WaitGroup
-		defer deletions.Wait()
+		var changes sync.WaitGroup
+		defer changes.Wait()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		deletions.Go(func() { _ = runs.FollowDeletions(ctx, handler.PublishDeletion) }) // Follow returns the same errors
+		changes.Go(func() { _ = runs.FollowChanges(ctx, handler.PublishDeletion, handler.PublishStopping) }) // Follow returns the same errors
 		return runs.Follow(ctx, handler.Publish)
 	})
 }

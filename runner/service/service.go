@@ -246,7 +246,9 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 		serving.Go(func() { s.follow(ctx, func() error { return s.shared.Follow(ctx, s.dashboard.Publish) }) })
 	}
 	serving.Go(func() {
-		s.follow(ctx, func() error { return s.stored.FollowDeletions(ctx, s.dashboard.PublishDeletion) })
+		s.follow(ctx, func() error {
+			return s.stored.FollowChanges(ctx, s.dashboard.PublishDeletion, s.dashboard.PublishStopping)
+		})
 	})
 	err := s.runner.Serve(ctx)
 	if failed := context.Cause(ctx); failed != nil && !errors.Is(failed, context.Canceled) {

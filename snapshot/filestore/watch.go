@@ -319,17 +319,15 @@ func (w *watchState) yieldChanges(ctx context.Context, info *snapshot.Info) erro
 			}
 		}
 	}
-	dir := w.store.run(info.RunID, inboxName) // the directory is touched when the run is closed
-	if w.options.Records {
-		dir = w.store.run(info.RunID)
-	}
-	if info.Open {
+	dir, inbox := w.store.run(info.RunID), w.store.run(info.RunID, inboxName)
+	if w.options.RunID != "" || info.Open && w.options.Records {
 		w.open.add(dir) // before reading, so that no change is missed in between
 	}
+	if w.options.RunID != "" || info.Open && (w.options.Messages || !w.options.Records) {
+		w.open.add(inbox) // it is touched when the run is closed
+	}
 	messages := ""
-	if w.options.RunID != "" {
-		w.open.add(w.store.run(info.RunID))
-		w.open.add(w.store.run(info.RunID, inboxName))
+	if w.options.RunID != "" || info.Open && w.options.Messages {
 		messages = w.store.dir(info.RunID).inboxNames()
 	}
 	event := snapshot.Change{Info: *info}
@@ -341,6 +339,7 @@ func (w *watchState) yieldChanges(ctx context.Context, info *snapshot.Info) erro
 		r.close()
 		if w.options.RunID == "" {
 			w.open.drop(dir)
+			w.open.drop(inbox)
 		}
 	}
 	if !isNew && len(event.Records) == 0 && messages == r.messages && reflect.DeepEqual(*info, r.info) {

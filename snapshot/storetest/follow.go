@@ -19,6 +19,7 @@ var followTests = []test{
 	{"AWatcherSeesEveryRun", watches},
 	{"AWatcherGetsTheRecords", watchesRecords},
 	{"AWatcherOfOneRunSeesItsMessages", watchesOne},
+	{"AWatcherOfAllRunsSeesTheirMessages", watchesMessages},
 	{"AWatchWithoutRecordsIgnoresNewRecords", watchesNoRecords},
 	{"ARunCanBeWatchedBeforeItExists", watchesLater},
 	{"WatchingEndsWithItsContext", watchEnds},
@@ -219,6 +220,19 @@ func watchesOne(f *fixture) {
 	f.readUntil(events, "a message", func(e snapshot.Change) bool { return mine(e) && len(f.messages("run")) == 1 })
 	f.must(closeAs(j, snapshot.StatusPaused))
 	f.readUntil(events, "the end", func(e snapshot.Change) bool { return mine(e) && e.Info.Status == snapshot.StatusPaused })
+}
+
+func watchesMessages(f *fixture) {
+	j := f.open("run")
+	events, stop := f.watch(snapshot.WatchOptions{Messages: true})
+	defer stop()
+	f.readUntil(events, "the run", func(e snapshot.Change) bool { return e.Info.RunID == "run" && e.Info.Open })
+	for n, message := range []string{"a?1", "b?1"} {
+		f.must(f.store.Post(f.Context(), "run", Answer(message, "yes")))
+		f.readUntil(events, "a message", func(e snapshot.Change) bool { return e.Info.RunID == "run" && len(f.messages("run")) == n+1 })
+	}
+	f.must(closeAs(j, snapshot.StatusPaused))
+	f.readUntil(events, "the end", func(e snapshot.Change) bool { return e.Info.Status == snapshot.StatusPaused })
 }
 
 func watchesNoRecords(f *fixture) {

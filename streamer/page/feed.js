@@ -23,6 +23,7 @@ const mostWait = 30_000;
 //	behind(body)    whether a snapshot has something that no event has reported
 //	onSnapshot(body), onRecord(record), onDelta(delta), onElsewhere(body)
 //	onDeleted(id, remade)   a run was deleted; remade is set if another run has its ID
+//	onStopping({run_id, stopping})   somebody has asked the run to stop
 //	onState({name, attempt, message, until})
 //	                loading, live, reconnecting, refused, missing or resting
 //	onNotice({name, missed, reason, ms})
@@ -150,6 +151,7 @@ export class Feed {
     if (type === "gap" || type === "reset") return this.#again(type, body);
     if (id) this.#cursor = id; // even if this page may not see the event
     if (type === "deleted") this.#options.onDeleted(body.run_id, Boolean(body.created_at));
+    else if (type === "stopping") this.#options.onStopping(body);
     else if (type !== "cursor") this.#options.onRecord(body);
   }
 

@@ -311,6 +311,11 @@ export function isParked(run) {
 // isSettled reports whether a run has ended for good.
 export const isSettled = (run) => ["completed", "failed", "cancelled"].includes(run.status);
 
+// askToStop notes that a run was asked to stop. The event may come when it has stopped already.
+export function askToStop(run, stopping) {
+  if (run.status === "running") run.stopping = stopping;
+}
+
 // stoppingText returns a text that says who has asked a running run to stop, or an empty text.
 export function stoppingText({ stopping }) {
   if (!stopping) return "";

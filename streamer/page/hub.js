@@ -104,7 +104,7 @@ function begin(query, life, at) {
     disconnect();
   };
   for (const name of recordEvents) mine.addEventListener(name, take);
-  for (const name of ["delta", "elsewhere", "deleted", "cursor"]) mine.addEventListener(name, take);
+  for (const name of ["delta", "elsewhere", "deleted", "stopping", "cursor"]) mine.addEventListener(name, take);
   for (const name of ["gap", "reset"]) mine.addEventListener(name, endAll);
 }
 

@@ -73,6 +73,7 @@ export class Overview {
         else this.#runs.remove(id);
         this.#table.touch();
       },
+      onStopping: ({ run_id, stopping }) => this.#runs.askToStop(run_id, stopping),
       onState, onNotice,
     });
   }
@@ -388,7 +389,7 @@ function drawNow(node, run, now) {
     const open = run.questions.filter((question) => !question.answered);
     const [question] = open;
     if (question) setIcon(node.parts.icon, "question");
-    setText(node.parts.call, question ? escaped(question.message) : run.status === "queued" ? queuedText(run, now) : parked ? parkedText(run, now) : fold.stopText(run));
+    setText(node.parts.call, question ? escaped(question.message) : run.status === "queued" ? queuedText(run, now) : parked ? parkedText(run, now) : fold.stoppingText(run) || fold.stopText(run));
     setText(node.parts.attempt, "");
     setText(node.parts.left, node.parts.next ? countdown(node.parts.next - now) : "");
     setText(node.parts.nowMore, question && open.length > 1 ? `and ${plural(open.length - 1, "more question")}` : parked ? (next?.address ?? "") : "");

@@ -74,6 +74,10 @@ export class RunView {
         this.#changed();
       },
       onDeleted: (_, remade) => (remade ? this.#feed.reload() : this.#delete()),
+      onStopping: ({ stopping }) => {
+        if (this.#run) fold.askToStop(this.#run, stopping);
+        this.#changed();
+      },
       onState, onNotice,
     });
   }

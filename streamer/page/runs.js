@@ -82,6 +82,13 @@ export class Runs {
     else this.#recount(); // the run was one of the rest
   }
 
+  // askToStop notes that a run was asked to stop.
+  askToStop(id, stopping) {
+    const run = this.all.get(id);
+    if (run) fold.askToStop(run, stopping);
+    this.#changed();
+  }
+
   // renew requests a run that has the ID of a deleted one.
   renew(id) {
     if (this.all.has(id)) this.#ask(id);

@@ -90,5 +90,5 @@ export function pathOf({ run, after }) {
 const eventTypes = [
   "started", "completed", "failed", "retrying", "recovered", "interrupted", "awaiting", "recorded",
   "run_started", "run_completed", "run_failed", "run_interrupted", "run_paused", "run_cancelled",
-  "delta", "elsewhere", "deleted", "cursor", "gap", "reset",
+  "delta", "elsewhere", "deleted", "stopping", "cursor", "gap", "reset",
 ];

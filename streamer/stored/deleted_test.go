@@ -47,7 +47,8 @@ func TestDeletionsAreFollowed(t *testing.T) {
 			told := make(chan string, 1000)
 			var following sync.WaitGroup
 			following.Go(func() {
-				assert.ErrorIs(t, stored.New(store).FollowDeletions(ctx, func(_ context.Context, runID string) { told <- runID }), context.Canceled)
+				ignore := func(context.Context, string) {}
+				assert.ErrorIs(t, stored.New(store).FollowChanges(ctx, func(_ context.Context, runID string) { told <- runID }, ignore), context.Canceled)
 			})
 			defer following.Wait()
 			defer cancel()

@@ -7,16 +7,18 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// FollowDeletions calls deleted for each run that is deleted from now on, by any process, until
-// ctx ends, and returns the error of ctx. Pass it the method PublishDeletion of a streamer.Handler,
-// which tells the clients of the run.
-func (s *Runs) FollowDeletions(ctx context.Context, deleted func(ctx context.Context, runID string)) error {
-	for event, err := range s.store.Watch(ctx, snapshot.WatchOptions{}) {
-		if err != nil {
+// FollowChanges calls deleted for each run that any process deletes from now on, and asked for each
+// open run that may have been asked to stop, until ctx ends, and returns the error of ctx. Pass it
+// the methods PublishDeletion and PublishStopping of a streamer.Handler, which tell the clients.
+func (s *Runs) FollowChanges(ctx context.Context, deleted, asked func(ctx context.Context, runID string)) error {
+	for event, err := range s.store.Watch(ctx, snapshot.WatchOptions{Messages: true}) {
+		switch {
+		case err != nil:
 			return err
-		}
-		if event.Deleted {
+		case event.Deleted:
 			deleted(ctx, event.Info.RunID)
+		case event.Info.Open:
+			asked(ctx, event.Info.RunID)
 		}
 	}
 	return context.Cause(ctx)

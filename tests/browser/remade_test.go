@@ -14,11 +14,11 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// watched notifies the site of deleted runs until the test ends.
+// watched notifies the site of runs that are deleted or asked to stop, until the test ends.
 func watched(t *testing.T, s *site, store *memstore.Store) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	background(t, func() { _ = stored.New(store).FollowDeletions(ctx, s.dash.PublishDeletion) })
+	background(t, func() { _ = stored.New(store).FollowChanges(ctx, s.dash.PublishDeletion, s.dash.PublishStopping) })
 	t.Cleanup(cancel)
 }
 
