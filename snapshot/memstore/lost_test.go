@@ -1,8 +1,11 @@
 package memstore_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
@@ -15,8 +18,30 @@ func TestALostAnswerGoesUnnoticed(t *testing.T) {
 	for name, poll := range map[string]time.Duration{"at once": 0, "in the background": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			storetest.RunLostAnswers(t, func(_ *testing.T, next func() storetest.Fault) snapshot.Store {
-				return memstore.NewOn(func(b storekit.Backend) storekit.Backend { return storetest.OnBadConnection(b, next) }, poll)
+				return memstore.NewOn(func(b storekit.Backend) storekit.Backend { return storetest.OnBadConnection(b, next) }, storekit.Options{Poll: poll})
 			})
 		})
 	}
+}
+
+// A process that was suspended for longer than its lease appends before anything else has noticed it.
+func TestAppendNoticesThatTheLeaseIsOver(t *testing.T) {
+	lost := make(chan struct{})
+	var isOver atomic.Bool
+	s := memstore.NewOn(func(b storekit.Backend) storekit.Backend { return b }, storekit.Options{
+		Poll: time.Millisecond,
+		Lost: func() <-chan struct{} { // as Lease.Lost, which checks the clock
+			if isOver.CompareAndSwap(true, false) {
+				close(lost)
+			}
+			return lost
+		},
+	})
+	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
+	require.NoError(t, err)
+	require.NoError(t, j.Append(storetest.Records(1, 1)...))
+	require.NoError(t, j.Sync(t.Context(), 1))
+	isOver.Store(true)
+	require.ErrorIs(t, j.Append(storetest.Records(2, 1)...), snapshot.ErrLease)
+	require.ErrorIs(t, j.Close(t.Context(), snapshot.End{}), snapshot.ErrLease)
 }

@@ -18,6 +18,7 @@ type Lease struct {
 
 	mu   sync.Mutex
 	lost chan struct{}
+	end  time.Time // when the lease expires; zero if it has
 }
 
 // NewLease returns a lease of that length, which the caller has just taken. renew must extend the
@@ -30,7 +31,7 @@ type Lease struct {
 // gives up the lease before the database does, even if other clocks are wrong.
 func NewLease(length time.Duration, renew, take func(context.Context) error) *Lease {
 	ctx, stop := context.WithCancel(context.Background())
-	l := &Lease{lost: make(chan struct{}), stop: stop}
+	l := &Lease{lost: make(chan struct{}), end: time.Now().Add(length), stop: stop}
 	l.wait.Go(func() { l.keep(ctx, length, renew, take) })
 	return l
 }
@@ -39,7 +40,6 @@ func NewLease(length time.Duration, renew, take func(context.Context) error) *Le
 func (l *Lease) keep(ctx context.Context, length time.Duration, renew, take func(context.Context) error) {
 	ticker := time.NewTicker(length / 3)
 	defer ticker.Stop()
-	end := time.Now().Add(length)
 	for {
 		select {
 		case <-ticker.C:
@@ -47,14 +47,16 @@ func (l *Lease) keep(ctx context.Context, length time.Duration, renew, take func
 			return
 		}
 		began := time.Now()
+		l.mu.Lock()
+		end := l.end
+		l.mu.Unlock()
 		if end.IsZero() {
 			trying, cancel := context.WithTimeout(ctx, length)
 			err := take(trying)
 			cancel()
 			if err == nil {
-				end = began.Add(length)
 				l.mu.Lock()
-				l.lost = make(chan struct{})
+				l.lost, l.end = make(chan struct{}), began.Add(length)
 				l.mu.Unlock()
 			}
 			continue
@@ -62,21 +64,39 @@ func (l *Lease) keep(ctx context.Context, length time.Duration, renew, take func
 		trying, cancel := context.WithDeadline(ctx, end)
 		err := renew(trying)
 		cancel()
-		if err == nil && time.Now().Before(end) {
-			end = began.Add(length)
+		l.mu.Lock()
+		switch {
+		case ctx.Err() != nil, l.hasExpired():
+		case errors.Is(err, snapshot.ErrLease):
+			l.expire()
+		case err == nil:
+			l.end = began.Add(length)
 		}
-		if isLost := errors.Is(err, snapshot.ErrLease) || !time.Now().Before(end); isLost && ctx.Err() == nil {
-			close(l.lost)
-			end = time.Time{}
-		}
+		l.mu.Unlock()
 	}
 }
 
+// hasExpired checks the clock. The lock is held.
+func (l *Lease) hasExpired() bool {
+	if !l.end.IsZero() && !time.Now().Before(l.end) {
+		l.expire()
+	}
+	return l.end.IsZero()
+}
+
+// expire ends the lease. The lock is held.
+func (l *Lease) expire() {
+	close(l.lost)
+	l.end = time.Time{}
+}
+
 // Lost returns a channel that is closed when the current lease expires, or is found to be over. If
-// there is no lease, the channel is closed already.
+// there is no lease, the channel is closed already. Lost checks the clock: a process that was
+// suspended for longer than its lease, or whose renewals hang, notices it here.
 func (l *Lease) Lost() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.hasExpired()
 	return l.lost
 }
 

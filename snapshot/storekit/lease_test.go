@@ -45,3 +45,24 @@ func TestALeaseThatCannotBeRenewedIsLostWhenItExpires(t *testing.T) {
 		assert.Equal(t, length, time.Since(began))
 	})
 }
+
+// A process that was suspended, or whose renewal hangs, notices that its lease is over when it looks.
+func TestLostChecksTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const length = 30 * time.Second
+		suspended, taken := make(chan struct{}), make(chan struct{})
+		l := storekit.NewLease(length, func(context.Context) error { <-suspended; return nil }, func(context.Context) error {
+			close(taken)
+			return nil
+		})
+		lost := l.Lost()
+		<-time.After(length)
+		l.Lost()
+		<-lost // it would wait forever
+		close(suspended)
+		<-taken
+		synctest.Wait()
+		assert.NotEqual(t, lost, l.Lost())
+		l.Close()
+	})
+}

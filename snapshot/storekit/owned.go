@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -28,6 +29,16 @@ func (s *Store) begin(restored *snapshot.Run, h Head, lease <-chan struct{}) *op
 	o.Journal = NewJournal(restored, o, JournalOptions{AtOnce: s.options.Poll == 0})
 	s.watchOpen(o)
 	return o
+}
+
+// Append implements [snapshot.Journal]. A process that was suspended for longer than its lease notices
+// here that it may have lost the run, before it begins another call.
+func (o *openRun) Append(records ...record.Record) error {
+	o.store.lease() // checks the clock, see [Lease.Lost]
+	if hasExpired(o.lease) {
+		o.Lose()
+	}
+	return o.Journal.Append(records...)
 }
 
 // look compares the stored head of the run with the journal, and notifies the journal if something
