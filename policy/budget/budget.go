@@ -45,7 +45,8 @@ type Options struct {
 
 	// Storage stores the amounts used. Defaults to a new [Memory]. With a [Memory], the
 	// budget of a run starts with the amount in the run's records, and all other
-	// budgets start from zero with each process.
+	// budgets start from zero with each process. Workers that share runs must share
+	// the Storage: otherwise each of them counts only what it has seen of a run.
 	Storage Storage
 }
 
