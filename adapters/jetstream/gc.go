@@ -204,8 +204,8 @@ func (s *Store) addReferences(ctx context.Context, named map[string]bool, runID 
 			if err != nil {
 				return err
 			}
-			if rec.Detail != nil && rec.Detail.Artifact != "" {
-				named[rec.Detail.Artifact] = true
+			for reference := range rec.Artifacts() {
+				named[reference] = true
 			}
 		}
 	}

@@ -94,6 +94,23 @@ func TestArtifactsGoWithTheRunsThatNameThem(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestGCKeepsTheEffectsThatAForkMayTakeOver(t *testing.T) {
+	t.Parallel()
+	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: longLease})
+	kept := putText(t, s)("the output of a payment of the deleted original")
+	j, err := s.Open(t.Context(), "fork", snapshot.OpenOptions{Create: true})
+	require.NoError(t, err)
+	records := storetest.Records(1, 1)
+	records[0].Detail = &record.Detail{Fork: &record.Fork{Effects: []record.Effect{{RunID: "original", Artifact: kept}}}}
+	require.NoError(t, j.Append(records...))
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+
+	_, err = s.GC(t.Context(), 0)
+	require.NoError(t, err)
+	_, err = s.Get(t.Context(), kept)
+	require.NoError(t, err)
+}
+
 func TestGCRefusesWhatItCannotKnow(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
