@@ -275,7 +275,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 // update returns errConflict if the run changed meanwhile; then nothing was done.
 func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	before := h.info
-	after, err := applyChange(before, change)
+	after, err := storekit.UpdatedInfo(before, change)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -283,7 +283,6 @@ func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info)
 	if !owned && !free {
 		return before, nil
 	}
-	after.Updated = storekit.TimeAfter(before.Updated)
 	if owned {
 		m := &message{kind: kindSettled, generation: h.generation, last: h.last, born: h.born}
 		seq, err := s.append(ctx, after.RunID, m, &after, h.seq)
@@ -303,15 +302,6 @@ func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info)
 	}
 	s.show(ctx, h, unreadEntry)
 	return h.info, nil
-}
-
-// applyChange returns the changed Info.
-func applyChange(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
-	after := before.Clone()
-	if err := change(&after); err != nil {
-		return snapshot.Info{}, err
-	}
-	return after, storekit.CheckUpdate(before, after)
 }
 
 // putFree stores the fields that may change at any time. If another process has changed them first,
@@ -339,11 +329,10 @@ func (s *Store) putFree(ctx context.Context, h *head, before snapshot.Info, chan
 		if err := s.readFree(ctx, &now); err != nil {
 			return err
 		}
-		after, err := applyChange(now.info, change)
+		after, err := storekit.UpdatedInfo(now.info, change)
 		if err != nil {
 			return err
 		}
-		after.Updated = storekit.TimeAfter(now.info.Updated)
 		setFree(&h.info, &after)
 		h.free = now.free
 	}

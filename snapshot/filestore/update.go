@@ -134,7 +134,7 @@ func (d *runDir) updateOpen(ctx context.Context, change func(*snapshot.Info) err
 	before := u.apply(recorded)
 	before.Open = true
 	isWhole := u.isOf(&recorded) && u.isWhole()
-	after, err := applyChange(before, change)
+	after, err := storekit.UpdatedInfo(before, change)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -182,7 +182,7 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 			return snapshot.Info{}, err
 		}
 	}
-	after, err := applyChange(before, change)
+	after, err := storekit.UpdatedInfo(before, change)
 	if err != nil {
 		return snapshot.Info{}, err
 	}
@@ -207,18 +207,5 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 	if r != nil {
 		d.removeCovered(end.journal - 1)
 	}
-	return after, nil
-}
-
-// applyChange returns the changed info, or an error if the change is not allowed.
-func applyChange(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
-	after := before.Clone()
-	if err := change(&after); err != nil {
-		return snapshot.Info{}, err
-	}
-	if err := storekit.CheckUpdate(before, after); err != nil {
-		return snapshot.Info{}, err
-	}
-	after.Updated = storekit.TimeAfter(before.Updated)
 	return after, nil
 }

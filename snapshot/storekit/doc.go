@@ -17,8 +17,7 @@
 //   - RunID of a record is not encoded: the store sets it in the results of Records,
 //     Follow, Watch and Messages. A [snapshot.Run] sets it in its own records.
 //   - Open of an Info is not encoded: the store determines it.
-//   - Updated is set by [OpenedInfo], [ClosedInfo] and [CreatedInfo]; in Update the store sets it to
-//     [TimeAfter] of its previous value.
+//   - Updated is set by [CreatedInfo], [OpenedInfo], [UpdatedInfo] and [ClosedInfo].
 //   - Generation, Owner, Status and Stop are set by [OpenedInfo], [ClosedInfo] and [CrashedInfo]. If
 //     Load, Info, List or Update find a run that is running although no process has it
 //     open, they pass it through [CrashedInfo] first; [OpenedInfo] does that itself.

@@ -85,9 +85,23 @@ func ClosedInfo(info snapshot.Info, end snapshot.End) snapshot.Info {
 	return info
 }
 
-// CheckUpdate returns what is wrong with a change of an Info by Store.Update. The error is
-// ErrLocked for a field that must not change while the run is open.
-func CheckUpdate(before, after snapshot.Info) error {
+// UpdatedInfo returns the info of a run after Store.Update has called change. The error is that of
+// change, or says which change is not allowed: it is ErrLocked for a field that must not change while
+// the run is open.
+func UpdatedInfo(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
+	after := before.Clone()
+	err := change(&after)
+	if err == nil {
+		err = checkUpdate(&before, &after)
+	}
+	if err != nil {
+		return snapshot.Info{}, err
+	}
+	after.Updated = TimeAfter(before.Updated)
+	return after, nil
+}
+
+func checkUpdate(before, after *snapshot.Info) error {
 	refuse := func(field string) error {
 		return fmt.Errorf("snapshot: update run %s: %s cannot be changed", before.RunID, field)
 	}
@@ -115,7 +129,7 @@ func CheckUpdate(before, after snapshot.Info) error {
 		return err
 	}
 	switch {
-	case before.Open && OwnerFieldsDiffer(&before, &after):
+	case before.Open && OwnerFieldsDiffer(before, after):
 		return &snapshot.LockedError{RunID: before.RunID, Owner: before.Owner}
 	case after.Status != before.Status && after.Status == snapshot.StatusRunning:
 		return fmt.Errorf("snapshot: update run %s: status running: only Open may set it", before.RunID)

@@ -110,14 +110,9 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 			return snapshot.Info{}, err
 		}
 		after := before
-		after.Info = before.Info.Clone()
-		if err := change(&after.Info); err != nil {
+		if after.Info, err = UpdatedInfo(before.Info, change); err != nil {
 			return snapshot.Info{}, err
 		}
-		if err := CheckUpdate(before.Info, after.Info); err != nil {
-			return snapshot.Info{}, err
-		}
-		after.Info.Updated = TimeAfter(before.Info.Updated)
 		if !before.Info.Open {
 			after.Opening = "" // the previous opening was of a process that has ended
 		}
