@@ -1,6 +1,7 @@
 package actors
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -53,15 +54,15 @@ type Format struct {
 // Or returns o with its zero fields taken from next. ExtraBody is merged, key by
 // key.
 func (o ModelOptions) Or(next ModelOptions) ModelOptions {
-	o.Model = or(o.Model, next.Model)
-	o.MaxTokens = or(o.MaxTokens, next.MaxTokens)
-	o.Temperature = or(o.Temperature, next.Temperature)
-	o.TopP = or(o.TopP, next.TopP)
-	o.Seed = or(o.Seed, next.Seed)
-	o.Effort = or(o.Effort, next.Effort)
-	o.ToolChoice = or(o.ToolChoice, next.ToolChoice)
+	o.Model = cmp.Or(o.Model, next.Model)
+	o.MaxTokens = cmp.Or(o.MaxTokens, next.MaxTokens)
+	o.Temperature = cmp.Or(o.Temperature, next.Temperature)
+	o.TopP = cmp.Or(o.TopP, next.TopP)
+	o.Seed = cmp.Or(o.Seed, next.Seed)
+	o.Effort = cmp.Or(o.Effort, next.Effort)
+	o.ToolChoice = cmp.Or(o.ToolChoice, next.ToolChoice)
 	o.SequentialTools = o.SequentialTools || next.SequentialTools
-	o.Format = or(o.Format, next.Format)
+	o.Format = cmp.Or(o.Format, next.Format)
 	o.Raw = o.Raw || next.Raw
 	if o.Stop == nil {
 		o.Stop = next.Stop
@@ -75,14 +76,6 @@ func (o ModelOptions) Or(next ModelOptions) ModelOptions {
 		o.ExtraBody = merged
 	}
 	return o
-}
-
-func or[T comparable](v, next T) T {
-	var zero T
-	if v == zero {
-		return next
-	}
-	return v
 }
 
 // IsZero reports whether nothing is set.
