@@ -61,6 +61,15 @@ func (t Tool[In, Out]) outermost() *core.Definition[In, Out] {
 	return t.definition
 }
 
+// with returns a copy with another definition, also for the calls that were approved.
+func (t Tool[In, Out]) with(d *core.Definition[In, Out]) Tool[In, Out] {
+	t.definition = d
+	if t.approval != nil {
+		t.approval = t.approvalDefinition()
+	}
+	return t
+}
+
 // Call executes the tool, see [core.ExecutionEvent.Execute].
 func (t Tool[In, Out]) Call(ctx context.Context, in In) (Out, error) {
 	return t.Event().Execute(ctx, in)
@@ -72,21 +81,13 @@ func (t Tool[In, Out]) Event() core.ExecutionEvent[In, Out] { return t.outermost
 
 // Require returns a copy with one more precondition.
 func (t Tool[In, Out]) Require(condition func(context.Context, In) error) Tool[In, Out] {
-	t.definition = t.definition.Require(condition)
-	if t.approval != nil {
-		t.requires = append(slices.Clip(t.requires), condition)
-		t.approval = t.approvalDefinition()
-	}
-	return t
+	t.requires = append(slices.Clip(t.requires), condition)
+	return t.with(t.definition.Require(condition))
 }
 
 // Ensure returns a copy with one more postcondition.
 func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) Tool[In, Out] {
-	t.definition = t.definition.Ensure(condition)
-	if t.approval != nil {
-		t.approval = t.approvalDefinition()
-	}
-	return t
+	return t.with(t.definition.Ensure(condition))
 }
 
 // Compensate returns a copy whose completed calls are undone by f when the call
@@ -95,11 +96,7 @@ func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) To
 // [Tool.CompensateInDoubt]. A stored run must know the tool:
 // see state.WithCompensations.
 func (t Tool[In, Out]) Compensate(f func(context.Context, In, Out) error) Tool[In, Out] {
-	t.definition = t.definition.Compensate(f)
-	if t.approval != nil {
-		t.approval = t.approvalDefinition()
-	}
-	return t
+	return t.with(t.definition.Compensate(f))
 }
 
 // CompensateInDoubt returns a copy whose calls in doubt are undone by f, too: calls
@@ -108,21 +105,13 @@ func (t Tool[In, Out]) Compensate(f func(context.Context, In, Out) error) Tool[I
 // input of the call, and must accept that there may be nothing to undo. It panics
 // if Compensate was not called before.
 func (t Tool[In, Out]) CompensateInDoubt(f func(context.Context, In) error) Tool[In, Out] {
-	t.definition = t.definition.CompensateInDoubt(f)
-	if t.approval != nil {
-		t.approval = t.approvalDefinition()
-	}
-	return t
+	return t.with(t.definition.CompensateInDoubt(f))
 }
 
 // LookUp returns a copy in which f finds out whether calls in doubt took effect, before they fail
 // or somebody is asked; see [core.Definition.LookUp].
 func (t Tool[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found bool, err error)) Tool[In, Out] {
-	t.definition = t.definition.LookUp(f)
-	if t.approval != nil {
-		t.approval = t.approvalDefinition()
-	}
-	return t
+	return t.with(t.definition.LookUp(f))
 }
 
 // Compensations returns the compensation of the tool, if it has one.
