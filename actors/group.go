@@ -165,13 +165,13 @@ func branchesOf[T any](g Group, branches []func(context.Context) (T, error)) (pr
 	if len(g.Interceptors) > 0 {
 		return nil, fmt.Errorf("actors: group %q: Group.Interceptors are for the branches of Map; give them to the actors that these branches call", g.Name)
 	}
+	if err := g.check(); err != nil {
+		return nil, err
+	}
 	definitions := make([]*core.Definition[struct{}, T], len(branches))
 	for i, branch := range branches {
 		if branch == nil {
 			return nil, fmt.Errorf("actors: group %q: branch %d is nil", g.Name, i+1)
-		}
-		if err := g.check(); err != nil {
-			return nil, err
 		}
 		var err error
 		spec := core.Spec{Kind: record.KindBranch, Name: fmt.Sprintf("%s %d", g.Name, i+1)}
