@@ -113,13 +113,19 @@ func resultText(name string, out any) (text string, err error) {
 	case json.RawMessage:
 		return string(out), nil
 	}
+	if text, err = jsonText(out); err != nil {
+		return "", fmt.Errorf("actors: the output of %s as text: %w", name, err)
+	}
+	return text, nil
+}
+
+// jsonText returns a value as JSON for a model, in which <, > and & are not escaped.
+func jsonText(v any) (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(out); err != nil {
-		return "", fmt.Errorf("actors: the output of %s as text: %w", name, err)
-	}
-	return strings.TrimSuffix(b.String(), "\n"), nil
+	err := enc.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
 // A ToolSet is an ordered set of functions with different names. It does not

@@ -1,12 +1,10 @@
 package actors
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/misfit"
@@ -139,11 +137,9 @@ func promptOf(in any) (Prompt, error) {
 	case interface{ Prompt() Prompt }:
 		return in.Prompt(), nil
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(in); err != nil {
+	text, err := jsonText(in)
+	if err != nil {
 		return Prompt{}, fmt.Errorf("actors: encode the input as JSON: %w", err)
 	}
-	return Ask(strings.TrimSuffix(b.String(), "\n")), nil
+	return Ask(text), nil
 }
