@@ -116,7 +116,7 @@ func (w chatWire) messages(all []actors.Message) ([]any, error) {
 		if msg.Role == actors.RoleAssistant {
 			sent, made = assistantParts(msg.Parts)
 		}
-		parts, err := chatParts(sent, w.host)
+		parts, err := convertParts(sent, w.host, chatPart)
 		if err != nil {
 			return nil, fmt.Errorf("openai: message %d: %w", i+1, err)
 		}
@@ -131,7 +131,7 @@ func (w chatWire) messages(all []actors.Message) ([]any, error) {
 		}
 		out = append(out, message)
 		if len(made) > 0 {
-			parts, err := chatParts(made, w.host)
+			parts, err := convertParts(made, w.host, chatPart)
 			if err != nil {
 				return nil, fmt.Errorf("openai: message %d: %w", i+1, err)
 			}

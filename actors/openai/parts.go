@@ -73,22 +73,21 @@ func source(p actors.Part, mime string) string {
 
 func textPart(text string) map[string]any { return map[string]any{"type": "text", "text": text} }
 
-// chatParts converts parts for the chat completions API.
-func chatParts(parts []actors.Part, host string) ([]any, error) {
+// convertParts checks the parts, converts each to the form of an API, and adds its extra fields for
+// the host.
+func convertParts(parts []actors.Part, host string, convert func(p actors.Part, mime string) (map[string]any, error)) ([]any, error) {
 	var out []any
 	for i, p := range parts {
 		mime, err := checkPart(p)
+		var part map[string]any
 		if err == nil {
-			var part map[string]any
-			part, err = chatPart(p, mime)
-			if err == nil {
-				maps.Copy(part, extraFor(p.Extra, host))
-			}
-			out = append(out, part)
+			part, err = convert(p, mime)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("part %d: %w", i+1, err)
 		}
+		maps.Copy(part, extraFor(p.Extra, host))
+		out = append(out, part)
 	}
 	return out, nil
 }
@@ -107,6 +106,7 @@ func assistantParts(parts []actors.Part) (texts, pictures []actors.Part) {
 	return texts, pictures
 }
 
+// chatPart converts a part for the chat completions API.
 func chatPart(p actors.Part, mime string) (map[string]any, error) {
 	kind, _, _ := strings.Cut(mime, "/")
 	switch {
@@ -144,26 +144,7 @@ func fileName(p actors.Part) string {
 	return p.Name
 }
 
-// responsesParts converts parts for the Responses API.
-func responsesParts(parts []actors.Part, host string) ([]any, error) {
-	var out []any
-	for i, p := range parts {
-		mime, err := checkPart(p)
-		if err == nil {
-			var part map[string]any
-			part, err = responsesPart(p, mime)
-			if err == nil {
-				maps.Copy(part, extraFor(p.Extra, host))
-			}
-			out = append(out, part)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("part %d: %w", i+1, err)
-		}
-	}
-	return out, nil
-}
-
+// responsesPart converts a part for the Responses API.
 func responsesPart(p actors.Part, mime string) (map[string]any, error) {
 	kind, _, _ := strings.Cut(mime, "/")
 	switch {

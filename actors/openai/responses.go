@@ -112,7 +112,7 @@ func (w responsesWire) items(msg actors.Message) ([]any, error) {
 	if msg.Role == actors.RoleAssistant {
 		sent, _ = assistantParts(msg.Parts)
 	}
-	parts, err := responsesParts(sent, w.host)
+	parts, err := convertParts(sent, w.host, responsesPart)
 	if err != nil {
 		return nil, err
 	}
