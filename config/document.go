@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"slices"
@@ -52,7 +53,8 @@ func readFile(name string) ([]byte, error) {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	defer func() { _ = f.Close() }() // only read
-	data, err := readLimited(f)
+	// One byte more, so that Parse refuses what is larger.
+	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}

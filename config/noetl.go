@@ -40,7 +40,7 @@ func (v value) noetl() Retry {
 		r.MaxAttempts = int(v.integer(1, math.MaxInt32, wantNoETLAttempts))
 		return r
 	}
-	v.fields("true, false, a number of attempts, or a mapping such as {max_attempts: 5}", map[string]func(value){
+	v.fields(wantRetry, map[string]func(value){
 		"max_attempts":       func(v value) { r.MaxAttempts = int(v.integer(1, math.MaxInt32, wantNoETLAttempts)) },
 		"initial_delay":      func(v value) { r.InitialDelay = v.seconds() },
 		"max_delay":          func(v value) { r.MaxDelay = v.seconds() },
@@ -66,12 +66,7 @@ const wantNoETLAttempts = "1 to 2147483647, including the first"
 // seconds returns a duration given in seconds. It returns core.NoDelay for 0.
 func (v value) seconds() time.Duration {
 	const want = "a number of seconds, 0 to 315360000"
-	problems := len(v.r.problems)
-	d := time.Duration(math.Round(v.number(0, maxDuration.Seconds(), want) * float64(time.Second)))
-	if len(v.r.problems) > problems {
-		return 0
-	}
-	return orNoDelay(d)
+	return orNoDelay(time.Duration(math.Round(v.number(0, maxDuration.Seconds(), want) * float64(time.Second))))
 }
 
 // ofFailures restricts a condition to failures. NoETL evaluates retry_when only for

@@ -139,16 +139,8 @@ func (v value) attemptsOr(want string) int {
 	return int(v.integer(1, math.MaxInt32, want))
 }
 
-// delay returns a duration. It returns core.NoDelay for 0, since 0 would select the
-// default.
-func (v value) delay() time.Duration {
-	problems := len(v.r.problems)
-	d := v.duration(time.Second, "seconds")
-	if d == 0 && len(v.r.problems) == problems {
-		return core.NoDelay
-	}
-	return d
-}
+// delay returns a duration. It returns core.NoDelay for 0.
+func (v value) delay() time.Duration { return orNoDelay(v.duration(time.Second, "seconds")) }
 
 func (v value) aboveZero() time.Duration {
 	problems := len(v.r.problems)

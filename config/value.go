@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -166,11 +167,7 @@ func (v value) merge(node *yaml.Node) (entries []entry) {
 
 // fields calls the function of each key of a mapping. Other keys are problems.
 func (v value) fields(want string, fields map[string]func(value)) {
-	names := make([]string, 0, len(fields))
-	for name := range fields {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(fields))
 	for _, e := range v.entries(want) {
 		field, ok := fields[e.key]
 		if !ok {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"encoding/json"
-	"io"
 	"time"
 
 	"github.com/reprise-go/reprise/record"
@@ -119,10 +118,6 @@ func conditionText(c *condition.Condition) string {
 	}
 	return c.String()
 }
-
-// readLimited reads up to one byte more than the maximum size of a document, so that
-// Parse can reject larger ones.
-func readLimited(in io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(in, MaxSize+1)) }
 
 // limitText returns the serialized form of a limit that may be core.Unlimited. It
 // returns nil for the default.
