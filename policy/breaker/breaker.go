@@ -143,15 +143,9 @@ func isOutage(err error) bool {
 
 // noteChange records a change of state. The caller holds b.mu.
 func (b *Breaker) noteChange(to gobreaker.State, openFor time.Duration) {
-	change := change{breaker: b.name}
-	switch to {
-	case gobreaker.StateOpen:
-		change.state, change.openFor = "open", openFor
-		b.until = time.Now().Add(openFor)
-	case gobreaker.StateHalfOpen:
-		change.state = "half_open"
-	case gobreaker.StateClosed:
-		change.state = "closed"
+	change := change{breaker: b.name, state: stateName(to)}
+	if to == gobreaker.StateOpen {
+		change.openFor, b.until = openFor, time.Now().Add(openFor)
 	}
 	b.changes = append(b.changes, change)
 }
@@ -230,7 +224,11 @@ func (b *Breaker) takeChanges() []change {
 func (b *Breaker) State() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch b.circuit.State() {
+	return stateName(b.circuit.State())
+}
+
+func stateName(s gobreaker.State) string {
+	switch s {
 	case gobreaker.StateOpen:
 		return "open"
 	case gobreaker.StateHalfOpen:
@@ -238,6 +236,3 @@ func (b *Breaker) State() string {
 	}
 	return "closed"
 }
-
-// Name returns the name from the options.
-func (b *Breaker) Name() string { return b.name }
