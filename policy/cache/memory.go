@@ -50,7 +50,7 @@ func (m *Memory) Get(_ context.Context, key string) ([]byte, bool, error) {
 		return nil, false, nil
 	}
 	k := e.Value.(*entry) //nolint:forcetypeassert // the list contains only entries
-	if !k.expires.IsZero() && !time.Now().Before(k.expires) {
+	if hasExpired(k.expires) {
 		m.drop(e)
 		return nil, false, nil
 	}

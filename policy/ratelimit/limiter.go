@@ -159,9 +159,7 @@ func isClosed(c <-chan struct{}) bool {
 
 // wake closes t.ready unless it is closed.
 func (t *ticket) wake() {
-	select {
-	case <-t.ready:
-	default:
+	if !isClosed(t.ready) {
 		close(t.ready)
 	}
 }

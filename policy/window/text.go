@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -94,12 +95,7 @@ func resultKey(ctx context.Context, id string) string {
 const readToolName = "read_result"
 
 func hasReadTool(tools []actors.FunctionSpec) bool {
-	for _, f := range tools {
-		if f.Name == readToolName {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(tools, func(f actors.FunctionSpec) bool { return f.Name == readToolName })
 }
 
 // Read is the input of the tool read_result.

@@ -232,7 +232,7 @@ func compose(messages []actors.Message, m *memory) []actors.Message {
 	}
 	sent = append(sent, actors.User(text))
 	for i := m.Left - 1; i >= n; i-- {
-		if messages[i].Role == actors.RoleUser && !slices.ContainsFunc(messages[m.Left:], isUser) {
+		if isUser(messages[i]) && !slices.ContainsFunc(messages[m.Left:], isUser) {
 			sent = append(sent, messages[i])
 			break
 		}
