@@ -203,6 +203,22 @@ func (r *Runner) requeue(ctx context.Context, info *snapshot.Info) {
 	r.consider(ctx, info, false, false)
 }
 
+// Stopping returns the stop of an open run that has not finished: one that a process has asked for,
+// see [state.Stopping], or, if this process has the run open, one for any other reason, such as a
+// shutdown or a time limit. It returns nil for any other run.
+func (r *Runner) Stopping(ctx context.Context, runID string) (*snapshot.Stop, error) {
+	info, err := r.Info(ctx, runID)
+	if err != nil || !info.Open {
+		return nil, err
+	}
+	if st := r.stateOf(runID); st != nil {
+		if e := st.Interrupted(); e != nil {
+			return &snapshot.Stop{Reason: e.Reason, By: e.By, Message: e.Message}, nil
+		}
+	}
+	return state.Stopping(ctx, r.store, &info)
+}
+
 // awaitStop returns when a run that is being interrupted is closed.
 func (r *Runner) awaitStop(ctx context.Context, runID string) error {
 	for {
@@ -210,8 +226,11 @@ func (r *Runner) awaitStop(ctx context.Context, runID string) error {
 		st := r.stateOf(runID)
 		if st == nil {
 			return r.awaitStopElsewhere(ctx, runID)
-		} else if st.Interrupted() == nil {
-			return nil
+		}
+		if st.Interrupted() == nil { // it may not have read its inbox yet
+			if stop, err := r.Stopping(ctx, runID); err != nil || stop == nil {
+				return err
+			}
 		}
 		select {
 		case <-closed.announced:

@@ -139,3 +139,38 @@ func TestAStopThatIsNotFinishedIsSeenAndKept(t *testing.T) {
 		})
 	}
 }
+
+func TestResumeWaitsForARunThatStopsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, memstore.New(), runner.Options{})
+		leave, opened := make(chan struct{}), 0
+		program := runner.Register(r, agent("stops", func(ctx context.Context, in word) (string, error) {
+			if opened++; opened == 1 {
+				state.From(ctx).Interrupt(snapshot.Stop{By: "the program", Message: "enough"})
+				<-leave
+				return "", ctx.Err()
+			}
+			return in.Text, nil
+		}))
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		serve(t, r)
+		synctest.Wait()
+		stop, err := r.Stopping(t.Context(), "a")
+		require.NoError(t, err)
+		require.NotNil(t, stop)
+		assert.Equal(t, "the program", stop.By)
+		resumed := make(chan error, 1)
+		go func() { resumed <- r.Resume(t.Context(), "a") }()
+		synctest.Wait()
+		assert.Empty(t, resumed, "it has not stopped yet")
+		close(leave)
+		require.NoError(t, <-resumed)
+		info, err := r.Wait(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusCompleted, info.Status)
+		stop, err = r.Stopping(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Nil(t, stop)
+	})
+}

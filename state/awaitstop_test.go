@@ -89,3 +89,24 @@ func TestAwaitStopReportsErrorsOfTheStore(t *testing.T) {
 	require.NoError(t, err, "the waiting has ended")
 	assert.False(t, stopped)
 }
+
+func TestResumeOfARunThatWasAskedToStopIsRefused(t *testing.T) {
+	for name, ask := range map[string]func(context.Context, snapshot.Store, string, snapshot.Stop) error{
+		"interrupt": state.Interrupt, "cancel": state.Cancel,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := memstore.New()
+			st, err := state.Open(t.Context(), s, "run")
+			require.NoError(t, err)
+			_, err = state.Resume(t.Context(), s, "run")
+			require.NoError(t, err, "it runs")
+			require.NoError(t, ask(t.Context(), s, "run", snapshot.Stop{By: "ops"}))
+			_, err = state.Resume(t.Context(), s, "run")
+			require.ErrorIs(t, err, snapshot.ErrLocked, "it would stop after that")
+			require.ErrorContains(t, err, "it was asked to stop, and has not stopped yet")
+			require.NoError(t, st.Close())
+			_, err = state.Resume(t.Context(), s, "run")
+			require.NotErrorIs(t, err, snapshot.ErrLocked)
+		})
+	}
+}

@@ -82,8 +82,8 @@ func isRetryAsked(i *snapshot.Info) bool {
 // queued, running or waiting does not change.
 //
 // For a run that has ended, the error is [ErrNotInterrupted]; for one that no runner
-// has started, it is [ErrNoProgram]; and for one that a process is still closing, it is
-// snapshot.ErrLocked. Nothing is written then.
+// has started, it is [ErrNoProgram]; and for one that was asked to stop (see [Stopping])
+// and that its process has not closed yet, it is snapshot.ErrLocked. Nothing is written then.
 func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
 	info, err := updateIfChanged(ctx, store, runID, func(i *snapshot.Info) error {
 		switch {
@@ -103,10 +103,23 @@ func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.I
 		queue(i)
 		return nil
 	})
+	if err == nil {
+		err = refuseStopping(ctx, store, &info)
+	}
 	if err != nil {
 		return snapshot.Info{}, fmt.Errorf("state: resume run %s: %w", runID, err)
 	}
 	return info, nil
+}
+
+// refuseStopping returns an error for a run that was asked to stop and has not stopped yet: it does
+// not change now, but will not continue either.
+func refuseStopping(ctx context.Context, store snapshot.Store, info *snapshot.Info) error {
+	asked, err := Stopping(ctx, store, info)
+	if err == nil && asked != nil {
+		err = fmt.Errorf("%w: it was asked to stop, and has not stopped yet", snapshot.ErrLocked)
+	}
+	return err
 }
 
 // errUnchanged is returned by a change that has nothing to write. It keeps the store from writing

@@ -64,13 +64,11 @@ func (c *Control) Start(ctx context.Context, s streamer.Start) (info streamer.Ru
 	return streamer.RunInfo{RunID: started.RunID, Status: string(started.Status), Created: started.Created, Updated: started.Updated}, isNew, nil
 }
 
-// Resume implements [streamer.Continuer]. For a run that was asked to stop and has not stopped yet,
-// which may take as long as its handlers, it returns ErrConflict at once.
+// Resume implements [streamer.Continuer]. For a run that is stopping and has not stopped yet, which
+// may take as long as its handlers, it returns ErrConflict at once.
 func (c *Control) Resume(ctx context.Context, runID string) error {
-	if info, err := c.runner.Store().Info(ctx, runID); err == nil {
-		if asked, err := state.Stopping(ctx, c.runner.Store(), &info); err == nil && asked != nil {
-			return fmt.Errorf("%w: it was asked to stop, and has not stopped yet", streamer.ErrConflict)
-		}
+	if stop, err := c.runner.Stopping(ctx, runID); err == nil && stop != nil {
+		return fmt.Errorf("%w: it was asked to stop, and has not stopped yet", streamer.ErrConflict)
 	}
 	return convertError(c.runner.Resume(ctx, runID))
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -62,4 +64,25 @@ func TestAStopThatIsNotFinishedIsShown(t *testing.T) {
 			assert.Nil(t, inState)
 		})
 	}
+}
+
+func TestResumeOfARunThatStopsByItselfIsRefusedAtOnce(t *testing.T) {
+	began, leave := make(chan struct{}), make(chan struct{})
+	url, _ := served(t, Options{}, func(r *runner.Runner) error {
+		runner.Register(r, decorators.Agent("deaf", "", func(ctx context.Context, _ ticket) (string, error) {
+			state.From(ctx).Interrupt(snapshot.Stop{Message: "enough"})
+			close(began)
+			<-leave
+			return "", nil
+		}))
+		return nil
+	})
+	status, body := do(t, "POST", url+"api/runs", `{"program":"deaf","run_id":"d","input":{"text":""}}`)
+	require.Equal(t, 201, status, body)
+	<-began
+	status, body = do(t, "POST", url+"api/runs/d/resume", `{}`) // the run stops only after this request
+	assert.Equal(t, 409, status)
+	assert.Contains(t, body, "it was asked to stop, and has not stopped yet")
+	close(leave)
+	until(t, url, "d", "run_interrupted")
 }
