@@ -120,7 +120,7 @@ func forkOf(ctx context.Context, store snapshot.Store, runID string, address rec
 		end.Detail.Fork.Effects = effects
 	}
 	return (&snapshot.Snapshot{Info: snapshot.Info{
-		RunID: newID, ParentID: runID, Status: snapshot.StatusInterrupted, Metadata: old.Metadata, Retry: old.Retry,
+		RunID: newID, ParentID: runID, Status: snapshot.StatusInterrupted, Stop: stopOf(end.Interrupt()), Metadata: old.Metadata, Retry: old.Retry,
 		Generation: old.Generation, Program: old.Program, Version: old.Version, Usage: ledgerOf(kept).Counts().Usage,
 	}, Records: append(kept, end)}).Run()
 }

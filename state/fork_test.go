@@ -129,6 +129,9 @@ func TestForkKnowsClaimsThatItDoesNotKeep(t *testing.T) {
 	at, err := record.ParseAddress("agent/last")
 	require.NoError(t, err)
 	require.NoError(t, state.Fork(t.Context(), s, "run-1", at, "run-2", state.ForkOptions{}))
+	info, err := s.Info(t.Context(), "run-2")
+	require.NoError(t, err)
+	assert.Equal(t, "fork: this run was forked from run run-1 at "+at.String(), info.Stop.String(), "not a crash")
 	first = false
 	st, err = state.Open(t.Context(), s, "run-2")
 	require.NoError(t, err)

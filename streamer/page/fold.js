@@ -330,5 +330,5 @@ export function stopText({ status, stop }) {
   if (!stop || stop.reason === "crash") return "Interrupted by a crash: its process ended without closing it.";
   const what = status === "cancelled" ? "Cancelled for good" : stop.reason === "shutdown" ? "Interrupted by a shutdown" : "Interrupted";
   const text = what + (stop.by ? " by " + stop.by : "") + (stop.message ? ": " + stop.message : "");
-  return ["user", "cancel", "shutdown"].includes(stop.reason) ? text : `${text} (${words(stop.reason)})`;
+  return ["user", "cancel", "shutdown", "fork"].includes(stop.reason) ? text : `${text} (${words(stop.reason)})`;
 }

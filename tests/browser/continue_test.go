@@ -74,6 +74,8 @@ func TestAFailedRunContinuesFromThePage(t *testing.T) {
 	info, err = store.Info(t.Context(), "trip-1")
 	require.NoError(t, err)
 	assert.Equal(t, snapshot.StatusQueued, info.Status)
+	p.load(s.url() + "#run=trip-1-again")
+	p.waitText("#run-banner", "Interrupted: this run was forked from run trip-1 at trip/pay")
 }
 
 // TestAFailedRunThatNoRunnerStartedIsLeftToItsProgram checks that the page retries such a run, and
