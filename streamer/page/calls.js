@@ -38,7 +38,7 @@ export class CallTree {
     if (record.event_type === "run") this.#run(record, time);
     else if (record.address) this.#call(record, time);
     if (!record.replayed) this.end = Math.max(this.end, time);
-    if (this.openings.length === 0 && !record.replayed) this.openings.push({ start: time });
+    if (this.openings.length === 0 && !record.replayed && record.event_type !== "run") this.openings.push({ start: time });
   }
 
   #run(record, time) {

@@ -83,6 +83,8 @@ func TestAProgramIsStartedWithAFormOfItsSchema(t *testing.T) {
 	p.click("#start-yes")
 	p.wait(`location.hash === "#run=dinner-1"`)
 	p.waitText("#run-status", "completed")
+	p.wait(`document.querySelector("[data-call]")`)
+	assert.Zero(t, p.count("#run .break"), "the time line begins when the run begins, and not when it was queued")
 	resp, err := http.Get(url + "api/runs/dinner-1/result")
 	require.NoError(t, err)
 	defer resp.Body.Close()
