@@ -11,7 +11,7 @@ export function duration(ms) {
   const s = Math.max(0, ms) / 1000;
   if (s < 0.0995) return Math.round(s * 1000) + " ms";
   if (s < 9.995) return s.toFixed(1) + " s";
-  if (s < 59.5) return Math.round(s) + " s";
+  if (s < 60) return Math.min(59, Math.round(s)) + " s";
   const m = Math.round(s / 60);
   if (s < 3600) return Math.floor(s / 60) + " m " + pad(Math.floor(s % 60)) + " s";
   if (s < 86400) return Math.floor(m / 60) + " h " + pad(m % 60) + " m";
@@ -22,8 +22,8 @@ export function duration(ms) {
 export function age(ms) {
   const s = Math.max(0, Math.floor(ms / 1000));
   if (s < 60) return s + " s";
-  if (s < 3600) return Math.floor(s / 60) + " m " + pad(s % 60);
-  if (s < 86400) return Math.floor(s / 3600) + " h " + pad(Math.floor((s % 3600) / 60));
+  if (s < 3600) return Math.floor(s / 60) + " m " + pad(s % 60) + " s";
+  if (s < 86400) return Math.floor(s / 3600) + " h " + pad(Math.floor((s % 3600) / 60)) + " m";
   return Math.floor(s / 86400) + " d";
 }
 
