@@ -46,6 +46,10 @@ func (e *CalledError) Error() string {
 // used on it and then on the calling run, Call returns the new result. Cancelling the calling run does
 // not stop the runs that it has called. If a call around Call is retried within the calling run, Call
 // starts another run, as every call inside a retried one is made again.
+//
+// Two things leave a calling run waiting until it is cancelled: the called run is deleted before it
+// has ended (cancel it first), or the calling run is a fork that keeps the start of the called run in
+// a branch of a group, but not its end (fork at that branch, or at the group).
 func Call[Out any](ctx context.Context, program string, input any) (Out, error) {
 	var zero Out
 	r, _ := ctx.Value(runnerKey{}).(*Runner)
