@@ -11,12 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/caller"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
 // Retention sets which runs are removed from the store. A run can be removed only if a runner
-// started it, it has completed or failed or was cancelled, and it is not pinned. Such a run is
-// removed if it exceeds one of the limits, or if its own time has passed (snapshot.Info.Expires).
+// started it, it has completed or failed or was cancelled, it is not pinned, and a run that has called
+// it (see [Call]) has ended, too. Such a run is removed if it exceeds one of the limits, or if its own time has passed (snapshot.Info.Expires).
 // The zero Retention sets no limits.
 //
 // A run that is pinned, resumed or replaced after retention has listed it is kept, unless that
@@ -178,7 +179,11 @@ func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[stri
 // been pinned or resumed, or replaced by another run with its ID.
 func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info, archiving *sync.Mutex) {
 	notice := Notice{Type: NoticeRemoved, RunID: info.RunID, Program: info.Program, Version: info.Version, Status: info.Status}
-	if err := r.archive(ctx, info.RunID, archiving); err != nil {
+	if isAwaited, err := r.isAwaited(ctx, info); err != nil {
+		notice.Type, notice.Err = NoticeTrouble, err
+	} else if isAwaited {
+		return
+	} else if err := r.archive(ctx, info.RunID, archiving); err != nil {
 		notice.Type, notice.Err = NoticeTrouble, err
 	} else if same, err := r.isAsListed(ctx, info); err != nil {
 		notice.Type, notice.Err = NoticeTrouble, err
@@ -193,6 +198,26 @@ func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info, archiving *
 		return // the runner is stopping
 	}
 	r.observe(notice)
+}
+
+// isAwaited reports whether the run was called by one that has not ended, and may not have read the
+// result yet.
+func (r *Runner) isAwaited(ctx context.Context, info *snapshot.Info) (bool, error) {
+	by, ok := caller.Of(&info.Metadata)
+	if !ok {
+		return false, nil
+	}
+	calling, err := r.store.Info(ctx, by.RunID)
+	if errors.Is(err, snapshot.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("runner: retention: run %s: %w", by.RunID, err)
+	}
+	switch calling.Status {
+	case snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled:
+		return false, nil
+	}
+	return true, nil
 }
 
 func (r *Runner) isAsListed(ctx context.Context, listed *snapshot.Info) (bool, error) {

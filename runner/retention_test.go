@@ -23,6 +23,35 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
+// The calling run is interrupted, and resumed long after the called run has ended.
+func TestRetentionKeepsACalledRunUntilItsCallerHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		r := newRunner(t, store, runner.Options{Retention: runner.Retention{Age: time.Minute, Every: time.Minute}})
+		runner.Register(r, agent("child", func(ctx context.Context, in word) (string, error) {
+			return in.Text, core.Sleep(ctx, time.Hour)
+		}))
+		program := runner.Register(r, agent("one", func(ctx context.Context, in word) (string, error) {
+			return runner.Call[string](ctx, "child", in)
+		}))
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{Pinned: true})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, r.Interrupt(t.Context(), "a", snapshot.Stop{}))
+		sleep(2 * time.Hour)
+		require.NoError(t, r.Resume(t.Context(), "a"))
+		waitADay(t, r, "a")
+		out, err := program.Result(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, "x", out)
+		sleep(time.Hour)
+		page, err := store.List(t.Context(), snapshot.Filter{})
+		require.NoError(t, err)
+		assert.Len(t, page.Runs, 1, "the called run is removed")
+	})
+}
+
 // Other goroutines read, fork and pin runs while retention removes them.
 func TestRetentionDuringReadsForksAndPins(t *testing.T) {
 	dir := t.TempDir()
