@@ -136,24 +136,36 @@ func (r *Runner) startCalled(ctx context.Context, from, name string, input any) 
 // it returns an error, so that a retry of the calling run looks again: the called run may have been
 // retried, too.
 func (r *Runner) endOfCalled(ctx context.Context, runID string) (calledEnd, error) {
+	info, err := r.awaitClosed(ctx, runID)
+	switch {
+	case errors.Is(err, snapshot.ErrNotFound):
+		return calledEnd{}, core.Permanent(&CalledError{RunID: runID, Message: "the run was deleted"})
+	case err != nil:
+		return calledEnd{}, err
+	case info.Status == snapshot.StatusFailed, info.Status == snapshot.StatusCancelled:
+		_, failure := state.Result[any](ctx, r.store, runID)
+		return calledEnd{}, core.Permanent(&CalledError{runID, info.Status, record.Truncate(fmt.Sprint(failure), record.MessageLimit)})
+	}
+	return calledEnd{info.Status}, nil
+}
+
+// awaitClosed returns what is known of a run once no process has it open.
+func (r *Runner) awaitClosed(ctx context.Context, runID string) (snapshot.Info, error) {
+	info, err := r.store.Info(ctx, runID)
+	if err != nil || !info.Open {
+		return info, err // Watch would wait for the creation of a run that does not exist
+	}
 	for event, err := range r.store.Watch(ctx, snapshot.WatchOptions{RunID: runID}) {
 		switch {
-		case errors.Is(err, snapshot.ErrNotFound):
-			return calledEnd{}, core.Permanent(&CalledError{RunID: runID, Message: "the run was deleted"})
 		case err != nil:
-			return calledEnd{}, err
-		case event.Info.Open:
-			continue
-		}
-		switch status := event.Info.Status; status {
-		case snapshot.StatusFailed, snapshot.StatusCancelled:
-			_, failure := state.Result[any](ctx, r.store, runID)
-			return calledEnd{}, core.Permanent(&CalledError{runID, status, record.Truncate(fmt.Sprint(failure), record.MessageLimit)})
-		default:
-			return calledEnd{status}, nil
+			return snapshot.Info{}, err
+		case event.Deleted:
+			return snapshot.Info{}, snapshot.ErrNotFound
+		case !event.Info.Open:
+			return event.Info, nil
 		}
 	}
-	return calledEnd{}, context.Cause(ctx)
+	return snapshot.Info{}, context.Cause(ctx)
 }
 
 // tellCaller tells the calling run that this run is ending. It does so before the run is closed, so

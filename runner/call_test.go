@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -221,11 +220,38 @@ func TestRetriedRunSeesTheRetryOfTheRunItCalled(t *testing.T) {
 	}
 }
 
-// A lostStore cannot be reached when a run of "child" is created, watched and loaded, each for the
-// first time.
+// The called run is deleted while the calling run is interrupted.
+func TestCallOfADeletedRunFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		r := newRunner(t, store, runner.Options{})
+		runner.Register(r, agent("child", func(ctx context.Context, _ word) (string, error) { return "", core.Sleep(ctx, time.Hour) }))
+		program := runner.Register(r, agent("one", func(ctx context.Context, in word) (string, error) {
+			return runner.Call[string](ctx, "child", in)
+		}))
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, r.Interrupt(t.Context(), "a", snapshot.Stop{}))
+		sleep(2 * time.Hour)
+		page, err := store.List(t.Context(), snapshot.Filter{Program: "child"})
+		require.NoError(t, err)
+		require.Len(t, page.Runs, 1)
+		require.NoError(t, store.Delete(t.Context(), page.Runs[0].RunID))
+		require.NoError(t, r.Resume(t.Context(), "a"))
+		waitADay(t, r, "a")
+		_, err = program.Result(t.Context(), "a")
+		var called *runner.CalledError
+		require.ErrorAs(t, err, &called)
+		assert.Empty(t, called.Status)
+	})
+}
+
+// A lostStore cannot be reached when a run of "child" is created and loaded for the first time.
 type lostStore struct {
 	snapshot.Store
-	created, watched, loaded atomic.Bool
+	created, loaded atomic.Bool
 }
 
 func (s *lostStore) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
@@ -233,13 +259,6 @@ func (s *lostStore) Create(ctx context.Context, run *snapshot.Run) (snapshot.Inf
 		return snapshot.Info{}, snapshot.ErrUnavailable
 	}
 	return s.Store.Create(ctx, run)
-}
-
-func (s *lostStore) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Change, error] {
-	if strings.HasPrefix(o.RunID, "child") && !s.watched.Swap(true) {
-		return func(yield func(snapshot.Change, error) bool) { yield(snapshot.Change{}, snapshot.ErrUnavailable) }
-	}
-	return s.Store.Watch(ctx, o)
 }
 
 func (s *lostStore) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
@@ -265,7 +284,7 @@ func TestCallContinuesWhenTheStoreIsBack(t *testing.T) {
 		out, err := program.Result(t.Context(), "a")
 		require.NoError(t, err)
 		assert.Equal(t, "x", out)
-		assert.True(t, store.created.Load() && store.watched.Load() && store.loaded.Load())
+		assert.True(t, store.created.Load() && store.loaded.Load())
 	})
 }
 
