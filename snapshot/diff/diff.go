@@ -345,7 +345,7 @@ func stateOf(r *record.Record) string {
 // String returns a line such as `~ value "city" "Oslo" → "Bergen"`.
 func (c ValueChange) String() string {
 	before, after := preview(c.Before), preview(c.After)
-	if c.Change == Changed && before == after && !bytes.Equal(c.Before, c.After) {
+	if c.Change == Changed && before == after {
 		after += " (another value)" // the values differ beyond what a line shows
 	}
 	return line(c.Change, fmt.Sprintf("value %q", c.Key), before, after)

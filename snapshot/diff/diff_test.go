@@ -98,6 +98,14 @@ func TestDiffNamesChangesThatALineDoesNotShow(t *testing.T) {
 	assert.Equal(t, "change(9)", diff.Change(9).String())
 }
 
+func TestDiffTellsArtifactsApart(t *testing.T) {
+	a, b := testkit.ValueRecord(t, "k", nil), testkit.ValueRecord(t, "k", nil)
+	a.Detail, b.Detail = &record.Detail{Artifact: "aaaa"}, &record.Detail{Artifact: "bbbb"}
+	assert.Equal(t, `~ value "k" (artifact) → (artifact) (another value)
+- artifact aaaa
++ artifact bbbb`, diff.Compare(testkit.Stored("", a), testkit.Stored("", b)).String())
+}
+
 func TestDiffShowsBothStagesOfACall(t *testing.T) {
 	a, b := testkit.CallRecord(t, "a", record.StatusInterrupted, nil), testkit.CallRecord(t, "a", record.StatusInterrupted, nil)
 	a.Stage, b.Stage = record.StageHandler, record.StageWait
