@@ -236,9 +236,7 @@ func (d *recordDecoder) readDetail(in *codec.Reader) *record.Detail {
 	}
 	into.NoStore = f.bool()
 	into.Branches = f.number()
-	if f.next() {
-		into.Unrecorded = d.readClaims(in)
-	}
+	into.Unrecorded = d.readClaims(&f)
 	into.Schema = f.bytes()
 	if f.next() {
 		into.InDoubt = d.readInDoubt(in)
@@ -280,26 +278,22 @@ func (d *recordDecoder) value(f *fieldReader) []byte {
 	return slices.Clip(f.in.View())
 }
 
-func (d *recordDecoder) readClaims(in *codec.Reader) []record.Claim {
-	var claims []record.Claim
-	for n := in.Array(); n > 0 && in.Err() == nil; n-- {
-		f := newFieldReader(in)
+func (d *recordDecoder) readClaims(f *fieldReader) (claims []record.Claim) {
+	f.list(func() {
+		one := newFieldReader(f.in)
 		var c record.Claim
-		if f.next() {
-			c.Address = d.address(&f)
+		if one.next() {
+			c.Address = d.address(&one)
 		}
-		c.Ordinal = f.number()
-		c.Kind = record.Kind(f.byte())
-		c.Name = f.name()
-		if f.next() {
-			c.Input = readHash(&f)
+		c.Ordinal = one.number()
+		c.Kind = record.Kind(one.byte())
+		c.Name = one.name()
+		if one.next() {
+			c.Input = readHash(&one)
 		}
-		f.end()
-		if err := f.err(); err != nil {
-			break
-		}
+		one.end()
 		claims = append(claims, c)
-	}
+	})
 	return claims
 }
 
@@ -376,31 +370,25 @@ func (d *recordDecoder) readFork(in *codec.Reader) *record.Fork {
 	}
 	f := newFieldReader(in)
 	fork := &record.Fork{Keys: f.text()}
-	if f.next() {
-		for n := in.Array(); n > 0 && in.Err() == nil; n-- {
-			u := newFieldReader(in)
-			fork.Undone = append(fork.Undone, record.UndoneCalls{Place: u.text(), Times: u.number()})
-			u.end()
+	f.list(func() {
+		u := newFieldReader(in)
+		fork.Undone = append(fork.Undone, record.UndoneCalls{Place: u.text(), Times: u.number()})
+		u.end()
+	})
+	f.list(func() {
+		m := newFieldReader(in)
+		made := record.MadeCall{Place: m.text()}
+		if m.next() {
+			made.Input = readHash(&m)
 		}
-	}
-	if f.next() {
-		for n := in.Array(); n > 0 && in.Err() == nil; n-- {
-			m := newFieldReader(in)
-			made := record.MadeCall{Place: m.text()}
-			if m.next() {
-				made.Input = readHash(&m)
-			}
-			m.end()
-			fork.Made = append(fork.Made, made)
+		m.end()
+		fork.Made = append(fork.Made, made)
+	})
+	f.list(func() {
+		if e := d.readEffect(in); e != nil {
+			fork.Effects = append(fork.Effects, *e)
 		}
-	}
-	if f.next() {
-		for n := in.Array(); n > 0 && in.Err() == nil; n-- {
-			if e := d.readEffect(in); e != nil {
-				fork.Effects = append(fork.Effects, *e)
-			}
-		}
-	}
+	})
 	f.end()
 	return fork
 }
