@@ -116,7 +116,7 @@ func (f *Filter) Check() error {
 // IsSorted reports whether the list has an order other than the last updated first.
 func (f *Filter) IsSorted() bool { return f.Sort != SortUpdated || f.Ascending }
 
-// Matches reports whether the filter selects a run. It ignores After and Limit.
+// Matches reports whether the filter selects a run. It ignores DueBy, After and Limit.
 func (f *Filter) Matches(i *Info) bool {
 	return (len(f.Status) == 0 || slices.Contains(f.Status, i.Status)) && f.matchesButStatus(i)
 }

@@ -31,13 +31,13 @@ type Value struct {
 
 // Values returns the values of the run by key: the last one stored under each key
 // for the whole run.
-func (s *Snapshot) Values() map[string]Value { return s.summary().latest() }
+func (s *Snapshot) Values() map[string]Value { return s.totals().latest() }
 
 // Artifacts returns the references of the artifacts that the records name, sorted
 // and without duplicates.
-func (s *Snapshot) Artifacts() []string { return s.summary().references() }
+func (s *Snapshot) Artifacts() []string { return s.totals().references() }
 
-func (s *Snapshot) summary() *totals {
+func (s *Snapshot) totals() *totals {
 	var sum totals
 	for i := range s.Records {
 		sum.add(&s.Records[i])
