@@ -39,7 +39,10 @@ func (j *Journal) maybeCompact() {
 	}
 	j.compacting = true
 	j.wait.Go(func() {
-		err := j.sealAndCompact()
+		number, info, err := j.seal()
+		if err == nil {
+			err = j.compact(number, info)
+		}
 		j.mu.Lock()
 		j.compacting = false
 		j.compactAt = max(j.dir.store.compactFrom, 2*j.snapshotSize)
@@ -52,14 +55,6 @@ func (j *Journal) maybeCompact() {
 			j.dir.store.warn(j.info.RunID, err)
 		}
 	})
-}
-
-func (j *Journal) sealAndCompact() error {
-	number, info, err := j.seal()
-	if err != nil {
-		return err
-	}
-	return j.compact(number, info)
 }
 
 // seal switches the run to its next journal. It returns the number of the sealed journal and the

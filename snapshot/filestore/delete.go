@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // Delete implements [snapshot.Store]. It renames the run into the trash, so that the run is
@@ -28,7 +30,7 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	if there, err := d.exists(); err != nil {
 		return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
 	} else if !there {
-		return noRun(runID)
+		return storekit.NotFoundError(runID)
 	}
 	// An update writes to the directory, so it must end before the rename or begin after it. If the
 	// meta file cannot be locked, no update is running.

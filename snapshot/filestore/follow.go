@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/internal/errkind"
-
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // Records implements [snapshot.Reader]. In the snapshot it reads only the blocks that hold the
@@ -46,7 +46,7 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 		return err
 	}
 	if errors.Is(checkDir(d.path()), fs.ErrNotExist) {
-		return noRun(runID)
+		return storekit.NotFoundError(runID)
 	}
 	w := s.watcher()
 	defer w.close()
@@ -181,7 +181,7 @@ func (s *stream) begin() error {
 	case err != nil:
 		return err
 	case m.isWhole && s.isOther(m.info.Created):
-		s.stopped = noRun(s.dir.runID)
+		s.stopped = storekit.NotFoundError(s.dir.runID)
 		return s.stopped
 	case m.isWhole:
 		s.created, s.known, s.generation = m.info.Created, m.info.LastSeq, m.info.Generation
@@ -205,7 +205,7 @@ func (s *stream) load(ctx context.Context) error {
 	case err != nil:
 		return err
 	case s.isOther(run.Created):
-		return noRun(s.dir.runID)
+		return storekit.NotFoundError(s.dir.runID)
 	}
 	s.created, s.info, s.last, s.isVerified = run.Created, run.Info, run.LastSeq, true
 	for rec, err := range run.RecordsAfter(s.firstSeq() - 1) {

@@ -53,7 +53,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	case err == nil, errors.Is(err, snapshot.ErrPosted):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-		return noRun(runID) // deleted meanwhile
+		return storekit.NotFoundError(runID) // deleted meanwhile
 	default:
 		return fmt.Errorf("snapshot: message for run %s: %w", runID, unavailable(err))
 	}
@@ -89,7 +89,7 @@ func (d *runDir) checkExists(ctx context.Context) error {
 	}
 	r, err := d.read(ctx)
 	if err == nil && !r.found {
-		return noRun(d.runID)
+		return storekit.NotFoundError(d.runID)
 	}
 	return err
 }

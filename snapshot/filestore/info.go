@@ -102,7 +102,7 @@ func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.
 	id := meta.RunID
 	files, err := s.dir(id).fingerprint()
 	if errors.Is(err, fs.ErrNotExist) {
-		return snapshot.Info{}, noRun(id)
+		return snapshot.Info{}, storekit.NotFoundError(id)
 	} else if err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: run %s: %w", id, err)
 	}
@@ -119,7 +119,7 @@ func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.
 	case isContentError(err):
 		now.info = storekit.CrashedInfo(meta)
 	case errors.Is(err, fs.ErrNotExist):
-		return snapshot.Info{}, noRun(id)
+		return snapshot.Info{}, storekit.NotFoundError(id)
 	default:
 		return snapshot.Info{}, err
 	}

@@ -38,7 +38,7 @@ func (e *strangerError) Unwrap() error { return snapshot.ErrCorrupt }
 // Load implements [snapshot.Reader]. It reports a run that a crash has left as interrupted. The
 // result does not contain the unfinished end of a journal.
 func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
-	run, _, err := s.load(ctx, runID)
+	run, _, err := s.Verify(ctx, runID)
 	return run, err
 }
 
@@ -46,10 +46,6 @@ func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 // unfinished and that the next Open will cut off; nil if there is none. If the run is open,
 // that may be a record that is being written.
 func (s *Store) Verify(ctx context.Context, runID string) (*snapshot.Run, *TornTail, error) {
-	return s.load(ctx, runID)
-}
-
-func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTail, error) {
 	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
 		return nil, nil, err
@@ -61,7 +57,7 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *TornTai
 	case r.damage != nil:
 		return nil, nil, advise(r.damage)
 	case !r.found:
-		return nil, nil, noRun(runID)
+		return nil, nil, storekit.NotFoundError(runID)
 	}
 	r.run.Open = r.held
 	if !r.held && r.run.Status == snapshot.StatusRunning { // the run was not open before its files were read either
@@ -192,7 +188,7 @@ func (r *reading) crashedInfo() (snapshot.Info, error) {
 	case r.damage != nil:
 		return snapshot.Info{}, advise(r.damage)
 	case !r.found:
-		return snapshot.Info{}, noRun(r.run.RunID)
+		return snapshot.Info{}, storekit.NotFoundError(r.run.RunID)
 	case r.run.Status == snapshot.StatusRunning:
 		return storekit.CrashedInfo(r.run.Info), nil
 	}

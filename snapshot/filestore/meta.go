@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // The meta file of a run is an index: its Info in one frame, which lists read instead of the run.
@@ -168,7 +169,7 @@ func (d *runDir) lockMeta(ctx context.Context, create bool) (*metaLock, error) {
 		err = checkDir(d.path())
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, noRun(d.runID) // it was deleted
+		return nil, storekit.NotFoundError(d.runID) // it was deleted
 	} else if err != nil {
 		return nil, fmt.Errorf("snapshot: run %s: %w", d.runID, unavailable(err))
 	}

@@ -54,7 +54,7 @@ func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) 
 	case err != nil:
 		return report, err
 	case !r.found:
-		return report, noRun(runID)
+		return report, storekit.NotFoundError(runID)
 	}
 	if damage := r.cutUndecodable(runID); damage != nil {
 		if r.damage == nil || damage.LastSeq < r.damage.LastSeq {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/internal/errkind"
-
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
@@ -137,10 +136,6 @@ func (s *Store) run(runID string, elem ...string) string {
 	return s.dir(runID).path(elem...)
 }
 
-func noRun(runID string) error {
-	return errkind.New(snapshot.ErrNotFound, "snapshot: no run %s", runID)
-}
-
 // checkedDir returns the directory of a run, which need not exist. Every method that takes a run ID
 // calls it first. A directory that is a link is an error, so that all files of a run are in the
 // store.
@@ -192,7 +187,7 @@ func (d *runDir) lock(ctx context.Context, wait, create bool) (*fileLock, error)
 		}
 		return nil, locked
 	case !create && errors.Is(err, fs.ErrNotExist):
-		return nil, noRun(d.runID)
+		return nil, storekit.NotFoundError(d.runID)
 	}
 	return nil, fmt.Errorf("snapshot: open run %s: %w", d.runID, unavailable(err))
 }
@@ -238,7 +233,7 @@ func (d *runDir) open(o *snapshot.OpenOptions, l *fileLock) (*Journal, error) {
 	case r.damage != nil:
 		return nil, advise(r.damage)
 	case !r.found && !o.Create:
-		return nil, noRun(d.runID)
+		return nil, storekit.NotFoundError(d.runID)
 	}
 	info := r.run.Info
 	if !r.found {

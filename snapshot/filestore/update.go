@@ -161,7 +161,7 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 	if there, err := d.exists(); err != nil {
 		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
 	} else if !there {
-		return snapshot.Info{}, noRun(d.runID)
+		return snapshot.Info{}, storekit.NotFoundError(d.runID)
 	}
 	l, err := d.lockMeta(ctx, true)
 	if err != nil {
@@ -187,14 +187,12 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 		return snapshot.Info{}, err
 	}
 	if r != nil {
-		if end, err = d.settle(r, &before); err != nil {
-			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
-		}
+		end, err = d.settle(r, &before)
+	} else { // a new time of the meta file makes an index read the run again, even if this process ends too early for the write below
+		err = l.write(&meta.header)
 	}
-	if r == nil { // a new time of the meta file makes an index read the run again, even if this process ends too early for the write below
-		if err := l.write(&meta.header); err != nil {
-			return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
-		}
+	if err != nil {
+		return snapshot.Info{}, fmt.Errorf("snapshot: update run %s: %w", d.runID, unavailable(err))
 	}
 	u := update{after.Clone()}
 	u.info.LastSeq = 0
