@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"github.com/reprise-go/reprise/internal/errkind"
@@ -56,9 +55,6 @@ func checkArtifact(ref string, data []byte) error {
 // maxArtifact is the maximum size of an artifact.
 const maxArtifact = 4 << 30
 
-// tmpNumber makes the names of temporary files unique in the process.
-var tmpNumber atomic.Uint64
-
 // Put implements [snapshot.ArtifactStore]. It writes the file under a temporary name and
 // syncs it before the file gets its own name, so that a file with the name of an artifact
 // is complete. Then it syncs the directories.
@@ -101,14 +97,8 @@ func (a *Artifacts) put(ref string, data []byte) error {
 	if err := mkdirSynced(a.disk, dir); err != nil {
 		return err
 	}
-	tmp := fmt.Sprintf("%s.%d-%d%s", name, os.Getpid(), tmpNumber.Add(1), tmpSuffix)
-	if err := writeSynced(a.disk, tmp, data); err != nil {
-		return err
-	}
-	if err := a.disk.Rename(tmp, name); err != nil {
-		return errors.Join(err, remove(a.disk, tmp))
-	}
-	return a.disk.SyncDir(dir)
+	_, err := replace(a.disk, tmpName(name), name, bytes.NewReader(data))
+	return err
 }
 
 func (a *Artifacts) path(ref string) (dir, name string) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -156,38 +155,5 @@ func (j *Journal) snapshotUpTo(number uint64, info snapshot.Info) (int64, error)
 // writeSnapshot writes a snapshot, and makes its name durable.
 func (d *runDir) writeSnapshot(run *snapshot.Run, number uint64) (size int64, err error) {
 	name := d.path(snapshotName(number))
-	f, err := d.disk.Create(name + tmpSuffix)
-	if err != nil {
-		return 0, err
-	}
-	size, err = run.WriteTo(&fileWriter{file: f})
-	if err == nil {
-		err = f.Sync()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = d.disk.Rename(name+tmpSuffix, name)
-	}
-	if err != nil {
-		return 0, errors.Join(err, remove(d.disk, name+tmpSuffix))
-	}
-	return size, d.disk.SyncDir(d.path())
-}
-
-// fileWriter writes a file from its beginning.
-type fileWriter struct {
-	file diskFile
-	at   int64
-}
-
-var _ io.Writer = (*fileWriter)(nil)
-
-func (w *fileWriter) Write(data []byte) (int, error) {
-	if err := writeAt(w.file, data, w.at); err != nil {
-		return 0, err
-	}
-	w.at += int64(len(data))
-	return len(data), nil
+	return replace(d.disk, name+tmpSuffix, name, run)
 }

@@ -219,23 +219,49 @@ func readable(f source, size int64) (upTo int64, all bool) {
 	return upTo, true
 }
 
+// replace writes a file under the name tmp, and renames it: whatever happens, name is the name of the
+// old content or of the whole new one. When replace returns, the new content and the name are durable.
+func replace(d disk, tmp, name string, content io.WriterTo) (size int64, err error) {
+	if size, err = writeSynced(d, tmp, content); err != nil {
+		return 0, err
+	}
+	if err := d.Rename(tmp, name); err != nil {
+		return 0, errors.Join(err, remove(d, tmp))
+	}
+	return size, d.SyncDir(filepath.Dir(name))
+}
+
 // writeSynced writes a file. When it returns, the file is durable, but not its name. If the file
 // cannot be finished, writeSynced removes it.
-func writeSynced(d disk, name string, data []byte) error {
+func writeSynced(d disk, name string, content io.WriterTo) (size int64, err error) {
 	f, err := d.Create(name)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if err = writeAt(f, data, 0); err == nil {
+	if size, err = content.WriteTo(&fileWriter{file: f}); err == nil {
 		err = f.Sync()
 	}
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
 	if err != nil {
-		_ = remove(d, name)
+		return 0, errors.Join(err, remove(d, name))
 	}
-	return err
+	return size, nil
+}
+
+// fileWriter writes a file from its beginning.
+type fileWriter struct {
+	file diskFile
+	at   int64
+}
+
+func (w *fileWriter) Write(data []byte) (int, error) {
+	if err := writeAt(w.file, data, w.at); err != nil {
+		return 0, err
+	}
+	w.at += int64(len(data))
+	return len(data), nil
 }
 
 // writeAt makes a short write an error.

@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -65,8 +66,8 @@ func (d *runDir) post(id string, data []byte) error {
 		return err
 	}
 	name := filepath.Join(dir, id)
-	tmp := fmt.Sprintf("%s.%d-%d%s", name, os.Getpid(), tmpNumber.Add(1), tmpSuffix)
-	if err := writeSynced(d.disk, tmp, data); err != nil {
+	tmp := tmpName(name)
+	if _, err := writeSynced(d.disk, tmp, bytes.NewReader(data)); err != nil {
 		return err
 	}
 	err := d.disk.Link(tmp, name)
@@ -174,13 +175,7 @@ func (d *runDir) message(id string) (snapshot.Message, error) {
 // refuse renames a file that is not a message, so that it is reported only once.
 func (d *runDir) refuse(name string, err error) {
 	from := d.path(inboxName, name)
-	aside := from + refusedSuffix
-	for n := 2; ; n++ {
-		if _, err := os.Lstat(aside); err != nil {
-			break
-		}
-		aside = fmt.Sprintf("%s%s.%d", from, refusedSuffix, n)
-	}
+	aside := unusedName(from + refusedSuffix)
 	err = fmt.Errorf("snapshot: run %s: %s in its inbox is not a message, and is set aside as %s: %w", d.runID, name, filepath.Base(aside), err)
 	if renamed := d.disk.Rename(from, aside); renamed != nil && !errors.Is(renamed, fs.ErrNotExist) {
 		err = errors.Join(err, renamed)

@@ -3,9 +3,11 @@ package filestore
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -24,6 +26,25 @@ const (
 
 func journalName(n uint64) string  { return fmt.Sprintf("%08d%s", n, journalSuffix) }
 func snapshotName(n uint64) string { return fmt.Sprintf("%08d%s", n, snapshotSuffix) }
+
+// tmpNumber makes the names of temporary files unique in the process.
+var tmpNumber atomic.Uint64
+
+// tmpName returns a temporary name for a file that others may be writing at the same time.
+func tmpName(name string) string {
+	return fmt.Sprintf("%s.%d-%d%s", name, os.Getpid(), tmpNumber.Add(1), tmpSuffix)
+}
+
+// unusedName returns a name that no file has: the given one, or that with a number.
+func unusedName(name string) string {
+	unused := name
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(unused); err != nil {
+			return unused
+		}
+		unused = fmt.Sprintf("%s.%d", name, n)
+	}
+}
 
 // dirName returns the name of the directory of a run: its ID, with each upper-case letter replaced
 // by + and the lower-case letter. So IDs that differ only in case have different directories on

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -168,13 +167,7 @@ func (d *runDir) setAside(r *reading, report *RepairReport) error {
 		if file == metaName {
 			continue // it is undamaged, and only says that something is missing
 		}
-		name := file + ".damaged"
-		for n := 2; ; n++ {
-			if _, err := os.Lstat(d.path(name)); errors.Is(err, fs.ErrNotExist) {
-				break
-			}
-			name = fmt.Sprintf("%s.damaged.%d", file, n)
-		}
+		name := filepath.Base(unusedName(d.path(file + ".damaged")))
 		if err := d.copyFile(file, name); err != nil {
 			return err
 		}

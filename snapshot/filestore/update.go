@@ -1,6 +1,7 @@
 package filestore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -85,13 +86,8 @@ func (d *runDir) writeUpdate(u *update) error {
 		return err
 	}
 	name := d.path(updateName)
-	if err := writeSynced(d.disk, name+tmpSuffix, data); err != nil {
-		return err
-	}
-	if err := d.disk.Rename(name+tmpSuffix, name); err != nil {
-		return errors.Join(err, remove(d.disk, name+tmpSuffix))
-	}
-	return d.disk.SyncDir(d.path())
+	_, err = replace(d.disk, name+tmpSuffix, name, bytes.NewReader(data))
+	return err
 }
 
 // Update implements [snapshot.Store].
