@@ -91,7 +91,7 @@ func safeToken(name string) string {
 
 // subject returns the subject of the job of a run.
 func (q *Queue) subject(e *runner.QueueEntry) string {
-	return fmt.Sprintf("rq.%s.j.%d.%s.%s.%s", q.store.names.store, levelOf(e.Priority), safeToken(e.Program.Name), safeToken(e.Program.Version), token(e.RunID))
+	return fmt.Sprintf("rq.%s.j.%d.%s.%s", q.store.names.store, levelOf(e.Priority), programToken(e.Program), token(e.RunID))
 }
 
 // waitSubject returns the subject on which a job waits for its time.

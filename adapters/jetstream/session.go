@@ -235,7 +235,7 @@ func (s *session) renew() time.Duration {
 	until := s.until
 	s.mu.Unlock()
 	at := time.Now()
-	ctx, cancel := context.WithDeadline(s.ctx, minTime(until, at.Add(s.store.options.answerTimeout())))
+	ctx, cancel := context.WithTimeout(s.ctx, min(until.Sub(at), s.store.options.answerTimeout()))
 	defer cancel()
 	if err := s.sendHeartbeat(ctx); err != nil {
 		return retryPause
@@ -247,13 +247,6 @@ func (s *session) renew() time.Duration {
 	s.mu.Unlock()
 	s.keep()
 	return s.store.options.renewEvery()
-}
-
-func minTime(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // resign publishes a last heartbeat, which says that the lease has ended, so that nobody has to

@@ -57,7 +57,7 @@ func (n names) indexedOf(runID string) string { return "rpi." + n.store + ".*.*.
 func (n names) indexedAs(status string) string { return "rpi." + n.store + "." + status + ".*.*.*.*.*" }
 
 func (n names) level(p puller) string {
-	return "rp." + n.store + ".p." + safeToken(p.program.Name) + "." + safeToken(p.program.Version) + "." + strconv.Itoa(p.level)
+	return "rp." + n.store + ".p." + programToken(p.program) + "." + strconv.Itoa(p.level)
 }
 func (n names) all(class string) string { return "rp." + n.store + "." + class + ".>" }
 
