@@ -17,7 +17,8 @@ import (
 
 // Retention sets which runs are removed from the store. A run can be removed only if a runner
 // started it, it has completed or failed or was cancelled, it is not pinned, and a run that has called
-// it (see [Call]) has ended, too. Such a run is removed if it exceeds one of the limits, or if its own time has passed (snapshot.Info.Expires).
+// it (see [Call]) has ended, too. Such a run is removed if it exceeds one of the limits, or if its own
+// time has passed (snapshot.Info.Expires).
 // The zero Retention sets no limits.
 //
 // A run that is pinned, resumed or replaced after retention has listed it is kept, unless that
