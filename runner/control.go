@@ -16,8 +16,8 @@ import (
 // Interrupt stops a run: it keeps its records, and does not continue until it is resumed. The Stop
 // says who interrupts, and why. A waiting run is stopped at once; a run that another process has
 // open is stopped there. A run that this process has open is stopped also if the store cannot be
-// reached, but then the request is lost if the process ends first. For a run that has ended, or is interrupted, the error is
-// state.ErrNotRunning.
+// reached, but then the request is lost if the process ends first. For a run that has ended, or is
+// interrupted, the error is state.ErrNotRunning, see [state.Interrupt].
 func (r *Runner) Interrupt(ctx context.Context, runID string, stop snapshot.Stop) error {
 	stop.Reason = record.InterruptUser
 	if st := r.stateOf(runID); st != nil {
@@ -70,7 +70,7 @@ func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapsho
 		if i.Open {
 			return snapshot.ErrLocked
 		} else if !canContinue(i) {
-			return fmt.Errorf("%w: it is %s", state.ErrNotRunning, i.Status)
+			return errNotDue
 		}
 		i.Status, i.Due, i.Stop = snapshot.StatusInterrupted, time.Time{}, stop
 		return nil
@@ -79,6 +79,8 @@ func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapsho
 	case errors.Is(err, snapshot.ErrLocked):
 		err = state.Interrupt(ctx, r.store, runID, stop)
 		return errors.Is(err, state.ErrNotRunning), err
+	case errors.Is(err, errNotDue):
+		return false, state.Interrupt(ctx, r.store, runID, stop) // which says why not
 	case err != nil:
 		return false, fmt.Errorf("runner: interrupt run %s: %w", runID, err)
 	}

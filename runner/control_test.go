@@ -172,5 +172,6 @@ func TestResumeWaitsForARunThatStopsByItself(t *testing.T) {
 		stop, err = r.Stopping(t.Context(), "a")
 		require.NoError(t, err)
 		assert.Nil(t, stop)
+		require.ErrorIs(t, r.Interrupt(t.Context(), "a", snapshot.Stop{}), state.ErrEnded)
 	})
 }

@@ -12,12 +12,13 @@ import (
 // Errors of cancelling a run, and of resuming a cancelled one, found by
 // errors.Is.
 var (
-	// ErrCancelled is found in the error of functions that would continue a run
+	// ErrCancelled is found in the error of functions that would continue or stop a run
 	// that was cancelled. errors.As finds the *[CancelledError].
 	ErrCancelled = errors.New("state: the run was cancelled")
 
-	// ErrEnded is found in the error of a request to a run that has completed or failed: [Cancel],
-	// [AwaitStop], [Signal], or a root call that is not in its records.
+	// ErrEnded is found in the error of a request that a run refuses because it has completed or
+	// failed: [Interrupt], [Cancel], [AwaitStop], [Signal], [Resume], [Retry] of a run that has
+	// completed, or a root call that is not in its records.
 	ErrEnded = errors.New("it has ended")
 )
 
@@ -112,6 +113,20 @@ func checkNotEnded(found *snapshot.Info) error {
 	}
 	return nil
 }
+
+// alsoEnded returns err, with which a run refuses a request. If the run has ended, errors.Is also finds
+// ErrEnded or ErrCancelled in it.
+func alsoEnded(err error, found *snapshot.Info) error {
+	if ended := refuseEnded(found); ended != nil {
+		return &endedError{err, ended}
+	}
+	return err
+}
+
+type endedError struct{ err, ended error }
+
+func (e *endedError) Error() string   { return e.err.Error() }
+func (e *endedError) Unwrap() []error { return []error{e.err, e.ended} }
 
 // settleCancel marks a run as cancelled after a cancel was posted, if no process has the run open.
 // Otherwise its owner does that: when it reads its inbox, or after it has closed the run.

@@ -114,3 +114,47 @@ func TestRunInWhichNothingWasCalledIsInterrupted(t *testing.T) {
 	require.NoError(t, st.Close())
 	assert.Equal(t, snapshot.StatusCompleted, st.Status())
 }
+
+// Requests that a run refuses because it has ended all say so, whatever else they say.
+func TestRequestsToARunThatHasEndedSayThatItHas(t *testing.T) {
+	stop := func(ask func(context.Context, snapshot.Store, string, snapshot.Stop) error) func(context.Context, snapshot.Store) error {
+		return func(ctx context.Context, s snapshot.Store) error { return ask(ctx, s, "run", snapshot.Stop{By: "ops"}) }
+	}
+	again := func(ask func(context.Context, snapshot.Store, string) (snapshot.Info, error)) func(context.Context, snapshot.Store) error {
+		return func(ctx context.Context, s snapshot.Store) error { _, err := ask(ctx, s, "run"); return err }
+	}
+	requests := map[string]func(context.Context, snapshot.Store) error{
+		"interrupt": stop(state.Interrupt), "cancel": stop(state.Cancel), "resume": again(state.Resume), "retry": again(state.Retry),
+		"signal": func(ctx context.Context, s snapshot.Store) error {
+			return state.Signal(ctx, s, "run", "paid", 1, state.SignalOptions{})
+		},
+	}
+	refusals := map[string]error{"interrupt": state.ErrNotRunning, "resume": state.ErrNotInterrupted, "retry": state.ErrNotFailed}
+	for status, c := range map[snapshot.Status]struct {
+		stop    snapshot.Stop
+		is      error
+		allowed string
+	}{
+		snapshot.StatusCompleted: {snapshot.Stop{}, state.ErrEnded, ""},
+		snapshot.StatusFailed:    {snapshot.Stop{}, state.ErrEnded, "retry"},
+		snapshot.StatusCancelled: {snapshot.Stop{Reason: record.InterruptCancel, By: "ann"}, state.ErrCancelled, "cancel"},
+	} {
+		for name, request := range requests {
+			if name == c.allowed {
+				continue
+			}
+			t.Run(string(status)+"/"+name, func(t *testing.T) {
+				s := memstore.New()
+				run, err := snapshot.NewRun(snapshot.Info{RunID: "run", Status: status, Stop: c.stop}, func(func(record.Record, error) bool) {})
+				require.NoError(t, err)
+				_, err = s.Create(t.Context(), run)
+				require.NoError(t, err)
+				err = request(t.Context(), s)
+				require.ErrorIs(t, err, c.is)
+				if refusals[name] != nil {
+					require.ErrorIs(t, err, refusals[name])
+				}
+			})
+		}
+	}
+}

@@ -23,7 +23,7 @@ var ErrNotRunning = errors.New("no process is running it")
 // the request, it is interrupted at that point, unless it has ended.
 //
 // For a run that no process has open, the error is [ErrNotRunning] with its status, and its next
-// opening is not interrupted.
+// opening is not interrupted. If the run has ended, the error is also [ErrEnded] or [ErrCancelled].
 func Interrupt(ctx context.Context, store snapshot.Store, runID string, stop snapshot.Stop) error {
 	if err := interrupt(ctx, store, runID, stop); err != nil {
 		return fmt.Errorf("state: interrupt run %s: %w", runID, err)
@@ -146,7 +146,7 @@ func mayContinue(i *snapshot.Info) bool {
 }
 
 func notRunning(found snapshot.Info) error {
-	return fmt.Errorf("%w: it is %s", ErrNotRunning, found.Status)
+	return alsoEnded(fmt.Errorf("%w: it is %s", ErrNotRunning, found.Status), &found)
 }
 
 // AwaitAnswers returns when a stored run can continue: no process has it open, and every question

@@ -37,7 +37,8 @@ var (
 // becomes interrupted with the reason [record.InterruptRetry], until its program opens it with
 // [Open], which needs no option for this.
 //
-// For a run that has not failed, the error is [ErrNotFailed]. Nothing is written then.
+// For a run that has not failed, the error is [ErrNotFailed], and also [ErrEnded] or [ErrCancelled]
+// if it has ended. Nothing is written then.
 func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
 	info, err := updateIfChanged(ctx, store, runID, func(i *snapshot.Info) error {
 		switch {
@@ -48,7 +49,7 @@ func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.In
 		case i.Status == snapshot.StatusInterrupted:
 			return fmt.Errorf("%w; it is interrupted (%s): resume it", ErrNotFailed, i.Stop)
 		case i.Status != snapshot.StatusFailed:
-			return fmt.Errorf("%w; it is %s", ErrNotFailed, i.Status)
+			return alsoEnded(fmt.Errorf("%w; it is %s", ErrNotFailed, i.Status), i)
 		}
 		queue(i)
 		if i.RetryTo = i.LastSeq; i.Program == "" {
@@ -81,9 +82,10 @@ func isRetryAsked(i *snapshot.Info) bool {
 // queued, and a runner with its program opens it. Losses are counted from zero again. A run that is
 // queued, running or waiting does not change.
 //
-// For a run that has ended, the error is [ErrNotInterrupted]; for one that no runner
-// has started, it is [ErrNoProgram]; and for one that was asked to stop (see [Stopping])
-// and that its process has not closed yet, it is snapshot.ErrLocked. Nothing is written then.
+// For a run that has ended, the error is [ErrNotInterrupted], and also [ErrEnded] or
+// [ErrCancelled]; for one that no runner has started, it is [ErrNoProgram]; and for one that was
+// asked to stop (see [Stopping]) and that its process has not closed yet, it is
+// snapshot.ErrLocked. Nothing is written then.
 func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
 	info, err := updateIfChanged(ctx, store, runID, func(i *snapshot.Info) error {
 		switch {
@@ -94,9 +96,9 @@ func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.I
 		case i.Status == snapshot.StatusQueued:
 			return nil // written nevertheless: a runner that could not open the run tries again
 		case i.Status == snapshot.StatusFailed:
-			return fmt.Errorf("%w; it has failed: retry it", ErrNotInterrupted)
+			return alsoEnded(fmt.Errorf("%w; it has failed: retry it", ErrNotInterrupted), i)
 		case i.Status != snapshot.StatusInterrupted:
-			return fmt.Errorf("%w; it is %s", ErrNotInterrupted, i.Status)
+			return alsoEnded(fmt.Errorf("%w; it is %s", ErrNotInterrupted, i.Status), i)
 		case i.Program == "":
 			return ErrNoProgram
 		}

@@ -68,7 +68,7 @@ func signal(ctx context.Context, store snapshot.Store, runID, name string, value
 	if err != nil {
 		return err
 	}
-	if err := checkSignallable(&found.Info); err != nil {
+	if err := refuseEnded(&found.Info); err != nil {
 		return err
 	}
 	if isThere, err := wasReceived(found, m.Record.Detail.Signal); err != nil || isThere {
@@ -112,7 +112,8 @@ func signalMessage(name string, value any, o SignalOptions) (snapshot.Message, e
 	}}, nil
 }
 
-func checkSignallable(i *snapshot.Info) error {
+// refuseEnded returns an error for a run that has ended.
+func refuseEnded(i *snapshot.Info) error {
 	switch i.Status {
 	case snapshot.StatusCancelled:
 		return cancelledError(i.RunID, i.Stop)
@@ -162,7 +163,7 @@ func settleSignal(ctx context.Context, store snapshot.Store, runID string, m *sn
 	if err != nil {
 		return fmt.Errorf("it was posted, but it is not known whether the run had ended: %w", err)
 	}
-	late := checkSignallable(&found)
+	late := refuseEnded(&found)
 	if late == nil {
 		return nil
 	}
