@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -132,7 +133,7 @@ func (a *app) printUnchanged(ctx context.Context, store snapshot.Store, info sna
 // awaited returns how many answers a paused run waits for, and for which signals and times. If there
 // are none, it waits only for its program.
 func awaited(ctx context.Context, store snapshot.Store, runID string) (answers int, others []string, err error) {
-	open, err := state.Questions(ctx, store, runID)
+	posted, err := store.Messages(ctx, runID) // first, since an answer is removed after it was recorded
 	if err != nil {
 		return 0, nil, err
 	}
@@ -144,14 +145,17 @@ func awaited(ctx context.Context, store snapshot.Store, runID string) (answers i
 		l.Add(&r)
 	}
 	for _, q := range l.Questions(true) {
-		switch q.Awaits {
-		case record.AwaitSignal:
+		isAnswer := func(m snapshot.Message) bool { return m.IsAnswer() && m.Record.Name == q.ID }
+		switch {
+		case q.Awaits == record.AwaitSignal:
 			others = append(others, "the signal "+q.Text)
-		case record.AwaitTime:
+		case q.Awaits == record.AwaitTime:
 			others = append(others, timeText(q.Due))
+		case !slices.ContainsFunc(posted, isAnswer):
+			answers++
 		}
 	}
-	return len(open), others, nil
+	return answers, others, nil
 }
 
 // continueAll continues the selected runs. If one cannot continue, the others still do.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -129,4 +130,32 @@ func TestRetryOfARunWithoutARunnerIsLeftToItsProgram(t *testing.T) {
 	assert.JSONEq(t, `{"run_id":"k1","status":"interrupted"}`, call(t, dir, "retry", "k1", "--json").text(t))
 	assert.Contains(t, call(t, dir, "runs").text(t), "retry: its program tries the failed calls again when it opens the run")
 	require.Equal(t, snapshot.StatusCompleted, fail(t, dir, "k1", true))
+}
+
+// A countingStore counts how often the records of a run are read.
+type countingStore struct {
+	snapshot.Store
+	reads int
+}
+
+func (s *countingStore) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
+	s.reads++
+	return s.Store.Load(ctx, runID)
+}
+
+func (s *countingStore) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
+	s.reads++
+	return s.Store.Records(ctx, runID, after)
+}
+
+func TestRecordsOfAPausedRunAreReadOnce(t *testing.T) {
+	dir := t.TempDir()
+	_, err := refund(t, dir, "r7")
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	s := &countingStore{Store: newStore(t, dir)}
+	answers, others, err := awaited(t.Context(), s, "r7")
+	require.NoError(t, err)
+	assert.Equal(t, 1, answers)
+	assert.Empty(t, others)
+	assert.Equal(t, 1, s.reads)
 }
