@@ -56,7 +56,28 @@ func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Acc
 		h.sendStatus(w, http.StatusAccepted, map[string]bool{"ok": true, "stopping": true})
 		return
 	}
+	if err == nil {
+		h.publishLast(req.Context(), id)
+	}
 	h.answerControl(w, err, noRun(id))
+}
+
+// publishLast publishes the last record of a run that is not running, unless it was published: no
+// process publishes that a run was cancelled while none had it open.
+func (h *Handler) publishLast(ctx context.Context, runID string) {
+	if h.whole == nil {
+		return
+	}
+	info, err := h.whole.Run(ctx, runID)
+	if err != nil || info.Status == statusRunning || info.LastSeq == 0 {
+		return
+	}
+	for rec, err := range h.whole.Records(ctx, runID, info.LastSeq-1) {
+		if err != nil {
+			return // clients see it when they read the run again
+		}
+		h.Publish(rec)
+	}
 }
 
 const (

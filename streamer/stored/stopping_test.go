@@ -4,11 +4,13 @@ import (
 	"context"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 	"github.com/reprise-go/reprise/streamer/stored"
@@ -37,6 +39,36 @@ func TestClientsAreToldWhoAsksARunToStop(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, "stopping", e.Name)
 				assert.JSONEq(t, `{"run_id":"r","stopping":{"reason":"user","by":"ann","message":"enough"}}`, string(e.Data))
+				break
+			}
+		})
+	}
+}
+
+// TestClientsSeeThatAClosedRunIsCancelled cancels runs that no process has open, and whose records
+// were published by the handler, or not.
+func TestClientsSeeThatAClosedRunIsCancelled(t *testing.T) {
+	for name, published := range map[string]bool{"a run that the handler has published": true, "a run of an earlier process": false} {
+		t.Run(name, func(t *testing.T) {
+			store := memstore.New()
+			control := stored.NewControl(store)
+			h, url := serveWith(t, stored.New(store), streamer.Options{Control: control, Reconnect: time.Millisecond})
+			var options []state.Option
+			if published {
+				options = append(options, state.WithPublisher(h))
+			}
+			st, err := state.Open(t.Context(), store, "r", options...)
+			require.NoError(t, err)
+			st.Interrupt(snapshot.Stop{By: "ann"})
+			require.NoError(t, st.Close())
+
+			client := streamer.Client{URL: url}
+			client.Connected = sync.OnceFunc(func() {
+				assert.NoError(t, client.Cancel(t.Context(), "r", streamer.Stop{By: "bob"}))
+			})
+			for e, err := range client.Events(t.Context()) {
+				require.NoError(t, err)
+				require.Equal(t, "run_cancelled", e.Name)
 				break
 			}
 		})
