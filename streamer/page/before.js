@@ -49,7 +49,7 @@ function line(run, call) {
   const took = call.attempts.length > 0 && call.start ? duration(call.end - call.start) : "";
   return make("li", { class: "s-" + call.status }, icon(call.kind),
     make("a", { href: href({ run, call: call.address }), title: call.address }, call.name),
-    make("span", { class: "muted" }, failed ? reason(call.reason) || "failed" : words(call.status), took && " in " + took),
+    make("span", { class: "muted" }, failed ? reason(call.reason, call.max) || "failed" : words(call.status), took && " in " + took),
     make("span", { class: failed ? "error" : "mono" }, brief(failed ? call.error : call.output)));
 }
 

@@ -137,7 +137,7 @@ export class CallTree {
     this.#ended(call, record, time, record.will_retry ? "retried" : "failed");
     call.status = record.will_retry ? "waiting" : "failed";
     if (record.will_retry) return;
-    call.reason = record.reason === "exhausted" && call.max === 1 ? "" : record.reason; // a call that is allowed one attempt just fails
+    call.reason = record.reason;
     call.failedAt = record.seq;
   }
 

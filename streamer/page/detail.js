@@ -117,7 +117,7 @@ function facts(call) {
   fact("Recalled", call.recalled ? plural(call.recalled, "time") : "");
   fact("Tokens", call.usage.input_tokens + call.usage.output_tokens ? tokens(call.usage) : "");
   fact("Cost", call.usage.cost ? price(call.usage) : "");
-  fact("Ended", call.status === "failed" && call.reason ? reason(call.reason) : "");
+  fact("Ended", call.status === "failed" && call.reason ? reason(call.reason, call.max) : "");
   return list;
 }
 

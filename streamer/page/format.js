@@ -97,8 +97,9 @@ export const words = (name) => (name ?? "").replaceAll("_", " ");
 const sources = { retry_after: "Retry-After", breaker: "circuit breaker" };
 export const source = (name) => sources[name] ?? words(name);
 
-// reason formats the reason for which a call failed for good.
-export const reason = (name) => words(name);
+// reason formats the reason for which a call failed for good. It is empty for a call that is allowed
+// one attempt, which just fails.
+export const reason = (name, max) => (name === "exhausted" && max === 1 ? "" : words(name));
 
 // The statuses of a run as the page shows them. A run that only waits for a time, such as
 // that of the next attempt of a call, or for a signal, is "waiting". Rare statuses are shown only if a run has them.

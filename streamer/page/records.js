@@ -95,7 +95,7 @@ function sayOf(r) {
     case "started":
       return [[r.retry_attempt > 0 ? "attempt " + attempt(r.retry_attempt, r.max_attempts) : "", { lost: "again: the process ended during it", retry: "again: it had failed for good", in_doubt: "it may have taken effect" }[r.reason]].filter(Boolean).join(" ")];
     case "failed":
-      return [...error(), r.will_retry ? "" : ` · ${reason(r.reason)} after ${duration(r.total_time * 1000)}`];
+      return [...error(), r.will_retry ? "" : ` · ${reason(r.reason, r.max_attempts) || "failed"} after ${duration(r.total_time * 1000)}`];
     case "retrying":
       return [`attempt ${attempt(r.retry_attempt, r.max_attempts)} in ${duration(r.retry_delay * 1000)} (${source(r.delay_source)})`];
     case "completed":

@@ -318,7 +318,7 @@ function drawState(node, call, now) {
     const retries = last ? last.n : 0;
     text = (!last ? "recalled" : call.start ? duration(call.end - call.start) : "began earlier") + (retries ? ` · ${plural(retries, "retry", "retries")}` : "");
   } else if (state === "failed") {
-    text = reason(call.reason) || "failed";
+    text = reason(call.reason, call.max) || "failed";
   } else {
     text = state === "awaiting" ? (call.awaits === "time" || call.awaits === "signal" ? "waits" : "asks") : words(state);
   }
