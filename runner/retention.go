@@ -7,6 +7,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,9 +18,10 @@ import (
 )
 
 // Retention sets which runs are removed from the store. A run can be removed only if a runner
-// started it, it has completed or failed or was cancelled, it is not pinned, and a run that has called
-// it (see [Call]) has ended, too. Such a run is removed if it exceeds one of the limits, or if its own
-// time has passed (snapshot.Info.Expires).
+// started it, it has completed or failed or was cancelled, it is not pinned, and nothing still reads
+// it: a run that has called it (see [Call]) has ended, too, and so has each turn of its conversation.
+// Such a run is removed if it exceeds one of the limits, or if its own time has passed
+// (snapshot.Info.Expires).
 // The zero Retention sets no limits.
 //
 // A run that is pinned, resumed or replaced after retention has listed it is kept, unless that
@@ -123,8 +126,42 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked ti
 		there[info.RunID] = true
 	}
 	maps.DeleteFunc(sizes, func(id string, _ sizeAt) bool { return !there[id] })
+	if len(over) == 0 {
+		return looked, nil
+	}
+	inProgress, err := r.conversationsInProgress(ctx)
+	if err != nil {
+		return looked, err
+	}
+	over = slices.DeleteFunc(over, func(i *snapshot.Info) bool {
+		return slices.ContainsFunc(i.Metadata.Tags, func(tag string) bool { return inProgress[tag] })
+	})
 	r.removeRuns(ctx, over)
 	return looked, nil
+}
+
+// conversationTag is the beginning of the tag that package conversation gives the turns of a
+// conversation.
+const conversationTag = "conversation:"
+
+// conversationsInProgress returns the tags of conversations with a turn that has not ended. When the
+// turn continues, it reads the earlier turns again.
+func (r *Runner) conversationsInProgress(ctx context.Context) (map[string]bool, error) {
+	page, err := r.store.List(ctx, snapshot.Filter{Status: []snapshot.Status{
+		snapshot.StatusQueued, snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted,
+	}})
+	if err != nil {
+		return nil, err
+	}
+	tags := make(map[string]bool)
+	for i := range page.Runs {
+		for _, tag := range page.Runs[i].Metadata.Tags {
+			if strings.HasPrefix(tag, conversationTag) {
+				tags[tag] = true
+			}
+		}
+	}
+	return tags, nil
 }
 
 // removedTogether is how many runs are removed at a time: a database removes them with one
