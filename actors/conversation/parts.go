@@ -1,7 +1,9 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/state"
 )
 
 // The data of a large part is stored once, as an artifact, and messages have its
@@ -55,8 +58,12 @@ func partData(ctx context.Context, store snapshot.ArtifactStore, url string) (da
 		return nil, false, nil
 	}
 	encoded, err := store.Get(ctx, reference)
-	if err == nil {
+	switch {
+	case err == nil:
 		err = record.Decode(encoded, &data)
+	case errors.Is(err, snapshot.ErrUnavailable): // not a failure: the turn continues when the store is back
+		state.From(ctx).Interrupt(snapshot.Stop{Reason: record.InterruptStore, Message: err.Error()})
+		err = cmp.Or(context.Cause(ctx), err)
 	}
 	return data, true, err
 }
