@@ -181,6 +181,19 @@ func TestConditionsDecideInACall(t *testing.T) {
 	assert.Equal(t, 1, testkit.Failed(t, err, record.ReasonPermanent).Attempts, "retry_when does not hold")
 }
 
+type pointerError struct{ text string }
+
+func (e *pointerError) Error() string { return e.text }
+
+func TestConditionSurvivesAnErrorMethodThatPanics(t *testing.T) {
+	failed := core.Attempt{Number: 1, Err: (*pointerError)(nil)}
+	for text, want := range map[string]bool{"error != None": true, "error contains 'timeout'": false, "status_code >= 500": false} {
+		c, err := condition.Compile(text)
+		require.NoError(t, err)
+		assert.NotPanics(t, func() { assert.Equal(t, want, c.Holds(failed), text) }, text)
+	}
+}
+
 func TestConditionIsSafeForConcurrentUse(t *testing.T) {
 	c, err := condition.Compile("status_code >= 500 and attempt < 1000 and error contains 'get'")
 	require.NoError(t, err)

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"reflect"
 	"strings"
@@ -74,7 +75,7 @@ func (v *values) fill(a core.Attempt, used uses) {
 		}
 	}
 	if used&usesError != 0 && a.Err != nil {
-		v.Error = a.Err.Error()
+		v.Error = textOf(a.Err)
 	}
 	if used&usesSuccess != 0 {
 		success, ok := member(result, "success").(bool)
@@ -89,6 +90,15 @@ func (v *values) fill(a core.Attempt, used uses) {
 	if used&usesNodeID != 0 && !a.Address.IsZero() {
 		v.NodeID = a.Address.String()
 	}
+}
+
+func textOf(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = fmt.Sprint(err) // says that the Error method panics; it allocates more
+		}
+	}()
+	return err.Error()
 }
 
 // plain converts v to a basic type: named numbers, strings and booleans to their
