@@ -173,9 +173,12 @@ func (w responsesWire) opaqueItems(msg actors.Message) ([]any, error) {
 		}
 		switch head.Type {
 		case "function_call":
-			if len(calls) > 0 && calls[0].Name == string(head.Name) {
+			switch {
+			case len(calls) > 0 && calls[0].Name == string(head.Name):
 				items = append(items, inputCall{"function_call", calls[0].ID, validName(calls[0].Name), arguments(calls[0].Arguments)})
 				calls = calls[1:]
+			case msg.Text != "" && msg.Text == string(head.Arguments): // withoutFormatTool made it the answer
+				items = append(items, inputMessage{Role: "assistant", Content: msg.Text})
 			}
 		case "reasoning":
 			if head.EncryptedContent != "" {

@@ -320,6 +320,33 @@ func TestAFormatCanBeATool(t *testing.T) {
 	})
 }
 
+// The items of the Responses API have the answer only as a call, which nobody answers.
+func TestAnAnswerByToolIsSentBackAsText(t *testing.T) {
+	const output = `{"status":"completed","output":[
+		{"type":"reasoning","id":"rs_1","encrypted_content":"enc","summary":[]},
+		{"type":"message","content":[{"type":"output_text","text":"Here it is."}]},
+		{"type":"function_call","id":"fc_1","call_id":"a","name":"answer","arguments":"{\"n\":1}"}]}`
+	srv := openaitest.New(t, openaitest.Raw(200, output), openaitest.Text("Fine."))
+	model := modelAt(t, srv.URL())
+	model.API = openai.Responses
+	req := question
+	req.Options.Format = &actors.Format{Name: "answer", Schema: json.RawMessage(`{"type":"object"}`), ByTool: true}
+	got, err := model.LLM().Call(t.Context(), req)
+	require.NoError(t, err)
+	require.Equal(t, `{"n":1}`, got.Message.Text)
+
+	_, err = model.LLM().Call(t.Context(), actors.Request{Messages: []actors.Message{actors.User("?"), got.Message, actors.User("Not valid.")}})
+	require.NoError(t, err)
+	var body struct{ Input []json.RawMessage }
+	require.NoError(t, json.Unmarshal(srv.Requests()[1].Body, &body))
+	require.JSONEq(t, `[
+		{"role":"user","content":"?"},
+		{"type":"reasoning","id":"rs_1","encrypted_content":"enc","summary":[]},
+		{"role":"assistant","content":"Here it is."},
+		{"role":"assistant","content":"{\"n\":1}"},
+		{"role":"user","content":"Not valid."}]`, marshaled(t, body.Input))
+}
+
 func TestAClientOfTheUsersOwnSaysWhatItCannotSend(t *testing.T) {
 	srv := openaitest.New(t, openaitest.Forever(openaitest.Text("Fine.")))
 	llm := openai.New("m", openai.WithClient(newClient(t, srv.URL())))
