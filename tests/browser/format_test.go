@@ -29,7 +29,7 @@ func TestAForkWasNotOpenSinceItsParentWas(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	p := open(t, s.url())
-	assert.Equal(t, 2000.0, eval[float64](p, `(async () => {
+	assert.Equal(t, 2000, eval[int](p, `(async () => {
 		const { CallTree } = await import(new URL("calls.js", document.baseURI));
 		const tree = new CallTree();
 		const call = { event_type: "tool_call", address: "pay", retry_attempt: 0 };
