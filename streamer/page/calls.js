@@ -50,7 +50,8 @@ export class CallTree {
     }
     if (!last) return;
     Object.assign(last, { reason: record.reason, by: record.interrupted_by, message: record.message, error: record.original_error, errorClass: record.error_class });
-    this.#stop(last, record.reason === "fork" ? this.end : time, record.execution_status); // a fork was not open since its parent was
+    // A run is not open when it is cancelled later, or forked.
+    this.#stop(last, last.end || (record.reason === "fork" ? this.end : time), record.execution_status);
   }
 
   // close ends the last opening of a run whose process ended without a record.

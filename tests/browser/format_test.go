@@ -23,9 +23,9 @@ func TestLengthsOfTimeHaveUnits(t *testing.T) {
 	}, got)
 }
 
-// TestAForkWasNotOpenSinceItsParentWas checks that the time line of a fork leaves out the time between
-// the records that it keeps and the fork itself.
-func TestAForkWasNotOpenSinceItsParentWas(t *testing.T) {
+// TestTheTimeLineLeavesOutWhenARunWasClosed checks that the time line ends with the records that a
+// fork keeps, and that a cancel of a closed run does not make it longer.
+func TestTheTimeLineLeavesOutWhenARunWasClosed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	p := open(t, s.url())
@@ -36,6 +36,7 @@ func TestAForkWasNotOpenSinceItsParentWas(t *testing.T) {
 		tree.take({ ...call, time: "2026-01-01T00:00:00Z", execution_status: "started" });
 		tree.take({ ...call, time: "2026-01-01T00:00:02Z", execution_status: "completed" });
 		tree.take({ time: "2026-02-01T00:00:00Z", event_type: "run", execution_status: "interrupted", reason: "fork" });
+		tree.take({ time: "2026-03-01T00:00:00Z", event_type: "run", execution_status: "cancelled", reason: "cancel" });
 		const [{ start, end }] = tree.openings;
 		return end - start;
 	})()`))
