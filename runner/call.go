@@ -47,9 +47,9 @@ func (e *CalledError) Error() string {
 // not stop the runs that it has called. If a call around Call is retried within the calling run, Call
 // starts another run, as every call inside a retried one is made again.
 //
-// Two things leave a calling run waiting until it is cancelled: the called run is deleted before it
+// Two things leave a calling run waiting until it is opened again: the called run is deleted before it
 // has ended (cancel it first), or the calling run is a fork that keeps the start of the called run in
-// a branch of a group, but not its end (fork at that branch, or at the group).
+// a branch of a group, and the called run ends later (fork at that branch, or at the group).
 func Call[Out any](ctx context.Context, program string, input any) (Out, error) {
 	var zero Out
 	r, _ := ctx.Value(runnerKey{}).(*Runner)
@@ -65,6 +65,7 @@ func Call[Out any](ctx context.Context, program string, input any) (Out, error) 
 	}
 	for {
 		if _, err := core.Receive[any](ctx, called.Signal); err != nil {
+			r.signalEarlierEnd(ctx, h.RunID(), called)
 			return zero, err
 		}
 		look := func(ctx context.Context) (calledEnd, error) { return r.endOfCalled(ctx, called.RunID) }
@@ -142,7 +143,7 @@ func (r *Runner) endOfCalled(ctx context.Context, runID string) (calledEnd, erro
 		return calledEnd{}, core.Permanent(&CalledError{RunID: runID, Message: "the run was deleted"})
 	case err != nil:
 		return calledEnd{}, err
-	case info.Status == snapshot.StatusFailed, info.Status == snapshot.StatusCancelled:
+	case hasEnded(info.Status) && info.Status != snapshot.StatusCompleted:
 		_, failure := state.Result[any](ctx, r.store, runID)
 		return calledEnd{}, core.Permanent(&CalledError{runID, info.Status, record.Truncate(fmt.Sprint(failure), record.MessageLimit)})
 	}
@@ -168,6 +169,31 @@ func (r *Runner) awaitClosed(ctx context.Context, runID string) (snapshot.Info, 
 	return snapshot.Info{}, context.Cause(ctx)
 }
 
+// signalEarlierEnd signals again that a called run has ended, to a run that is about to wait for it. The
+// signal was not accepted when the calling run had failed and is being retried now, or was sent to the
+// run of which the calling run is a fork.
+func (r *Runner) signalEarlierEnd(ctx context.Context, callerID string, called calledRun) {
+	info, err := r.store.Info(ctx, called.RunID)
+	if isEnded := err == nil && !info.Open && hasEnded(info.Status); !isEnded && !errors.Is(err, snapshot.ErrNotFound) {
+		return
+	}
+	c := caller.Caller{RunID: callerID, Signal: called.Signal}
+	if err := r.signalEnd(ctx, c, called.RunID, info.Generation); err != nil {
+		r.observe(Notice{Type: NoticeTrouble, RunID: callerID, Err: err})
+	}
+}
+
+// signalEnd signals to the calling run that a run may have ended. It does nothing if the calling run
+// has ended, was deleted, or has received the signal before.
+func (r *Runner) signalEnd(ctx context.Context, c caller.Caller, runID string, generation uint64) error {
+	id := fmt.Sprintf("%s in generation %d", runID, generation)
+	err := state.Signal(ctx, r.store, c.RunID, c.Signal, nil, state.SignalOptions{ID: id})
+	if err != nil && !errors.Is(err, state.ErrEnded) && !errors.Is(err, state.ErrCancelled) && !errors.Is(err, snapshot.ErrNotFound) {
+		return fmt.Errorf("runner: tell run %s of its end: %w", c.RunID, err)
+	}
+	return nil
+}
+
 // tellCaller tells the calling run that this run is ending. It does so before the run is closed, so
 // that a crash cannot prevent it. The runner wakes the caller if it is paused.
 func (r *Runner) tellCaller(ctx context.Context, o *openRun, st *state.ExecutionState, err error) {
@@ -175,10 +201,8 @@ func (r *Runner) tellCaller(ctx context.Context, o *openRun, st *state.Execution
 	if o.caller.RunID == "" || core.IsSuspension(err) && (e == nil || e.Reason != record.InterruptCancel) {
 		return
 	}
-	id := fmt.Sprintf("%s in generation %d", o.runID, o.generation)
-	err = state.Signal(ctx, r.store, o.caller.RunID, o.caller.Signal, nil, state.SignalOptions{ID: id})
-	if err != nil && !errors.Is(err, state.ErrEnded) && !errors.Is(err, state.ErrCancelled) && !errors.Is(err, snapshot.ErrNotFound) {
-		r.observe(o.notice(NoticeTrouble, st.Status(), fmt.Errorf("runner: tell run %s of its end: %w", o.caller.RunID, err)))
+	if err := r.signalEnd(ctx, o.caller, o.runID, o.generation); err != nil {
+		r.observe(o.notice(NoticeTrouble, st.Status(), err))
 		return
 	}
 	r.continueAnswered(ctx, o.caller.RunID)

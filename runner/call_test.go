@@ -220,6 +220,54 @@ func TestRetriedRunSeesTheRetryOfTheRunItCalled(t *testing.T) {
 	}
 }
 
+// A called run ends after the run that called it has failed because of another one. Both the run that
+// failed and the calling run are then retried.
+func TestRetriedRunSeesTheEndOfARunThatItMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		r := newRunner(t, store, runner.Options{})
+		isBad := true
+		runner.Register(r, agent("child", func(ctx context.Context, in word) (string, error) {
+			switch {
+			case in.Text == "slow":
+				return in.Text, core.Sleep(ctx, time.Hour)
+			case isBad:
+				return "", errors.New("out of ink")
+			}
+			return in.Text, nil
+		}))
+		branch := agent("branch", func(ctx context.Context, in word) (string, error) { return runner.Call[string](ctx, "child", in) })
+		program := runner.Register(r, agent("both", func(ctx context.Context, _ word) (string, error) {
+			outs, err := actors.Map(ctx, actors.Group{Name: "g"}, branch, []word{{"slow"}, {"fast"}})
+			return strings.Join(outs, ","), err
+		}))
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		waitADay(t, r, "a")
+		_, err = program.Result(t.Context(), "a")
+		require.Error(t, err)
+		page, err := store.List(t.Context(), snapshot.Filter{Program: "child"})
+		require.NoError(t, err)
+		require.Len(t, page.Runs, 2)
+		for i := range page.Runs {
+			waitADay(t, r, page.Runs[i].RunID)
+		}
+		isBad = false
+		for i := range page.Runs {
+			if err := r.Retry(t.Context(), page.Runs[i].RunID); !errors.Is(err, state.ErrNotFailed) {
+				require.NoError(t, err)
+				waitADay(t, r, page.Runs[i].RunID)
+			}
+		}
+		require.NoError(t, r.Retry(t.Context(), "a"))
+		waitADay(t, r, "a")
+		out, err := program.Result(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, "slow,fast", out)
+	})
+}
+
 // The called run is deleted while the calling run is interrupted.
 func TestCallOfADeletedRunFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

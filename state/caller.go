@@ -17,7 +17,7 @@ func tellCancelled(ctx context.Context, store snapshot.Store, found *snapshot.In
 	if !ok {
 		return nil
 	}
-	id := fmt.Sprintf("%s was cancelled in generation %d", found.RunID, found.Generation)
+	id := fmt.Sprintf("%s in generation %d", found.RunID, found.Generation)
 	err := Signal(ctx, store, c.RunID, c.Signal, nil, SignalOptions{ID: id})
 	if errors.Is(err, ErrEnded) || errors.Is(err, ErrCancelled) || errors.Is(err, snapshot.ErrNotFound) {
 		return nil
