@@ -69,7 +69,7 @@ type Client struct {
 // An Event is one event of a stream.
 type Event struct {
 	ID   string // the cursor after it: what Client.After takes
-	Name string // "started", "retrying", "run_completed", …, or "gap", "reset", "deleted" or "delta"
+	Name string // "started", "retrying", "run_completed", …, or "gap", "reset", "deleted", "stopping" or "delta"
 	Data []byte // JSON
 }
 
@@ -77,10 +77,10 @@ type Event struct {
 func (e Event) Decode(into any) error { return json.Unmarshal(e.Data, into) }
 
 // IsRecord reports whether the event has a record. The events "gap", "reset", "unreadable",
-// "deleted", "delta" and "elsewhere" have none.
+// "deleted", "stopping", "delta" and "elsewhere" have none.
 func (e Event) IsRecord() bool {
 	switch e.Name {
-	case "gap", "reset", "unreadable", eventDeleted, eventDelta, eventElsewhere:
+	case "gap", "reset", "unreadable", eventDeleted, eventStopping, eventDelta, eventElsewhere:
 		return false
 	}
 	return true

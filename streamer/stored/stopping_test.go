@@ -38,6 +38,7 @@ func TestClientsAreToldWhoAsksARunToStop(t *testing.T) {
 			for e, err := range client.Events(ctx) {
 				require.NoError(t, err)
 				require.Equal(t, "stopping", e.Name)
+				assert.False(t, e.IsRecord())
 				assert.JSONEq(t, `{"run_id":"r","stopping":{"reason":"user","by":"ann","message":"enough"}}`, string(e.Data))
 				break
 			}
