@@ -16,6 +16,8 @@ const (
 	maxStray = 32 << 20
 )
 
+var errLongEvent = malformed(fmt.Errorf("an event of more than %d bytes", maxEvent))
+
 // An eventReader reads server-sent events according to the WHATWG standard, with any
 // line ends, comments and multiple data lines. In addition, it returns a last event
 // without a line end, and keeps lines that are not part of a stream: they may explain
@@ -55,7 +57,9 @@ func (e *eventReader) next() (data []byte, isError bool, err error) {
 			line, e.begun = bytes.TrimPrefix(line, byteOrderMark), true
 		}
 		if len(line) > 0 {
-			e.field(line)
+			if e.field(line); len(e.data) > maxEvent {
+				return nil, false, errLongEvent
+			}
 			continue
 		}
 		if len(bytes.TrimSpace(e.data)) > 0 {
@@ -65,7 +69,7 @@ func (e *eventReader) next() (data []byte, isError bool, err error) {
 	}
 	switch err := e.lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
-		return nil, false, fmt.Errorf("openai: malformed reply: an event of more than %d bytes", maxEvent)
+		return nil, false, errLongEvent
 	case err != nil:
 		return nil, false, err
 	case len(bytes.TrimSpace(e.data)) > 0:

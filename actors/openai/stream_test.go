@@ -283,6 +283,13 @@ func TestLongLineThatArrivesSlowlyIsNotSilence(t *testing.T) {
 	})
 }
 
+func TestAnEventOfManyLinesHasALimit(t *testing.T) {
+	line := "data: " + strings.Repeat(" ", 1<<20) + "\n"
+	srv := openaitest.New(t, openaitest.Raw(200, strings.Repeat(line, 33)+piece("Fine.")+finish+done).WithHeader("Content-Type", "text/event-stream"))
+	_, err := llmAt(t, srv.URL(), actors.WithRetry(core.RetryConfig{MaxAttempts: 1})).Call(t.Context(), question)
+	require.ErrorContains(t, err, "malformed reply: an event of more than 33554432 bytes")
+}
+
 func TestAReplyThatIsStreamedUnaskedIsRead(t *testing.T) {
 	for _, tc := range []struct{ body, fails string }{
 		{piece("Fi") + piece("ne.") + finish + done, ""},
