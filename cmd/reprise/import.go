@@ -126,12 +126,14 @@ func missingArtifacts(ctx context.Context, store snapshot.ArtifactStore, run *sn
 		if err != nil {
 			return 0, err
 		}
-		if rec.Detail == nil || rec.Detail.Artifact == "" || known[rec.Detail.Artifact] {
-			continue
-		}
-		known[rec.Detail.Artifact] = true
-		if _, err := store.Get(ctx, rec.Detail.Artifact); errors.Is(err, snapshot.ErrNotFound) {
-			missing++
+		for ref := range rec.Artifacts() {
+			if known[ref] {
+				continue
+			}
+			known[ref] = true
+			if _, err := store.Get(ctx, ref); errors.Is(err, snapshot.ErrNotFound) {
+				missing++
+			}
 		}
 	}
 	return missing, nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
 func TestVerifyReadsEverything(t *testing.T) {
@@ -103,6 +104,26 @@ func TestVerifyFindsMissingAndChangedArtifacts(t *testing.T) {
 	assert.Regexp(t, `(?m)^BAD      oslo: record \d+, agent/tell: damaged: artifact [0-9a-f]{64}: the stored data has the hash [0-9a-f]{64}$`, got.stdout)
 	require.NoError(t, os.Remove(names[0]))
 	assert.Regexp(t, `(?m)^BAD      oslo: record \d+, agent/tell: no artifact "[0-9a-f]{64}"$`, call(t, dir, "verify").stdout)
+}
+
+// A fork refers to the outputs of calls that it takes over from its parent, which may be deleted.
+func TestVerifyAndImportMissTheEffectsThatAForkMayTakeOver(t *testing.T) {
+	dir := t.TempDir()
+	store := newStore(t, dir)
+	ref, err := store.Put(t.Context(), []byte("the output of a payment"))
+	require.NoError(t, err)
+	j, err := store.Open(t.Context(), "fork", snapshot.OpenOptions{Create: true})
+	require.NoError(t, err)
+	records := storetest.Records(1, 1)
+	records[0].Detail = &record.Detail{Fork: &record.Fork{Effects: []record.Effect{{RunID: "original", Artifact: ref}}}}
+	require.NoError(t, j.Append(records...))
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusPaused}))
+	file := export(t, dir, "fork")
+
+	other := t.TempDir()
+	newStore(t, other)
+	assert.Contains(t, call(t, other, "import", file).stderr, "refers to 1 artifact that this store does not have")
+	assert.Regexp(t, `(?m)^BAD      fork: record 1, .*: no artifact "`+ref+`"$`, call(t, other, "verify").stdout)
 }
 
 func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {

@@ -136,18 +136,19 @@ func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 			continue
 		}
 		v.Problems = append(v.Problems, decodeProblems(r)...)
-		ref := r.Detail.Artifact
-		if ref == "" || seen[ref] {
-			continue
-		}
-		seen[ref] = true
-		err := c.artifact(ctx, ref)
-		if err != nil && ctx.Err() != nil {
-			return v, context.Cause(ctx)
-		}
-		v.Artifacts++
-		if err != nil {
-			v.Problems = append(v.Problems, fmt.Sprintf("record %d, %s: %s", r.Seq, subject(r), message(err)))
+		for ref := range r.Artifacts() {
+			if seen[ref] {
+				continue
+			}
+			seen[ref] = true
+			err := c.artifact(ctx, ref)
+			if err != nil && ctx.Err() != nil {
+				return v, context.Cause(ctx)
+			}
+			v.Artifacts++
+			if err != nil {
+				v.Problems = append(v.Problems, fmt.Sprintf("record %d, %s: %s", r.Seq, subject(r), message(err)))
+			}
 		}
 	}
 	v.OK = len(v.Problems) == 0
