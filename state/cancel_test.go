@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -229,4 +230,40 @@ func TestAnInterruptedRunSaysWhoStoppedIt(t *testing.T) {
 		_, err := testkit.Call(st.Context(ctx), testkit.Tool(t, "tool", once, testkit.Listening(time.Hour)))
 		require.ErrorIs(t, err, core.ErrInterrupted)
 	}))
+}
+
+// A lostOnce is a store whose lease is over when a run is first closed as cancelled.
+type lostOnce struct {
+	snapshot.Store
+	isLost bool
+}
+
+func (s *lostOnce) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	j, err := s.Store.Open(ctx, runID, o)
+	return lostJournal{j, s}, err
+}
+
+type lostJournal struct {
+	snapshot.Journal
+	store *lostOnce
+}
+
+func (j lostJournal) Close(ctx context.Context, end snapshot.End) error {
+	if j.store.isLost || end.Status != snapshot.StatusCancelled {
+		return j.Journal.Close(ctx, end)
+	}
+	j.store.isLost = true
+	lost := snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptCrash}}
+	return errors.Join(snapshot.ErrLease, j.Journal.Close(ctx, lost))
+}
+
+func TestCancelStaysIfTheEndOfTheRunCannotBeStored(t *testing.T) {
+	store := &lostOnce{Store: memstore.New()}
+	st, err := state.Open(t.Context(), store, "run")
+	require.NoError(t, err)
+	require.NoError(t, state.Cancel(t.Context(), store, "run", snapshot.Stop{By: "ann"}))
+	<-st.Context(t.Context()).Done()
+	require.ErrorIs(t, st.Close(), snapshot.ErrLease)
+	_, err = state.Open(t.Context(), store, "run")
+	require.ErrorIs(t, err, state.ErrCancelled)
 }

@@ -133,7 +133,7 @@ func (k *storeKeeper) settle(end snapshot.End, isStored bool) {
 	}
 	for i := range waiting {
 		switch m := &waiting[i]; {
-		case m.IsCancel() && end.Status == snapshot.StatusCancelled:
+		case m.IsCancel() && isStored && end.Status == snapshot.StatusCancelled:
 			_ = k.store.Remove(ctx, k.runID, m.ID())
 		case m.IsCancel():
 			_ = settleCancel(ctx, k.store, k.runID)
