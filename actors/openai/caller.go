@@ -151,18 +151,20 @@ func (c *caller) try(ctx context.Context, w wire, name string, req actors.Reques
 }
 
 // inForeground makes a request whose answer is the reply. If the service has queued it
-// nevertheless, it polls for the answer. It returns the last exchange.
+// nevertheless, it polls for the answer, which FirstToken and Idle do not limit. It returns the last
+// exchange.
 func (c *caller) inForeground(ctx context.Context, x *exchange, w wire, a *answer, name string) (*exchange, error) {
-	ctx, watchdog := newWatchdog(ctx, c.model.FirstToken, c.model.Idle)
+	watched, watchdog := newWatchdog(ctx, c.model.FirstToken, c.model.Idle)
 	defer watchdog.stop()
 	if watchdog != nil {
 		a.started = watchdog.answered
 	}
-	err := c.send(ctx, x, w, a, name, watchdog)
+	err := c.send(watched, x, w, a, name, watchdog)
 	if pending := (*pendingError)(nil); errors.As(err, &pending) {
-		x, err = c.poll(ctx, w, a, pending.id)
+		watchdog.stop()
+		return c.poll(ctx, w, a, pending.id)
 	}
-	return x, watchdog.cause(ctx, err)
+	return x, watchdog.cause(watched, err)
 }
 
 func (c *caller) newExchange() *exchange {

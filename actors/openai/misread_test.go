@@ -172,6 +172,25 @@ func TestAQueuedResponseIsAskedForAndNotBegunAgain(t *testing.T) {
 	}
 }
 
+// A second request would be charged again.
+func TestAResponseThatWasQueuedUnaskedIsPolledForAsLongAsItTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked []string
+		pending := answering200(`{"id":"resp_1","status":"in_progress","output":[]}`)
+		client := inBackground(t, &asked, pending, pending, pending, pending,
+			answering200(`{"id":"resp_1","status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"Fine."}]}],"usage":{"input_tokens":3,"output_tokens":2}}`))
+		model := openai.Model{
+			Name: "m", API: openai.Responses, BaseURL: "https://service.example/v1", HTTPClient: client,
+			FirstToken: 2 * time.Second, Idle: time.Second,
+		}
+		got, err := model.LLM().Call(t.Context(), question)
+		require.NoError(t, err)
+		require.Equal(t, "Fine.", got.Message.Text)
+		require.Equal(t, "POST /v1/responses", asked[0])
+		require.NotContains(t, asked[1:], asked[0])
+	})
+}
+
 func askInBackground(t *testing.T, external bool) {
 	var asked []string
 	client := inBackground(t, &asked,
