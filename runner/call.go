@@ -143,7 +143,7 @@ func (r *Runner) endOfCalled(ctx context.Context, runID string) (calledEnd, erro
 		return calledEnd{}, core.Permanent(&CalledError{RunID: runID, Message: "the run was deleted"})
 	case err != nil:
 		return calledEnd{}, err
-	case hasEnded(info.Status) && info.Status != snapshot.StatusCompleted:
+	case info.Status.HasEnded() && info.Status != snapshot.StatusCompleted:
 		_, failure := state.Result[any](ctx, r.store, runID)
 		return calledEnd{}, core.Permanent(&CalledError{runID, info.Status, record.Truncate(fmt.Sprint(failure), record.MessageLimit)})
 	}
@@ -174,7 +174,7 @@ func (r *Runner) awaitClosed(ctx context.Context, runID string) (snapshot.Info, 
 // run of which the calling run is a fork.
 func (r *Runner) signalEarlierEnd(ctx context.Context, callerID string, called calledRun) {
 	info, err := r.store.Info(ctx, called.RunID)
-	if isEnded := err == nil && !info.Open && hasEnded(info.Status); !isEnded && !errors.Is(err, snapshot.ErrNotFound) {
+	if isEnded := err == nil && !info.Open && info.Status.HasEnded(); !isEnded && !errors.Is(err, snapshot.ErrNotFound) {
 		return
 	}
 	c := caller.Caller{RunID: callerID, Signal: called.Signal}

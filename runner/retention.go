@@ -251,12 +251,7 @@ func (r *Runner) isAwaited(ctx context.Context, info *snapshot.Info) (bool, erro
 	} else if err != nil {
 		return false, fmt.Errorf("runner: retention: run %s: %w", by.RunID, err)
 	}
-	return !hasEnded(calling.Status), nil
-}
-
-// hasEnded reports whether a run with the status has ended, unless somebody retries it.
-func hasEnded(s snapshot.Status) bool {
-	return s == snapshot.StatusCompleted || s == snapshot.StatusFailed || s == snapshot.StatusCancelled
+	return !calling.Status.HasEnded(), nil
 }
 
 func (r *Runner) isAsListed(ctx context.Context, listed *snapshot.Info) (bool, error) {

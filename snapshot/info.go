@@ -26,6 +26,12 @@ const (
 	StatusCancelled   Status = "cancelled" // ended permanently; it cannot be resumed
 )
 
+// HasEnded reports whether a run with the status has completed, failed or was cancelled. A run that
+// failed continues if somebody retries it.
+func (s Status) HasEnded() bool {
+	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled
+}
+
 var statuses = []Status{
 	StatusQueued, StatusRunning, StatusPaused, StatusInterrupted, StatusCompleted, StatusFailed, StatusCancelled,
 }

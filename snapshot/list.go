@@ -66,7 +66,7 @@ func (s Sort) Value(i *Info) int64 {
 	case SortCreated:
 		return nanoseconds(i.Created)
 	case SortEnded:
-		if i.Status != StatusCompleted && i.Status != StatusFailed && i.Status != StatusCancelled {
+		if !i.Status.HasEnded() {
 			return 0
 		}
 	case SortDuration:

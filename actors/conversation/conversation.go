@@ -106,7 +106,7 @@ func (c *Conversation) restore(ctx context.Context) (err error) {
 		if err != nil || !found {
 			return err
 		}
-		if hasEnded(&info) {
+		if info.Status.HasEnded() {
 			c.lastCompleted = c.afterOf(&info)
 			break
 		}

@@ -129,7 +129,7 @@ func nextTurn(ctx context.Context, t thread, prompt actors.Prompt, number int) (
 		if err != nil {
 			return Turn{}, err
 		}
-		if !hasEnded(&info) {
+		if !info.Status.HasEnded() {
 			return Turn{}, fmt.Errorf("turn %d: %w", last, ErrPending)
 		}
 		after = t.afterOf(&info)
@@ -204,7 +204,7 @@ func (t thread) fill(ctx context.Context, s *State) error {
 	if prompt != nil {
 		s.Text = prompt.Text
 	}
-	if !hasEnded(&snapshot.Info{Status: s.Status}) {
+	if !s.Status.HasEnded() {
 		return nil
 	}
 	answer, err := state.Result[actors.Answer](ctx, t.store, s.RunID)

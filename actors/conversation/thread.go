@@ -116,15 +116,6 @@ func (t thread) lastListed(ctx context.Context) (last int, err error) {
 	return last, nil
 }
 
-// hasEnded reports whether a turn completed, failed or was cancelled.
-func hasEnded(info *snapshot.Info) bool {
-	switch info.Status {
-	case snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled:
-		return true
-	}
-	return false
-}
-
 // afterOf returns the last completed turn before the turn that follows an ended one: the
 // ended turn itself if it completed, or else the one that it followed.
 func (t thread) afterOf(info *snapshot.Info) int {
@@ -148,7 +139,7 @@ const closeTime = 2 * time.Second
 // process has closed the run after a kill.
 func (t thread) settledInfo(ctx context.Context, turn int) (snapshot.Info, error) {
 	info, _, err := t.info(ctx, turn)
-	if err != nil || hasEnded(&info) || !info.Open && info.Stop.Reason != record.InterruptCrash {
+	if err != nil || info.Status.HasEnded() || !info.Open && info.Stop.Reason != record.InterruptCrash {
 		return info, err
 	}
 	if ends, err := t.ends(ctx, turn); err != nil || !ends {
@@ -157,7 +148,7 @@ func (t thread) settledInfo(ctx context.Context, turn int) (snapshot.Info, error
 	waiting, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	for event, err := range t.store.Watch(waiting, snapshot.WatchOptions{RunID: info.RunID}) {
-		if err != nil || hasEnded(&event.Info) {
+		if err != nil || event.Info.Status.HasEnded() {
 			break
 		}
 	}
