@@ -318,6 +318,30 @@ func (j slowJournal) Sync(ctx context.Context, seq uint64) error {
 	return j.Journal.Sync(ctx, seq)
 }
 
+// Otherwise the context of the handler has expired when it begins.
+func TestStoringTheBeginningDoesNotCountAgainstTheAttempt(t *testing.T) {
+	for name, limit := range map[string]core.RetryConfig{
+		"AttemptTimeout": {MaxAttempts: 1, AttemptTimeout: 100 * time.Millisecond},
+		"RetryTimeout":   {MaxAttempts: 1, RetryTimeout: 100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
+				pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtAsk, Retry: &limit}, func(ctx context.Context, _ string) (string, error) {
+					end, ok := ctx.Deadline()
+					assert.True(t, ok)
+					assert.Equal(t, 100*time.Millisecond, time.Until(end))
+					return "paid", ctx.Err()
+				})
+				st, err := state.Open(t.Context(), slow{memstore.New()}, "run-1")
+				require.NoError(t, err)
+				_, err = testkit.Call(st.Context(t.Context()), pay)
+				require.NoError(t, err)
+				require.NoError(t, st.Close())
+			})
+		})
+	}
+}
+
 func TestStoringARecordDoesNotCountAgainstTheNextAttempt(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, err := state.Open(t.Context(), slow{memstore.New()}, "run-1")

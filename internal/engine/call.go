@@ -268,6 +268,9 @@ func (c *Call) attempt(p *record.Progress, s *Scope) error {
 	if err := c.appendStarted(p, s, began); err != nil {
 		return err
 	}
+	if c.root.settings.Outputs {
+		began = time.Now() // storing does not count against the time limits
+	}
 	if c.spec.Kind == record.KindGroup {
 		s.beginGroup()
 		defer s.endGroup() // after settle, which reads the state of the context
