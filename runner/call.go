@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -85,9 +86,9 @@ func Call[Out any](ctx context.Context, program string, input any) (Out, error) 
 func storeStep[T any](ctx context.Context, name string, f func(context.Context) (T, error)) (T, error) {
 	return core.Step(ctx, name, func(ctx context.Context) (T, error) {
 		v, err := f(ctx)
-		if err != nil && isTemporary(err) {
+		if err != nil && snapshot.IsTemporary(err) {
 			state.From(ctx).Interrupt(snapshot.Stop{Reason: record.InterruptStore, Message: err.Error()})
-			err = context.Cause(ctx)
+			err = cmp.Or(context.Cause(ctx), err) // ctx may be that of a user, which does not end, or end only now
 		}
 		return v, err
 	})

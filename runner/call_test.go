@@ -318,21 +318,63 @@ func (s *lostStore) Load(ctx context.Context, runID string) (*snapshot.Run, erro
 
 // That the store cannot be reached for a while does not make a calling run fail.
 func TestCallContinuesWhenTheStoreIsBack(t *testing.T) {
+	for name, of := range map[string]func(context.Context) context.Context{
+		"the context of the handler":      func(ctx context.Context) context.Context { return ctx },
+		"a context that is not cancelled": context.WithoutCancel,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &lostStore{Store: memstore.New()}
+				r := newRunner(t, store, runner.Options{})
+				runner.Register(r, agent("child", func(_ context.Context, in word) (string, error) { return in.Text, nil }))
+				program := runner.Register(r, agent("one", func(ctx context.Context, in word) (string, error) {
+					return runner.Call[string](of(ctx), "child", in)
+				}))
+				defer serve(t, r)()
+				_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+				require.NoError(t, err)
+				waitADay(t, r, "a")
+				out, err := program.Result(t.Context(), "a")
+				require.NoError(t, err)
+				assert.Equal(t, "x", out)
+				assert.True(t, store.created.Load() && store.loaded.Load())
+			})
+		})
+	}
+}
+
+// damagedCaller is a store in which the records of the run "a" cannot be read.
+type damagedCaller struct{ snapshot.Store }
+
+func (s damagedCaller) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
+	if runID == "a" {
+		return nil, snapshot.ErrCorrupt
+	}
+	return s.Store.Load(ctx, runID)
+}
+
+func TestCalledRunIsCancelledEvenIfItsCallerCannotBeTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &lostStore{Store: memstore.New()}
+		store := memstore.New()
 		r := newRunner(t, store, runner.Options{})
-		runner.Register(r, agent("child", func(_ context.Context, in word) (string, error) { return in.Text, nil }))
+		runner.Register(r, agent("child", func(ctx context.Context, in word) (string, error) { return in.Text, core.Sleep(ctx, time.Hour) }))
 		program := runner.Register(r, agent("one", func(ctx context.Context, in word) (string, error) {
 			return runner.Call[string](ctx, "child", in)
 		}))
-		defer serve(t, r)()
+		stop := serve(t, r)
 		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
 		require.NoError(t, err)
-		waitADay(t, r, "a")
-		out, err := program.Result(t.Context(), "a")
+		synctest.Wait()
+		require.NoError(t, stop())
+		page, err := store.List(t.Context(), snapshot.Filter{Program: "child"})
 		require.NoError(t, err)
-		assert.Equal(t, "x", out)
-		assert.True(t, store.created.Load() && store.loaded.Load())
+		require.Len(t, page.Runs, 1)
+		child := page.Runs[0].RunID
+
+		require.ErrorIs(t, state.Cancel(t.Context(), damagedCaller{store}, child, snapshot.Stop{By: "ann"}), snapshot.ErrCorrupt)
+		info, err := store.Info(t.Context(), child)
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusCancelled, info.Status)
 	})
 }
 

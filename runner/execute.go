@@ -159,7 +159,7 @@ func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 	info, infoErr := r.store.Info(ctx, o.runID)
 	r.mu.Lock()
 	switch {
-	case isTemporary(err):
+	case snapshot.IsTemporary(err):
 		o.openLater = true
 	case infoErr == nil:
 		r.refused[o.runID] = refusalOf(&info)
@@ -168,16 +168,6 @@ func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 	}
 	r.mu.Unlock()
 	r.observe(o.notice(NoticeTrouble, info.Status, err))
-}
-
-// isTemporary reports whether err is from a store that may be reached again later.
-func isTemporary(err error) bool {
-	for _, passing := range []error{snapshot.ErrUnavailable, snapshot.ErrFenced, snapshot.ErrMaybeStored, snapshot.ErrLease} {
-		if errors.Is(err, passing) {
-			return true
-		}
-	}
-	return false
 }
 
 // finish puts the run back into the queue, if it continues by itself.

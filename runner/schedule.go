@@ -231,5 +231,5 @@ func (r *Runner) startScheduled(ctx context.Context, s *scheduled, at time.Time)
 		return ctx.Err() == nil
 	}
 	r.observe(Notice{Type: NoticeTrouble, RunID: s.runID(at), Program: s.program.name, Version: s.program.version, Err: err})
-	return !isTemporary(err)
+	return !snapshot.IsTemporary(err)
 }

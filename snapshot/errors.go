@@ -26,6 +26,17 @@ var (
 	ErrLease       = errors.New("snapshot: the lease of the run is over")
 )
 
+// IsTemporary reports whether err is from a store that may be reached again later: errors.Is finds
+// ErrUnavailable, ErrFenced, ErrMaybeStored or ErrLease in it.
+func IsTemporary(err error) bool {
+	for _, passing := range []error{ErrUnavailable, ErrFenced, ErrMaybeStored, ErrLease} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
 // A LockedError reports that a run is open for writing elsewhere. It matches
 // ErrLocked.
 type LockedError struct {

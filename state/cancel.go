@@ -188,11 +188,14 @@ func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot
 	return err
 }
 
-// endCancelled records that the run was cancelled, and closes it.
+// endCancelled records that the run was cancelled, and closes it. If the run that called it cannot be
+// told because the store cannot be reached, the run stays as it is. If it cannot be told for another
+// reason, such as damaged records, the run is cancelled, and the error returned.
 func endCancelled(ctx context.Context, store snapshot.Store, journal snapshot.Journal, m *snapshot.Message) error {
 	found := journal.Restored()
-	if err := tellCancelled(ctx, store, &found.Info); err != nil {
-		return errors.Join(err, giveBack(ctx, journal))
+	untold := tellCancelled(ctx, store, &found.Info)
+	if snapshot.IsTemporary(untold) {
+		return errors.Join(untold, giveBack(ctx, journal))
 	}
 	rec := m.Record
 	rec.RunID, rec.Seq, rec.Generation = found.RunID, uint64(found.Len())+1, found.Generation
@@ -206,7 +209,8 @@ func endCancelled(ctx context.Context, store snapshot.Store, journal snapshot.Jo
 		usage, summary = l.Counts().Usage, snapshot.SummaryOf(l)
 	}
 	summary.Asking, summary.Questions = 0, nil // a cancelled run waits for no answer
-	return journal.Close(ctx, snapshot.End{Status: snapshot.StatusCancelled, Stop: stopOf(rec.Interrupt()), Usage: usage, Summary: summary})
+	end := snapshot.End{Status: snapshot.StatusCancelled, Stop: stopOf(rec.Interrupt()), Usage: usage, Summary: summary}
+	return errors.Join(journal.Close(ctx, end), untold)
 }
 
 // errors.Is finds these in recorded errors of calls, too.
