@@ -55,7 +55,7 @@ func TestClientEndsWithItsRunIfItIsAsked(t *testing.T) {
 }
 
 func TestEventsThatAreNotRecordsSaySo(t *testing.T) {
-	for _, name := range []string{"gap", "reset", "unreadable", "deleted", "delta", "elsewhere"} {
+	for _, name := range []string{"gap", "reset", "unreadable", "deleted", "stopping", "delta", "elsewhere"} {
 		_, err := streamer.Event{Name: name, Data: []byte("{}")}.Record()
 		assert.ErrorContains(t, err, "has no record")
 	}

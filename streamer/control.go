@@ -57,14 +57,16 @@ func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Acc
 		return
 	}
 	if err == nil {
-		h.publishLast(req.Context(), id)
+		h.publishRest(req.Context(), id)
 	}
 	h.answerControl(w, err, noRun(id))
 }
 
-// publishLast publishes the last record of a run that is not running, unless it was published: no
-// process publishes that a run was cancelled while none had it open.
-func (h *Handler) publishLast(ctx context.Context, runID string) {
+// publishRest publishes the records of a run that is not running, after those that were published;
+// if none were, only the last one. No process publishes that a run was cancelled while none had it
+// open. If another process had it open, its records may still be on their way here, and would be
+// ignored after a later one.
+func (h *Handler) publishRest(ctx context.Context, runID string) {
 	if h.whole == nil {
 		return
 	}
@@ -72,7 +74,11 @@ func (h *Handler) publishLast(ctx context.Context, runID string) {
 	if err != nil || info.Status == statusRunning || info.LastSeq == 0 {
 		return
 	}
-	for rec, err := range h.whole.Records(ctx, runID, info.LastSeq-1) {
+	after := info.LastSeq - 1
+	if r := h.runs.find(runID); r != nil {
+		after = cmp.Or(r.publishedTo(), after)
+	}
+	for rec, err := range h.whole.Records(ctx, runID, after) {
 		if err != nil {
 			return // clients see it when they read the run again
 		}

@@ -77,6 +77,13 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 	return true, r.tape.append(f, id), all.appendNumbered(f, allGeneration)
 }
 
+// publishedTo returns the number of the newest record that was published; 0 if none was.
+func (r *run) publishedTo() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last.n
+}
+
 // knownCreated returns the creation time of the run, see cutCreated, or 0 if it is not
 // known.
 func (r *run) knownCreated() int64 {

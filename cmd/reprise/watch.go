@@ -202,6 +202,7 @@ func notice(e streamer.Event) string {
 		Missed          uint64
 		Reason, Message string
 		RunID           string `json:"run_id"`
+		Stopping        streamer.Stop
 	}
 	_ = e.Decode(&body) // missing fields stay empty
 	switch e.Name {
@@ -211,6 +212,15 @@ func notice(e streamer.Event) string {
 		return "showing the run from the beginning: " + printable(body.Reason)
 	case "deleted":
 		return "the run " + printable(body.RunID) + " was deleted"
+	case "stopping":
+		text := "the run " + printable(body.RunID) + " was asked to stop"
+		if body.Stopping.By != "" {
+			text += " by " + printable(body.Stopping.By)
+		}
+		if body.Stopping.Message != "" {
+			text += ": " + printable(body.Stopping.Message)
+		}
+		return text
 	}
 	return printable(body.Message)
 }

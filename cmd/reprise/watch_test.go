@@ -96,6 +96,7 @@ func TestWatchSaysWhatIsNotARecord(t *testing.T) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, e := range [][2]string{
 			{"elsewhere", `{"run_id":"r","message":"another process executes it"}`},
+			{"stopping", `{"run_id":"r","stopping":{"reason":"user","by":"ann","message":"enough"}}`},
 			{"deleted", `{"run_id":"r"}`},
 			{"run_completed", string(end)},
 		} {
@@ -105,7 +106,7 @@ func TestWatchSaysWhatIsNotARecord(t *testing.T) {
 	defer server.Close()
 	got := call(t, t.TempDir(), "watch", server.URL, "r")
 	assert.Equal(t, exitOK, got.code)
-	assert.Equal(t, "reprise: another process executes it\nreprise: the run r was deleted\n", got.stderr)
+	assert.Equal(t, "reprise: another process executes it\nreprise: the run r was asked to stop by ann: enough\nreprise: the run r was deleted\n", got.stderr)
 	assert.Contains(t, got.stdout, "run r [COMPLETED]")
 }
 

@@ -2,6 +2,8 @@ package stored_test
 
 import (
 	"context"
+	"iter"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -9,6 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
@@ -43,6 +47,47 @@ func TestClientsAreToldWhoAsksARunToStop(t *testing.T) {
 				break
 			}
 		})
+	}
+}
+
+// TestAStopDoesNotOvertakeTheRecordsOfAnotherProcess stops a run whose records reach the handler late.
+func TestAStopDoesNotOvertakeTheRecordsOfAnotherProcess(t *testing.T) {
+	store := memstore.New()
+	h, url := serveWith(t, stored.New(store), streamer.Options{Control: stored.NewControl(store), Reconnect: time.Millisecond})
+	st, err := state.Open(t.Context(), store, "r")
+	require.NoError(t, err)
+	tool := decorators.Tool("tool", "", func(context.Context, struct{}) (string, error) { return "", nil })
+	_, err = tool.Call(st.Context(t.Context()), struct{}{})
+	require.NoError(t, err)
+	st.Interrupt(snapshot.Stop{By: "ann"})
+	require.NoError(t, st.Close())
+	records := slices.Collect(recordsOf(t, store, "r"))
+	h.Publish(records[0])
+
+	client := streamer.Client{URL: url}
+	client.Connected = sync.OnceFunc(func() {
+		assert.NoError(t, client.Cancel(t.Context(), "r", streamer.Stop{By: "bob"}))
+		for rec := range recordsOf(t, store, "r") {
+			h.Publish(rec)
+		}
+	})
+	var names []string
+	for e, err := range client.Events(t.Context()) {
+		require.NoError(t, err)
+		if names = append(names, e.Name); e.Name == "run_cancelled" {
+			break
+		}
+	}
+	assert.Equal(t, []string{"started", "completed", "run_interrupted", "run_cancelled"}, names)
+}
+
+func recordsOf(t *testing.T, store snapshot.Store, runID string) iter.Seq[record.Record] {
+	return func(yield func(record.Record) bool) {
+		for rec, err := range store.Records(t.Context(), runID, 0) {
+			if !assert.NoError(t, err) || !yield(rec) {
+				return
+			}
+		}
 	}
 }
 
