@@ -61,6 +61,9 @@ func (r *run) isReworded(number uint64, input engine.ClaimedInput) bool {
 func (r *run) reportReworded(s *engine.Scope, a record.Address) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.life.closed {
+		return // nothing follows the last record
+	}
 	if r.reworded.calls == nil {
 		r.reworded = rewordings{make(map[record.Address]bool), make(map[string]bool)}
 	}
