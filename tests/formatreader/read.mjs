@@ -105,6 +105,6 @@ const { format, version, records, checksums, ...header } = snapshot;
 for (const key of ["created_at", "updated_at", "due_at", "expires_at"]) header[key] = nanoseconds(header[key]);
 header.retry = header.retry && JSON.parse(Buffer.from(header.retry));
 header.values = mapValues(header.values, value);
-header.standing ??= null; // older snapshots have none
+header.summary ??= null; // older snapshots have none
 
 for (const line of [header, ...records.map(record)]) console.log(JSON.stringify(line));
