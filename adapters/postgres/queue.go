@@ -260,6 +260,9 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
+// retakeDelay is the delay before Take tries again to take jobs that are due.
+const retakeDelay = 10 * time.Millisecond
+
 // nextDue returns the time until the next job is due, if nothing changes.
 func (q *Queue) nextDue(ctx context.Context, names, versions []string) (time.Duration, error) {
 	found, err := storekit.Retry(ctx, func() ([]*float64, error) {
@@ -268,7 +271,11 @@ func (q *Queue) nextDue(ctx context.Context, names, versions []string) (time.Dur
 	if err != nil || len(found) == 0 || found[0] == nil {
 		return q.poll, err
 	}
-	return max(0, min(q.poll, time.Duration(*found[0]*float64(time.Second)))), nil
+	wait := min(q.poll, time.Duration(*found[0]*float64(time.Second)))
+	if wait <= 0 { // another worker is taking the job
+		wait = retakeDelay
+	}
+	return wait, nil
 }
 
 // hold notes that this process holds the n stamps after base.
