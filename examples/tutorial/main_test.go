@@ -84,7 +84,7 @@ func TestReservesOnceWhereverTheProcessEnds(t *testing.T) {
 	for records, left := range actorstest.AfterEachRecord(t, store, "dinner") {
 		want := "table for 4 at 19:30\n"
 		if slices.Contains(actorstest.Endings(records), "host/reserve completed") {
-			want = "" // it was made before the process ended
+			want = "" // reserved before the process ended
 		}
 		require.NoError(t, os.WriteFile("reservations.txt", nil, 0o644))
 		require.NoError(t, dine(left))
