@@ -161,7 +161,7 @@ func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) erro
 // the panic is about.
 func (s *Spec) mustSupportDoubt(method string) {
 	if s.Kind.IsEntered() {
-		panic(fmt.Sprintf("core: %q itself is never in doubt, so %s does not apply to it; use it for the calls inside", s.Name, method))
+		panic(fmt.Sprintf("core: %s does not apply to %q, which is never in doubt itself; use it for the calls inside", method, s.Name))
 	}
 }
 

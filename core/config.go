@@ -81,12 +81,15 @@ type RetryConfig struct {
 	// Exclude selects errors that are not retried.
 	Exclude []Matcher
 
-	// RetryWhen, if set, decides together with RetryOn: a failed attempt is
-	// retried only if it returns true. It is also called for successes, and
-	// true then makes another attempt, for polling.
+	// RetryWhen, if set, replaces the default choice by class: a failed attempt
+	// that Exclude and RetryOn let through is retried only if RetryWhen returns
+	// true. It is also called after a success, where true requests another
+	// attempt, which makes it useful for polling.
 	RetryWhen func(Attempt) bool
 
-	// StopWhen is called first: if it returns true, nothing is retried.
+	// StopWhen is called after Exclude, and before RetryOn and RetryWhen: if it
+	// returns true, nothing is retried. With RetryWhen, it is also called after
+	// a success.
 	StopWhen func(Attempt) bool
 }
 
@@ -120,7 +123,7 @@ func (c RetryConfig) Validate() error {
 	}
 	check(c.MaxAttempts >= 0 || c.MaxAttempts == Unlimited, "MaxAttempts", c.MaxAttempts, "1 or more, 0 for the default of 3, or core.Unlimited")
 	check(c.MaxLosses >= 0 || c.MaxLosses == Unlimited, "MaxLosses", c.MaxLosses, "1 or more, 0 for the default of the run, or core.Unlimited")
-	check(!c.LossesCount || c.MaxLosses == 0, "MaxLosses", fmt.Sprintf("%d, and LossesCount is set: then MaxAttempts limits losses", c.MaxLosses), "only one of them")
+	check(!c.LossesCount || c.MaxLosses == 0, "MaxLosses", fmt.Sprintf("%d although LossesCount is set", c.MaxLosses), "0, since MaxAttempts then limits losses")
 	check(c.Backoff <= Fibonacci, "Backoff", c.Backoff, "Constant, Linear, Exponential or Fibonacci")
 	check(c.InitialDelay >= 0 || c.InitialDelay == NoDelay, "InitialDelay", c.InitialDelay, "more than 0, 0 for the default of 1s, or core.NoDelay")
 	check(c.MaxDelay >= 0, "MaxDelay", c.MaxDelay, "more than 0, or 0 for the default of 1m0s (or InitialDelay, if longer)")

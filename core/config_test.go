@@ -41,8 +41,8 @@ func TestConfigurationOutOfRangeNamesFieldValueAndWhatIsAllowed(t *testing.T) {
 		{config{Exclude: []core.Matcher{nil}}, []string{"Exclude", "nil"}},
 		{config{MaxAttempts: -7, Multiplier: 0.25, MaxDelay: -3}, []string{"MaxAttempts", "-7", "Multiplier", "0.25", "MaxDelay", "-3ns"}},
 		{config{MaxLosses: -3}, []string{"MaxLosses", "-3", "1 or more", "Unlimited"}},
-		{config{MaxLosses: 2, LossesCount: true}, []string{"MaxLosses is 2, and LossesCount is set", "MaxAttempts limits losses", "only one of them"}},
-		{config{MaxLosses: core.Unlimited, LossesCount: true}, []string{"MaxLosses is -1, and LossesCount is set", "only one of them"}},
+		{config{MaxLosses: 2, LossesCount: true}, []string{"MaxLosses is 2 although LossesCount is set", "want 0, since MaxAttempts then limits losses"}},
+		{config{MaxLosses: core.Unlimited, LossesCount: true}, []string{"MaxLosses is -1 although LossesCount is set"}},
 		{config{RetryOn: []core.Matcher{core.MatchIs(nil)}}, []string{"RetryOn is a list with a nil Matcher", "MatchIs(nil)"}},
 		{config{Exclude: []core.Matcher{core.MatchAny(), core.MatchIs(nil)}}, []string{"Exclude is a list with a nil Matcher", "MatchIs(nil)"}},
 	} {

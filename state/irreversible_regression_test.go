@@ -27,7 +27,8 @@ func payTo(t testing.TB, b *bank) *core.Definition[string, string] {
 	})
 }
 
-// retried returns an agent that calls do in each of its attempts. Only the last attempt succeeds.
+// retried returns an agent whose attempts all run do. If do succeeds, all attempts except the last
+// fail afterwards.
 func retried(t testing.TB, attempts int, do func(ctx context.Context) (string, error)) *testkit.Definition {
 	return testkit.Agent(t, "agent", core.RetryConfig{MaxAttempts: attempts, InitialDelay: 1}, func(ctx context.Context, _ string) (string, error) {
 		out, err := do(ctx)

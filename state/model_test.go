@@ -45,8 +45,8 @@ type node struct {
 
 func randomTree(rng *rand.Rand, depth int) *node {
 	n := &node{name: fmt.Sprintf("agent%d", rng.IntN(3)), kind: record.KindAgent, loops: 1 + rng.IntN(2), parallel: rng.IntN(3) == 0}
-	// Which calls a failing group stops depends on time. To keep its result
-	// predictable, such a group has only leaves.
+	// Which calls a failing group stops depends on timing. So that its result is
+	// predictable, its calls have no calls inside.
 	n.failFast = rng.IntN(4) == 0
 	n.guarded = rng.IntN(3) == 0
 	for i := range 1 + rng.IntN(3) {

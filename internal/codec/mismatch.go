@@ -57,8 +57,8 @@ func tooLong(data []byte, t reflect.Type, n int, of string) error {
 	return &mismatch{got: fmt.Sprintf("%s of %d %s", Describe(data), n, of), want: t}
 }
 
-// prefixMismatch prepends to the path of an error: a name, or the index of an element
-// in brackets.
+// prefixMismatch prepends path to the path of err. path is a name, or the index of an
+// element in brackets.
 func prefixMismatch(path string, err error) error {
 	m, ok := err.(*mismatch) //nolint:errorlint // the decoder's own, not one in the error of a method
 	switch {

@@ -56,7 +56,7 @@ type scopeState struct {
 
 	mu         sync.Mutex
 	closed     bool
-	stops      []func() bool  // cancel contexts that were derived for the attempt
+	stops      []func() bool  // each cancels a context derived for the attempt
 	attributes map[string]any // attributes of the attempt; nil for none
 }
 
