@@ -45,8 +45,8 @@ type Question struct {
 
 // Await asks a question of somebody outside the run, such as a human, and
 // returns the answer. Without an answer the call is suspended: Await returns an
-// *[InterruptedError], the handler returns that, and the run is paused. When it
-// is resumed with an answer, the handler is entered again and Await returns the
+// *[InterruptedError], which the handler has to return, and the run is paused. When
+// it is resumed with an answer, the handler is entered again and Await returns the
 // answer. Code before Await runs again, unless it is a call or a step.
 //
 // Open questions are listed by state.Questions and "reprise questions", and
@@ -55,8 +55,8 @@ type Question struct {
 // run when it is answered. A run in memory (state.New) cannot be answered: open the run in
 // a store, such as memstore.New in a test.
 //
-// Questions are numbered within an attempt, and within each branch of a group, so a retry does not
-// ask again. The question has the JSON schema of T. Answers are checked against it before they are
+// Questions are numbered from 1 in each attempt, and in each branch of a group, so a retry gets the
+// earlier answers and does not ask again. The question has the JSON schema of T. Answers are checked against it before they are
 // recorded, like the arguments of a tool. A type without a schema is an error. An answer that does
 // not fit T, because the program has changed, is discarded: the question is asked again, with the
 // reason, and the call stays suspended. Time spent waiting does not count against any timeout.
@@ -91,10 +91,9 @@ type AwaitOption[T any] struct {
 	answer     T
 }
 
-// AwaitDefault sets the answer to a question that nobody answers in time. The time, after, is
-// counted from when the question was first asked. A later answer still counts if the run has not
-// continued yet. For [Receive] it is the value if no signal comes in time. after must be above
-// zero.
+// AwaitDefault sets the answer to a question that nobody has answered when the time after, which must
+// be above zero, has passed since it was first asked. A later answer still counts if the run has not
+// continued yet. For [Receive], answer is the value if no signal comes in time.
 //
 //	ok, err := core.Await(ctx, "Refund it?", core.AwaitDefault(24*time.Hour, false))
 func AwaitDefault[T any](after time.Duration, answer T) AwaitOption[T] {

@@ -60,9 +60,9 @@ type RetryConfig struct {
 	// configuration was set for one call, by [ExecutionEvent.WithRetry].
 	AttemptTimeout time.Duration
 
-	// RetryTimeout bounds all attempts and waits of a call together. A wait that would exceed it
-	// does not begin. The time while the call is suspended, because its run was interrupted or
-	// waits for an answer, does not count. It bounds a single attempt, too. Defaults to none.
+	// RetryTimeout bounds all attempts and waits of a call together, and so a single attempt, too.
+	// A wait that would exceed it does not begin. The time while the call is suspended, because its
+	// run was interrupted or waits for an answer, does not count. Defaults to none.
 	RetryTimeout time.Duration
 
 	// MaxRetryAfter is the longest delay that a service may ask for; the call
@@ -94,7 +94,7 @@ type RetryConfig struct {
 }
 
 const (
-	// Unlimited is a MaxAttempts without a limit.
+	// Unlimited is a MaxAttempts, or a MaxLosses, without a limit.
 	Unlimited = engine.Unlimited
 	// NoDelay is an InitialDelay of 0.
 	NoDelay time.Duration = -1
@@ -164,7 +164,7 @@ func (c RetryConfig) WithDefaults() (RetryConfig, error) {
 	return c, nil
 }
 
-// Policy returns c in the form that the engine of calls needs. The error is that of Validate.
+// Policy returns c in the form that the engine needs. The error is that of Validate.
 func (c RetryConfig) Policy() (*engine.Policy, error) {
 	full, err := c.WithDefaults()
 	if err != nil {
@@ -182,8 +182,8 @@ func (c RetryConfig) Policy() (*engine.Policy, error) {
 	}, nil
 }
 
-// retries is a configuration for the engine of calls: its defaults are filled in, and an InitialDelay
-// of 0 means no delay.
+// retries is a configuration in the form that the engine needs: its defaults are filled in, and an
+// InitialDelay of 0 means no delay.
 type retries RetryConfig
 
 // Judge implements [engine.Retries]. It decides in the order Exclude, StopWhen, RetryOn,

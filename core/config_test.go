@@ -42,7 +42,7 @@ func TestConfigurationOutOfRangeNamesFieldValueAndWhatIsAllowed(t *testing.T) {
 		{config{MaxAttempts: -7, Multiplier: 0.25, MaxDelay: -3}, []string{"MaxAttempts", "-7", "Multiplier", "0.25", "MaxDelay", "-3ns"}},
 		{config{MaxLosses: -3}, []string{"MaxLosses", "-3", "1 or more", "Unlimited"}},
 		{config{MaxLosses: 2, LossesCount: true}, []string{"MaxLosses is 2 although LossesCount is set", "want 0, since MaxAttempts then limits losses"}},
-		{config{MaxLosses: core.Unlimited, LossesCount: true}, []string{"MaxLosses is -1 although LossesCount is set"}},
+		{config{MaxLosses: core.Unlimited, LossesCount: true}, []string{"MaxLosses is -1 although LossesCount is set", "want 0"}},
 		{config{RetryOn: []core.Matcher{core.MatchIs(nil)}}, []string{"RetryOn is a list with a nil Matcher", "MatchIs(nil)"}},
 		{config{Exclude: []core.Matcher{core.MatchAny(), core.MatchIs(nil)}}, []string{"Exclude is a list with a nil Matcher", "MatchIs(nil)"}},
 	} {

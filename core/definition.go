@@ -54,10 +54,9 @@ type Spec struct {
 // An Identifier is an input that defines its own identity. By default the
 // identity is the whole input without the fields that are zero.
 //
-// When a run is resumed, the identity is compared with the recorded one. It must
-// contain everything that the result of the call depends on, and leave out what may
-// change from one deployment to the next. It must be a value that [record.Encode]
-// accepts.
+// When a run is resumed, the identity is compared with the recorded one. The identity
+// must contain everything that the result of the call depends on, leave out what may
+// change from one deployment to the next, and be a value that [record.Encode] accepts.
 type Identifier interface{ Identity() any }
 
 // A Digester is an Identifier that computes its own hashes. It is for inputs that are long and
@@ -135,7 +134,7 @@ func (s *Spec) segment() string {
 	return segment.Of(s.Name)
 }
 
-// settle checks the spec of an actor with outputs of the type, sets its defaults, and returns the
+// settle checks the spec of an actor with outputs of type output, sets its defaults, and returns the
 // policy of its Retry, nil if it has none. The error lists every problem. It is not generic: a
 // program has as many copies of a generic function as it has types of tools.
 func (s *Spec) settle(noHandler bool, output reflect.Type) (policy *engine.Policy, err error) {

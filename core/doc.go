@@ -5,7 +5,7 @@
 //   - [RetryConfig] sets which errors are retried, how often and when. In a
 //     handler, [Permanent], [Retryable] and [WithRetryAfter] set it for one error.
 //   - A call returns a [CallError] if it failed and an [InterruptedError] if it was
-//     suspended. errors.Is and errors.As find the handler's own error in the first.
+//     suspended. errors.Is and errors.As find the handler's own error in a CallError.
 //   - In a handler, [IdempotencyKey] makes an effect happen once, [Step] records
 //     a result that may differ the next time, [Await] asks a question of somebody
 //     outside the run, and [AddUsage] counts what the call consumed.
@@ -17,8 +17,8 @@
 //
 // A call claims its [record.Address] from the context that it is made with. Its
 // preconditions run once. Each attempt runs the handler and the postconditions, and
-// ends with a completed record, a failed record or a suspension. If it is retried, an
-// interruptible wait follows, and another attempt.
+// ends with a completed record, a failed record or a suspension. If the call is
+// retried, an interruptible wait follows, and then another attempt.
 //
 // Every call ends in an outcome (completed, failed) or in a suspension
 // (interrupted). A suspended call has no outcome and continues when its run is

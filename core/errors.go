@@ -104,8 +104,8 @@ var (
 )
 
 // ErrAttemptOver is returned to code that still runs inside an attempt whose
-// handler returned or was abandoned: it can no longer call, record or store
-// anything.
+// handler returned or was abandoned: such code can no longer make calls, or
+// record or store anything.
 var ErrAttemptOver = engine.ErrAttemptOver
 
 // ErrNoRun is returned if a run is needed and the context has none.

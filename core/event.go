@@ -41,8 +41,8 @@ func policyOrError(c RetryConfig) *engine.Policy {
 	return policy
 }
 
-// WithInterceptors calls more interceptors around the attempts of the call,
-// inside those of its actor.
+// WithInterceptors adds interceptors around the attempts of the call, inside
+// those of its actor.
 func (e ExecutionEvent[In, Out]) WithInterceptors(i ...Interceptor) ExecutionEvent[In, Out] {
 	e.guard = e.guards().With(i)
 	return e

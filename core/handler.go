@@ -53,7 +53,7 @@ func Annotate(ctx context.Context, key string, value any) { engine.Annotate(ctx,
 // Sleep returns when d has passed since it was first called, even if the run was interrupted or its
 // process ended meanwhile: a resumed run sleeps only for the rest of d, if any. A runner parks a
 // run that sleeps for a long time, and opens it again when d has passed. The attempt is then
-// suspended, as by [Await]: Sleep returns an *[InterruptedError], and the handler returns that.
+// suspended, as by [Await]: Sleep returns an *[InterruptedError], which the handler has to return.
 //
 // Otherwise the error is the cause of the end of ctx. If d is zero or less,
 // Sleep returns at once. Outside a run it waits without a record.

@@ -9,10 +9,10 @@ import "github.com/reprise-go/reprise/internal/engine"
 // them do. A nil function does nothing.
 //
 // It sees calls without their types, so that one interceptor can serve all actors. Code that needs
-// the types is a function around the handler, and is given to the constructor of the actor instead
-// of the handler; there is no API for that.
+// the types belongs in a function that calls the handler and that the constructor of the actor gets
+// in its place; there is no API for that.
 //
-// Interceptors are for many goroutines and belong to the process: they are not recorded, and a run
+// Interceptors are called by many goroutines and belong to the process: they are not recorded, and a run
 // may be resumed with others. They are not called for recalled calls, for handlers that run again
 // only to compare, or in runs that are replayed or validated. A handler must not depend on a value
 // that only an interceptor puts into its context.
@@ -27,7 +27,7 @@ import "github.com/reprise-go/reprise/internal/engine"
 // [record.Classify] returns. The result of Attempt decides how the attempt ends:
 //
 //   - After next failed, the attempt has failed. A returned error replaces
-//     that of next; usually it wraps it, for example with [Permanent] or
+//     that of next, which it usually wraps, for example with [Permanent] or
 //     [Retryable]. If it is nil, the error of next stays.
 //   - After next succeeded, an error makes the attempt fail.
 //   - After next was suspended, the attempt is suspended, whatever Attempt
@@ -46,7 +46,7 @@ import "github.com/reprise-go/reprise/internal/engine"
 // Retry is called after an attempt has failed with err, before another attempt is announced, and
 // only if nothing else forbids another attempt. An error refuses the attempt: the call fails with
 // ReasonBudget, and the error says why. If Retry counts what it allows, it returns giveBack, which
-// is called if another interceptor refuses the attempt; otherwise nil. Answer, Output and Wait
+// is called if another interceptor refuses the attempt; otherwise giveBack is nil. Answer, Output and Wait
 // return errors when Retry calls them.
 type Interceptor = engine.Interceptor
 

@@ -10,7 +10,7 @@ import (
 // LookUp returns a copy in which f looks up calls that may have taken effect, before they fail or
 // somebody is asked about them: calls in doubt (InDoubtFail, InDoubtAsk, and
 // RetryConfig.LossesCount), and calls whose last attempt has ended with an error, such as a timeout
-// just after the effect. If a run is retried, it looks up calls that failed in doubt, before they are
+// just after the effect. If a run is retried, f looks up calls that failed in doubt, before they are
 // made again. It is for effects that leave their outcome where they take place, such as
 // in the database that they change, under the [IdempotencyKey] of the call, which f gets in its
 // context. f returns the output that the call has left; the call completes with it, and the handler

@@ -67,7 +67,8 @@ func (e *retryAfterError) Unwrap() error             { return e.error }
 func (e *retryAfterError) RetryAfter() time.Duration { return e.after }
 
 // RetryAfter returns the delay that a service asked for: that of the first error in the tree of err
-// that has a method RetryAfter() time.Duration. It reports false if that is zero or less.
+// that has a method RetryAfter() time.Duration. It reports false if there is none, or if the delay is
+// zero or less.
 func RetryAfter(err error) (time.Duration, bool) {
 	after := record.Inspect(err).RetryAfter
 	return after, after > 0

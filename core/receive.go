@@ -11,8 +11,8 @@ import (
 // Receive returns the value of the next signal with the name. A signal is a value that somebody
 // outside the run has sent to it, with state.Signal, without being asked. Signals are queued in the
 // order in which they came, including those that came before the call began. If there is none, the
-// call is suspended as by [Await]: Receive returns an *[InterruptedError], the handler returns
-// that, and the run is paused. When the run is opened with a signal, the handler is entered again
+// call is suspended as by [Await]: Receive returns an *[InterruptedError], which the handler has to
+// return, and the run is paused. When the run is opened with a signal, the handler is entered again
 // and Receive returns the value.
 //
 // Each signal is received once. What a call has received is recorded, and the call receives the

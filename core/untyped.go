@@ -176,7 +176,7 @@ func decodeRecorded(encoded []byte, out any) (lost []string, err error) {
 	return record.DecodeAll(encoded, out)
 }
 
-// decodeWhole decodes an answer into out, which points to an output of the type.
+// decodeWhole decodes an answer into out, which points to an output of type outputs.
 func decodeWhole(encoded []byte, out any, outputs reflect.Type, spec *Spec) error {
 	if err := record.Decode(encoded, out); err != nil {
 		return fmt.Errorf("core: the answer does not fit the output of %q: %w", spec.Name, err)
@@ -187,8 +187,8 @@ func decodeWhole(encoded []byte, out any, outputs reflect.Type, spec *Spec) erro
 	return nil
 }
 
-// isWhole reports whether encoded contains all of out. A value that was encoded before its type was
-// kept as JSON decodes to an empty one.
+// isWhole reports whether encoded contains all of out. If a value was encoded before its type was
+// kept as JSON, it decodes to an empty value.
 func isWhole(encoded []byte, out any) bool {
 	again, err := codec.Encode(out)
 	if err != nil {

@@ -10,7 +10,7 @@ const (
 	AwaitAnswer   AwaitKind = iota + 1 // an answer from a person or a program
 	AwaitDecision                      // a decision about a call in doubt
 	AwaitTime                          // the end of a sleep, or of the wait of a parked call
-	AwaitSignal                        // a signal with a name; no person is asked for it
+	AwaitSignal                        // a signal with a name
 	awaitEnd
 )
 

@@ -93,7 +93,7 @@ func (h Hash) IsZero() bool { return h == Hash{} }
 // String returns h in hexadecimal.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// PreviewLimit is the length of a preview in characters.
+// PreviewLimit is the maximum length of a preview in characters.
 const PreviewLimit = 500
 
 // Preview returns an encoded value as JSON, cut to [PreviewLimit] characters with "…" at the end if

@@ -29,9 +29,9 @@ type frozenError struct {
 }
 
 // Keep does what Inspect does, and also returns the error for a record: with its current text, and
-// with all that records need of it, so that the tree is walked only once. For a record that is
-// stored, ErrorOf(kept) uses the result. kept is err itself if err is an *Error, a suspension or
-// endless; for a record in memory also if err cannot change and wraps nothing.
+// with all that records need of it, so that the tree is walked only once. If the record is stored,
+// ErrorOf(kept) does not walk the tree again. kept is err itself if err is an *Error, a suspension
+// or endless; for a record in memory also if err cannot change and wraps nothing.
 func Keep(err error, stored bool) (found Traits, kept error) {
 	if e, ok := err.(*Error); ok { //nolint:errorlint // err itself, not one that it wraps
 		return Inspect(e), e

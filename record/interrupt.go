@@ -41,7 +41,7 @@ const (
 // continues when its run is resumed. It is not a failure and is not retried.
 type InterruptedError struct {
 	Reason  InterruptReason
-	Message string // the reason that By gave
+	Message string // the explanation that By gave
 	By      string // who interrupted; empty for Reprise itself
 	Cause   error  // the error that caused the interrupt, such as that of a context that ended; nil for none
 

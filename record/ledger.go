@@ -111,7 +111,8 @@ func (l *Ledger) Add(r *Record) (c Transition) {
 	return c
 }
 
-// addError adds a failed attempt, or drops the last one if its call has overcome it.
+// addError keeps the error of a failed attempt, or drops the last error if its call has completed or
+// is made again.
 func (l *Ledger) addError(r *Record) {
 	switch {
 	case r.Status == StatusFailed:

@@ -12,7 +12,7 @@ type Call struct {
 	Kind    Kind
 	State   State // what the call is doing
 	Highest int32 // attempts that began, according to the highest attempt number
-	Closed  bool  // its run was closed after its latest record, so it did not crash
+	Closed  bool  // the run was closed after the latest record of the call, and did not crash
 
 	// The fields below are those of the latest record.
 	Status      Status

@@ -10,7 +10,7 @@ import (
 //
 // There are two sorts of numbers. A stock is how many calls are in a state now; it rises and falls.
 // A flow is how often something has happened; it only grows. Only flows differ between the run and
-// its latest opening. These equations hold after every record:
+// its latest opening. These relations hold after every record:
 //
 //	Calls    = Running + Waiting + Asking + Stopped + Completed + Failed + Restored, for each kind
 //	Calls    = those of all kinds together
@@ -36,7 +36,7 @@ type Counts struct {
 	Exhausted int // of Outcomes: no attempt, no time or no retry budget was left
 	Undone    int // of Outcomes: compensations that completed
 	NotUndone int // of Outcomes: compensations that failed
-	Recalled  int // outcomes that were recalled; no record in a store counts them
+	Recalled  int // outcomes that were recalled; stored records do not contain this number
 
 	Waited time.Duration // by all calls together while the run was open: for their next attempts, and in suspended sleeps
 	Took   time.Duration // the time the run was open, from record to record

@@ -18,7 +18,7 @@ const (
 	ReasonPermanent                // the error is of a kind that is not retried
 	ReasonExhausted                // the last attempt that the configuration allows failed
 	ReasonRetryTimeout             // RetryTimeout has passed, or would pass during the next wait
-	ReasonDeadline                 // the deadline of the context given to this call
+	ReasonDeadline                 // the deadline of the context given to this call has passed, or would pass before the next attempt
 	ReasonContextCanceled          // the caller cancelled the context given to this call
 	ReasonRetryAfterTooLong        // the service asked for a longer delay than is allowed
 	ReasonCondition                // a postcondition does not hold, and the call is not retried

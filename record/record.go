@@ -236,7 +236,7 @@ type Claim struct {
 	Input   Hash   // the identity of the input; zero if it is not known
 }
 
-// Source is what set a delay; 0 if there is none.
+// Source says who chose a delay; it is 0 if there is no delay.
 type Source uint8
 
 // The sources of delays.
