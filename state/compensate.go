@@ -343,7 +343,7 @@ func isCompensated(found *snapshot.Run) (bool, error) {
 	return true, nil
 }
 
-// errLeft is why calls are not compensated yet.
+// errLeft says why some calls are not compensated yet.
 var errLeft = errors.New("a compensation ended its goroutine without returning (runtime.Goexit)")
 
 // compensate compensates the completed calls of a cancelled run. The cancel is

@@ -47,7 +47,7 @@ func WithDivergence(policy DivergencePolicy) Option {
 	}
 }
 
-// rerun holds which recorded calls are made again. A call with another input is
+// rerun says which recorded calls are made again. A call with another input is
 // recorded as a divergence. For every later claim in its scope, and in the scopes
 // around it, only records after the divergence count. Since the divergence is recorded,
 // this also holds if the run is stopped and resumed before all of these calls were made

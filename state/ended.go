@@ -37,8 +37,8 @@ func (r *run) hasEnded() bool {
 	return !r.rootCalls.begun && (r.found.Status == snapshot.StatusCompleted || r.found.Status == snapshot.StatusFailed)
 }
 
-// restoreOutcome sets the status of a run that had ended to its outcome, if the process that had it
-// open since, only to repeat its calls, was killed.
+// restoreOutcome sets the status of a run that had ended back to its outcome, if a process opened it
+// later, only to repeat its calls, and was killed.
 func restoreOutcome(found *snapshot.Run) {
 	crashed := found.Status == snapshot.StatusRunning || found.Status == snapshot.StatusInterrupted && found.Stop.Reason == record.InterruptCrash
 	for seq := uint64(found.Len()); crashed && seq > found.RetryTo; seq-- {

@@ -141,8 +141,8 @@ func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = s
 // is a root call: the inputs of root calls are always kept.
 func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true } }
 
-// WithArtifacts stores encoded outputs above 64 KiB as artifacts in a, which many goroutines call.
-// Storing is part of the attempt, and is retried with it, unless the error is
+// WithArtifacts stores encoded outputs above 64 KiB as artifacts in a, which is called by many
+// goroutines. Storing is part of the attempt, and is retried with it, unless the error is
 // [snapshot.ErrUnavailable]: nothing can be stored at present, and the run is interrupted.
 func WithArtifacts(a snapshot.ArtifactStore) Option {
 	return func(c *config) {

@@ -395,9 +395,9 @@ func (r *run) handleDivergence(d *core.DivergenceError) error {
 	return r.refuse(d)
 }
 
-// trustsRecords reports a program that differs, and whether the records are trusted nevertheless: then
-// it records a warning. That is published with the next record, since nothing is published while a call
-// is claimed.
+// trustsRecords notes that the program differs, and reports whether the records are trusted
+// nevertheless. If so, it records a warning, which is published with the next record, since nothing is
+// published while a call is claimed.
 func (r *run) trustsRecords(d *core.DivergenceError) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -242,8 +242,8 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 	return found, onRecord, err
 }
 
-// lookUpClaim is Claim, except that it leaves a program that differs to its caller. It sets the hash of the
-// input.
+// lookUpClaim is Claim, except that it returns how the program differs, and does not handle that. It sets
+// the hash of the input.
 func (r *run) lookUpClaim(s *engine.Scope, c *record.Claim, input engine.ClaimedInput) (found *record.Progress, onRecord bool, differs *core.DivergenceError, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

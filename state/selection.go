@@ -15,8 +15,9 @@ import (
 // ErrSelection is found in the error of a [Selection] that no run can match.
 var ErrSelection = errors.New("invalid selection of runs")
 
-// A Selection selects the runs that a request is for, among the stored runs of runners that have the
-// status that the request is for: those that match all of its fields. The zero Selection selects all.
+// A Selection selects stored runs for a request, among those that a runner started and that have the
+// status that the request needs: the runs that match all of its fields. The zero Selection selects all
+// of them.
 type Selection struct {
 	Reason  string    // why they were interrupted, such as "divergence", or why they failed, such as "exhausted"
 	Program string    // the name of their program; empty for every program

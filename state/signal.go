@@ -202,8 +202,8 @@ func (r *run) isReceived(m *snapshot.Message) bool {
 
 // receive gives a call the first signal with the name that it waits for, as the answer to its
 // question, and removes the signal from the inbox when the answer is durable. Only a call that is
-// waiting takes a signal: a call that has asked may never be made again. A call that is made again
-// after it failed gets the same signal.
+// waiting takes a signal: a call that asked in an earlier opening might never be made again. A call
+// that is made again after it failed gets the same signal.
 func (r *run) receive(s *engine.Scope, q engine.Question, recorded bool) (engine.Asked, error) {
 	k, ok := r.keeper.(*storeKeeper)
 	if !ok {

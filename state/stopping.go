@@ -39,8 +39,8 @@ func AwaitStop(ctx context.Context, store snapshot.Store, runID string) (stopped
 	return false, nil // ctx has ended
 }
 
-// Stopping returns the stop that [Interrupt] or [Cancel] has asked an open run for, and that the
-// process that has the run open has not finished: its reason is [record.InterruptUser] or
+// Stopping returns the stop that [Interrupt] or [Cancel] has requested of an open run, if the process
+// that has the run open has not completed it yet: its reason is [record.InterruptUser] or
 // [record.InterruptCancel]. It returns nil for any other run.
 func Stopping(ctx context.Context, inbox snapshot.Inbox, found *snapshot.Info) (*snapshot.Stop, error) {
 	if !found.Open {

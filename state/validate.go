@@ -42,7 +42,7 @@ func Validate(ctx context.Context, store snapshot.Store, runID string, program f
 
 // ValidateExecute is like [Validate], but also executes tools, LLMs and steps, with their
 // preconditions, retries and waits, and compares their outputs and errors. It is for tests in which
-// their effects do not matter. The run is not written to, and no artifact is stored. Questions have
+// their effects do not matter. Nothing is written to the run, and no artifact is stored. Questions have
 // their recorded answers. Outputs of calls marked NoStore were not recorded and are not compared. A
 // step that returns the time or a random number differs each time.
 func ValidateExecute(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
