@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Call is one call, without its types. How far the call has come is not in it, but in its Progress
-// and in the results of the steps.
+// A Call is one call, without its types. It does not say how far the call has come: that is in the
+// Progress of the call and in the results of the steps.
 type Call struct {
 	typed              Typed // the part that knows the types
 	spec               *Spec

@@ -144,7 +144,7 @@ func (c *Call) isRetried(s *Scope, f *failure) bool {
 }
 
 // isDoubtInside reports whether a call inside failed because it was in doubt: another attempt would
-// repeat that call, which was not repeated for its own sake.
+// repeat that call, which its own policy did not repeat.
 func (f *failure) isDoubtInside() (found bool) {
 	if !f.traits.InDoubt {
 		return false
@@ -160,8 +160,8 @@ func (f *failure) isDoubtInside() (found bool) {
 	return found
 }
 
-// setPanic turns a panic of a function that judged the failure into the failure. The judged
-// failure is included.
+// setPanic replaces the failure by the panic of a function that judged it. The judged failure is
+// included.
 func (c *Call) setPanic(f *failure, r Result) {
 	failed := f.attemptEnd
 	failed.Result, failed.findings = Result{Err: newAfterError(r.Err, f.Err), Stage: f.Stage, Panicked: true}, findings{}

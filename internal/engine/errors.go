@@ -222,8 +222,8 @@ func (e *classedError) Class() record.Class { return e.class }
 func markPermanent(err error) error { return &mark.Permanent{Err: err} }
 
 // ErrAttemptOver is returned to code that still runs inside an attempt whose
-// handler returned or was abandoned: it can no longer call, record or store
-// anything.
+// handler returned or was abandoned: such code can no longer make calls, or
+// record or store anything.
 var ErrAttemptOver = errors.New("core: the attempt is over")
 
 // ErrNoRun is returned if a run is required but the context has none.

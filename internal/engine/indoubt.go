@@ -239,7 +239,7 @@ func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 	return c.complete(p, s, &attemptEnd{Result: kept}, "as answered to "+q.ID)
 }
 
-// errAnsweredBefore is why an answer does not count that is on record when its attempt has just ended.
+// errAnsweredBefore says why an answer that is on record when its attempt has just ended does not count.
 var errAnsweredBefore = errors.New("it was given before the attempt was made")
 
 // readDecision returns a function that reads an answer to q into answer. The output of a

@@ -14,7 +14,7 @@ type Rules struct {
 	MaxLosses   int  // how often in a row an attempt may be lost; 0 or negative for no limit
 	LossesCount bool // a lost attempt counts as failed
 
-	InDoubt InDoubt // what happens to a call whose attempt may have taken effect; InDoubtDefault is InDoubtRetry
+	InDoubt InDoubt // what happens to a call whose attempt may have taken effect; InDoubtDefault means InDoubtRetry
 
 	Strict  bool // execute nothing except agents, groups and branches
 	Replays bool // the run is only being replayed
