@@ -258,8 +258,8 @@ func TestTimerOfAnAttemptDoesNotKeepItsRun(t *testing.T) {
 	assert.Nil(t, p.Value(), "the publisher of the run")
 }
 
-// A call that still runs when its handler returns is cut off, and does not change
-// the handler's outcome.
+// A call that still runs when the handler that made it returns is cut off, and does
+// not change the outcome of that handler's attempt.
 func TestAbandonedCallDoesNotSuspendAnAttemptThatIsOver(t *testing.T) {
 	for range 20 {
 		for name, left := range map[string]*testkit.Definition{

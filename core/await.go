@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrAwaiting is found by errors.Is in the [InterruptedError] of a call that waits for an answer.
-// Such a call is suspended, like an interrupted one.
+// ErrAwaiting is found by errors.Is in the [InterruptedError] of a call that waits for an answer, for
+// a signal or for the end of a sleep. Such a call is suspended, like an interrupted one.
 var ErrAwaiting = engine.ErrAwaiting
 
 // A Question is a question that a call asks of somebody outside the run.

@@ -220,8 +220,8 @@ func TestHandlerThatEndsItsGoroutineIsInDoubt(t *testing.T) {
 	assert.Equal(t, 1, paid)
 }
 
-// A call inside that was cut off by the time limit does not hide that the attempt timed out, nor
-// does a handler that ignores it.
+// A call inside that was cut off by the time limit does not hide that the attempt timed out, even if
+// the handler ignores the error of that call.
 func TestTimeoutOfACallInsideIsInDoubt(t *testing.T) {
 	inner := testkit.Tool(t, "inner", core.RetryConfig{}, testkit.Listening(time.Hour))
 	for _, ignored := range []bool{false, true} {
@@ -338,8 +338,8 @@ func TestCallsAroundOneThatFailedInDoubtAreNotRetried(t *testing.T) {
 	}
 }
 
-// An error that was read from a record says so, too, even if the call around the one in doubt failed
-// for another reason.
+// An error that was read from a record also says that a call failed in doubt, even if the call around
+// that one failed for another reason.
 func TestRecordedErrorOfACallThatFailedInDoubtIsNotRetried(t *testing.T) {
 	for _, options := range [][]state.Option{nil, {state.WithRoundTrip()}} {
 		paid := 0

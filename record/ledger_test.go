@@ -197,7 +197,7 @@ func TestLastErrorIsNotOneThatItsCallHasOvercome(t *testing.T) {
 }
 
 // FuzzLedger decodes records from bytes. Whatever they contain, the ledger does not panic, and the
-// equations of [record.Counts] hold.
+// relations of [record.Counts] hold.
 func FuzzLedger(f *testing.F) {
 	f.Add([]byte{4, 1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 2, 0, 0, 1, 1, 3, 1, 1, 1})
 	f.Add([]byte{1, 1, 0, 9, 1, 1, 5, 1, 0, 2, 1, 1, 1, 9, 1, 8, 7, 0, 0, 1})

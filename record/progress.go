@@ -101,7 +101,7 @@ func (p *Progress) Add(r *Record) {
 	}
 }
 
-// isCutOff reports whether the failure that r records did not come from the handler itself.
+// isCutOff reports whether the attempt that failed with r was cut off, as [Progress.InDoubt] describes.
 func (r *Record) isCutOff() bool {
 	if r.Stage != StageHandler {
 		return true // the handler had returned, or nothing is known of it

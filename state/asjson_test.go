@@ -152,7 +152,7 @@ func fromBefore(t *testing.T, s snapshot.Store) snapshot.Store {
 }
 
 // copied returns a store with the run as a process that is killed now would leave it. It applies
-// change to each detail with the hash of an input.
+// change to each detail that contains the hash of an input.
 func copied(t *testing.T, s snapshot.Store, change func(d *record.Detail, name string)) snapshot.Store {
 	t.Helper()
 	loaded := testkit.LoadRun(t, s, "run-1")

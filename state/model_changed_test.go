@@ -30,8 +30,8 @@ var (
 	modelStride = flag.Int("model-stride", 0, "the maximum number of records between two places where a run is cut; 1 cuts at each record, and 0 at about ten")
 )
 
-// modelStores are functions that return a store with these records, as a process
-// that was killed would leave it.
+// modelStores are functions that return a store with the given records, as a
+// process that was killed would leave it.
 var modelStores = map[string]func(t *testing.T, records []record.Record) snapshot.Store{
 	"memory": func(_ *testing.T, records []record.Record) snapshot.Store {
 		return &tape{records: slices.Clip(records)}

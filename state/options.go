@@ -30,8 +30,8 @@ type Publisher interface {
 }
 
 // An InterruptCheck asks something outside the process whether to interrupt the run. It returns a
-// nil interrupt if the run may continue. Only the first error is logged; errors have no other
-// effect.
+// nil interrupt if the run may continue. Of errors in a row only the first is logged; they have no
+// other effect.
 type InterruptCheck func(context.Context) (interrupt *core.InterruptedError, err error)
 
 // WithRepublish makes recalled calls publish their old records and those of the

@@ -186,7 +186,7 @@ func TestResumeOrRetryThatChangesNothingWritesNothing(t *testing.T) {
 	}
 }
 
-// A retry repeats a call that failed in doubt, which is on record, unless its effect is found.
+// A retry repeats a call that failed in doubt, and records that it does, unless LookUp finds the effect.
 func TestRetryOfACallThatFailedInDoubt(t *testing.T) {
 	for name, c := range map[string]struct {
 		found  bool

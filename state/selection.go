@@ -27,16 +27,17 @@ type Selection struct {
 	Sees func(runID string) bool
 }
 
-// A SelectedRun is a run of a [Selection], and the error of the request for this run; nil if there was
-// none.
+// A SelectedRun is a run of a [Selection], and the error of the request for this run, which is nil if
+// there was none.
 type SelectedRun struct {
 	RunID string
 	Err   error
 }
 
 // Each calls do with each selected run of the status, the most recently updated first, and returns
-// the results. An error of do does not stop it. For a reason that such a run cannot have, it returns
-// [ErrSelection] before it calls do.
+// the results. An error of do does not stop it. A run whose records cannot be read is among the results
+// with that error. For a reason that such a run cannot have, Each returns [ErrSelection] before it calls
+// do.
 func (c Selection) Each(ctx context.Context, store snapshot.Store, status snapshot.Status, do func(ctx context.Context, runID string) error) ([]SelectedRun, error) {
 	if err := c.check(status); err != nil {
 		return nil, err

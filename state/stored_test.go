@@ -318,7 +318,8 @@ func (j slowJournal) Sync(ctx context.Context, seq uint64) error {
 	return j.Journal.Sync(ctx, seq)
 }
 
-// Otherwise the context of the handler has expired when it begins.
+// If the time of a slow sync counted, the context of the handler would have expired before the handler
+// begins.
 func TestStoringTheBeginningDoesNotCountAgainstTheAttempt(t *testing.T) {
 	for name, limit := range map[string]core.RetryConfig{
 		"AttemptTimeout": {MaxAttempts: 1, AttemptTimeout: 100 * time.Millisecond},

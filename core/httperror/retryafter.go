@@ -11,7 +11,7 @@ import (
 // RetryAfter reads the delay that a response asks for from its headers. Retry-After-Ms
 // (milliseconds, as some LLM services send it) is read first, then Retry-After: seconds, possibly
 // with a fraction, or an HTTP date, from which now is subtracted. RetryAfter reports false if there
-// is no delay, or if it is malformed, negative or past.
+// is no delay, or if it is malformed, zero, negative or past.
 //
 // Source: RFC 9110, sections 10.2.3 and 5.6.7.
 func RetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
