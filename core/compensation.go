@@ -39,7 +39,7 @@ type callInDoubt[In any] struct {
 // configuration and the attempt timeout of the actor, and its own attempts. A compensation that
 // fails for good does not stop the others: the error of the failed call then contains a
 // *[CompensationError]. A run that stops before all compensations have an outcome continues with
-// the others. The time limits of the calls around a compensation do not apply to it; an interrupt
+// the rest when it is resumed. The time limits of the calls around a compensation do not apply to it; an interrupt
 // of the run stops it. Calls made by f are not compensated.
 //
 // A compensation whose process ended while it ran is made again. If the actor's InDoubt is not
@@ -122,8 +122,8 @@ func (s *Spec) compensation(before *Compensation, undo engine.Undo) *Compensatio
 // RetryConfig.LossesCount, because somebody answered that it failed (InDoubtAsk), or because its
 // handler returned that error. A call is not in doubt if every attempt ended with another error of
 // its handler, or because RetryWhen asked for another attempt: a handler that does not know whether
-// it took effect returns ErrInDoubt. One attempt that was cut off is enough, whatever later ones
-// returned, until the call completes. A call that waits for an answer or for its next attempt is in
+// it took effect must return ErrInDoubt. One attempt that was cut off puts the call in doubt until it
+// completes, whatever later attempts return. A call that waits for an answer or for its next attempt is in
 // doubt only if an earlier attempt was cut off. A call that is made again after a crash, and
 // completes, is undone once, by Compensate.
 //

@@ -32,7 +32,7 @@ type RetryConfig struct {
 	// MaxLosses is how often in a row the process may end while the same attempt runs. Such an
 	// attempt is lost. It has not failed: it is made again, and neither MaxAttempts nor
 	// RetryTimeout counts it. After MaxLosses losses without an outcome inside the call, the run is
-	// interrupted with the reason crash_loop; resuming the run allows as many losses again. The
+	// interrupted with the reason crash_loop; resuming the run allows as many losses again. A
 	// loss counts only for the innermost of the calls that were running. Defaults to the value of
 	// the run (state.WithMaxLosses), which is 5 by default; Unlimited sets no limit.
 	MaxLosses int

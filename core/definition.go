@@ -45,9 +45,9 @@ type Spec struct {
 
 	// NoStore keeps the output out of the records. When the run is resumed, the call runs again,
 	// even if it had completed. An agent or a branch is then entered again, and its own calls are
-	// recalled. Afterwards the program may make calls other than the recorded ones only if the
-	// output differs from the earlier one, which a fingerprint shows ([record.Detail]), and if no
-	// recorded outcome is skipped.
+	// recalled. If a fingerprint ([record.Detail]) shows that the output differs from the earlier
+	// one, the program may make other calls afterwards than the recorded ones, but must still make
+	// every call that has a recorded outcome.
 	NoStore bool
 }
 

@@ -4,8 +4,9 @@ import "github.com/reprise-go/reprise/internal/engine"
 
 // InDoubtPolicy sets what happens to a call in doubt, whose handler may or may not have taken
 // effect: its process ended, or its run was interrupted, while the handler ran, or the handler
-// returned an error marked by [InDoubt]. It is also for calls of an irreversible actor that might
-// repeat an effect. It applies when the run is resumed, and for [InDoubt] at once.
+// returned an error marked by [InDoubt]. The policy is also for calls of an irreversible actor that
+// might repeat an effect. It applies when the run is resumed; after an error marked by [InDoubt], it
+// applies at once.
 //
 // InDoubtFail and InDoubtAsk also apply, at once, to an attempt that may have taken effect although
 // its handler does not say so:
@@ -24,9 +25,9 @@ import "github.com/reprise-go/reprise/internal/engine"
 // interceptor makes of the error of a handler does not matter. With InDoubtRetry, all such attempts
 // have failed.
 //
-// A call around one that failed in doubt is not retried because of the class of that error, since it
-// would make the call again. It is retried if its handler marks the error by [Retryable] or its
-// configuration selects the error.
+// The class of the error of a call that failed in doubt does not cause a retry of a call around it,
+// since that would make the call in doubt again. The call around it is retried if its handler marks
+// the error by [Retryable] or its configuration selects the error.
 type InDoubtPolicy = engine.InDoubt
 
 // The choices for calls in doubt.

@@ -95,8 +95,9 @@ func WithRetry(cfg core.RetryConfig) Option {
 	return func(c *config) { c.settings.Retry = c.policy(snapshot.RetryOfAll, cfg) }
 }
 
-// WithRetryFor sets the retry configuration of calls of one kind for which
-// neither the call ([core.ExecutionEvent]) nor the actor has one.
+// WithRetryFor sets the retry configuration of calls of one kind for which no
+// more specific level is set: neither for the call ([core.ExecutionEvent]), nor
+// by WithRetryForActor, nor for the actor.
 func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 	return func(c *config) {
 		if kind != record.KindTool && kind != record.KindLLM && kind != record.KindAgent {
