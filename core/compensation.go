@@ -39,8 +39,8 @@ type callInDoubt[In any] struct {
 // configuration and the attempt timeout of the actor, and its own attempts. A compensation that
 // fails for good does not stop the others: the error of the failed call then contains a
 // *[CompensationError]. A run that stops before all compensations have an outcome continues with
-// the rest when it is resumed. The time limits of the calls around a compensation do not apply to it; an interrupt
-// of the run stops it. Calls made by f are not compensated.
+// the rest when it is resumed. The time limits of the calls around a compensation do not apply to
+// it; an interrupt of the run stops it. Calls made by f are not compensated.
 //
 // A compensation whose process ended while it ran is made again. If the actor's InDoubt is not
 // InDoubtRetry, it fails with ErrInDoubt, as it does after any attempt that may have taken effect
