@@ -56,11 +56,11 @@ type Question struct {
 // a store, such as memstore.New in a test.
 //
 // Questions are numbered from 1 in each attempt, and in each branch of a group, so a retry gets the
-// earlier answers and does not ask again. The question has the JSON schema of T. Answers are checked against it before they are
-// recorded, like the arguments of a tool. A type without a schema is an error. An answer that does
-// not fit T, because the program has changed, is discarded: the question is asked again, with the
-// reason, and the call stays suspended. Time spent waiting does not count against any timeout.
-// Outside a run, the error is [ErrNoRun].
+// earlier answers and does not ask again. The question has the JSON schema of T. Answers are checked
+// against it before they are recorded, like the arguments of a tool. A type without a schema is an
+// error. An answer that does not fit T, because the program has changed, is discarded: the question
+// is asked again, with the reason, and the call stays suspended. Time spent waiting does not count
+// against any timeout. Outside a run, the error is [ErrNoRun].
 //
 // With [AwaitDefault], a default answers the question when its time has passed and the run is resumed. A
 // runner resumes the run at that time.
