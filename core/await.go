@@ -91,9 +91,9 @@ type AwaitOption[T any] struct {
 	answer     T
 }
 
-// AwaitDefault sets the answer to a question that nobody has answered when the time after, which must
-// be above zero, has passed since it was first asked. A later answer still counts if the run has not
-// continued yet. For [Receive], answer is the value if no signal comes in time.
+// AwaitDefault sets the answer to a question that nobody answers in time: before after has passed
+// since it was first asked. A later answer still counts if the run has not continued yet. For
+// [Receive], answer is the value if no signal comes in time. after must be above zero.
 //
 //	ok, err := core.Await(ctx, "Refund it?", core.AwaitDefault(24*time.Hour, false))
 func AwaitDefault[T any](after time.Duration, answer T) AwaitOption[T] {

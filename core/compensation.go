@@ -123,8 +123,8 @@ func (s *Spec) compensation(before *Compensation, undo engine.Undo) *Compensatio
 // handler returned that error. A call is not in doubt if every attempt ended with another error of
 // its handler, or because RetryWhen asked for another attempt: a handler that does not know whether
 // it took effect must return ErrInDoubt. One attempt that was cut off puts the call in doubt until it
-// completes, whatever later attempts return. A call that waits for an answer or for its next attempt is in
-// doubt only if an earlier attempt was cut off. A call that is made again after a crash, and
+// completes, whatever later attempts return. A call that waits for an answer or for its next attempt
+// is in doubt only if an earlier attempt was cut off. A call that is made again after a crash, and
 // completes, is undone once, by Compensate.
 //
 // Everything else is as for Compensate: when calls are undone, what is left to the compensation of

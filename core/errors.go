@@ -45,7 +45,7 @@ type TimeoutError = engine.TimeoutError
 //
 //	RunID    string
 //	How      string         // "order", "input", "kind", "end", "output", "overlap", "value", "question" or "version"
-//	Address  record.Address // of the call that the program makes; at an end, of the call that ended
+//	Address  record.Address // of the call that the program makes; if a scope ended too early, of the scope's call
 //	Was      record.Address // of the call that was recorded in its place; zero if there is none, or it has the same address
 //	Scope    string         // the path of the attempt or branch that makes the call; empty for the run itself
 //	Ordinal  int            // the number of the call among all calls of the scope, from 1; 0 if it does not matter

@@ -21,7 +21,7 @@ import (
 
 var errCutOff = errors.New("the connection was lost")
 
-// sender sends letters. The delivery of the first ones is in doubt: lost is their number.
+// sender sends letters. Whether the first ones were delivered is in doubt: lost says how many.
 type sender struct{ lost, made int }
 
 func (s *sender) send(_ context.Context, in string) (string, error) {

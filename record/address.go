@@ -20,8 +20,8 @@ import (
 //	assistant/book@undo/book             the compensation of assistant/book
 //	assistant/group:collect/3            branch 3 of a group
 //	assistant/group:collect/3/get_weather  a call by that branch
-//	assistant/?2                         its second question, only as a claim
-//	assistant/?sleep1                    its first sleep, only as a claim
+//	assistant/?2                         its second question, only in claims
+//	assistant/?sleep1                    its first sleep, only in claims
 //
 // Names and tags are escaped, so two calls of a run never share an address.
 // Addresses are comparable. The zero Address is the run itself.

@@ -23,8 +23,8 @@ type Ledger struct {
 	KeepEnded bool
 
 	// Limit is the maximum number of open calls that are followed; 0 means no limit, and a negative
-	// Limit means that none are followed. Other calls are counted once they have an outcome, and
-	// some of their attempts are missed.
+	// Limit means that none are followed. Calls that are not followed are counted once they have an
+	// outcome, and some of their attempts are missed.
 	Limit int
 
 	RunID       string

@@ -187,7 +187,7 @@ var errClosing = &core.InterruptedError{Reason: record.InterruptClosed, Cause: E
 var errNothingCalled = &core.InterruptedError{Reason: record.InterruptClosed, Message: "before a call was made"}
 
 // interrupt cancels every context of the run because of e. Only the first
-// interrupt counts, and the first cancel.
+// interrupt and the first cancel count.
 func (r *run) interrupt(e *core.InterruptedError) bool {
 	if e.Reason == record.InterruptCancel && e.Cause == nil {
 		cancelled := *e

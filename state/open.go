@@ -12,8 +12,8 @@ import (
 )
 
 // ErrStore is found in the error of a call during which the store of its run failed. The run is
-// interrupted. If the outcome of the call could not be stored, it may have taken effect, but that is
-// not recorded.
+// interrupted. If the outcome of the call could not be stored, the call may have taken effect, but
+// that is not recorded.
 var ErrStore = errors.New("state: the store of the run failed")
 
 // Open begins the run in the store, or resumes it: calls with a recorded

@@ -232,5 +232,5 @@ var ErrNoRun = errors.New("core: the context does not belong to a run; create on
 // errGoexit is the error of a handler that called runtime.Goexit.
 var errGoexit = errors.New("the handler ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 
-// errUnsatisfied is the failure of an attempt whose success RetryWhen refused.
+// errUnsatisfied is the failure of an attempt that succeeded, after which RetryWhen returned true.
 var errUnsatisfied = errors.New("RetryWhen asks for another attempt")

@@ -22,7 +22,7 @@ func TestAStreamCostsAtMostTwoPasses(t *testing.T) {
 			n := min(size, len(rest))
 			shown += len(s.Add(rest[:n]))
 			rest = rest[n:]
-			if cap(s.text) >= 100_000 { // a million times: require.Less would take longer than the rest
+			if cap(s.text) >= 100_000 { // checked a million times: require.Less would take longer than the rest
 				t.Fatalf("the stream holds %d bytes", cap(s.text))
 			}
 		}
