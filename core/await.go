@@ -91,9 +91,10 @@ type AwaitOption[T any] struct {
 	answer     T
 }
 
-// AwaitDefault sets the answer to a question that nobody answers in time: before after has passed
-// since it was first asked. A later answer still counts if the run has not continued yet. For
-// [Receive], answer is the value if no signal comes in time. after must be above zero.
+// AwaitDefault sets the answer to a question that nobody has answered in time. The argument after is
+// that time, counted from when the question was first asked; it must be above zero. A later answer
+// still counts if the run has not continued yet. For [Receive], answer is the value if no signal
+// comes in time.
 //
 //	ok, err := core.Await(ctx, "Refund it?", core.AwaitDefault(24*time.Hour, false))
 func AwaitDefault[T any](after time.Duration, answer T) AwaitOption[T] {

@@ -149,7 +149,7 @@ type CallInDoubt struct {
 	Input   []byte    // of the call, encoded; nil if it was not kept
 
 	// Effect is set for a call that has not begun and might repeat this effect of another call.
-	// Only its place is set, and whether it is in doubt or can be taken over.
+	// Only the place, InDoubt and NoOutput of the effect are set.
 	Effect *Effect
 
 	// IdempotencyKey is what core.IdempotencyKey returns in the call, by which other systems may

@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Goroutines of a program that call one actor with the same input at the same time claim their
-// calls in an unpredictable order. When the run is resumed, one may get the result of another. That
-// does no harm if their outcomes are equal. Otherwise the calls are refused.
+// If goroutines call one actor with the same input at the same time, they claim their calls in an
+// unpredictable order. When the run is resumed, one may get the result of another. That does no harm
+// if their outcomes are equal. Otherwise the calls are refused.
 
 // overlaps says, by call site and input, whether overlapping calls can be swapped.
 type overlaps map[overlap]*swap
