@@ -142,7 +142,7 @@ func (s *shopper) open(t *testing.T, rng *rand.Rand, store *memstore.Store, runI
 // errBankBusy says that nothing was paid.
 var errBankBusy = errors.New("the bank is busy")
 
-// madeBefore is an effect that the test finds in the records before a place.
+// madeBefore is an effect that the test finds in the records before a given one.
 type madeBefore struct {
 	run       string
 	address   record.Address

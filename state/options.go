@@ -250,8 +250,8 @@ func configure(options []Option, here place) (*config, error) {
 	return c, errors.Join(c.errs...)
 }
 
-// CheckOptions returns the error that [Open] returns for the options, for programs that are given them
-// before there is a run.
+// CheckOptions returns the error that [Open] returns for the options. It is for programs that get
+// their options before there is a run.
 func CheckOptions(options ...Option) error {
 	_, err := configure(options, inOpen)
 	return err

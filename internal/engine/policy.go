@@ -55,7 +55,7 @@ type Attempt struct {
 }
 
 const (
-	// Unlimited as MaxAttempts means no limit.
+	// Unlimited as MaxAttempts or MaxLosses means no limit.
 	Unlimited = -1
 	// NoTimeout as the AttemptTimeout of an LLM means no limit.
 	NoTimeout time.Duration = -1
