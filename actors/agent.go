@@ -109,8 +109,9 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 	return Agent[Prompt, Answer]{withIdentity(must(core.NewDefinition(o.spec, withVoidDeltas(l.run))), o.identity), promptSchema, calledBy(llm, o.functions)}
 }
 
-// withVoidDeltas returns the handler of an agent. A later attempt first reports that the deltas of
-// earlier attempts are void: its own calls have other addresses and do not replace them.
+// withVoidDeltas wraps the handler of an agent. Each attempt after the first begins by reporting
+// that the deltas of earlier attempts are void: its calls have other addresses, so their deltas do
+// not replace the earlier ones.
 func withVoidDeltas[In, Out any](handler core.Handler[In, Out]) core.Handler[In, Out] {
 	return func(ctx context.Context, in In) (Out, error) {
 		voidDeltas(ctx)
@@ -129,7 +130,7 @@ func voidDeltas(ctx context.Context) {
 // compensable is an actor whose calls may have compensations.
 type compensable interface{ Compensations() []*core.Compensation }
 
-// calledBy returns the actors that an agent calls. A Function of another kind than Tool and Agent
+// calledBy returns the actors that an agent calls. A Function that is neither a Tool nor an Agent
 // need not be compensable.
 func calledBy(llm LLM, functions []Function) []compensable {
 	all := []compensable{llm}
@@ -199,10 +200,10 @@ func WithTools(functions ...Function) Option {
 // WithToolsFunc.
 //
 // take is called whenever the handler of the agent is entered, and so also when its run is
-// resumed. What it reads from outside must come from a [core.Step]: the list is then
-// recorded, the model is shown the same tools after a resume, and a replay needs no server.
-// An error fails the call, and so do two tools with the same name. The compensations of such
-// tools are not among those of [Agent.Compensations].
+// resumed. What take reads from outside the run must come from a [core.Step]: the list is
+// then recorded, the model is shown the same tools after a resume, and a replay needs no
+// server. An error fails the call, and so do two tools with the same name. The compensations
+// of such tools are not among those of [Agent.Compensations].
 func WithToolsFunc(take func(context.Context) ([]Function, error)) Option {
 	return agentOption("WithToolsFunc", func(o *options) {
 		if take == nil {
@@ -218,8 +219,9 @@ func WithInstructions(text string) Option {
 }
 
 // WithInstructionParts sets the system message of an agent to parts, which must be texts. A
-// part may have fields for particular services, such as one that marks the end of the part of
-// the prompt that the service caches; see [Extra]. It replaces [WithInstructions].
+// part may have fields for particular services, such as a marker up to which the service
+// caches the prompt; see [Extra]. If an agent has several options for its instructions, the
+// last one applies.
 func WithInstructionParts(parts ...Part) Option {
 	return agentOption("WithInstructionParts", func(o *options) {
 		for i, p := range parts {

@@ -20,22 +20,23 @@ var ErrNotApproved = errors.New("not approved")
 
 func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 
-// WithApproval makes calls of a tool wait for the approval of a person: the run is
-// paused with a question that shows the tool and the arguments, and continues when
-// it is answered with an [Approval] (see state.Answer). Preconditions are checked
-// before the question is asked. Changed arguments that do not fit the tool are refused when
-// they are given; if its schema is not inferred from a type, or has references, the question
-// is asked again when the run continues, with the problem.
+// WithApproval makes calls of a tool wait for the approval of a person: the run is paused
+// with a question that shows the tool and the arguments, and continues when it is
+// answered with an [Approval] (see state.Answer). Preconditions are checked before the
+// question is asked. If the person changes the arguments and they do not fit the tool,
+// the answer is refused at once; if the tool's schema is not inferred from a type, or has
+// references, the question is instead asked again, with the problem, when the run
+// continues.
 //
-// The question is asked by another call around that of the tool; its name is
-// approve_ followed by the name of the tool. An approved call runs with the
-// tool's retries and time limits, and its conditions are checked, with the
-// arguments that were approved. It is approved once: a retry, or a resumed
-// run, does not ask again. [WithInDoubt] sets, as for any tool, whether an
-// approved call may be made twice if its process ended while it ran.
+// The question is asked by another call around that of the tool, named approve_
+// followed by the name of the tool. An approved call runs with the approved
+// arguments and the tool's retries and time limits, and its conditions are
+// checked. It is approved once: a retry, or a resumed run, does not ask again.
+// [WithInDoubt] sets, as for any tool, whether an approved call may be made
+// twice if its process ended while it ran.
 //
 // Options of the approval say which calls need it ([ApprovalIf]), what the question
-// is ([ApprovalQuestion]), and what holds if nobody answers in time
+// is ([ApprovalQuestion]), and which answer is used if nobody answers in time
 // ([ApprovalDefault]):
 //
 //	actors.WithApproval(
@@ -93,8 +94,8 @@ func ApprovalQuestion[In any](text func(In) string) ApprovalOption {
 
 // ApprovalDefault sets the answer that is used if nobody has answered in time, like
 // [core.AwaitDefault]: a runner then resumes the run. The time is counted from the
-// question. ApprovalDefault panics if after is not above 0, and the constructor of the
-// tool if arguments of the answer do not fit the tool.
+// question. ApprovalDefault panics if after is not above 0. The constructor of the
+// tool panics if the arguments in answer do not fit the tool.
 func ApprovalDefault(after time.Duration, answer Approval) ApprovalOption {
 	if after <= 0 {
 		panic(fmt.Sprintf("actors: ApprovalDefault(%v, …): want a time above 0", after))
@@ -132,8 +133,8 @@ func newApproval[In any](tool string, a *approval, arguments Schema) *typedAppro
 }
 
 // answerSchema returns the schema of an [Approval] of a tool. It contains the schema of the
-// arguments if that is inferred from a type and has no references, which are relative to its root.
-// Otherwise, arguments are checked when the run continues.
+// arguments if that is inferred from a type and has no references, since those are relative to the
+// root of a schema. Otherwise, arguments are checked when the run continues.
 func answerSchema(arguments Schema) *schema.Schema {
 	of := json.RawMessage(`{"description":"any JSON value"}`)
 	if inferred, ok := arguments.(*schema.Schema); ok && !bytes.Contains(inferred.JSON(), []byte(`"$ref"`)) {
@@ -170,7 +171,7 @@ func defaultQuestion(tool string, in any) (string, error) {
 // An Approval is the answer to whether a tool may be called.
 type Approval struct {
 	Approved  bool            `json:"approved"`
-	Arguments json.RawMessage `json:"arguments,omitempty"` // instead of those of the model, all of them; checked in the same way
+	Arguments json.RawMessage `json:"arguments,omitempty"` // replace all those of the model; checked in the same way
 	Reason    string          `json:"reason,omitempty"`    // why the call is refused, for the model
 }
 
@@ -243,9 +244,9 @@ func (t Tool[In, Out]) ask(ctx context.Context, name string, in In) (In, error) 
 	return changed, nil
 }
 
-// readApproval decodes an answer, and into the pointer changed the arguments that replace those of
-// the call, if there are any. An answer that does not fit is an error: the question is asked again,
-// with the problem.
+// readApproval decodes an answer into approval, and the arguments that replace those of the call,
+// if it has any, into the pointer changed. An answer that does not fit is an error: the question is
+// asked again, with the problem.
 func readApproval(encoded []byte, answer *schema.Schema, arguments Schema, approval *Approval, changed any) error {
 	text, err := codec.AppendJSON(nil, encoded, 0)
 	var given Approval

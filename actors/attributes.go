@@ -12,8 +12,8 @@ import (
 // [core.Annotate]): request_model, max_tokens, temperature, top_p, seed, stop (as JSON),
 // effort and output_type (json if there is a format), each if it is set, and the numbers
 // top_k, frequency_penalty, presence_penalty and n of ExtraBody. [NewLLM] does that with the
-// options of the request; a handler that has defaults of its own calls it with what it
-// sends.
+// options of the request; a handler with defaults of its own calls Annotate with the options
+// that it sends.
 func (o ModelOptions) Annotate(ctx context.Context) {
 	setAttribute(ctx, "request_model", o.Model)
 	setAttribute(ctx, "max_tokens", o.MaxTokens)

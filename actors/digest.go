@@ -105,7 +105,7 @@ func isSameSlice[T any](a, b []T) bool {
 // IdentityHash implements core.Digester.
 func (r Request) IdentityHash() (record.Hash, error) {
 	d, err := r.digests.of(r.Messages)
-	return chainHash(d.identity, record.Hash{}), err // not zero without messages
+	return chainHash(d.identity, record.Hash{}), err // so that it is not zero without messages
 }
 
 // WholeHash implements core.Digester.

@@ -9,7 +9,8 @@ import (
 // document into a fence, write something before it, or think aloud in <think> tags. If the
 // document can be found, the model need not be asked, and paid, for another answer.
 
-// maxDocuments is how many documents are looked for in an answer.
+// maxDocuments limits how many places in an answer are tried as the beginning
+// of a document.
 const maxDocuments = 32
 
 // documentIn returns the document in an answer that check accepts: the whole text, or else the

@@ -24,8 +24,9 @@ type Function interface {
 }
 
 // A PreparedFunction makes the prepared call, once, and returns its output as it
-// is sent to the model: a string, a [ToolOutput] or a [Part] unchanged, a type
-// with a method ToolResult() string by that method, anything else as JSON.
+// is sent to the model. A string, a json.RawMessage, a [ToolOutput], a [Part]
+// and a []Part are sent unchanged, a value with a method ToolResult() string as
+// what that method returns, and anything else as JSON.
 type PreparedFunction func(ctx context.Context) (ToolOutput, error)
 
 // A ToolOutput is the output of a function as it is sent to a model: text, and

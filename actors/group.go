@@ -28,8 +28,8 @@ type Group struct {
 
 	// CollectAll lets every branch run to its end, whatever happens to the others. By default the
 	// first failure interrupts the other branches, and branches that wait for a worker are not
-	// started. The same holds when the run is resumed: branches that failed are recalled first, one
-	// after another, so they must not wait for others.
+	// started. The same holds when the run is resumed: branches with a recorded outcome are
+	// recalled before any other branch begins, so they must not wait for those.
 	CollectAll bool
 
 	// Timeout bounds the group: when it has passed, branches that have not ended are interrupted,
@@ -42,11 +42,11 @@ type Group struct {
 	// limits the attempts that run at once, not the branches that have begun.
 	YieldWaits bool
 
-	// OnFailure, if set, is called for each branch that fails, with its number from 1, by the
-	// goroutine of the branch. It is for branches that depend on each other, such as one that begins
-	// when another has failed. When the run is resumed, the function of a branch that failed is not
-	// called again, but OnFailure is, before any branch without a recorded outcome begins. A panic
-	// in it is added to the error of the branch.
+	// OnFailure, if set, is called for each branch that fails, with its number, counted from 1, in
+	// the goroutine of the branch. It is for branches that depend on each other, such as one that
+	// begins when another has failed. When the run is resumed, the function of a branch that failed
+	// is not called again, but OnFailure is, before any branch without a recorded outcome begins. A
+	// panic in it is added to the error of the branch.
 	OnFailure func(branch int, err error)
 
 	// Interceptors are called around the attempts of the branches of [Map], inside
@@ -265,8 +265,8 @@ func newBranches[In, Out any](ctx context.Context, g Group, results []Out, prepa
 }
 
 // run makes the branches: first those with a recorded outcome, which are
-// recalled, and then the others. If one of the recorded ones failed, the group
-// has failed and no other branch begins; nor does one if the group has ended.
+// recalled, and then the others. The others do not begin if the failure of a
+// recalled branch fails the group, or if the group has ended.
 func (b *branches[In, Out]) run(ctx context.Context) error {
 	var recorded, open []int
 	for i, call := range b.calls {
@@ -290,8 +290,7 @@ func (b *branches[In, Out]) run(ctx context.Context) error {
 	return b.err(ctx)
 }
 
-// make makes the branches. The function fail gets the first error that fails the
-// group.
+// make makes the branches. fail is called with the error that fails the group.
 func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(error)) {
 	one := func(n int, slot engine.Slot) {
 		i := which[n]

@@ -74,7 +74,8 @@ func (s *slot) Release() {
 	}
 }
 
-// callGuarded calls f. If f panics, it calls broken; if f ends the goroutine, it also calls left.
+// callGuarded calls f. If f panics or ends the goroutine, broken is called, and if f ends the
+// goroutine, left, too.
 func callGuarded(i int, slot engine.Slot, f func(i int, slot engine.Slot), broken func(i int, err error), left func()) {
 	returned := false
 	defer func() {

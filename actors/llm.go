@@ -20,7 +20,7 @@ type LLM struct {
 // NewLLM returns an LLM with a handler. The usage of each response is counted for the
 // call, unless the handler asks another LLM, whose call has counted it already. The
 // attempt gets attributes (see [core.Annotate]): those of [ModelOptions.Annotate] from the
-// request, model, response_id and finish from the response, and first_token, in seconds,
+// request; model, response_id and finish from the response; and first_token, in seconds,
 // if the answer is streamed. NewLLM panics if the name or an option is invalid or the
 // handler is nil.
 func NewLLM(name string, handler core.Handler[Request, Response], opts ...Option) LLM {

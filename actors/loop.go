@@ -74,7 +74,7 @@ func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 	var problem error // what is wrong with the last answer
 	corrections, turns := 0, l.maxTurns
 	known := new(digests)
-	var shown []Message // the messages of the last request, which its handler may have changed; a resumed run would not know
+	var shown []Message // the messages of the last request; if its handler has changed them, a resumed run must not see that
 	for answer.Turns < turns {
 		if !areCopies(conversation[:len(shown)], shown) {
 			shown = nil
@@ -131,8 +131,8 @@ func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 	return Answer{}, core.Permanent(l.outOfTurns(&answer, problem))
 }
 
-// outOfTurns returns the failure of an agent whose last turn did not end it. problem says what
-// is wrong with its answer; it is nil if there was none.
+// outOfTurns returns the failure of an agent that has used up its turns. problem says what is
+// wrong with the last answer; it is nil if the last turn gave none.
 func (l *loop) outOfTurns(answer *Answer, problem error) error {
 	const format = "actors: %s after %d turns: %w; raise it with WithMaxTurns"
 	switch {
@@ -160,8 +160,8 @@ func (l *loop) checkOptions(o ModelOptions, inCall bool) error {
 	return nil
 }
 
-// checkFinish returns the failure of the agent if the response is not an answer and does not ask
-// for tools. A response that was cut off may have asked for some.
+// checkFinish returns the failure of the agent if the response is neither an answer nor asks for
+// tools. A response that was cut off may ask for tools.
 func (l *loop) checkFinish(resp Response) error {
 	switch resp.finish() {
 	case FinishFilter, FinishError:
@@ -259,7 +259,7 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 	f, ok := l.tools.Lookup(call.Name)
 	switch {
 	case !ok && l.tools.Len() == 0:
-		return nil, fmt.Errorf("there is no tool %q; there are none at all", record.Truncate(call.Name, 80))
+		return nil, fmt.Errorf("there is no tool %q; there are no tools at all", record.Truncate(call.Name, 80))
 	case !ok:
 		return nil, fmt.Errorf("there is no tool %q; there are: %s", record.Truncate(call.Name, 80), l.tools.names())
 	}
@@ -317,9 +317,9 @@ func mayHaveActed(err error) bool {
 }
 
 // plainText returns the text of an error for a model, without addresses and
-// attempts, and with each branch of a group that failed. A recorded error has the
-// same text. An error that wraps the error of a call with a text of its own is
-// shown with that text.
+// attempts. The text of a group lists the branches that failed. A recorded error
+// has the same text. An error that wraps the error of a call and has a text of
+// its own is shown with that text.
 func plainText(err error) string {
 	text := fmt.Sprint(err)
 	var call *core.CallError

@@ -147,7 +147,7 @@ func TestMistakesOfTheModelAreFedBackToIt(t *testing.T) {
 		want  string
 	}{
 		{"unknown tool", []actors.Function{echo(), block()}, call("ecko", `{}`), `there is no tool "ecko"; there are: echo, block`},
-		{"unknown tool where none are", nil, call("echo", `{}`), `there is no tool "echo"; there are none at all`},
+		{"unknown tool where none are", nil, call("echo", `{}`), `there is no tool "echo"; there are no tools at all`},
 		{"unknown field", []actors.Function{echo()}, call("echo", `{"m":1}`), "invalid arguments for echo: m: unknown field; want \"n\"\nn: required field is missing"},
 		{"wrong type", []actors.Function{echo()}, call("echo", `{"n":"x"}`), `invalid arguments for echo: n: got a string, want an integer`},
 		{"no arguments", []actors.Function{echo()}, call("echo", ``), "invalid arguments for echo: n: required field is missing"},

@@ -53,8 +53,8 @@ func MapSeq[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inp
 	}
 }
 
-// hasOnlyBranchErrors reports whether the error only has failures of branches, which
-// were yielded.
+// hasOnlyBranchErrors reports whether the error contains only failures of branches,
+// which have been yielded.
 func hasOnlyBranchErrors(err error) bool {
 	var failed *GroupError
 	return errors.As(err, &failed) && failed.Err == nil
@@ -136,7 +136,7 @@ func (f *finishedIterator[In, Out]) each(yield func(BranchOutput[Out], error) bo
 	return nil, false
 }
 
-// awaitAny waits for a branch that has ended and returns it; -1 if no more branches
+// awaitAny waits until a branch has ended and returns it, or -1 if no more branches
 // end.
 func (f *finishedIterator[In, Out]) awaitAny() int {
 	if len(f.arrived) == 0 && !f.receive() {

@@ -70,8 +70,8 @@ type Citation struct {
 	Title  string `json:"title,omitempty"`
 	FileID string `json:"file_id,omitempty"` // the ID of a file at the service
 	Text   string `json:"text,omitempty"`    // what is cited, if the service says so
-	Begin  int    `json:"begin,omitempty"`   // where the place in the text begins, as the service counts
-	End    int    `json:"end,omitempty"`     // where that place ends; 0 if the service does not say
+	Begin  int    `json:"begin,omitempty"`   // where the passage that refers to the source begins in the text, as the service counts
+	End    int    `json:"end,omitempty"`     // where that passage ends; 0 if the service does not say
 }
 
 // A Logprob is the logarithm of the probability of a token.

@@ -90,7 +90,7 @@ func (o ModelOptions) forcesTools() bool {
 }
 
 // Check returns an error for the first field with a value that no service
-// accepts, with what is allowed.
+// accepts; it says what is allowed.
 func (o ModelOptions) Check() error {
 	outside := func(v *float64, most float64) bool {
 		return v != nil && (math.IsNaN(*v) || *v < 0 || *v > most)

@@ -21,11 +21,11 @@ func WithRetry(c core.RetryConfig) Option {
 	return func(o *options) { o.spec.Retry = &c }
 }
 
-// WithAttemptTimeout bounds each attempt of the actor's calls: the context of
-// the attempt ends, and a handler that does not return within 50 ms is
-// abandoned. It takes precedence over the AttemptTimeout of every retry
-// configuration except that of core.ExecutionEvent.WithRetry. The default is 10 minutes for an LLM,
-// which core.NoTimeout removes, and none for other actors.
+// WithAttemptTimeout bounds each attempt of the actor's calls: the context of the
+// attempt ends, and a handler that does not return within 50 ms is abandoned. It
+// takes precedence over the AttemptTimeout of every retry configuration except that
+// of core.ExecutionEvent.WithRetry. The default is 10 minutes for an LLM, which
+// core.NoTimeout removes, and none for other actors.
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(o *options) {
 		if d <= 0 && d != core.NoTimeout {
@@ -35,15 +35,15 @@ func WithAttemptTimeout(d time.Duration) Option {
 	}
 }
 
-// WithInDoubt sets what happens to a call in doubt, which may or may not have taken effect: its
-// process ended or its run was interrupted while its handler ran, or the handler returned
-// [core.InDoubt]. Defaults to [core.InDoubtRetry], and to [core.InDoubtAsk] for an irreversible
-// actor. For calls that must not happen twice and have no idempotency key, [core.InDoubtFail]
-// makes the call fail with core.ErrInDoubt, and a model is told that it may have taken effect;
-// [core.InDoubtAsk] pauses the run with a question that is answered with a state.InDoubtAnswer. Both also apply to an attempt that timed
+// WithInDoubt sets what happens to a call in doubt, which may or may not have taken effect: its process
+// ended or its run was interrupted while its handler ran, or the handler returned [core.InDoubt].
+// Defaults to [core.InDoubtRetry], and to [core.InDoubtAsk] for an irreversible actor. For calls that
+// must not happen twice and have no idempotency key, [core.InDoubtFail] makes the call fail with
+// core.ErrInDoubt, and a model is told that it may have taken effect; [core.InDoubtAsk] pauses the run
+// with a question that is answered with a state.InDoubtAnswer. Both also apply to an attempt that timed
 // out, panicked or lost the response of a service, instead of a retry: [core.InDoubtPolicy] has the
-// whole list. [Tool.CompensateInDoubt] undoes possible effects. For an agent, WithInDoubt has no
-// effect: agents are always entered again.
+// whole list. [Tool.CompensateInDoubt] undoes possible effects. For an agent, WithInDoubt has no effect:
+// agents are always entered again.
 func WithInDoubt(d core.InDoubtPolicy) Option {
 	return func(o *options) { o.spec.InDoubt = d }
 }
@@ -162,7 +162,8 @@ func SplitSettings[T any](opts []Option) (settings []T, rest []Option) {
 type options struct {
 	spec core.Spec
 
-	// setting is a setting of another package, and settingName is its option.
+	// setting is a setting of another package, and settingName the name of its
+	// option.
 	setting     any
 	settingName string
 

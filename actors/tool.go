@@ -61,7 +61,7 @@ func (t Tool[In, Out]) outermost() *core.Definition[In, Out] {
 	return t.definition
 }
 
-// with returns a copy with another definition, also for the calls that were approved.
+// with returns a copy with another definition, which approved calls use, too.
 func (t Tool[In, Out]) with(d *core.Definition[In, Out]) Tool[In, Out] {
 	t.definition = d
 	if t.approval != nil {

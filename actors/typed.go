@@ -28,7 +28,7 @@ import (
 // encoded as JSON, which is then sent to the model. An agent whose In is a
 // struct can be a tool of another agent.
 //
-// It panics as NewAgent does, and if Out has no JSON schema.
+// NewTypedAgent panics as NewAgent does, and if Out has no JSON schema.
 func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, Out] {
 	l, o := newLoop(name, llm, opts)
 	out := must(outSchema[Out](name))

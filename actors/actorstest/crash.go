@@ -9,15 +9,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// AfterEachRecord yields what a process would have left behind if it had ended, as when it is
-// killed, right after the first record of a run, after the second, and so on up to the last one:
-// the records until then, and a new store in memory with the run, which state.Open or a runner
-// continues. The run may have any status, must not be open, and is not changed. An error is
-// reported to t and ends the sequence.
+// AfterEachRecord yields what a process would have left behind if it had been killed right after
+// the first record of a run, right after the second, and so on up to the last: the records so
+// far, and a new store in memory with the run, which state.Open or a runner continues. The run
+// may have any status, must not be open, and is not changed. An error is reported to t and ends
+// the sequence.
 //
-// The output of a call that has ended according to [Endings] must be used and not be produced
-// again. A call that has begun and not ended may have taken effect or not, since the process
-// could have ended before or after the effect: by default it is made again, with the same
+// The continued run must use the output of a call that has ended according to [Endings], and not
+// produce it again. A call that has begun and not ended may or may not have taken effect, since the
+// process could have ended before or after the effect: by default it is made again, with the same
 // idempotency key, and one with actors.WithIrreversible asks a person. Answers and signals that the
 // records do not contain yet are not in the store.
 //
@@ -66,7 +66,8 @@ func crashed(ctx context.Context, store snapshot.Store, info *snapshot.Info, rec
 			}
 		}
 	}
-	// The rest of the info is written when a run is closed, or describes how it went on.
+	// The rest of the info is written when a run is closed, or describes what happened
+	// later.
 	run, err := (&snapshot.Snapshot{Info: snapshot.Info{
 		RunID: info.RunID, ParentID: info.ParentID, Status: snapshot.StatusRunning,
 		Metadata: info.Metadata, Retry: info.Retry, Created: info.Created,

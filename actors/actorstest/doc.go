@@ -1,5 +1,5 @@
 // Package actorstest helps to test agents: it has a language model that answers
-// from a script, without HTTP, functions that check the records of a run, and
+// from a script without HTTP, functions that check the records of a run, and
 // [AfterEachRecord], which tests that an agent continues wherever its process ends.
 //
 //	model := actorstest.NewScript(t,

@@ -15,7 +15,7 @@ import (
 
 // ErrPending is returned by [Conversation.Ask] and [Conversation.Send] if the last
 // turn has not ended.
-var ErrPending = errors.New("conversation: the last turn has not ended; Continue it")
+var ErrPending = errors.New("conversation: the last turn has not ended; call Continue")
 
 // ErrNothingPending is returned by [Conversation.Continue] if the last turn has
 // ended.
@@ -32,7 +32,7 @@ type Conversation struct {
 	options options
 
 	history       []actors.Message
-	turns         int            // that have begun
+	turns         int            // number of turns that have begun
 	lastCompleted int            // the last turn that completed; 0 if there is none
 	pending       *actors.Prompt // the prompt of the last turn, if the turn has not ended
 }
@@ -145,10 +145,10 @@ func (c *Conversation) recall(ctx context.Context) error {
 	return nil
 }
 
-// History returns the messages of the turns that have ended, within the bound. They are
-// sent to the model before those of the next turn. They are also available while a turn
-// is pending. The data of a large part is an artifact of the store, and the part has a
-// URL that refers to it.
+// History returns the messages of the turns that completed, within the bound of
+// [WithMaxMessages]. They are sent to the model before those of the next turn. They are
+// also available while a turn is pending. The data of a large part is an artifact of
+// the store, and the part has a URL that refers to it.
 func (c *Conversation) History() []actors.Message { return append([]actors.Message(nil), c.history...) }
 
 // Turns returns the number of turns that have begun.

@@ -13,6 +13,7 @@
 // and [Read] lists the turns. A service serves such conversations as threads. The same
 // conversation can be opened inside and outside of a service.
 //
-// After a program has ended for any reason, it opens the conversation again: a turn
-// that has ended is not asked again, and [Conversation.Continue] continues one that has not.
+// After a program has ended for any reason, it opens the conversation again: the agent is
+// not asked again in a turn that has ended, and [Conversation.Continue] continues a turn
+// that has not.
 package conversation

@@ -153,7 +153,7 @@ type State struct {
 }
 
 // Read returns the last turns of a conversation in a store, at most limit of them, or all
-// if that is 0, in their order. If there are none, the error is snapshot.ErrNotFound.
+// if limit is 0, in order. If there are none, the error is snapshot.ErrNotFound.
 func Read(ctx context.Context, store snapshot.Store, id string, limit int) ([]State, error) {
 	turns, err := read(ctx, thread{store, id}, limit)
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	afterKey  = "conversation.after"
 )
 
-// MessageKey is the key in the metadata of a turn for the ID that the sender gave the message, see
-// [State]. The starter of a [Turn] may set it.
+// MessageKey is the key in the metadata of a turn for the ID that the sender gave to the message;
+// see [State]. Whoever starts a [Turn] may set it.
 const MessageKey = "conversation.message"
 
 // A thread is a conversation in a store.
@@ -131,7 +131,7 @@ func lastCompletedBefore(metadata *snapshot.Metadata) int {
 	return max(after, 0)
 }
 
-// closeTime is the longest time that closing a run takes.
+// closeTime is how long settledInfo waits for a run to be closed.
 const closeTime = 2 * time.Second
 
 // settledInfo returns the info of a turn. It waits for a turn that is just ending, since a

@@ -150,9 +150,9 @@ func (c *caller) try(ctx context.Context, w wire, name string, req actors.Reques
 	return actors.Response{Usage: x.failedUsage(body, a)}, err
 }
 
-// inForeground makes a request whose answer is the reply. If the service has queued it
-// nevertheless, it polls for the answer, which FirstToken and Idle do not limit. It returns the last
-// exchange.
+// inForeground makes a request whose reply contains the answer. If the service queues the request
+// nevertheless, inForeground polls for the answer; FirstToken and Idle do not limit that. It returns
+// the last exchange.
 func (c *caller) inForeground(ctx context.Context, x *exchange, w wire, a *answer, name string) (*exchange, error) {
 	watched, watchdog := newWatchdog(ctx, c.model.FirstToken, c.model.Idle)
 	defer watchdog.stop()

@@ -25,19 +25,19 @@
 //
 // Models are called through the chat completions API, which every compatible service
 // has, or through the Responses API, which the newest models of OpenAI require for
-// tools: see [API]. Messages are the same for both. Data that a service requires back
+// tools: see [API]. Messages are the same for both. Data that a service needs back
 // unchanged, such as signatures and encrypted reasoning, is stored in
 // actors.Message.Opaque and sent only to the API and host that it came from.
 //
 // On the Responses API, encrypted reasoning is requested. If the service refuses this
-// for a model, the request is repeated without it, as are all later requests for the
-// model.
+// for a model, the request is repeated without it, and later requests for the model
+// do not ask for it.
 //
-// Responses in background mode (ExtraBody "background" and "store") are polled until they
-// are complete. They are not streamed, and FirstToken and Idle do not apply. Limit the
-// time with [actors.WithAttemptTimeout], which defaults to 10 minutes. In a run, the
-// response is created by a step, which records its ID: an attempt that is interrupted while it
-// polls, or whose process ends then, continues with the same response. A retry creates a new one.
+// Responses in background mode (ExtraBody "background" and "store") are polled until they are
+// complete. They are not streamed, and FirstToken and Idle do not apply. Limit the time with
+// [actors.WithAttemptTimeout], which defaults to 10 minutes. In a run, the response is created by
+// a step, which records its ID: an attempt that is interrupted while it polls, or whose process
+// ends meanwhile, continues with the same response. A retry creates a new one.
 //
 // # Content other than text
 //
@@ -82,7 +82,7 @@
 //     retryable, whatever the status.
 //   - Broken connections, truncated or malformed replies, and replies without choices
 //     are retried, or in doubt if the model must not be called twice
-//     ([core.InDoubtPolicy]). An unreadable reply has the class of a server's failure.
+//     ([core.InDoubtPolicy]). An unreadable reply has the class of a server error.
 //   - A request that cannot be sent is not retried, for example because of a line break
 //     in the API key, an unknown host, or a model without chat support.
 //   - actors.ErrContextTooLong is recognized in the error messages of about twenty

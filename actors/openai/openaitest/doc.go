@@ -4,7 +4,7 @@
 //
 // A script is a list of [Step] values. Each request to {URL}/chat/completions or
 // {URL}/responses is answered by the next step: with text, with tool calls, or with a
-// failure as model providers produce it. A streaming request is answered with a stream
+// failure like those of model providers. A streaming request is answered with a stream
 // of the same content.
 //
 //	func TestAgentSurvivesARateLimit(t *testing.T) {

@@ -78,8 +78,8 @@ func (st Step) WithReasoning(text string) Step {
 	return st.withReply("WithReasoning", func(r *reply) { r.reasoning = text })
 }
 
-// WithRefusal returns a copy of the step in which the model refuses to answer with the
-// given text. It panics for steps other than Text and ToolCalls.
+// WithRefusal returns a copy of the step in which the model refuses to answer; text is
+// its refusal. It panics for steps other than Text and ToolCalls.
 func (st Step) WithRefusal(text string) Step {
 	return st.withReply("WithRefusal", func(r *reply) { r.refusal, r.text = text, nil })
 }
