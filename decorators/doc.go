@@ -17,6 +17,6 @@
 // of every call from a model are checked against the schema before the function
 // is called, and the model gets an error that names each wrong field.
 //
-// Definitions are part of the program, so an invalid one panics. Check a name that
-// comes from data with [actors.CheckFunctionName] first.
+// Definitions are part of the program, so an invalid one panics. If a name comes
+// from data, check it with [actors.CheckFunctionName] first.
 package decorators

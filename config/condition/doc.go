@@ -13,7 +13,7 @@
 //
 //	result        the output of the attempt, with the field names of its JSON form
 //	data          the member data of the result, or the result itself if it has none
-//	status_code   the status of the HTTP response in the error, or the member of the result
+//	status_code   the status of the HTTP response in the error, or the member status_code of the result
 //	error         the text of the error
 //	success       true unless there is an error or the member success of the result is false
 //	attempt       the number of the attempt, from 1

@@ -95,7 +95,7 @@ func (v *values) fill(a core.Attempt, used uses) {
 func textOf(err error) (text string) {
 	defer func() {
 		if recover() != nil {
-			text = fmt.Sprint(err) // says that the Error method panics; it allocates more
+			text = fmt.Sprint(err) // says that the Error method panics, but allocates more
 		}
 	}()
 	return err.Error()

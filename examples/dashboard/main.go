@@ -112,7 +112,7 @@ func serve(ctx context.Context, f flags) error {
 }
 
 // shutDown closes the event streams, which would not end by themselves, and the server.
-// Clients have half a second.
+// The streams have half a second to end.
 func shutDown(dash *streamer.Handler, server *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()

@@ -32,8 +32,8 @@ const (
 	busyTime = 2 * time.Second
 )
 
-// startModel starts the script that plays the model. To use a service, remove it, and give
-// openai.New a model and a key of the service, without WithBaseURL.
+// startModel starts the script that plays the model. To use a service instead, remove this
+// function, and give openai.New a model and a key of the service, without WithBaseURL.
 func startModel() (*openaitest.Server, error) {
 	var mu sync.Mutex
 	wasBusy := make(map[int]bool) // by number of messages

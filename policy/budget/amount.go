@@ -83,8 +83,8 @@ func (a Amount) check(what string) error {
 // tolerance is the rounding error allowed in sums of costs.
 const tolerance = 1e-9
 
-// shortage describes a limit that a call would exceed, which needs the amount a after used, such as
-// "10 of 10 calls are used". It returns "" if the call exceeds no limit.
+// shortage describes the limit that a call exceeds if it needs the amount a in addition to used,
+// such as "10 of 10 calls are used". It returns "" if the call exceeds no limit.
 func (a Amount) shortage(used, limit Amount) string {
 	sum := used.Plus(a)
 	switch {

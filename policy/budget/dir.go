@@ -29,7 +29,7 @@ type Dir struct {
 	files map[string]*file
 }
 
-// A file holds what has been read of an account's file.
+// A file holds what has been read from an account's file.
 type file struct {
 	read int64
 	sum  Amount
@@ -53,10 +53,10 @@ func OpenDir(path string) (*Dir, error) {
 func (d *Dir) Close() error { return d.root.Close() }
 
 // Prune removes the accounts to which nothing has been added since the given time and
-// returns their number. They are zero afterwards, so the time must be before the
-// beginning of what a limit still counts: the current day for a daily budget, two
-// minutes ago for a limiter of package ratelimit, and never for the budget of a run that
-// can be resumed. Files that are not accounts are left alone.
+// returns their number. They are zero afterwards, so the time must be before everything
+// that a limit still counts: before the current day for a daily budget, and two minutes
+// ago for a limiter of package ratelimit. The budget of a run that can be resumed must
+// not be pruned. Files that are not accounts are left alone.
 func (d *Dir) Prune(ctx context.Context, before time.Time) (removed int, err error) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
@@ -153,8 +153,8 @@ func (d *Dir) addTo(f *os.File, name, account string, a Amount) (Amount, error) 
 	return known.readNew(f, account)
 }
 
-// isPartOf reports whether what has been read is still in the file. It is not if another
-// process has pruned the account and created the file again. No two lines are equal,
+// isPartOf reports whether what has been read is still in the file. If another process
+// has pruned the account and created the file again, it is not. No two lines are equal,
 // since each has its time.
 func (k *file) isPartOf(f *os.File) bool {
 	last := make([]byte, len(k.last))

@@ -68,8 +68,8 @@ func (p Prices) Of(model string, u core.Usage) (cost float64, known bool) {
 		float64(u.CacheWriteTokens)*written + float64(u.OutputTokens)*price.Output) / million, true
 }
 
-// versionSuffix matches the suffix that a versioned name adds to a model name. A word would
-// be a different model: gpt-4o-audio is not gpt-4o.
+// versionSuffix matches the suffix that a versioned name adds to a model name. A word as a
+// suffix names a different model: gpt-4o-audio is not gpt-4o.
 var versionSuffix = regexp.MustCompile(`^(-[0-9]|@|-latest$)`)
 
 func (p Prices) find(model string) (Price, bool) {

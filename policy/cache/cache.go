@@ -139,7 +139,8 @@ func (c *Cache) do(ctx context.Context, key string, ttl time.Duration, produce f
 	}
 }
 
-// insideKey is the key of a context that belongs to a call made for the cache.
+// insideKey is the context key that marks calls made inside a call of the
+// cache.
 type insideKey struct{ cache *Cache }
 
 // begin registers a call in progress for the caller, or returns the one that another

@@ -93,8 +93,8 @@ func (s *display) fail(i int) {
 	}
 }
 
-// settle shows the deltas of model i, whose answer is used. If the answer was recalled,
-// it shows its text.
+// settle shows the deltas of model i, whose answer is used. If the answer was recalled
+// and has no deltas, settle shows its text.
 func (s *display) settle(i int, answer *actors.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -92,7 +92,7 @@ func (h *hedger) wait(ctx context.Context, i int, d time.Duration) error {
 		return context.Cause(ctx)
 	}
 	select {
-	case <-h.stopped: // also if the previous model was not called, and counts as failed
+	case <-h.stopped: // checked again, since a previous model that was not called counts as failed, too
 		return errNotAsked
 	default:
 		return nil

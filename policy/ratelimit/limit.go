@@ -22,7 +22,7 @@ type limit struct {
 
 	left      float64   // what is left before the reset at until, according to the service
 	until     time.Time // zero if the service has not reported anything
-	since     time.Time // when the request whose response reported until was sent
+	since     time.Time // send time of the request whose response reported until
 	exclusive bool      // only this limiter uses the limit
 
 	total float64 // costs of all requests ever sent
@@ -32,7 +32,7 @@ type limit struct {
 
 	isShared    bool
 	others      []sentRequest // what others have used, by time; for a shared limit
-	othersUntil time.Time     // when others is to be read again
+	othersUntil time.Time     // when others must be read again
 }
 
 // A sentRequest is a request that the service has counted.
@@ -171,7 +171,7 @@ func (l *limit) correct(s *sentRequest, cost float64) {
 const sameReset = 500 * time.Millisecond
 
 // learn updates the limit from a response. The request was sent at sentAt. own is the
-// maximum amount of the window that this limiter had used when the service answered.
+// most that this limiter can have used of the window when the service answered.
 func (l *limit) learn(r *reading, own float64, sentAt, now time.Time) {
 	if r.limit > 0 {
 		l.size = r.limit

@@ -267,7 +267,7 @@ func (l *Limiter) inFlight(lim *limit) (cost float64) {
 	return cost
 }
 
-// usedBy returns the maximum amount of the limit that this limiter had used when the
+// usedBy returns the most that this limiter can have used of the limit when the
 // service answered the request of t. The caller holds l.mu.
 func (l *Limiter) usedBy(t *ticket, lim *limit) float64 {
 	if t != nil {

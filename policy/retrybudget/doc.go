@@ -4,6 +4,6 @@
 // or the sum of both.
 //
 // Attach a budget to actors, as actors.WithInterceptors(b.Interceptor()), or to a run or
-// a single call as a [core.Interceptor]. A budget is not stored: a retry counts when it is scheduled,
-// and a new process starts with a full budget.
+// a single call as a [core.Interceptor]. A retry counts when it is scheduled. A budget is
+// not stored: a new process starts with a full one.
 package retrybudget

@@ -62,7 +62,7 @@ func (o *Options) check(name string, llm actors.LLM) error {
 	return nil
 }
 
-// A window is immutable.
+// A window fits conversations into the context of its model. It is immutable.
 type window struct {
 	o   Options
 	llm actors.LLM
@@ -133,8 +133,8 @@ func (w *window) send(ctx context.Context, req actors.Request, messages []actors
 	return w.llm.Call(ctx, req)
 }
 
-// keyOf returns the key of a value of the attempt that contains the call of ctx. It
-// returns "" outside a run.
+// keyOf returns the key of a value that the run stores for the attempt around the
+// call of ctx. It returns "" outside a run.
 func keyOf(ctx context.Context, what string) string {
 	if state.From(ctx) == nil {
 		return ""
@@ -168,8 +168,8 @@ func (m *memory) learn(counted, estimated int) {
 
 // fit returns the messages to send. whole is the complete conversation; messages is the same
 // conversation with truncated results. If the messages do not fit, fit leaves out more turns, until
-// half of the room is free: few large cuts keep the beginning of the conversation stable, and
-// services cache it.
+// half of the room is free: few large cuts keep the beginning of the conversation stable, so that
+// services can cache it.
 func (w *window) fit(ctx context.Context, whole, messages []actors.Message, room int, m *memory) ([]actors.Message, error) {
 	room = int(float64(room) / m.scale())
 	if m.Refused > 0 {

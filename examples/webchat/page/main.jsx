@@ -6,7 +6,7 @@ import { createRoot } from "react-dom/client";
 
 const api = "/chat/assistant";
 
-// The thread is in the address, so that a page that is loaded again shows it again.
+// The thread is in the address, so that it is shown again when the page is reloaded.
 const id = location.hash.slice(1) || `chat-${crypto.randomUUID()}`;
 location.hash = id;
 
