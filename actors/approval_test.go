@@ -136,7 +136,8 @@ func TestChangedArgumentsThatDoNotFitAreRefusedWhenTheyAreGiven(t *testing.T) {
 	assert.Equal(t, []mail{{"grace", "hello"}}, o.sent)
 }
 
-// The question does not have a schema that was written by hand.
+// A schema with references, written by hand, is not part of the question, so
+// changed arguments are checked only when the run continues.
 func TestChangedArgumentsThatDoNotFitAreAskedAgain(t *testing.T) {
 	o := newOffice(t)
 	written, err := actors.ParseSchema([]byte(`{"type":"object","properties":{"to":{"$ref":"#/$defs/text"},"text":{"$ref":"#/$defs/text"}},"required":["to","text"],"additionalProperties":false,"$defs":{"text":{"type":"string"}}}`))

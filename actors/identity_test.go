@@ -83,7 +83,7 @@ func TestIdentityIsWhatTheActorSays(t *testing.T) {
 		if err := run(parcel{"7", "a"}); err != nil {
 			require.ErrorIs(t, err, core.ErrAwaiting, name)
 		}
-		if err := run(parcel{"7", "b"}); err != nil { // a human was shown another question
+		if err := run(parcel{"7", "b"}); err != nil { // the person was shown a question with the other trace
 			require.ErrorContains(t, err, "the question of approve_send: recorded", name)
 		}
 		require.ErrorIs(t, run(parcel{"8", "a"}), core.ErrDivergence, name)

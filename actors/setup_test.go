@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// errBoom is the cause that tests look for at the other end.
+// errBoom is an error that tests return, and look for in the failure of a call.
 var errBoom = errors.New("boom")
 
 // script is a fake LLM that answers with its responses, one after the other, and
@@ -165,7 +165,7 @@ func recordOf(t *testing.T, st *state.ExecutionState, address string) record.Rec
 	return record.Record{}
 }
 
-// both runs a claim outside a run and in a run, each time in a bubble of synctest.
+// both runs a test outside a run and in a run, each time in a bubble of synctest.
 func both(t *testing.T, claim func(t *testing.T, ctx context.Context)) {
 	t.Helper()
 	t.Run("outside a run", func(t *testing.T) {

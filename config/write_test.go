@@ -189,7 +189,7 @@ func TestPrintedRetryLevelsAreReadAsDocuments(t *testing.T) {
 		retry := randomRetry(r)
 		retry.RetryOn, retry.Exclude, retry.RetryWhen, retry.StopWhen = nil, nil, nil, nil
 		for _, d := range []*time.Duration{&retry.InitialDelay, &retry.MaxDelay, &retry.AttemptTimeout, &retry.RetryTimeout, &retry.MaxRetryAfter} {
-			if *d > 0 { // a number of seconds is exact for some weeks
+			if *d > 0 { // written as a number of seconds, a duration of up to some weeks is exact to the microsecond
 				*d = max(*d%(1000*time.Hour)/time.Microsecond*time.Microsecond, time.Microsecond)
 			}
 		}

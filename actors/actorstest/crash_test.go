@@ -21,7 +21,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// trip is an agent that makes a retried call with a large output, and then an irreversible one.
+// trip is an agent that makes a call with a large output, then a call that is retried, and then
+// an irreversible one.
 func trip(made *[]string) actors.Agent[city, string] {
 	look := decorators.Tool("look", "", func(_ context.Context, in city) (string, error) {
 		*made = append(*made, "look")

@@ -22,7 +22,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Replies that real services have sent and that were misread.
+// The tests in this file use replies that real services have sent and that were
+// misread.
 
 // streamOf returns a stream of the given events.
 func streamOf(events ...string) openaitest.Step {

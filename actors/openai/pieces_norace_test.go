@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The events of streams: each has a word or a few letters, and a long answer has
-// thousands of events.
+// pieces are events of streams. Each has a word or a few letters; a long answer
+// has thousands of events.
 var pieces = map[string]struct {
 	wire  wire
 	event string

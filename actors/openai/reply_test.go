@@ -332,7 +332,7 @@ func TestMeaningOfAFailureIsFoundLiveAndOnReplay(t *testing.T) {
 	}
 }
 
-// Data that must be sent back to services: DeepSeek's reasoning, Gemini's signatures, OpenRouter's
+// Some services need data back: DeepSeek its reasoning, Gemini its signatures, OpenRouter its
 // details.
 func TestOpaqueDataIsSentBackToItsService(t *testing.T) {
 	const first = `{"choices":[{"message":{"role":"assistant","content":"Let me look.","reasoning_content":"Hm.","reasoning_details":[{"type":"reasoning.encrypted","data":"xyz","index":0}],

@@ -175,7 +175,7 @@ func TestAudioAndVideoGoOutOnTheChatAPI(t *testing.T) {
 		{"type":"video_url","video_url":{"url":"https://example.com/a.mp4"}}]}]`, string(body["messages"]))
 }
 
-// Errors found before anything is sent.
+// These errors are found before anything is sent.
 func TestUnsupportedOptionsAreErrors(t *testing.T) {
 	user := func(p actors.Part) actors.Request {
 		return actors.Request{Messages: []actors.Message{actors.User("?", p)}}
@@ -219,7 +219,7 @@ func TestUnsupportedOptionsAreErrors(t *testing.T) {
 }
 
 // Encrypted reasoning is sent back in its place, but only to the API it came from. Malformed
-// arguments and duplicate IDs are not.
+// arguments and duplicate IDs are not sent back.
 func TestItemsOfTheResponsesAPIGoBackToItAlone(t *testing.T) {
 	const output = `{"id":"resp_1","model":"gpt-6-sol","status":"completed","output":[
 		{"type":"reasoning","id":"rs_1","encrypted_content":"enc","summary":[{"type":"summary_text","text":"Hm."}]},
@@ -320,7 +320,8 @@ func TestAFormatCanBeATool(t *testing.T) {
 	})
 }
 
-// The items of the Responses API have the answer only as a call, which nobody answers.
+// The items of the Responses API contain the answer only as a tool call, which gets no
+// result.
 func TestAnAnswerByToolIsSentBackAsText(t *testing.T) {
 	const output = `{"status":"completed","output":[
 		{"type":"reasoning","id":"rs_1","encrypted_content":"enc","summary":[]},

@@ -19,7 +19,8 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit/process"
 )
 
-// longForm is set in the environment to kill the process at every possible place.
+// longForm is the environment variable that makes the test kill the process 100
+// times instead of 8.
 const longForm = "REPRISE_LONG"
 
 func TestMain(m *testing.M) {

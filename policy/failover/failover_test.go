@@ -71,7 +71,7 @@ func llms(models ...*model) (all []actors.LLM) {
 	return all
 }
 
-// answeredBy returns the attribute of the failover's record.
+// answeredBy returns the attribute answered_by in the record of the failover.
 func answeredBy(t *testing.T, st *state.ExecutionState) any {
 	for _, r := range slices.Backward(testkit.Records(t, st)) {
 		if r.Address.String() == "any" && r.Status == record.StatusCompleted {

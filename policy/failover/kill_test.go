@@ -96,7 +96,8 @@ func ask(args ...string) error {
 	return errors.Join(err, st.Close())
 }
 
-// A run that was killed after the answer of the second model does not call it again.
+// A run that was killed after the second model had answered does not call that model
+// again.
 func TestKillAfterAnAnswerDoesNotPayAgain(t *testing.T) {
 	for _, how := range []string{"in order", "hedging"} {
 		t.Run(how, func(t *testing.T) {

@@ -95,7 +95,7 @@ func askInThreeProcesses(t *testing.T, s *service) {
 	t.Logf("%.1f requests and %.0f tokens a minute", requests/passed, tokens/passed)
 }
 
-// A failing storage fails while fails is set.
+// A failing storage returns errors while fails is set.
 type failing struct {
 	budget.Storage
 	fails atomic.Bool

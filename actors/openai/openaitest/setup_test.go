@@ -89,7 +89,7 @@ func answer(t *testing.T, srv *openaitest.Server, body string) (int, http.Header
 	return res.StatusCode, res.Header, string(got)
 }
 
-// errorBody is the error in an answer.
+// errorBody returns the error in the body of an answer.
 func errorBody(t *testing.T, body string) (e struct{ Message, Type, Code string }) {
 	t.Helper()
 	var wire struct {
