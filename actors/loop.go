@@ -74,7 +74,9 @@ func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 	var problem error // what is wrong with the last answer
 	corrections, turns := 0, l.maxTurns
 	known := new(digests)
-	var shown []Message // the messages of the last request; if its handler has changed them, a resumed run must not see that
+	// The messages of the last request. If its handler has changed them, they are copied again: a resumed run
+	// would lack the changes.
+	var shown []Message
 	for answer.Turns < turns {
 		if !areCopies(conversation[:len(shown)], shown) {
 			shown = nil

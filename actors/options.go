@@ -167,7 +167,8 @@ type options struct {
 	setting     any
 	settingName string
 
-	// For NewAgent only; agentOnly names the first such option that was used.
+	// For NewAgent and NewTypedAgent only; agentOnly names the first such option
+	// that was used.
 	agentOnly      string
 	functions      []Function
 	toolsFuncs     []func(context.Context) ([]Function, error)
@@ -204,8 +205,9 @@ func apply(spec core.Spec, opts []Option) *options {
 	return o
 }
 
-// define returns the definition of every actor except those of NewAgent. It
-// panics if the definition is invalid, since that is an error in the program.
+// define returns the definition of every actor except those of NewAgent and
+// NewTypedAgent. It panics if the definition is invalid, since that is an error
+// in the program.
 func define[In, Out any](o *options, handler core.Handler[In, Out]) *core.Definition[In, Out] {
 	if o.spec.Kind == record.KindAgent && handler != nil {
 		handler = withVoidDeltas(handler)
@@ -213,11 +215,12 @@ func define[In, Out any](o *options, handler core.Handler[In, Out]) *core.Defini
 	return withIdentity(must(core.NewDefinition(o.spec, handler)), o.identity)
 }
 
-// applyTyped is apply for every actor except those of NewAgent.
+// applyTyped is apply for every actor except those of NewAgent and
+// NewTypedAgent.
 func applyTyped(spec core.Spec, opts []Option) *options {
 	o := apply(spec, opts)
 	if o.agentOnly != "" {
-		panic(fmt.Sprintf("actors: %q: %s is an option only of NewAgent", spec.Name, o.agentOnly))
+		panic(fmt.Sprintf("actors: %q: %s is an option only of NewAgent and NewTypedAgent", spec.Name, o.agentOnly))
 	}
 	if o.approval != nil && spec.Kind != record.KindTool {
 		panic(fmt.Sprintf("actors: %q: WithApproval is an option only of tools", spec.Name))

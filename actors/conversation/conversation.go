@@ -86,7 +86,7 @@ func Open(ctx context.Context, store snapshot.Store, id string, agent Agent, opt
 }
 
 // RunID returns the ID of the run of the last turn; it is empty before the first.
-// While the turn is pending, its questions are answered there, see state.Answer.
+// While the turn is pending, answer its questions in that run; see state.Answer.
 func (c *Conversation) RunID() string {
 	if c.turns == 0 {
 		return ""
@@ -94,7 +94,7 @@ func (c *Conversation) RunID() string {
 	return c.runID(c.turns)
 }
 
-// restore finds out how the last turn ended, or that it has not. A turn whose
+// restore finds out whether the last turn has ended, and how. A turn whose
 // process ended before its agent was called does not count as a turn.
 func (c *Conversation) restore(ctx context.Context) (err error) {
 	c.pending = nil
@@ -154,8 +154,8 @@ func (c *Conversation) History() []actors.Message { return append([]actors.Messa
 // Turns returns the number of turns that have begun.
 func (c *Conversation) Turns() int { return c.turns }
 
-// Pending returns the prompt of the last turn if the turn has not ended: its process
-// ended, it was interrupted, or it waits for an answer.
+// Pending returns the prompt of the last turn if that turn has not ended, because
+// its process ended, it was interrupted, or it waits for an answer.
 func (c *Conversation) Pending() (actors.Prompt, bool) {
 	if c.pending == nil {
 		return actors.Prompt{}, false
