@@ -67,8 +67,8 @@ func (a Agent[In, Out]) Compensate(f func(context.Context, In, Out) error) Agent
 }
 
 // Compensations returns the compensations of the agent, and of the model and the functions that it
-// was made with, at any depth. For an agent with its own handler, the calls of the handler are not
-// known.
+// was made with, at any depth. For an agent of DefineAgent or decorators.Agent, the calls that its
+// handler makes are not known.
 func (a Agent[In, Out]) Compensations() []*core.Compensation {
 	all := a.definition.Compensations()
 	for _, actor := range a.calls {

@@ -146,7 +146,7 @@ func answerSchema(arguments Schema) *schema.Schema {
 // checkTaken panics if the function that the option got does not take the input of the tool.
 func checkTaken(tool, option string, got any, ok bool, in any) {
 	if got != nil && !ok {
-		panic(fmt.Sprintf("actors: %q: %s got a %T, want a function of a %T, which the tool takes", tool, option, got, in))
+		panic(fmt.Sprintf("actors: %q: %s got a %T, want a function that takes a %T, as the tool does", tool, option, got, in))
 	}
 }
 

@@ -321,9 +321,9 @@ func TestBadOptionsOfAnApprovalPanic(t *testing.T) {
 			decorators.Tool("send", "", func(context.Context, wire) (string, error) { return "", nil }, actors.WithApproval(how...))
 		}
 	}
-	assert.PanicsWithValue(t, `actors: "send": ApprovalIf got a func(string) bool, want a function of a actors_test.wire, which the tool takes`,
+	assert.PanicsWithValue(t, `actors: "send": ApprovalIf got a func(string) bool, want a function that takes a actors_test.wire, as the tool does`,
 		tool(actors.ApprovalIf(func(string) bool { return true })))
-	assert.PanicsWithValue(t, `actors: "send": ApprovalQuestion got a func(int) string, want a function of a actors_test.wire, which the tool takes`,
+	assert.PanicsWithValue(t, `actors: "send": ApprovalQuestion got a func(int) string, want a function that takes a actors_test.wire, as the tool does`,
 		tool(actors.ApprovalQuestion(func(int) string { return "" })))
 	assert.PanicsWithValue(t, `actors: "send": an option of WithApproval is nil`, tool(nil))
 	assert.PanicsWithValue(t, "actors: ApprovalDefault(0s, …): want a time above 0", func() { actors.ApprovalDefault(0, actors.Approve()) })

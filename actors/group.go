@@ -148,10 +148,10 @@ func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs
 
 // Parallel runs the branches in parallel and returns their results in the order of
 // submission, as [Map] does. Each branch is a call of kind [record.KindBranch], and
-// its calls belong to it. When the run is resumed, a branch that has completed does
-// not run again: its result is recalled. Only a branch that called an actor with
-// WithNoStore runs again, since its result may be the output of that actor. If T
-// cannot be stored, Parallel returns an error and runs nothing.
+// the calls made in it belong to it. When the run is resumed, a branch that has
+// completed does not run again: its result is recalled. Only a branch that called
+// an actor with WithNoStore runs again, since its result may be the output of that
+// actor. If T cannot be stored, Parallel returns an error and runs nothing.
 func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) ([]T, error) {
 	prepare, err := branchesOf(g, branches)
 	if err != nil {

@@ -104,8 +104,9 @@ func ImageURL(url string) Part { return Part{MIME: "image/*", URL: url} }
 // File returns a part that is a file, such as a PDF document.
 func File(name, mime string, data []byte) Part { return Part{Name: name, MIME: mime, Data: data} }
 
-// Opaque is data in the form of a service, which needs it back verbatim, such as signed or
-// encrypted reasoning. An LLM sends it back only to the service that it came from.
+// Opaque is data in the form of a service that the service needs back verbatim, such as
+// signed or encrypted reasoning. An LLM sends it back only to the service that it came
+// from.
 type Opaque struct {
 	Wire string          `json:"wire"` // the API and service it came from, as identified by the LLM
 	Data json.RawMessage `json:"data"`

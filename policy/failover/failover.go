@@ -43,9 +43,9 @@ type Options struct {
 // outer call, which contains the calls of the models. New panics if there are fewer
 // than two models, if two have the same name, or if an option is invalid.
 //
-// The field Model of a request ([actors.ModelOptions].Model) applies only to the first
-// model; the others are called without it. If all models fail, the error is an
-// [*Error]; errors.Is and errors.As find the error of each model.
+// A model named in the options of a request ([actors.ModelOptions].Model) applies only
+// to the first model; the others are called without it. If all models fail, the error
+// is an [*Error]; errors.Is and errors.As find the error of each model.
 func New(name string, o Options, models ...actors.LLM) actors.LLM {
 	f := &failover{name: name, o: o, models: models}
 	if f.o.On == nil {
