@@ -19,7 +19,7 @@ import (
 // A model predicts what a subscriber with a queue of the given limit receives.
 type model struct {
 	limit   int
-	current bool    // something is being delivered, until it is released
+	current bool    // an entry has been delivered and not yet released
 	waiting []entry // what is to be delivered next
 	entries []string
 	stats   bus.Stats

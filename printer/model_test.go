@@ -49,7 +49,8 @@ func (s *script) run(id string) []record.Record {
 	return records
 }
 
-// calling generates the contents of a scope: some calls, a group, a log line.
+// calling generates the contents of a scope: up to two calls, and sometimes a group. deeper is how
+// many more levels of calls may follow.
 func (s *script) calling(around, scope string, deeper int) []record.Record {
 	var records []record.Record
 	for range s.random.IntN(3) {

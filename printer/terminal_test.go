@@ -54,7 +54,7 @@ func (e *emulator) resize(columns int) {
 	e.columns = columns
 }
 
-// shown returns the non-empty lines on the screen.
+// shown returns the text on the screen, without trailing spaces and trailing empty lines.
 func (e *emulator) shown() string {
 	var lines []string
 	for line := range strings.Lines(e.String()) {

@@ -26,8 +26,8 @@ func newAdmission() admission {
 // countEvery is how long a count of the store is used.
 const countEvery = time.Second
 
-// admit returns an error for a start beyond the limits. Otherwise the caller must call done when
-// the run was started, or will not be.
+// admit returns an error for a start beyond the limits. Otherwise the caller must call done once the
+// run has been started, or starting it has failed.
 func (r *Runner) admit(ctx context.Context, runID, principal string) (done func(isNew bool), err error) {
 	if err := r.countStored(ctx); err != nil {
 		return nil, err

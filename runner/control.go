@@ -29,9 +29,9 @@ func (r *Runner) Interrupt(ctx context.Context, runID string, stop snapshot.Stop
 	return r.whileChanging(ctx, runID, func() (bool, error) { return r.interruptStored(ctx, runID, stop) })
 }
 
-// post asks a run that this process has open to stop, as other processes do: so all processes can see
-// that it was asked (see [state.Stopping]), and it stops even if this process is killed before it has
-// stopped. The caller also stops the run directly, which needs no store.
+// post asks an open run of this process to stop, through the store, as other processes do: so all
+// processes can see that it was asked (see [state.Stopping]), and it stops even if this process is
+// killed first. The caller also stops the run directly, which needs no store.
 func (r *Runner) post(ctx context.Context, runID string, stop snapshot.Stop, ask func(context.Context, snapshot.Store, string, snapshot.Stop) error) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()

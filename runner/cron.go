@@ -18,7 +18,7 @@ func isCron(expr string) bool {
 	return gronx.IsValid(expr) && err == nil
 }
 
-// nextOfCron returns the first instant of an expression after t; the zero Time if there is none. It
+// nextOfCron returns the first instant of an expression after t, or the zero Time if there is none. It
 // searches one period after another: in each, the location has a single offset from UTC, which the
 // search uses. So it finds no instant in an hour that is skipped. In an hour that occurs twice, it
 // finds the instants of an expression for every hour in both, and those of any other expression

@@ -19,7 +19,7 @@ type ProgramInfo struct {
 	Schedules []NextStart // the schedules that start the program
 }
 
-// A NextStart is when a schedule starts the next run.
+// A NextStart says when a schedule starts its next run.
 type NextStart struct {
 	Name string
 	When string    // such as "every 1h0m0s" or "0 9 * * MON-FRI (UTC)"

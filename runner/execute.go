@@ -21,7 +21,7 @@ type openRun struct {
 	program    *program
 	caller     caller.Caller // the run that called it; zero for none
 	generation uint64
-	opened     chan struct{}         // closed when st is set, or will not be
+	opened     chan struct{}         // closed when st is set, or the run could not be opened
 	st         *state.ExecutionState // nil until then
 	newAnswer  bool                  // an answer arrived that the run may not have seen
 	stopped    error                 // why the run cannot continue as it is; nil if it can, or has ended
@@ -133,8 +133,8 @@ func (r *Runner) isCurrentSuspect(o *openRun) bool {
 	return r.suspects.current == o
 }
 
-// setState makes the state of the run known. If all runs were interrupted meanwhile, it interrupts
-// this one, too.
+// setState sets the state of a run that was opened. If all runs were interrupted meanwhile, it
+// interrupts this one, too.
 func (r *Runner) setState(o *openRun, st *state.ExecutionState) {
 	r.mu.Lock()
 	o.st = st

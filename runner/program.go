@@ -108,7 +108,7 @@ func (r *Runner) checkOthers(p *program) error {
 // compensations, within the program or in a program of another name. It may be called at any time;
 // runs that wait for the program begin with the next sweep.
 //
-// Register changed code under another version. A run that was started by different code
+// Changed code needs another version. A run that was started by different code
 // under this version stops where the code differs, or at its beginning if its input does not
 // fit In: it is interrupted with the reason record.InterruptDiverge, and can be resumed by a
 // process in which its code is registered. If the process is killed after one branch of a group
@@ -173,8 +173,8 @@ func encodeInput[In, Out any](actor Actor[In, Out], input any) ([]byte, error) {
 	return encoded, nil
 }
 
-// decodeInput decodes the whole input: an input that another process has stored may have fields
-// that In lacks.
+// decodeInput decodes an input. It returns an error if In lacks a field of the input, which another
+// process may have stored.
 func decodeInput[In any](encoded []byte) (in In, err error) {
 	lost, err := record.DecodeAll(encoded, &in)
 	if err == nil && len(lost) > 0 {

@@ -83,8 +83,8 @@ type Options struct {
 	// the metadata is not changed.
 	Metadata func(context.Context, *snapshot.Metadata)
 
-	// Observe is called with each [Notice], by the goroutine in which it
-	// happened: it must be fast. It may be nil.
+	// Observe, if it is set, is called with each [Notice] in the goroutine
+	// that the notice comes from, so it must be fast.
 	Observe func(Notice)
 }
 

@@ -71,7 +71,7 @@ func (s *Schedule) check() error {
 	return snapshot.CheckRunID(s.runID(time.Unix(0, 0)))
 }
 
-// next returns the first instant after t; the zero Time if there is none.
+// next returns the first instant after t, or the zero Time if there is none.
 func (s *Schedule) next(t time.Time) time.Time {
 	switch {
 	case !s.At.IsZero():
@@ -199,10 +199,10 @@ type position struct {
 // advance marks all instants up to t as done.
 func (p *position) advance(s *Schedule, t time.Time) { p.next = s.next(t) }
 
-// due returns the instant whose run starts now, according to the clock; if there is none, the zero
-// Time, and how long to wait. Instants that passed unnoticed, because the process was suspended or
-// the clock was set forward, are skipped, unless CatchUp covers them. If the clock was set back,
-// instants occur again: their runs have the same IDs, so they are not started twice.
+// due returns the instant whose run is to start at now. If there is none, it returns the zero Time
+// and how long to wait. Instants missed because the process was suspended or the clock was set
+// forward are skipped, unless CatchUp covers them. If the clock was set back, instants repeat, but
+// their runs have the same IDs and are not started twice.
 func (p *position) due(s *Schedule, now time.Time) (at time.Time, wait time.Duration) {
 	late := max(s.CatchUp, time.Minute)
 	switch {
@@ -223,8 +223,8 @@ func (p *position) due(s *Schedule, now time.Time) (at time.Time, wait time.Dura
 	return p.next, 0
 }
 
-// startScheduled starts the run of an instant. It reports whether the instant is done, which it is
-// not while the store cannot be reached.
+// startScheduled starts the run of an instant. It reports whether the instant is done: it is not if
+// the store cannot be reached.
 func (r *Runner) startScheduled(ctx context.Context, s *scheduled, at time.Time) bool {
 	_, _, err := r.startEncoded(ctx, s.program, s.runID(at), s.encoded, s.Options)
 	if err == nil || errors.Is(err, ErrStarted) || ctx.Err() != nil { // ErrStarted: the run exists, with an earlier input of the schedule

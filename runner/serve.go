@@ -80,7 +80,7 @@ func (r *Runner) dispatch(ctx, own context.Context) {
 	r.refuseStarts()
 }
 
-// awaitSlots waits for a free slot, takes all that are free, and returns how many; 0 when ctx
+// awaitSlots waits for a free slot, takes all that are free, and returns their number, or 0 if ctx
 // ends.
 func awaitSlots(ctx context.Context, slots chan<- struct{}) int {
 	select {

@@ -23,7 +23,7 @@ const (
 	NoticeTrouble NoticeType = "trouble" // there was an error; it has no RunID if it is not about one run
 )
 
-// A Notice is something that a runner did.
+// A Notice reports something that a runner did or noticed.
 type Notice struct {
 	Type             NoticeType
 	RunID            string
@@ -59,7 +59,7 @@ type Stats struct {
 	Removed     int64 `json:"removed"`     // runs that retention has removed
 	Troubles    int64 `json:"troubles"`
 
-	Attempts  int64 `json:"attempts"`  // that began, without those of groups and their branches
+	Attempts  int64 `json:"attempts"`  // attempts that began, except those of groups and their branches
 	Retries   int64 `json:"retries"`   // how many of Attempts followed a failed one
 	Exhausted int64 `json:"exhausted"` // calls that failed because no attempt, no time or no retry budget was left
 }

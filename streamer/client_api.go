@@ -172,9 +172,9 @@ func (c *Client) Interrupt(ctx context.Context, runID string, stop Stop) error {
 	return c.post(ctx, runID, "interrupt", stopBody{stop.By, stop.Message})
 }
 
-// Cancel asks the server to end a run for good, whether or not it is running. The
-// Stop is as for [Client.Interrupt], and so is the time at which Cancel returns. If the run has completed or failed, the error
-// is ErrConflict.
+// Cancel asks the server to end a run for good, whether or not it is running. The Stop is as for
+// [Client.Interrupt]. Cancel, too, may return before the run has stopped. If the run has completed or
+// failed, the error is ErrConflict.
 func (c *Client) Cancel(ctx context.Context, runID string, stop Stop) error {
 	return c.post(ctx, runID, "cancel", stopBody{stop.By, stop.Message})
 }

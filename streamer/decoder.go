@@ -15,14 +15,14 @@ import (
 // complete at once, although a LF may follow.
 type decoder struct {
 	r       *bufio.Reader
-	max     int  // bytes of an event
+	max     int  // maximum size of an event in bytes
 	begun   bool // the byte order mark has been looked for
 	afterCR bool // the previous line ended in CR: if a LF follows, it belongs to that line
 
 	line   []byte
 	id     string        // ID of the event that is being read
 	lastID string        // ID of the last complete event
-	retry  time.Duration // the newest that the server asked for; 0 for none
+	retry  time.Duration // the delay that the server last asked for; 0 for none
 }
 
 // errTooLong is an event that is longer than the client allows.

@@ -234,7 +234,7 @@ func (ps *products) notify() {
 	for fresh := range ps.watchers {
 		select {
 		case fresh <- struct{}{}:
-		default: // it has not looked since the last time
+		default: // the client has not read the previous notification
 		}
 	}
 }

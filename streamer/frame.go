@@ -40,7 +40,7 @@ func (h *Handler) newFrame(r *record.Record) *frame {
 		}
 		f.size += int64(n)
 	}
-	//nolint:errorlint // itself: methods of other error types may be slow or panic
+	//nolint:errorlint // only this error itself: methods of other error types may be slow or panic
 	if e, ok := r.Err.(*record.Error); ok && e != nil {
 		f.size += int64(len(e.Message))
 	}

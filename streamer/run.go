@@ -139,8 +139,8 @@ func (r *run) isAnother(rec *record.Record) bool {
 	case r.view.ledger.First == 1:
 		return rec.Generation == r.view.first && !rec.Time.Equal(r.view.Created)
 	}
-	// Only later records of the previous run are known, and its first records may still
-	// arrive.
+	// The first record of the previous run is unknown, and rec may be that one, arriving late. It is
+	// not if it is newer than everything known.
 	return rec.Generation < r.view.first && rec.Time.After(r.view.Updated)
 }
 
@@ -159,7 +159,7 @@ func (r *run) state(info *RunInfo) RunState {
 	if v.Status == statusRunning && info.isClosedAt(v.LastSeq) { // its process ended without recording it
 		v.ledger.Add(&record.Record{Kind: record.KindRun, Status: record.StatusInterrupted, Generation: v.ledger.Generation})
 	}
-	return v.state() // it sorts, and calls Error on errors of users
+	return v.state() // without the lock: it sorts, and calls Error on errors of users
 }
 
 // readMissing reads records up to a number that were not published to the handler, if there is a

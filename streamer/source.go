@@ -43,7 +43,7 @@ type RunInfo struct {
 	CalledBy    string    `json:"called_by,omitempty"`     // the run that has started it and waits for it
 	Status      string    `json:"status"`                  // queued, running, paused, interrupted, completed, failed or cancelled
 	Stop        *Stop     `json:"stop,omitempty"`          // why it is interrupted or cancelled
-	Stopping    *Stop     `json:"stopping,omitempty"`      // the stop that a running run was asked for, with the reason user or cancel
+	Stopping    *Stop     `json:"stopping,omitempty"`      // the stop that somebody has requested for a running run; its reason is user or cancel
 	Description string    `json:"description,omitempty"`
 	Pipeline    string    `json:"pipeline,omitempty"`
 	Tags        []string  `json:"tags,omitempty"`
@@ -163,7 +163,7 @@ type Control interface {
 type Signal struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value"`
-	ID    string          `json:"id,omitempty"` // equal for a signal that may be sent twice
+	ID    string          `json:"id,omitempty"` // the same each time the same signal is sent
 	By    string          `json:"by,omitempty"`
 }
 

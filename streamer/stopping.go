@@ -12,7 +12,7 @@ type stoppingBody struct {
 }
 
 // PublishStopping tells the clients who has asked a running run to stop, with an event "stopping" in
-// the stream of all runs. It does nothing if nobody has, and without a source.
+// the stream of all runs. It does nothing if nobody has asked, or if the handler has no source.
 func (h *Handler) PublishStopping(ctx context.Context, runID string) {
 	if h.hasClients() { // a client that connects later reads the state of the run
 		h.sayStopping(ctx, runID)

@@ -42,7 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) runner.Queue) {
 	}
 }
 
-// RunOrdered checks that a queue gives the entries that are due by their priority, the
+// RunOrdered checks that a queue hands out the entries that are due by priority, the
 // highest first. open must return an empty queue.
 func RunOrdered(t *testing.T, open func(t *testing.T) runner.Queue) {
 	f := &fixture{t, open(t)}

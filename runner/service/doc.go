@@ -9,9 +9,9 @@
 //	}
 //
 // The flag -h lists its flags. An environment variable such as REPRISE_MAX_QUEUED sets the flag
-// -max-queued if that is not given. On an interrupt or SIGTERM it reports that it is not ready,
-// starts nothing more, and ends after its runs have stopped, with status 0. When it is started
-// again, it continues the runs that have not ended.
+// -max-queued if that is not given. On an interrupt or SIGTERM the program reports that it is not
+// ready, starts nothing more, and ends after its runs have stopped, with status 0. When it is
+// started again, it continues the runs that have not ended.
 //
 // Threads are served to pages that speak AG-UI at /agui/{program}, and to those with useChat of
 // the AI SDK at /chat/{program}: see packages agui and aisdk.

@@ -33,8 +33,8 @@ func (l *logger) ofServer() *log.Logger {
 	return slog.NewLogLogger(l.to.Handler(), slog.LevelWarn)
 }
 
-// notice logs a notice of the runner: normal ones with level debug or info, and errors with warn or
-// error.
+// notice logs a notice of the runner, at level debug or info if it is normal, and at level warn or
+// error if it reports a problem.
 func (l *logger) notice(n *runner.Notice) {
 	level := levelOf(n)
 	if l.to == nil || !l.to.Enabled(context.Background(), level) {

@@ -17,8 +17,8 @@ import (
 
 // Main is the main function of a service with the programs that register registers. It returns
 // when the service has stopped. After an error, such as one of register, it exits with status
-// 1. Runs that did not stop when they were interrupted are logged, and are no error: the next
-// service continues them.
+// 1. Runs that did not stop when they were interrupted are logged. They are not an error, since the
+// next service continues them.
 func Main(register func(*runner.Runner) error) { MainWith(Options{}, register) }
 
 // MainWith is Main for a service with its own options. Flags and variables that are set replace

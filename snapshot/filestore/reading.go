@@ -173,7 +173,7 @@ func (r *reading) addFrame(runID string, p *piece) error {
 		r.noteDamage(runID, p.file, f.offset, errors.New("a second header"))
 		return err
 	default:
-		return fmt.Errorf("snapshot: run %s: %s, byte %d: %w: a frame of kind %d; use a newer Reprise", runID, p.file, f.offset, snapshot.ErrFormat, f.kind)
+		return fmt.Errorf("snapshot: run %s: %s, byte %d: %w: unknown frame kind %d; use a newer Reprise", runID, p.file, f.offset, snapshot.ErrFormat, f.kind)
 	}
 	return nil
 }

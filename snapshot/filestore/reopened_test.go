@@ -258,7 +258,7 @@ func TestAnUpdateIsNotDisturbedByTheOpeningOfTheRun(t *testing.T) {
 	})
 }
 
-// A listedDisk calls listed after a directory was listed.
+// A listedDisk calls its function listed each time a directory has been listed.
 type listedDisk struct {
 	filestore.Disk
 	listed func()

@@ -40,7 +40,7 @@ type crashFixture struct {
 func (c *crashFixture) crash(open ...snapshot.Journal) {
 	c.store = c.next()
 	for _, j := range open {
-		c.Cleanup(func() { // the test ends its goroutines; the effect of Close does not matter
+		c.Cleanup(func() { // stops the journal's goroutines; whether Close succeeds does not matter
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			_ = j.Close(ctx, snapshot.End{Status: snapshot.StatusFailed})

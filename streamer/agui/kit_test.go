@@ -26,7 +26,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// An event of a stream.
+// An event is an event of a stream, with the fields that the tests read.
 type event struct {
 	Type      string            `json:"type"`
 	ThreadID  string            `json:"threadId"`

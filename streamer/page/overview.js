@@ -396,7 +396,7 @@ function drawNow(node, run, now) {
   }
 }
 
-// parkedText says for what a run waits that needs no answer.
+// parkedText says what a parked run waits for.
 function parkedText(run, now) {
   if (run.due_at) return `waits until ${atTime(parse(run.due_at), now)}`;
   return run.calls.asking > 0 ? "waits for a signal" : "waits";
