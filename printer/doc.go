@@ -64,7 +64,7 @@
 //
 // The attributes of an attempt (core.Annotate) end the line that says how it ended. Of a
 // model's attributes, provider, server_address, server_port and response_id are left out,
-// and so is a model that has the name of the actor. A [Log] has all of them.
+// and so is the model if it is also the name of the actor. A [Log] has all of them.
 //
 // Text from tools, models and users is truncated and shown on one line. Control
 // characters, escape sequences and invisible formatting are shown as escapes such as

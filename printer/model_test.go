@@ -26,7 +26,7 @@ type script struct {
 
 // scripted describes the outcome of a generated call.
 type scripted struct {
-	path, around string // the name of the calling actor, or empty
+	path, around string // around is the name of the calling actor, or empty
 	started      bool
 	ended        bool
 	explained    bool // its attempts are shown

@@ -316,7 +316,7 @@ func (s *lostStore) Load(ctx context.Context, runID string) (*snapshot.Run, erro
 	return s.Store.Load(ctx, runID)
 }
 
-// That the store cannot be reached for a while does not make a calling run fail.
+// A calling run does not fail because the store cannot be reached for a while.
 func TestCallContinuesWhenTheStoreIsBack(t *testing.T) {
 	for name, of := range map[string]func(context.Context) context.Context{
 		"the context of the handler":      func(ctx context.Context) context.Context { return ctx },

@@ -112,7 +112,7 @@ func TestAStopThatIsNotFinishedIsSeenAndKept(t *testing.T) {
 				r := newRunner(t, memstore.New(), runner.Options{})
 				leave := make(chan struct{})
 				program := runner.Register(r, agent("deaf", func(context.Context, word) (string, error) {
-					<-leave // it ignores its context
+					<-leave // the handler ignores its context
 					return "", nil
 				}))
 				_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})

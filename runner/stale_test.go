@@ -16,10 +16,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A lateStore is a store that holds back what List has found, or that Create has stored a run.
+// A lateStore is a store whose List or Create, if hold is set, returns only when late allows it.
 type lateStore struct {
 	snapshot.Store
-	hold atomic.Bool // what is called next
+	hold atomic.Bool // for the next call of either
 	late chan struct{}
 }
 
@@ -42,8 +42,8 @@ func (s *lateStore) holdBack(ctx context.Context) {
 	}
 }
 
-// TestQueueingThatIsLateOpensNoWaitingRun: a run begins after it was found to be due, and waits again
-// before it is queued for that.
+// TestQueueingThatIsLateOpensNoWaitingRun: a run is found to be due. Before it is queued, it begins, and
+// waits again.
 func TestQueueingThatIsLateOpensNoWaitingRun(t *testing.T) {
 	waits := map[string]func(context.Context) error{
 		"parked": func(ctx context.Context) error { return core.Sleep(ctx, time.Hour) },
@@ -105,7 +105,7 @@ func TestQueueingThatIsLateOpensNoWaitingRun(t *testing.T) {
 	}
 }
 
-// An aheadStore is a store in which all paused runs have paused when the clock was a day ahead.
+// An aheadStore is a store in which all paused runs were paused while the clock was a day ahead.
 type aheadStore struct{ snapshot.Store }
 
 func (s aheadStore) Info(ctx context.Context, runID string) (snapshot.Info, error) {

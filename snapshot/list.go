@@ -23,7 +23,7 @@ type Filter struct {
 	Text       string    // occurs in the ID, the description, an open question or the last error, ignoring case
 	Asking     bool      // a question is open
 	Since      time.Time // updated at this time or later
-	Until      time.Time // updated before
+	Until      time.Time // updated before this time
 
 	// DueBy excludes runs that wait for an answer or a time after DueBy and have no waiting
 	// messages: such runs cannot continue. A store may list some of them anyway. Use it without

@@ -32,7 +32,7 @@
 //	GET  /api/programs                  the programs that can be started, with the schemas of their inputs; requires a Starter and permission
 //	GET  /api/history                   what all runs did in the last hour, by the minute; requires permission to see all runs
 //	GET  /api/work                      who works: the queue, the workers with runs open, the programs and their schedules; requires permission to see all runs
-//	GET  /api/runs/{run}/records        at most limit of the records before the record whose number is the parameter before
+//	GET  /api/runs/{run}/records        the records before the record with the number before, at most limit of them
 //	GET  /api/runs/{run}/usage          what it consumed, by call, model and agent
 //	POST /api/questions/answer          answers up to 1,000 questions of many runs with one value; requires permission
 //	POST /api/runs                      starts a run; requires a Starter and permission
@@ -87,9 +87,9 @@
 // the generation and the number of the record, so that a cursor outlives the process. They are
 // preceded by the creation time of the run and a dot, so that another run with the same ID is not
 // continued by mistake. In the stream of all runs both numbers belong to the handler. Two events
-// report missing events: "gap" has the number of events that are no longer kept, and "reset"
-// follows a cursor that does not belong to this run or this handler, or that belongs to records
-// which a crash has lost. A client that receives "reset" starts again from /api. A third event,
+// report missing events: "gap" has the number of events that are no longer kept, and "reset" is
+// sent if the cursor does not belong to this run or this handler, or belongs to records that a
+// crash has lost. A client that receives "reset" starts again from /api. A third event,
 // "unreadable", ends a stream whose older records the source cannot read.
 //
 // # Deltas
@@ -125,7 +125,7 @@
 // # Other clients
 //
 // A request whose URL has an unknown parameter is refused. If Authorize reads a parameter of its
-// own, such as a token, it must remove it from the URL.
+// own, such as a token, it must remove the parameter from the URL.
 //
 // The EventSource of a browser can follow a stream, and so can every client that
 // conforms to the HTML standard. For clients that do not conform exactly, an event has

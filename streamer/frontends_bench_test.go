@@ -25,7 +25,7 @@ import (
 // BenchmarkFrontEnds measures how many events a second reach 20 clients of one turn, with the
 // stream of records and deltas (raw) and with each protocol of a front end. In mode replay the
 // turn is over; in mode live the model writes words as fast as it can. The metric of-raw is the
-// number of events, divided by that of raw in the same mode.
+// number of events a second, divided by that of raw in the same mode.
 func BenchmarkFrontEnds(b *testing.B) {
 	const clients = 20
 	gate := make(chan struct{})

@@ -63,7 +63,7 @@ type Options struct {
 	// Redact is applied to every text of inputs, outputs and errors that is shown, in published
 	// records and in those from the source; see record.Record.Redacted. A store keeps texts
 	// unchanged, even those of runs with state.WithRedaction: use the same rules for both. Names of
-	// tools, pipelines and tags are not redacted. It is called by the goroutine that publishes.
+	// tools, pipelines and tags are not redacted. Redact is called by the goroutine that publishes.
 	// Deltas are shown as soon as they can no longer be part of a secret. If it is nil, texts are
 	// not redacted.
 	Redact redact.Redaction
@@ -79,7 +79,7 @@ type Options struct {
 
 	// Memory is the approximate limit, in bytes, for the events that are kept for the stream of all
 	// runs, and again for the streams of single runs together; most events are in both. It applies
-	// whatever the number of events. Defaults to 256 MB. Events that a client has missed and that
+	// regardless of the number of events. Defaults to 256 MB. Events that a client has missed and that
 	// are no longer kept are read from the source.
 	Memory int64
 

@@ -44,7 +44,7 @@ func (w written) Records(_ context.Context, _ string, after uint64) iter.Seq2[re
 }
 
 // A record that another process wrote into the run, such as an answer, was not
-// published to the handler. The snapshot of the run contains it nevertheless.
+// published to the handler. The snapshot of the run still contains it.
 func TestASnapshotHasWhatWasNotPublished(t *testing.T) {
 	var all written
 	for seq := range uint64(6) {

@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// slowShelf is a shelf whose records are yielded when it is released, or not at all if that is with
-// an error. Reads that begin later are not slow.
+// slowShelf is a shelf whose first read waits for release. If release receives an error, that read
+// yields only the error. Later reads do not wait.
 type slowShelf struct {
 	*shelf
 	release chan error

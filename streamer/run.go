@@ -36,7 +36,7 @@ type run struct {
 type reading struct {
 	view
 	done chan struct{} // closed when it has ended
-	err  error         // why it failed; set before done is closed, and not if its own request was cancelled
+	err  error         // why it failed, set before done is closed; nil if its own request was cancelled
 }
 
 // publish puts the frame of a record on the tape of the run and on that of all runs. fresh is

@@ -13,10 +13,12 @@
 //     does with a stored run, that everything shown of a run is redacted, that
 //     the documents (README, format) are right, and that the golden files in
 //     testdata can be read.
-//   - The folders here have tests with processes and other programs: crash
-//     kills processes, fulldisk runs out of disk space, inbox posts messages from
-//     other processes, clients reads streams with other libraries, and browser
-//     drives a browser. clients and browser are separate modules.
+//   - The folders here have tests with processes and other programs: crash,
+//     service and supportdesk kill processes, fulldisk runs out of disk space, inbox
+//     posts messages from other processes, clients reads streams with other
+//     libraries, browser drives a browser, recordings plays the replies of LLM
+//     services, and types restores values in another process. The last four are
+//     separate modules. seeds tests the retry semantics of other systems.
 //   - A suite for the implementations of an interface is exported next to it, such
 //     as snapshot/storetest.
 //   - internal/testkit has what several tests share.

@@ -98,7 +98,7 @@ func (a *app) questionsCommand() *cobra.Command {
 }
 
 // questionsOfRuns lists the open questions of the selected runs. If a run cannot be read, the others
-// are listed nevertheless.
+// are still listed.
 func (a *app) questionsOfRuns(ctx context.Context, f runFilter, redact *redaction) error {
 	filter, err := a.filter(f)
 	if err != nil {
@@ -108,7 +108,7 @@ func (a *app) questionsOfRuns(ctx context.Context, f runFilter, redact *redactio
 	if err != nil {
 		return err
 	}
-	filter.Limit = 0 // of runs, with and without questions
+	filter.Limit = 0 // f.limit counts runs with open questions, and filter.Limit would count all runs
 	open := []runQuestion{}
 	asking, unreadable, isCut := 0, 0, false
 	for info, err := range snapshot.Runs(ctx, store, filter) {

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 			os.Stderr = os.Stdout
 			Main(func(r *runner.Runner) error {
 				runner.Register(r, decorators.Agent("deaf", "", func(context.Context, ticket) (string, error) {
-					select {} // it ignores its context
+					select {} // the agent ignores its context
 				}))
 				return nil
 			})

@@ -35,7 +35,7 @@ func TestAStopThatIsNotFinishedIsShown(t *testing.T) {
 			url, _ := served(t, Options{}, func(r *runner.Runner) error {
 				runner.Register(r, decorators.Agent("deaf", "", func(context.Context, ticket) (string, error) {
 					close(began)
-					<-leave // it ignores its context
+					<-leave // the handler ignores its context
 					return "", nil
 				}))
 				return nil

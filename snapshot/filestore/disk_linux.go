@@ -35,7 +35,7 @@ func retryEINTR(f func() error) error {
 const seekData, seekHole = 3, 4 // arguments of lseek(2)
 
 // nextData returns where the next data of a sparse file may begin, at offset
-// or later; size if only a hole follows.
+// or later. It returns size if only a hole follows.
 func nextData(f *os.File, offset, size int64) int64 {
 	at, err := syscall.Seek(int(f.Fd()), offset, seekData)
 	switch {

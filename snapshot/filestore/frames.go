@@ -81,7 +81,7 @@ func (r *frameReader) frames() iter.Seq2[*frame, error] {
 // Frames of more than largeFrame bytes are checked before memory is allocated for them.
 const largeFrame = 1 << 20
 
-// next returns the next frame; nil if none follows.
+// next returns the next frame, or nil if none follows.
 func (r *frameReader) next() (*frame, error) {
 	if err := r.load(r.end, frameHead); err != nil || r.isDamage {
 		return nil, err

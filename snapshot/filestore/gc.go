@@ -93,8 +93,8 @@ func isOld(name string, before time.Time) bool {
 	return err == nil && stat.Mode().IsRegular() && stat.ModTime().Before(before)
 }
 
-// references returns the references of all runs, and the time when the oldest open run was opened;
-// the zero time if none is open.
+// references returns the references of all runs, and the time when the oldest open run was opened,
+// or the zero time if none is open.
 func (s *Store) references(ctx context.Context) (named map[string]bool, opened time.Time, err error) {
 	ids, err := s.runIDs()
 	if err != nil {

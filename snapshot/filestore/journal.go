@@ -60,7 +60,8 @@ func (j *Journal) Notify() <-chan struct{} { return j.notify }
 // removed, moved or replaced.
 func (j *Journal) Lost() <-chan struct{} { return j.lost }
 
-// Torn returns the end of the journal that was cut off when the run was opened; nil if nothing was.
+// Torn returns the end of the journal that was cut off when the run was opened, or nil if nothing was
+// cut off.
 func (j *Journal) Torn() *TornTail { return j.torn }
 
 // A journal that has no room left is extended by its own size, within these bounds: so a short run

@@ -52,7 +52,7 @@ type Journal struct {
 	notify   chan struct{}
 	lost     chan struct{} // closed when the journal may no longer own the run; nil if it cannot lose it
 	wait     sync.WaitGroup
-	ctx      context.Context // of Write
+	ctx      context.Context // passed to Write
 	giveUp   context.CancelFunc
 
 	mu      sync.Mutex

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Runs that Open creates, and runs that do not exist.
+// These tests check runs that Open creates, and runs that do not exist.
 
 func begun(f *fixture) {
 	before := time.Now()

@@ -163,7 +163,7 @@ func (s forgetsCrash) Load(ctx context.Context, runID string) (*snapshot.Run, er
 	return run, err
 }
 
-// restoresRunning does not call Crashed when it opens a run.
+// restoresRunning reports a crashed run as running only in Journal.Restored.
 type restoresRunning struct{ forgetsCrash }
 
 func (s restoresRunning) Load(ctx context.Context, runID string) (*snapshot.Run, error) {

@@ -175,7 +175,7 @@ func sharedUpdate(here, there *fixture) {
 	for _, f := range []*fixture{here, there} {
 		for _, info := range append(f.infos(snapshot.Filter{}), f.info("run"), f.load("run").Info) {
 			if info.Metadata.Description != "changed" || !info.Pinned || info.Status != snapshot.StatusCancelled || info.LastSeq != 2 {
-				f.Errorf("it is %+v", info)
+				f.Errorf("the updated run is %+v", info)
 			}
 		}
 	}

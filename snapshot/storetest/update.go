@@ -134,7 +134,7 @@ func due(f *fixture) {
 	f.must(j.Close(f.Context(), snapshot.End{Status: snapshot.StatusPaused, Due: at}))
 	for _, info := range []snapshot.Info{f.load("run").Info, f.infos(snapshot.Filter{})[0]} {
 		if info.Status != snapshot.StatusPaused || !info.Due.Equal(at) || info.Owner != "worker-1" {
-			f.Errorf("it is %+v", info)
+			f.Errorf("the paused run is %+v", info)
 		}
 	}
 	f.must(closeAs(f.open("run"), snapshot.StatusCompleted))

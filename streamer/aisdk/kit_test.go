@@ -107,7 +107,7 @@ func read(t testing.TB, body io.Reader, more func(chunk) bool) (all []chunk, err
 	return all, lines.Err()
 }
 
-// types returns the types of the chunks, except of those that continue a text.
+// types returns the types of the chunks, except those that continue a text.
 func types(chunks []chunk) (all []string) {
 	for _, c := range chunks {
 		if !strings.HasSuffix(c.Type, "-delta") {

@@ -95,7 +95,7 @@ export class Overview {
       this.#unlistedAsking = this.#asking.left;
       this.#changed();
     } catch {
-      // The questions of the newest runs are shown nevertheless.
+      // The questions of the newest runs are still shown.
     }
   }
 
@@ -105,7 +105,7 @@ export class Overview {
       const { body } = await get("api/runs?sort=start&order=asc&limit=1");
       this.#since = parse(body.runs[0]?.created_at);
     } catch {
-      // The totals are shown nevertheless.
+      // The totals are still shown.
     }
   }
 

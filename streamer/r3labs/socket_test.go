@@ -120,7 +120,7 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// TestLongEventReachesTheClientAsAPreview, and so do the events after it. If an
+// TestLongEventReachesTheClientAsAPreview: the events after it arrive, too. If an
 // event had more than 64 KB, the client of the library would reconnect forever.
 func TestLongEventReachesTheClientAsAPreview(t *testing.T) {
 	server := newServer()

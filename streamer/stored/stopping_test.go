@@ -91,8 +91,8 @@ func recordsOf(t *testing.T, store snapshot.Store, runID string) iter.Seq[record
 	}
 }
 
-// TestClientsSeeThatAClosedRunIsCancelled cancels runs that no process has open, and whose records
-// were published by the handler, or not.
+// TestClientsSeeThatAClosedRunIsCancelled cancels runs that no process has open: one whose records
+// were published to the handler, and one whose records were not.
 func TestClientsSeeThatAClosedRunIsCancelled(t *testing.T) {
 	for name, published := range map[string]bool{"a run that the handler has published": true, "a run of an earlier process": false} {
 		t.Run(name, func(t *testing.T) {

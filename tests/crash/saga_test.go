@@ -107,8 +107,8 @@ func checkSaga(t *testing.T, dir string) {
 			continue
 		}
 		assert.Equal(t, words[1]+"0", words[3])
-		// A compensation begins when the previous one has its outcome, and never runs
-		// after that.
+		// A compensation begins only after the previous one has its outcome, and the
+		// previous one never runs again.
 		if len(undone) == 0 || undone[len(undone)-1] != words[1] {
 			undone = append(undone, words[1])
 		}
