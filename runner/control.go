@@ -269,8 +269,8 @@ func (r *Runner) Pin(ctx context.Context, runID string, pinned bool) error {
 	return nil
 }
 
-// stateOf returns the state of a run that is open in this process, nil for any
-// other. It waits for a run that is being opened.
+// stateOf returns the state of a run that is open in this process, or nil for any
+// other run. It waits for a run that is being opened.
 func (r *Runner) stateOf(runID string) *state.ExecutionState {
 	r.mu.Lock()
 	o := r.open[runID]

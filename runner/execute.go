@@ -26,7 +26,7 @@ type openRun struct {
 	newAnswer  bool                  // an answer arrived that the run may not have seen
 	stopped    error                 // why the run cannot continue as it is; nil if it can, or has ended
 	openLater  bool                  // the run could not be opened, for a reason that may go away
-	isBlocked  bool                  // the run is a suspect, and it is not its turn
+	isBlocked  bool                  // the run is a suspect whose turn has not come
 }
 
 // execute runs one run until it ends, stops or is parked.

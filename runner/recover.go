@@ -224,8 +224,8 @@ func (r *Runner) isWaiting(ctx context.Context, info *snapshot.Info) bool {
 	return err == nil && len(waiting) == 0
 }
 
-// isInterrupted reports whether the run was interrupted before its process ended. It then
-// stays interrupted.
+// isInterrupted reports whether the run was asked to stop before its process ended. If so, it stores
+// that the run stays interrupted.
 func (r *Runner) isInterrupted(ctx context.Context, info *snapshot.Info) (bool, error) {
 	waiting, err := r.store.Messages(ctx, info.RunID)
 	if err != nil {

@@ -85,8 +85,8 @@ func (r *Runner) retainLoop(ctx context.Context) {
 	}
 }
 
-// retain removes the runs that exceed a limit now, and returns how long it took to list them all.
-// The time for removing runs does not delay the next search. sizes holds the sizes of runs from
+// retain removes the runs that exceed a limit now, and returns how long it took to list the ended
+// runs. The time for removing runs does not delay the next search. sizes holds the sizes of runs from
 // earlier calls.
 func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked time.Duration, err error) {
 	began := time.Now()
@@ -164,8 +164,8 @@ func (r *Runner) conversationsInProgress(ctx context.Context) (map[string]bool, 
 	return tags, nil
 }
 
-// removedTogether is how many runs are removed at a time: a database removes them with one
-// statement.
+// removedTogether is how many runs are removed at the same time, so that a database can remove them
+// with one statement.
 const removedTogether = 32
 
 func (r *Runner) removeRuns(ctx context.Context, over []*snapshot.Info) {

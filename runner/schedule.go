@@ -156,8 +156,8 @@ func (r *Runner) followSchedules(ctx context.Context) {
 	following.Wait()
 }
 
-// lookEvery is how often a schedule checks the clock: it may be adjusted, which timers do not
-// notice.
+// lookEvery is how often a schedule checks the clock, since timers do not notice that the clock was
+// adjusted.
 const lookEvery = time.Minute
 
 // follow starts the runs of one schedule.

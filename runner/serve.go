@@ -171,7 +171,7 @@ func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 }
 
 // offerAgainAfter is how long a run waits if another process has it open, or if it stopped for a
-// reason that may last.
+// reason that may last, and how long a schedule waits after an error.
 const offerAgainAfter = 5 * time.Second
 
 // stop waits for the runs, interrupts the runs that take too long, and closes the runs that

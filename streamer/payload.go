@@ -102,7 +102,7 @@ func missingPart(part string) string {
 	case "input":
 		return "the input of this call was not recorded: state.WithPayloads records inputs"
 	case "output":
-		return "this call has no output that was recorded"
+		return "no output of this call was recorded"
 	}
 	return "no attempt of this call has failed"
 }

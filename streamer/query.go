@@ -122,7 +122,7 @@ func (q *Query) compare(a, b *RunInfo) int {
 }
 
 // PageOf returns the page of the given runs that a query selects, for a [Source] that has all
-// runs in memory. It changes their order. It fails with ErrInvalid if the query makes no sense.
+// runs in memory. It fails with ErrInvalid if the query makes no sense.
 func PageOf(runs []RunInfo, q Query) (RunPage, error) {
 	if q.Sort != "" && !slices.Contains(sorts, q.Sort) {
 		return RunPage{}, fmt.Errorf("%w: sort is %.50q: want one of %v", ErrInvalid, q.Sort, sorts)

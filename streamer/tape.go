@@ -163,7 +163,7 @@ func (t *tape) restart() {
 	t.endLocked(restartedFrame)
 }
 
-// find returns the frame of the cursor, nil if it is not kept.
+// find returns the frame of the cursor, or nil if it is not kept.
 func (t *tape) find(c cursor) *frame {
 	t.mu.Lock()
 	defer t.mu.Unlock()

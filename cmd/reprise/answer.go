@@ -105,7 +105,7 @@ func (g continuation) String() string {
 	case g.resumed:
 		return "a program has resumed the run"
 	case g.open > 0:
-		return fmt.Sprintf("the run waits for %s more", plural(g.open, "answer"))
+		return fmt.Sprintf("the run waits for %s", plural(g.open, "more answer"))
 	case g.held:
 		return "a program has the run open, and the call continues when that program resumes the run"
 	}

@@ -51,8 +51,8 @@ func (a *app) runsCommand() *cobra.Command {
 			"is the time at which the run was last opened, closed, or changed by a command; its\n" +
 			"records do not change it. PROGRAM is the program that a runner started, and its version.\n" +
 			"WAITS FOR shows the answers and the time that a paused run waits for, or \"its program\"\n" +
-			"if they came, and the run continues when its program opens it. It is empty\n" +
-			"if the run waits for a signal. STOPPED shows who or what stopped an interrupted or cancelled\n" +
+			"if it has them, and continues when its program opens it. The column is empty if the run\n" +
+			"waits for a signal. STOPPED shows who or what stopped an interrupted or cancelled\n" +
 			"run: a person, a shutdown, a crash. A long text is cut; the command show has all of it.\n" +
 			"A column that is empty for all runs is left out, except RUN, STATUS, UPDATED and RECORDS.",
 		Example: "  reprise runs\n" +

@@ -18,9 +18,9 @@ func (a *app) signalCommand() *cobra.Command {
 		Short:   "Send a signal to a run",
 		Long: "Send a signal to a run, even while a program has the run open. A signal tells the run\n" +
 			"about an external event. The value is JSON: true, 42, \"a string in quotes\",\n" +
-			"{\"amount\": 3}. The signal is stored until the run receives it with core.Receive and\n" +
-			"the name. Signals with the same name are received in the order in which they were sent.\n" +
-			"If several have the same --id, the first counts. A run that waits for the signal\n" +
+			"{\"amount\": 3}. The signal is stored until the run receives it by its name, with\n" +
+			"core.Receive. Signals with the same name are received in the order in which they were\n" +
+			"sent. If several have the same --id, the first counts. A run that waits for the signal\n" +
 			"continues when a program resumes it. Write -- before a value that begins with a minus\n" +
 			"sign.",
 		Example: "  reprise signal ticket-7 called '{\"at\": \"10:00\"}'\n" +
