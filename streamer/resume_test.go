@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// seqs reads events up to the one with the number last, and returns the numbers of all
+// seqs reads events up to the one with the number last, and returns all their numbers
 // and the last ID.
 func seqs(t testing.TB, w *wire, last uint64) (all []uint64, id string) {
 	t.Helper()

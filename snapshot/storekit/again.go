@@ -68,9 +68,9 @@ const (
 	firstPause = time.Millisecond
 )
 
-// Retry calls f until it succeeds or fails with an error that is not
-// snapshot.ErrUnavailable, for at most 8 seconds. A Store calls all methods of its Backend
-// in this way.
+// Retry calls f until it succeeds or fails with an error that is not snapshot.ErrUnavailable.
+// It pauses between the calls, for at most 8 seconds in all. A Store calls the methods of its
+// Backend in this way, except for checks that it repeats anyway.
 func Retry[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	for n, pause := 1, firstPause; ; n, pause = n+1, 2*pause {
 		result, err := f()
