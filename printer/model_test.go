@@ -223,7 +223,7 @@ func TestCompactFormShowsTheSameAsPlainInCallOrder(t *testing.T) {
 
 		for name, call := range s.calls {
 			if call.recalled {
-				continue // it may share a line with others
+				continue // the call may share a line with others
 			}
 			var want, got []string
 			for _, i := range plainCalls[name] {
@@ -235,7 +235,7 @@ func TestCompactFormShowsTheSameAsPlainInCallOrder(t *testing.T) {
 				}
 			}
 			if len(want) == 0 {
-				continue // it was abandoned before it began
+				continue // the call was abandoned before it began
 			}
 			switch {
 			case call.explained:

@@ -16,7 +16,7 @@ type admission struct {
 	principalOf map[string]string // the principals of the runs that wait
 
 	stored   int       // runs that wait in the store, if the queue is shared with other processes
-	storedAt time.Time // when they were counted
+	storedAt time.Time // when stored was counted
 }
 
 func newAdmission() admission {

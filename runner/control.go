@@ -229,7 +229,7 @@ func (r *Runner) awaitStop(ctx context.Context, runID string) error {
 		if st == nil {
 			return r.awaitStopElsewhere(ctx, runID)
 		}
-		if st.Interrupted() == nil { // it may not have read its inbox yet
+		if st.Interrupted() == nil { // the run may not have read its inbox yet
 			if stop, err := r.Stopping(ctx, runID); err != nil || stop == nil {
 				return err
 			}

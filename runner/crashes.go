@@ -181,7 +181,7 @@ func (r *Runner) wakeSuspect(ctx context.Context) {
 	next := r.suspects.waiting[0]
 	r.suspects.waiting = r.suspects.waiting[1:]
 	r.mu.Unlock()
-	if err := r.queue.Wake(ctx, next); err != nil && ctx.Err() == nil { // it is checked again in any case
+	if err := r.queue.Wake(ctx, next); err != nil && ctx.Err() == nil { // the suspect is checked again in any case
 		r.observe(Notice{Type: NoticeTrouble, RunID: next.RunID, Program: next.Program.Name, Version: next.Program.Version, Err: err})
 	}
 }

@@ -16,7 +16,7 @@ type entry struct {
 	program  *ProgramID
 	due      int64 // Unix time in nanoseconds
 	priority int32
-	at       int32 // its index in its heap
+	at       int32 // index of the entry in its heap
 	ready    bool  // its heap is queue.ready, not queue.timed
 	fresh    bool
 }

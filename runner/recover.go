@@ -216,7 +216,7 @@ func (r *Runner) inspect(ctx context.Context, o *openRun) (bool, error) {
 // that queued it had listed it.
 func (r *Runner) isWaiting(ctx context.Context, info *snapshot.Info) bool {
 	now := time.Now()
-	otherClock := r.heap == nil || info.Updated.Sub(now) > minJump // that of the queue, or before it was set back
+	otherClock := r.heap == nil || info.Updated.Sub(now) > minJump // the clock of the queue, or this one before it was set back
 	if !info.Due.IsZero() && (otherClock || !info.Due.After(now)) {
 		return false
 	}

@@ -25,7 +25,7 @@ func executableHash() string {
 	if err != nil {
 		return ""
 	}
-	file, err := os.Open(name) //nolint:gosec // the process itself
+	file, err := os.Open(name) //nolint:gosec // the executable of this process
 	if err != nil {
 		return ""
 	}

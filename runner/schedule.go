@@ -24,7 +24,7 @@ import (
 type Schedule struct {
 	Name string // the beginning of run IDs
 
-	At time.Time // once
+	At time.Time // the time of a single run
 
 	// Every is an interval, counted from From, or from the beginning of 1970 in
 	// UTC: with an interval of one hour, runs start at each full hour. At least

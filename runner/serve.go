@@ -50,7 +50,7 @@ func (r *Runner) Serve(ctx context.Context) error {
 	background.Go(func() { r.followSchedules(ctx) })
 	if r.heap == nil {
 		background.Go(func() { r.countQueueLoop(ctx) })
-	} else { // this machine's clock decides
+	} else { // the clock of this machine decides when entries are due
 		background.Go(func() { r.watchClock(ctx) })
 	}
 	r.dispatch(ctx, own)

@@ -19,7 +19,7 @@ import (
 // A lateStore is a store whose List or Create, if hold is set, returns only when late allows it.
 type lateStore struct {
 	snapshot.Store
-	hold atomic.Bool // for the next call of either
+	hold atomic.Bool // holds back the next List or Create
 	late chan struct{}
 }
 

@@ -20,7 +20,7 @@ const (
 	NoticeClosed  NoticeType = "closed"  // a run was closed; see Status
 	NoticeCrashed NoticeType = "crashed" // the process of a run has ended without closing it
 	NoticeRemoved NoticeType = "removed" // retention has removed a run
-	NoticeTrouble NoticeType = "trouble" // there was an error; it has no RunID if it is not about one run
+	NoticeTrouble NoticeType = "trouble" // there was an error; RunID is empty if the error is not about one run
 )
 
 // A Notice reports something that a runner did or noticed.

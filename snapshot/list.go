@@ -15,7 +15,7 @@ import (
 type Filter struct {
 	Status     []Status  // any of these
 	Tags       []string  // all of these
-	Pipeline   string    // this one
+	Pipeline   string    // of this pipeline
 	Program    string    // with this program
 	Version    string    // with this version of the program
 	Parent     string    // forked from this run

@@ -34,7 +34,7 @@ type Permissions struct {
 	Answer    bool   `json:"answer"`
 	Resume    bool   `json:"resume"` // resume and retry runs
 	Fork      bool   `json:"fork"`
-	Start     bool   `json:"start"`   // runs of programs
+	Start     bool   `json:"start"`   // start runs of programs
 	History   bool   `json:"history"` // read what all runs do
 }
 

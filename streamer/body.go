@@ -91,7 +91,7 @@ func decodeBody(data []byte, body any) error {
 		return fmt.Errorf("%s is %s; want %s", wrong.Field, misfit.Got(wrong), misfit.Want(wrong))
 	case errors.As(err, &noTime):
 		return fmt.Errorf("%s is not a time; want one such as %q", noTime.Value, exampleTime)
-	case err != nil && strings.HasPrefix(err.Error(), "Time.UnmarshalJSON: "): // it has no type
+	case err != nil && strings.HasPrefix(err.Error(), "Time.UnmarshalJSON: "): // the error has no type of its own
 		return fmt.Errorf("a time is not a string; want one such as %q", exampleTime)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("it is not complete")

@@ -33,7 +33,7 @@ func (h *Handler) PublishDeletion(ctx context.Context, runID string) {
 			return
 		}
 		if !errors.Is(err, ErrNotFound) {
-			return // not known; clients that reconnect find out
+			return // it is not known whether the run exists; clients that reconnect find out
 		}
 	}
 	if r := h.runs.find(runID); r != nil && r.end(deletedFrame) {

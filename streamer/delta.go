@@ -108,7 +108,7 @@ func (ps *products) add(d *live.Delta) (due bool) {
 	}
 	p := ps.calls[d.Address]
 	switch {
-	case p != nil && d.Attempt < p.attempt: // it was abandoned
+	case p != nil && d.Attempt < p.attempt: // the attempt was abandoned
 		return due
 	case d.Part == live.PartEnd:
 		if p == nil {

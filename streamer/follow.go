@@ -30,9 +30,9 @@ type FollowEvent struct {
 // caller takes them. If a text began before Follow was called, its first delta is Whole and
 // has the last 8 KB. Deltas are redacted; records are not: see [Handler.RedactText].
 //
-// Follow ends with an error if the source cannot be read, if the run was deleted, or if it
-// was opened again without records that a crash has lost. To follow the new run, or the
-// run without those records, call Follow again.
+// Follow ends with an error, also when ctx ends or the handler is closed. Other errors say that the
+// source cannot be read, that the run was deleted, or that it was opened again without records
+// that a crash has lost. To follow the new run, or the run without those records, call Follow again.
 func (h *Handler) Follow(ctx context.Context, runID string) iter.Seq2[FollowEvent, error] {
 	return func(yield func(FollowEvent, error) bool) {
 		r := h.runs.get(runID, true)
@@ -124,7 +124,7 @@ func (f *followState) follow(ctx context.Context, whole []Delta) error {
 		}
 		f.handler.pause(timer, f.handler.round()) // meanwhile texts are joined
 	}
-	if err == errStop { //nolint:errorlint // itself
+	if err == errStop { //nolint:errorlint // errStop is never wrapped
 		return nil
 	}
 	return err

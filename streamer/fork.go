@@ -18,7 +18,7 @@ type Forker interface {
 // A Fork is a request for a new run that begins before a call of another run: see state.Fork. To
 // execute it, resume it.
 type Fork struct {
-	RunID   string `json:"run_id"` // the new one
+	RunID   string `json:"run_id"` // ID of the new run
 	Address string `json:"address"`
 	NewKeys bool   `json:"new_keys,omitempty"`
 

@@ -289,7 +289,7 @@ func (h *Handler) notifyLater(n notifier) {
 	h.mu.Unlock()
 	select {
 	case h.wakeup <- struct{}{}:
-	default: // it is already awake
+	default: // the notifying goroutine is already awake
 	}
 }
 

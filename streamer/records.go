@@ -115,7 +115,7 @@ func (h *Handler) between(ctx context.Context, r *run, after, before uint64) (fr
 	stored := frames[:0:0]
 	for rec, err := range h.source.Records(ctx, r.id, after) {
 		if errors.Is(err, ErrNotFound) {
-			return frames, nil // it exists only in memory
+			return frames, nil // the run exists only in memory
 		} else if err != nil {
 			return nil, err
 		}

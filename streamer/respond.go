@@ -24,7 +24,7 @@ func (h *Handler) refuse(w http.ResponseWriter, status int, code, message string
 	switch status {
 	case http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "5")
-	case http.StatusServiceUnavailable: // for all clients, but not at the same time
+	case http.StatusServiceUnavailable: // clients should not all come back at the same time
 		w.Header().Set("Retry-After", strconv.Itoa(3+rand.IntN(5)))
 	}
 	if status == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" {

@@ -111,7 +111,7 @@ func (h *Handler) createdOf(ctx context.Context, r *run) (int64, error) {
 		}
 		return rec.Time.UnixMicro(), nil
 	}
-	_, err := h.source.Run(ctx, r.id) // it may exist without a record
+	_, err := h.source.Run(ctx, r.id) // the run may exist without a record
 	return 0, err
 }
 
@@ -156,7 +156,7 @@ func (r *run) state(info *RunInfo) RunState {
 	r.mu.Lock()
 	v := r.view.clone()
 	r.mu.Unlock()
-	if v.Status == statusRunning && info.isClosedAt(v.LastSeq) { // its process ended without recording it
+	if v.Status == statusRunning && info.isClosedAt(v.LastSeq) { // its process ended without recording the end
 		v.ledger.Add(&record.Record{Kind: record.KindRun, Status: record.StatusInterrupted, Generation: v.ledger.Generation})
 	}
 	return v.state() // without the lock: it sorts, and calls Error on errors of users
@@ -250,7 +250,7 @@ func (r *run) endReading(mine *reading, err error, cancelled bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.reading != mine {
-		return // it may contain records that a crash has lost
+		return // the reading may contain records that a crash has lost
 	}
 	meanwhile := r.meanwhile
 	r.reading, r.meanwhile = nil, nil

@@ -62,7 +62,7 @@ func (s *stream) begin() {
 	header := s.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-cache, no-store, no-transform")
-	header.Set("X-Accel-Buffering", "no") // for nginx
+	header.Set("X-Accel-Buffering", "no") // tells nginx not to buffer
 	if s.proto == 1 {
 		// The write deadline stays with the connection, so the connection is not reused.
 		header.Set("Connection", "close")
@@ -198,7 +198,7 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 					s.reset("the run was opened again without records that a crash has lost; its stream begins again")
 					return errHole
 				case e.id.n <= s.at.n:
-					continue // it came from the source
+					continue // the client already has it, from the source
 				case e.id.n > s.at.n+1:
 					return errHole
 				}

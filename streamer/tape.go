@@ -15,9 +15,9 @@ type tape struct {
 	mu      sync.Mutex
 	entries []entry       // entries[(p - origin) % limit] is the one at position p
 	origin  uint64        // position of the first entry after they were last cleared
-	bytes   int64         // their size
+	bytes   int64         // size of the entries
 	total   *atomic.Int64 // size of this tape and others; nil to count nothing
-	first   uint64        // position of the oldest
+	first   uint64        // position of the oldest event
 	before  cursor        // the ID of the newest dropped event that had an ID
 	next    uint64        // position of the next event
 

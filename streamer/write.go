@@ -21,7 +21,7 @@ func (s *stream) send(f *frame, id cursor) error {
 		s.at = id
 		s.moves++
 		if s.created == 0 && s.run != nil {
-			s.created = s.run.created.Load() // its first record has just come
+			s.created = s.run.created.Load() // the first record of the run has just come
 		}
 	}
 	if !s.filter.picks(f) {

@@ -87,7 +87,7 @@ func (a *app) readRun(file string) (*snapshot.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = f.Close() }() // only read
+		defer func() { _ = f.Close() }() // the file was only read
 		in = f
 	}
 	data, err := readDocument(in)

@@ -120,7 +120,7 @@ func (a *app) questionsOfRuns(ctx context.Context, f runFilter, redact *redactio
 		}
 		asked, err := questionsOf(ctx, store, info.RunID, redact)
 		switch {
-		case errors.Is(err, snapshot.ErrNotFound): // it was deleted meanwhile
+		case errors.Is(err, snapshot.ErrNotFound): // the run was deleted meanwhile
 			continue
 		case err != nil && ctx.Err() != nil:
 			return err

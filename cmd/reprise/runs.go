@@ -130,7 +130,7 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 		if err != nil {
 			return err
 		}
-		if info.Open { // it may have more records by now
+		if info.Open { // the run may have more records by now
 			if now, err := store.Info(cmd.Context(), info.RunID); err == nil {
 				info = now
 			}
@@ -193,7 +193,7 @@ func waitsFor(ctx context.Context, store snapshot.Store, in *snapshot.Info) (str
 		return due, nil
 	}
 	waiting, err := store.Messages(ctx, in.RunID)
-	if err != nil && !errors.Is(err, snapshot.ErrNotFound) { // it was deleted meanwhile
+	if err != nil && !errors.Is(err, snapshot.ErrNotFound) { // the run was deleted meanwhile
 		return "", err
 	}
 	answered := make(map[string]bool)

@@ -68,7 +68,7 @@ func TestQuestionsOfAllRunsAreListed(t *testing.T) {
 	}
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
 	call(t, dir, "answer", "r2", "refund?1", "true").text(t)
-	running, err := state.Open(t.Context(), newStore(t, dir), "r4") // and a question that is not in its info
+	running, err := state.Open(t.Context(), newStore(t, dir), "r4") // this run has a question that is not in its info
 	require.NoError(t, err)
 	ask := define(t, record.KindTool, "ask", func(ctx context.Context, _ int) (int, error) { return core.Await[int](ctx, "how many?") })
 	_, err = ask.Event().Execute(running.Context(t.Context()), 5)

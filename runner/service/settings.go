@@ -23,7 +23,7 @@ type settings struct {
 
 	logLevel, logFormat string
 	cert, key, clients  string // the files for TLS
-	tokens              string // a file
+	tokens              string // the file of the tokens
 }
 
 // environment is the prefix of the variables that set flags: REPRISE_MAX_QUEUED sets

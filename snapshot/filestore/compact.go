@@ -93,7 +93,7 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 	info := j.info
 	info.LastSeq = j.appended
 	j.signal()
-	_ = old.Close() // it was synced
+	_ = old.Close() // the file was synced
 	return number, info, nil
 }
 

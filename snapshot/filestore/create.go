@@ -105,7 +105,7 @@ func (d *runDir) createAsJournal(run *snapshot.Run) (closedEnd, error) {
 		}
 		err = d.syncDirs()
 	}
-	_ = w.file.Close() // it was synced
+	_ = w.file.Close() // the file was synced
 	return closedEnd{firstJournal, w.size}, err
 }
 

@@ -121,7 +121,7 @@ func appendHeader(dst []byte, h *header) ([]byte, error) {
 // A frame describes a frame that was read from a file.
 type frame struct {
 	offset int64
-	size   int64 // with its head
+	size   int64 // size of the frame, with its head
 	synced int64 // up to where the file was synced when the frame was written
 	kind   frameKind
 	body   []byte // the payload after the kind

@@ -107,7 +107,7 @@ func (d *runDir) settle(r *reading, info *snapshot.Info) (closedEnd, error) {
 	if err != nil {
 		return closedEnd{}, err
 	}
-	_ = w.file.Close() // it was synced
+	_ = w.file.Close() // the file was synced
 	return closedEnd{r.listing.newest() + 1, w.size}, nil
 }
 

@@ -175,7 +175,7 @@ func (s *Store) rescan(ctx context.Context) error {
 	runs := slices.DeleteFunc(slices.Clone(x.runs), func(e *indexedRun) bool { return changed[e.RunID] })
 	for _, e := range fresh {
 		if e.status == "" && checkDir(s.run(e.RunID)) != nil {
-			continue // it was deleted
+			continue // the run was deleted
 		}
 		at, _ := slices.BinarySearchFunc(runs, e.RunID, compareID)
 		runs = slices.Insert(runs, at, e)

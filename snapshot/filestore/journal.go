@@ -242,7 +242,7 @@ func (j *Journal) Close(ctx context.Context, end snapshot.End) error {
 func (j *Journal) close(ctx context.Context, end snapshot.End) error {
 	info, err := j.end(end)
 	j.wait.Wait()      // no compaction begins after j.end
-	_ = j.file.Close() // it was synced, or nothing relies on it
+	_ = j.file.Close() // the file was synced, or nothing relies on it
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (o *runOrder) count(f *snapshot.Filter) map[snapshot.Status]int {
 	}
 	counts := make(map[snapshot.Status]int)
 	for _, e := range o.runs {
-		if e.status != "" { // it could be read
+		if e.status != "" { // the run could be read
 			info := e.indexedInfo()
 			f.Tally(&info, counts)
 		}
@@ -87,7 +87,7 @@ func (s *Store) pick(ctx context.Context, o *runOrder, f snapshot.Filter) (snaps
 		return snapshot.Page{}, err
 	}
 	for _, e := range o.runs {
-		if e.status != "" { // it could be read
+		if e.status != "" { // the run could be read
 			p.Add(e.indexedInfo())
 		}
 	}

@@ -169,7 +169,7 @@ func (d *runDir) lockMeta(ctx context.Context, create bool) (*metaLock, error) {
 		err = checkDir(d.path())
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, storekit.NotFoundError(d.runID) // it was deleted
+		return nil, storekit.NotFoundError(d.runID) // the run was deleted
 	} else if err != nil {
 		return nil, fmt.Errorf("snapshot: run %s: %w", d.runID, unavailable(err))
 	}

@@ -60,7 +60,7 @@ func (n *notices) drop(dir string, c chan struct{}) {
 	n.busy.Lock()
 	defer n.busy.Unlock()
 	if last := n.forget(dir, c); last {
-		_ = n.watcher.Remove(dir) // it may be gone already
+		_ = n.watcher.Remove(dir) // the directory may be gone already
 	}
 	n.stopIfIdle()
 }
@@ -106,8 +106,8 @@ func (n *notices) forward(w *fsnotify.Watcher, ended chan struct{}) {
 				return
 			}
 			if filepath.Ext(e.Name) != tmpSuffix {
-				n.ring(e.Name)               // for the directory itself
-				n.ring(filepath.Dir(e.Name)) // for a file in it
+				n.ring(e.Name)               // if the event is about the directory itself
+				n.ring(filepath.Dir(e.Name)) // if the event is about a file in the directory
 			}
 		case _, ok := <-w.Errors:
 			if !ok {

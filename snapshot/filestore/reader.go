@@ -34,7 +34,7 @@ type reader struct {
 	snapshot os.FileInfo    // the snapshot that was read; nil if there was none
 	number   uint64         // the number in the name of the snapshot
 	journal  *journalReader // the journal that was read last; nil if there is none
-	left     []uint64       // the journals after that
+	left     []uint64       // the journals after the current one
 }
 
 // errChanged means that the files of a run have changed in a way that the reader cannot follow,

@@ -165,7 +165,7 @@ func (d *runDir) setAside(r *reading, report *RepairReport) error {
 	slices.Sort(r.damaged)
 	for _, file := range slices.Compact(r.damaged) {
 		if file == metaName {
-			continue // it is undamaged, and only says that something is missing
+			continue // the file is undamaged, and only says that something is missing
 		}
 		name := filepath.Base(unusedName(d.path(file + ".damaged")))
 		if err := d.copyFile(file, name); err != nil {

@@ -50,7 +50,7 @@ func isLinuxAtLeast(major, minor int) bool {
 func deviceOf(f *os.File) (uint64, error) {
 	var s unix.Stat_t
 	err := retryEINTR(func() error { return unix.Fstat(int(f.Fd()), &s) })
-	return uint64(s.Dev), err //nolint:unconvert // it has fewer bits on some machines
+	return uint64(s.Dev), err //nolint:unconvert // Dev has fewer bits on some machines
 }
 
 // A linuxFS is the file system that a directory is in.

@@ -270,7 +270,7 @@ func (w *watchState) lookAt(ctx context.Context, id string) error {
 	if isContentError(err) {
 		err = nil // Load reports what is wrong
 	}
-	if err == nil && w.options.RunID != "" && !info.Open { // it has its final status, but may still be locked
+	if err == nil && w.options.RunID != "" && !info.Open { // the run has its final status, but may still be locked
 		info.Open, err = isHeld(w.store.run(id, lockName))
 	}
 	switch {
@@ -282,7 +282,7 @@ func (w *watchState) lookAt(ctx context.Context, id string) error {
 		info = storekit.CrashedInfo(snapshot.Info{RunID: id})
 	}
 	if r := w.runs[id]; r != nil && !info.Created.Equal(r.info.Created) && !info.Created.IsZero() && !r.info.Created.IsZero() {
-		if err := w.yieldDeleted(id); err != nil { // it is a new run with the same ID
+		if err := w.yieldDeleted(id); err != nil { // this is a new run with the same ID
 			return err
 		}
 	}
@@ -324,7 +324,7 @@ func (w *watchState) yieldChanges(ctx context.Context, info *snapshot.Info) erro
 		w.open.add(dir) // before reading, so that no change is missed in between
 	}
 	if w.options.RunID != "" || info.Open && (w.options.Messages || !w.options.Records) {
-		w.open.add(inbox) // it is touched when the run is closed
+		w.open.add(inbox) // the inbox is touched when the run is closed
 	}
 	messages := ""
 	if w.options.RunID != "" || info.Open && w.options.Messages {

@@ -103,7 +103,7 @@ func (j *Journal) Lose() {
 	if j.stored < j.queued {
 		kind = snapshot.ErrMaybeStored
 	}
-	j.failLocked(fmt.Errorf("%w: run %s", kind, j.restored.RunID)) //nolint:errcheck // it returns the error that it stores
+	j.failLocked(fmt.Errorf("%w: run %s", kind, j.restored.RunID)) //nolint:errcheck // failLocked returns the error that it stores
 }
 
 // Fence breaks the journal with snapshot.ErrFenced, because another process has opened the run. It
@@ -112,7 +112,7 @@ func (j *Journal) Fence() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.closed {
-		j.failLocked(FencedError(j.restored.RunID)) //nolint:errcheck // it returns the error that it stores
+		j.failLocked(FencedError(j.restored.RunID)) //nolint:errcheck // failLocked returns the error that it stores
 	}
 }
 
@@ -302,7 +302,7 @@ func (j *Journal) storeQueued() bool {
 	if err != nil {
 		j.remove(len(j.cuts)) // later records cannot be stored without these
 		j.queued = j.stored
-		j.failLocked(err) //nolint:errcheck // it returns the error that it stores
+		j.failLocked(err) //nolint:errcheck // failLocked returns the error that it stores
 		return false
 	}
 	j.stored = b.Last

@@ -58,7 +58,7 @@ func TestLostChecksTheClock(t *testing.T) {
 		lost := l.Lost()
 		<-time.After(length)
 		l.Lost()
-		<-lost // it would wait forever
+		<-lost // if Lost had not checked the clock, this would wait forever
 		close(suspended)
 		<-taken
 		synctest.Wait()

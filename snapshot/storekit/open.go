@@ -20,7 +20,7 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 		switch {
 		case err == nil && j != nil:
 			return j, nil
-		case err == nil: // it has changed meanwhile
+		case err == nil: // the run has changed meanwhile
 			continue
 		case !o.Wait || !errors.Is(err, snapshot.ErrLocked):
 			return nil, err

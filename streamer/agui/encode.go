@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// An event of AG-UI 1.0. Unset fields are omitted, because the clients reject null.
+// An event is an event of AG-UI 1.0. Unset fields are omitted, because the clients reject null.
 type event struct {
 	Type            string          `json:"type"`
 	ThreadID        string          `json:"threadId,omitempty"`

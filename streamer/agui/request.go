@@ -22,7 +22,7 @@ type input struct {
 	messages []message
 }
 
-// A message of any role.
+// A message is a message of any role.
 type message struct {
 	ID      string          `json:"id"`
 	Role    string          `json:"role"`

@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A chunk of a stream.
+// A chunk is a chunk of a stream, with the fields that the tests read.
 type chunk struct {
 	Type       string          `json:"type"`
 	MessageID  string          `json:"messageId"`

@@ -223,7 +223,7 @@ func (p *Publisher) retire(s *stream) {
 
 // Stats are the counters of a [Publisher].
 type Stats struct {
-	Streams int    // that it publishes into
+	Streams int    // streams that it publishes into
 	Sent    uint64 // events that the server has taken
 	Lost    uint64 // events that did not fit into the queue of a stream
 	Refused uint64 // events of runs whose stream cannot be used

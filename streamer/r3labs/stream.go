@@ -32,7 +32,7 @@ func (e *event) bytes() []byte {
 type stream struct {
 	name       string
 	limit      int
-	own        bool   // it did not exist before
+	own        bool   // the publisher created it
 	generation uint64 // in the IDs of the stream of all runs; 0 in those of a run
 
 	mu      sync.Mutex // guards the fields below

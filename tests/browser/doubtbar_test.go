@@ -71,7 +71,7 @@ func TestACallInDoubtIsDrawnFromTheBeginningOfItsAttempt(t *testing.T) {
 		const { CallTree } = await import(new URL("calls.js", document.baseURI));
 		const { run, records } = await (await fetch("api/runs/trip?limit=100")).json();
 		const tree = new CallTree(Date.parse(run.created_at));
-		for (const record of records.slice(2)) tree.take(record); // those of the second opening
+		for (const record of records.slice(2)) tree.take(record); // the records of the second opening
 		return tree.calls.get("step:pay").attempts[0].start === Date.parse(records[4].time);
 	})()`), "if its beginning is not loaded, it is drawn from the record that asks")
 }

@@ -154,7 +154,7 @@ func TestKilledAgentsLoseAndRepeatNothing(t *testing.T) {
 	m := &model{rng: rand.New(rand.NewPCG(7, uint64(agents))), paid: make(map[string]int)}
 	server := httptest.NewServer(m)
 	defer server.Close()
-	r, err := newAgents(dir, server.URL, nil) // only starts runs
+	r, err := newAgents(dir, server.URL, nil) // this runner only starts runs
 	require.NoError(t, err)
 	for i := range agents {
 		name := fmt.Sprint("agent-", i)

@@ -120,7 +120,7 @@ func of(t *testing.T, name string, def int) int {
 func TestKilledServiceLosesAndRepeatsNothing(t *testing.T) {
 	runs, kills := of(t, "REPRISE_RUNS", 40), of(t, "REPRISE_KILLS", 5)
 	dir := t.TempDir()
-	r, err := newRunner(dir, 0, nil) // only starts runs
+	r, err := newRunner(dir, 0, nil) // this runner only starts runs
 	require.NoError(t, err)
 	const steps = 6
 	for i := range runs {

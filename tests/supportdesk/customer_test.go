@@ -27,7 +27,7 @@ type plan struct {
 	cancels  bool  // cancels the run while it waits for the call
 	kind     string
 	status   string
-	paid     int // of 40 euros
+	paid     int // euros paid back, of 40
 	reversed bool
 	letters  int
 }

@@ -218,7 +218,7 @@ func (d *database) Remove(ctx context.Context, runID string, ids []string) error
 		var uid string
 		err := tx.QueryRowContext(ctx, `UPDATE runs SET version = version + 1, changed = ? WHERE id = ? AND NOT deleted RETURNING uid`, now, runID).Scan(&uid)
 		if errors.Is(err, sql.ErrNoRows) {
-			return nil // then it has no messages either
+			return nil // a run that does not exist has no messages
 		}
 		for i := 0; err == nil && i < len(ids); i++ {
 			_, err = tx.ExecContext(ctx, `DELETE FROM messages WHERE uid = ? AND id = ?`, uid, ids[i])

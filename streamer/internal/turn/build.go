@@ -129,7 +129,7 @@ func (b *Builder) reason(r *record.Record) string {
 	return b.runs.RedactText(e.Message)
 }
 
-// errorText returns the text of a call's error, without the calls around it.
+// errorText returns the text of the error of a record, redacted and truncated.
 func (b *Builder) errorText(r *record.Record) string {
 	if r.Err == nil {
 		return "it failed"

@@ -25,7 +25,7 @@ type Frame struct {
 	Snapshot bool
 
 	Tail  []byte     // written after the last frame of a response
-	Asked []Question // of Paused
+	Asked []Question // of a frame of kind Paused: the open questions
 }
 
 // A Log has the frames of a run from its beginning, and grows while the run continues. Any

@@ -93,7 +93,7 @@ func Prompt(texts []string, all []File) (text string, files json.RawMessage, err
 type Thread struct {
 	Threads streamer.Threads
 	Control streamer.Control
-	Reread  func(runID string) // see streamer.Handler
+	Reread  func(runID string) // see streamer.Handler.Reread
 	Scope   *streamer.Access
 	Program string
 	ID      string
