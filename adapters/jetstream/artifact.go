@@ -36,8 +36,8 @@ func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
 	return ref, nil
 }
 
-// putArtifact stores the data first, and then the object that names them. If two processes do it at
-// the same time, the data of one of them remain until GC removes them.
+// putArtifact stores the data first, and then the object that names them. If two processes put the same
+// artifact at the same time, the data of one of them remain until GC removes them.
 func (s *Store) putArtifact(ctx context.Context, ref string, data []byte) error {
 	o := object{ObjectInfo: jetstream.ObjectInfo{
 		ObjectMeta: jetstream.ObjectMeta{Name: ref}, Bucket: s.names.artifacts(), NUID: nuid.Next(), Size: uint64(len(data)),

@@ -258,9 +258,8 @@ func BenchmarkLoad(b *testing.B) {
 }
 
 // BenchmarkTakeover kills workers in the middle of a step, while another worker waits for jobs,
-// or before another one starts. It reports how long after the kill the other worker has the
-// run, and how much of that time is after the end of the lease, at most. Use it with
-// -benchtime=20x.
+// or before another one starts. It reports how long after the kill the other worker has the run, and
+// by how much the longest of these times exceeds the lease. Use it with -benchtime=20x.
 func BenchmarkTakeover(b *testing.B) {
 	url := jstest.Start(b).URL()
 	b.Run("worker=standing by", func(b *testing.B) { benchmarkTakeover(b, url, true) })

@@ -151,7 +151,7 @@ func (g *group) awaitAnother(conn *nats.Conn, than int) int {
 }
 
 // TestClusterThatLosesItsLeaderLosesNothing: the leader of the records is killed
-// while runs work, and another is stopped until there is a new one. A follower of
+// while runs work, and another server is stopped until there is a new leader. A follower of
 // each run, and a client of a dashboard, see every record once. With REPRISE_LONG
 // there are more runs.
 func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {

@@ -115,7 +115,7 @@ func TestReadersOfAStoreThatIsDeletedGetAnError(t *testing.T) {
 		require.ErrorIs(t, err, snapshot.ErrUnavailable, name)
 		require.ErrorContains(t, err, "stream not found", name)
 	}
-	select { // it could not notice messages for the run either
+	select { // without the stream, the journal would not notice messages for the run
 	case <-j.Lost():
 	case <-time.After(patience):
 		t.Fatal("the journal still has its run")

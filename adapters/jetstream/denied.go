@@ -10,14 +10,14 @@ import (
 )
 
 // A server does not answer a message that the sender may not publish, so the sender would wait for
-// an answer that never comes. The violation is reported separately, as an error of the connection,
-// which keeps only the last one.
+// an answer that never comes. The server reports the violation separately, as an error of the
+// connection, which keeps only its last error.
 
-// violation matches the text of such an error.
+// violation matches the text of the error of a permission violation.
 var violation = regexp.MustCompile(`(?i)Permissions Violation for (Publish|Subscription) to "([^"]+)"`)
 
-// deniedSince returns a function that reports what was denied after deniedSince was called: it returns
-// an error if the server has said that the connection may not publish to a subject with the given
+// deniedSince returns a function that reports what was denied after deniedSince was called: the function
+// returns an error if the server has said that the connection may not publish to a subject with the given
 // prefix, or may not receive answers.
 func deniedSince(conn *nats.Conn) func(subject string) error {
 	before := conn.LastError()

@@ -112,7 +112,7 @@ func (s *Store) garbage(ctx context.Context, grace time.Duration) (*garbage, err
 	if err != nil {
 		return nil, err
 	}
-	// The data first: if an object for them is stored meanwhile, it is found below.
+	// List the data first: if an object for them is stored meanwhile, it is found below.
 	data, err := bucket.Info(ctx, jetstream.WithSubjectFilter(s.names.objectData("*")))
 	if err != nil {
 		return nil, err

@@ -107,7 +107,7 @@ func (s *Store) noteRepaired(r RepairReport) {
 // storedStamp contains the stamps of the newest messages of a run.
 type storedStamp struct {
 	run, free stamp
-	opening   uint64 // the opening of a run that has records since it was opened, which the index does not contain
+	opening   uint64 // where the run was opened, if records were appended since: these do not change the index
 }
 
 // isShown reports whether the index shows the current state of the run.
@@ -281,7 +281,7 @@ func (s *Store) isStored(ctx context.Context, runID string, is stamp) (bool, err
 	return (m.Subject == s.names.run(runID) || m.Subject == s.names.free(runID)) && m.Header.Get(headerID) == is.id, nil
 }
 
-// healOpened repairs what a loss of power before the opening has left.
+// healOpened runs when the store is opened. It repairs what an earlier power failure damaged.
 func (s *Store) healOpened(ctx context.Context) error {
 	intact, err := s.isIntact(ctx)
 	if err == nil && !intact {
@@ -365,8 +365,8 @@ func (s *Store) noteWritten(ctx context.Context, is stamp, server string) {
 }
 
 // hasLost reports whether a restarted server no longer has the last message that this process
-// wrote before. If so, it may have lost others, too, and may still show a closed run as open in the
-// session of this process. If the server does not answer, hasLost returns true, since a new session
+// wrote before. If so, the server may have lost others, too, and may still show a closed run as open in
+// the session of this process. If the server does not answer, hasLost returns true, since a new session
 // does no harm.
 func (s *Store) hasLost(ctx context.Context) bool {
 	for _, is := range s.written.takeOthers(s.conn.ConnectedServerId()) {

@@ -22,8 +22,8 @@ import (
 // server can select runs. If the status changes, the run moves: its new message is stored
 // before the old one is removed, so the run is never missing, but is in the index twice for a
 // moment. If a process is killed in between, a process that lists the old message corrects the
-// index: it recognizes the message because the process of the message has ended, or because its
-// status differs from its subject.
+// index: it recognizes the old message because the process named in it has ended, or because the
+// status in it differs from that in its subject.
 
 // An entry is the place of a run in the index. The zero entry means that the index does not contain
 // the run.
@@ -127,8 +127,9 @@ func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, pu
 	now = entry{subject: msg.Subject}
 	moves := was.seq > 0 && was.subject != now.subject
 	if moves && wasUnread && !h.isOpen() {
-		// The process may be killed before it has removed the old message, and no lease tells
-		// others.
+		// If this process is killed before it has removed the old message, no lease tells others.
+		// So the new state is stored in place of the old message first: its status then differs
+		// from that in its subject.
 		msg.Subject = was.subject
 		if was.seq, err = s.publishIndex(ctx, msg, h.info.RunID, was.seq); err != nil {
 			return entry{}, false, err

@@ -31,7 +31,7 @@ type message struct {
 	id   string // unique ID of this message
 
 	generation uint64
-	last       uint64 // the number of the newest record, including this message
+	last       uint64 // the number of the newest record, including those in this message
 
 	session string // opened, appended: who has the run open
 	opening uint64 // appended: the sequence of the message of kind opened
@@ -89,7 +89,7 @@ func (m *message) encode(subject string) *nats.Msg {
 	return msg
 }
 
-// decode reads a message of a run. Any other message is snapshot.ErrCorrupt.
+// decode reads a message of a run. For any other message, the error is snapshot.ErrCorrupt.
 func decode(from *storedMessage) (*message, error) {
 	h, data := from.Header, from.Data
 	m := &message{

@@ -168,7 +168,7 @@ func TestServerThatAcceptsOnlySmallMessagesIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "accepts messages of at most 8192 bytes; want a max_payload of 32768 or more")
 }
 
-// TestForeignQueueIsRefused: one that drops old jobs when it is full.
+// TestForeignQueueIsRefused: the foreign queue drops old jobs when it is full.
 func TestForeignQueueIsRefused(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()

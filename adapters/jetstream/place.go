@@ -17,8 +17,8 @@ import (
 const worthSearching = 100
 
 // place returns the sequence of the stream at which to begin reading the messages of a run, to
-// get the record with that number and those after it. The record must exist; 0 means all.
-// Messages before that sequence belong to another run, or hold only earlier records.
+// get the record with the number seq and those after it. The record must exist; 0 means all.
+// Messages before the returned sequence belong to another run, or hold only earlier records.
 func (s *Store) place(ctx context.Context, h *head, seq uint64) (uint64, error) {
 	if seq <= worthSearching {
 		seq = 0

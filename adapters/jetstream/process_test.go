@@ -361,8 +361,8 @@ func (s *site) ledger() []string {
 }
 
 // check compares the outcomes of a run with the ledger: no step with an outcome has
-// run again. As an exception, at most as many steps as late says may have one line after their
-// outcome, written by a process that was stopped in the middle of the effect.
+// run again. As an exception, up to late steps may have one line after their outcome, written by a
+// process that was stopped in the middle of the effect.
 func (s *site) check(id string, steps, late int) {
 	s.t.Helper()
 	outcomes := s.ended(id)
@@ -433,8 +433,8 @@ func (s *site) checkHistory(id string) {
 	}
 }
 
-// next returns the next message on a subject, whatever the state of the servers. At
-// the end of a run there may be none.
+// next returns the next message on a subject, and waits until the servers answer. If end is true, there
+// may be none.
 func (s *site) next(subject string, seq uint64, end bool) (msg *njs.RawStreamMsg, ok bool) {
 	s.t.Helper()
 	js, err := njs.New(s.conn)

@@ -21,8 +21,7 @@ import (
 //
 // Jobs are taken by priority, and jobs of the same priority in the order in which they were
 // added. Priorities from -100 to 100 are distinguished; a priority beyond this range counts as
-// the nearest in it. Each priority in use costs each worker one request for jobs in each half of a
-// lease. The other workers learn of a new priority a moment after its first job; until then they
+// the nearest in it. Each priority in use costs each worker one request for jobs per half lease. The other workers learn of a new priority a moment after its first job; until then they
 // may take a job with a lower priority.
 type Queue struct {
 	store *Store
@@ -248,8 +247,8 @@ func (l *lease) Park(ctx context.Context, due time.Time) error {
 func (l *lease) Abandon() { l.release() }
 
 // giveBack makes the server offer the job to others at once. It waits until the server has done
-// so: the server handles acknowledgements and pulls side by side, so that a pull might find no job,
-// and jobs of lower levels would be taken. If the session was lost, giveBack does nothing: the job
+// so: the server handles acknowledgements and pulls concurrently, so a pull might find no job, and jobs
+// of lower levels would be taken. If the session was lost, giveBack does nothing: the job
 // may belong to another process.
 func (l *lease) giveBack() {
 	l.release()

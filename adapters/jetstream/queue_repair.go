@@ -11,7 +11,7 @@ import (
 // that a job was acknowledged, but not that it was removed. Such a job is never delivered
 // again, and prevents another job of its run from being added.
 
-// repair publishes such jobs again, and returns how many. A job of a run that has ended
+// repair republishes such jobs, and returns how many. A job of a run that has ended
 // meanwhile does no harm: the worker that takes it finds that out.
 func (q *Queue) repair(ctx context.Context) (queued int, err error) {
 	q.forgetNotes()
@@ -30,8 +30,8 @@ func (q *Queue) repair(ctx context.Context) (queued int, err error) {
 	return queued, nil
 }
 
-// repairBelow publishes again the jobs on a subject whose sequence is at most floor: all jobs up to
-// floor were acknowledged.
+// repairBelow republishes the jobs that are still on a subject although they were acknowledged: those
+// with a sequence of at most floor.
 func (q *Queue) repairBelow(ctx context.Context, subject string, floor uint64) (queued int, err error) {
 	for at := uint64(1); ; {
 		m, err := q.store.get(ctx, q.config().Name, query{Next: subject, Seq: at})

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// Now implements [runner.Queue]: it is the time of the server.
+// Now implements [runner.Queue]. It returns the server's time.
 func (q *Queue) Now(ctx context.Context) (time.Time, error) { return q.store.now.Now(ctx) }
 
 // askTime asks the server that leads the stream of the records for its time.
@@ -34,8 +34,8 @@ func (s *Store) askTime(ctx context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
-// Waiting implements [runner.Queue]. The server counts the jobs. Processes report with their
-// heartbeats how many of them were taken, so the result may be as old as the last heartbeats.
+// Waiting implements [runner.Queue]. The server counts the jobs. Processes report in their
+// heartbeats how many jobs they have taken, so the result may be as old as the last heartbeats.
 func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, parked int, err error) {
 	own, err := q.store.session(ctx)
 	if err == nil {

@@ -169,8 +169,8 @@ func TestServerKilledBeforeItAcknowledgesASchedule(t *testing.T) {
 	m.die()
 	m.between.Set(false, false)
 	require.NoError(t, <-parked)
-	// If parking took too long, the schedule was sent again after its time. So the job is taken
-	// only after the last schedule.
+	// If parking took too long, the schedule was sent again when the job was already due. So the
+	// test takes the job only when no schedule is left.
 	m.awaitState("RQ_reprise", func(now njs.StreamState) bool { return now.Subjects["rq.reprise.w.r"] == 0 })
 	assert.False(t, time.Now().Before(due), "the job came too early")
 	require.NoError(t, there.take(t, echoID).Done(t.Context()))

@@ -190,7 +190,7 @@ func (s *session) begin(ctx context.Context) error {
 	return nil
 }
 
-// sendHeartbeat publishes a heartbeat. Only the last one is kept, and that expires some time after
+// sendHeartbeat publishes a heartbeat. Only the last one is kept, and it expires some time after
 // it was sent.
 func (s *session) sendHeartbeat(ctx context.Context) error {
 	lease := s.store.options.Lease

@@ -60,8 +60,8 @@ func TestArtifactsKeepTheRulesOfArtifactStores(t *testing.T) {
 	storetest.RunArtifacts(t, func(t *testing.T) snapshot.ArtifactStore { return open(t) })
 }
 
-// shared returns a function that creates a new store on one server each time. The
-// function that it returns opens that store with another connection each time.
+// shared starts a server, and returns a function that names a new store on it each time. This
+// function returns another one, which opens the store with a new connection each time.
 func shared(t *testing.T) func(t *testing.T) func() snapshot.Store {
 	server := jstest.Start(t)
 	var n atomic.Int32

@@ -123,8 +123,8 @@ func TestWatchOfARunMissesNothingAfterAnOldAnswer(t *testing.T) {
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
 
-// answerFirst calls answer with each call of the API with the prefix "first.API". If that returns no
-// message, the server answers.
+// answerFirst calls answer for each request to the API with the prefix "first.API". If answer returns
+// nil, the server answers.
 func answerFirst(t *testing.T, conn *nats.Conn, answer func(call string, request *nats.Msg) *nats.Msg) {
 	const prefix = "first.API."
 	_, err := conn.Subscribe(prefix+">", func(request *nats.Msg) {

@@ -63,7 +63,7 @@ func (s *Store) retry(ctx context.Context, subject string, f func(context.Contex
 	return s.retryWithin(ctx, subject, s.options.Lease, s.options.answerTimeout(), f)
 }
 
-// retryWithin is like retry, but with another limit, and another limit for each call of f.
+// retryWithin is like retry, but with the given limit, and with patience as the limit for each call of f.
 func (s *Store) retryWithin(ctx context.Context, subject string, limit, patience time.Duration, f func(context.Context) error) error {
 	err := retryFor(ctx, s.conn, subject, limit, patience, f)
 	if err != nil && context.Cause(ctx) != nil {
@@ -340,8 +340,8 @@ func (s *Store) publishAfter(ctx context.Context, stream string, msg *nats.Msg, 
 	return seq, err
 }
 
-// publishAny publishes a message to a stream, whatever the last message is, and returns its
-// sequence. A message whose acknowledgement is lost may be stored twice.
+// publishAny publishes a message to a stream, regardless of the last message on its subject, and
+// returns its sequence. A message whose acknowledgement is lost may be stored twice.
 func (s *Store) publishAny(ctx context.Context, stream string, msg *nats.Msg) (seq uint64, err error) {
 	err = s.retry(ctx, msg.Subject, func(ctx context.Context) error {
 		seq, err = s.publishOnce(ctx, stream, msg)

@@ -98,7 +98,7 @@ func TestPermissionsAreThoseOfTheStore(t *testing.T) {
 	assert.Equal(t, "the streams of the store exist\n", out.String())
 }
 
-// The command and a service accept the same URL.
+// The command accepts the URL of a store as a service does, with its parameters.
 func TestStoreOfTheURLIsUsed(t *testing.T) {
 	url := jstest.Start(t).URL()
 	var out bytes.Buffer
