@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Put implements [snapshot.ArtifactStore]. An artifact is a value of a row: it may have
+// Put implements [snapshot.ArtifactStore]. An artifact is stored as one value: it may have
 // at most 1 GB, or less if the server lacks the memory.
 func (s *Store) Put(ctx context.Context, data []byte) (reference string, err error) {
 	reference = storekit.Reference(data)

@@ -38,8 +38,8 @@ type database struct {
 	ends       storekit.Combiner[doneJob, bool]
 }
 
-// How many statements of one kind may run at the same time. The fewer there are, the more each of
-// them does at once, which costs the server less.
+// These limit how many statements of one kind run at the same time. The fewer there are, the more each
+// of them does at once, which costs the server less.
 const (
 	one     = 1
 	some    = 2
@@ -166,7 +166,7 @@ func (d *database) storeError(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: postgres: the database is read-only, such as a replica: %w", snapshot.ErrUnavailable, err)
 	case isRefused && refused.Code == codeNoPrivilege:
 		return fmt.Errorf("postgres: the role lacks a privilege in schema %s; see Migrate: %w", d.schema, err)
-	case isRefused && (refused.Code == "42P05" || refused.Code == "26000"): // a prepared statement exists, or does not
+	case isRefused && (refused.Code == "42P05" || refused.Code == "26000"): // a prepared statement exists already, or is missing
 		return fmt.Errorf("postgres: the pooler in front of the server does not support prepared statements; add default_query_exec_mode=cache_describe to the URL of the pool: %w", err)
 	case isTemporary(err):
 		return fmt.Errorf("%w: postgres: %w", snapshot.ErrUnavailable, err)

@@ -208,7 +208,8 @@ func (o *order) direction() string {
 	return " desc"
 }
 
-// next returns the n runs that follow the given one in the order of the filter.
+// next returns up to n runs in the order of the filter: those after the run with the given value and ID
+// if isAfter, else the first ones.
 func (d *database) next(ctx context.Context, f *snapshot.Filter, value int64, runID string, isAfter bool, n int) ([]storekit.Head, error) {
 	uids, areFew, err := d.candidates(ctx, f)
 	if err != nil {
@@ -272,7 +273,7 @@ func (q *listing) inOrder(o *order, limit string) string {
 // an offset is executed as written, whatever the statistics say, so nothing else is read.
 func (q *listing) scan(o *order, place, by, limit string) string {
 	order := ` as by from ` + o.table + ` ` + o.alias + ` where ` + place + o.programCondition + ` order by ` + by + ` offset 0)`
-	if o.alias == "f" { // only the index is read
+	if o.alias == "f" { // the inner query reads only the index; the join then looks up each run
 		return `(select r.*, f.by from (select f.id, ` + o.by + order + ` f cross join lateral (select * from reprise.runs r where r.id = f.id and ` + q.where() + ` offset 0) r` + limit + `)`
 	}
 	in := `(select r.*, ` + o.by + order

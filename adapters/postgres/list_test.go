@@ -190,7 +190,7 @@ func BenchmarkList(b *testing.B) {
 	schema := newSchema(b)
 	app, err := asApp(serverURL(b))
 	require.NoError(b, err)
-	pool, err := poolOf(app+"&options=-c%20max_parallel_workers_per_gather%3D0", 4) // the time of parallel workers would not be counted
+	pool, err := poolOf(app+"&options=-c%20max_parallel_workers_per_gather%3D0", 4) // serverTime does not count the time of parallel workers
 	require.NoError(b, err)
 	b.Cleanup(pool.Close)
 	s := openOn(b, pool, postgres.Options{Schema: schema, Mute: true})

@@ -156,7 +156,7 @@ func TestAReplicaIsRefusedAndTakesOverWhenItIsPromoted(t *testing.T) {
 	v.asAdmin(`alter system reset synchronous_standby_names`, `select pg_reload_conf()`)
 }
 
-// A backup is restored that lacks confirmed records of one run, and another run as a whole.
+// The restored backup lacks confirmed records of one run, and all of another run.
 // Afterwards only the runs in the backup are listed and queued.
 func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	t.Parallel()

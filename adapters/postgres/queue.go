@@ -80,7 +80,7 @@ func (q *Queue) hasJob(info *snapshot.Info) bool {
 	return q.used.Load() && info.Status == snapshot.StatusQueued && info.Program != ""
 }
 
-// dueOf returns when a run that is queued is due, in microseconds since 1970; 0 for at once, by
+// dueOf returns when a queued run is due, in microseconds since 1970; 0 for at once, by
 // the clock of the server.
 func dueOf(info *snapshot.Info) int64 {
 	if info.Due.IsZero() {
@@ -122,7 +122,7 @@ func (q *Queue) Wake(ctx context.Context, e runner.QueueEntry) error {
 	return err
 }
 
-// Now implements [runner.Queue]: it is the time of the server.
+// Now implements [runner.Queue]. It returns the server's time.
 func (q *Queue) Now(ctx context.Context) (time.Time, error) { return q.now.Now(ctx) }
 
 // Waiting implements [runner.Queue].
@@ -198,7 +198,7 @@ var (
 		update reprise.jobs j set process = $3, stamp = $4 + next.n from (select run, row_number() over () as n from next) next where j.run = next.run returning ` + jobColumns + `
 	) select done.*, set_config('synchronous_commit', 'off', true) from done order by stamp`
 
-	// Of a woken run, due is -infinity, which PostgreSQL before 17 cannot subtract.
+	// The due time of a woken run is -infinity, which PostgreSQL before 17 cannot subtract.
 	nextDue = levels + ` select least(extract(epoch from min(greatest(c.due, now())) - now()), 1e6)::float8` + fromFirstJobs(``, `order by j.due limit 1`)
 )
 
@@ -287,8 +287,8 @@ func (q *Queue) hold(base int64, n int) {
 	}
 }
 
-// releaseAfter releases the stamps that hold has noted, except for the first taken ones, which
-// jobs have.
+// releaseAfter releases the stamps that hold has noted, except the first ones, which the taken jobs
+// have.
 func (q *Queue) releaseAfter(base int64, n, taken int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -99,7 +99,7 @@ func TestPrintedMigrationsAreThoseThatAreApplied(t *testing.T) {
 	assert.Equal(t, "schema reprise was migrated to the version of this command\n", out.String())
 }
 
-// The command and a service accept the same URL.
+// The command and a service accept the same URL of a store.
 func TestSchemaOfTheURLIsMigrated(t *testing.T) {
 	url := pgtest.Start(t)
 	var out bytes.Buffer
