@@ -152,7 +152,7 @@ func opened[Out any](t testing.TB, store snapshot.Store, call func(context.Conte
 }
 
 // cuts calls each once for every record of the run, with a copy of the run as a crash after that
-// record would leave it, and with the calls that had an outcome by then.
+// record would leave it, and with the calls that already had an outcome.
 func cuts(t *testing.T, store snapshot.Store, each func(cut *memstore.Store, outcomes map[string]bool)) {
 	whole, err := store.Load(t.Context(), "a")
 	require.NoError(t, err)

@@ -63,7 +63,7 @@ func TestAResultThatIsTooLargeIsRefusedAndASmallerOneArrives(t *testing.T) {
 			began, _ := memory()
 			_, err := call(t, t.Context(), c, "office_big", arguments)
 			refused, _ := memory()
-			if name == "stdio" { // a server that is trusted, so the tool only reads
+			if name == "stdio" { // this server is trusted, so the tool counts as read-only
 				require.ErrorIs(t, err, core.ErrPermanent)
 			} else {
 				require.ErrorIs(t, err, core.ErrInDoubt)

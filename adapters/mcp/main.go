@@ -22,10 +22,10 @@ import (
 // Path is where [Main] serves MCP over HTTP.
 const Path = "/programs/mcp"
 
-// Main is the main function of a program. It serves what register registers as service.Main does,
-// and also to MCP clients at [Path]. With the flag -mcp it
-// serves one client over standard input and output, and keeps runs in the directory given by
-// -dir; MCP clients start it in this way. Unfinished runs continue when the program is started
+// Main is the main function of a program. It serves the programs that register registers, as
+// service.Main does, and also to MCP clients at [Path]. With the flag -mcp it serves one client
+// over standard input and output, and keeps runs in the directory given by -dir; MCP clients start
+// it in this way. Unfinished runs continue when the program is started
 // again, over HTTP or for another client.
 func Main(register func(*runner.Runner) error) {
 	MainWith(service.Options{}, ServerOptions{}, register)

@@ -102,7 +102,7 @@ func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
 
 // hasValues reports whether a text has all strings and numbers of a JSON document. The text of a
 // result should have those of its structured content, for clients that do not read the latter, but
-// some servers send other words.
+// some servers send a different text.
 func hasValues(text string, document json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(document))
 	d.UseNumber()

@@ -95,7 +95,7 @@ type server struct {
 // the open questions of the run are the input that the task requires. The principal that started
 // the run finds the task by this ID, also after a restart. For other clients, the request is held
 // open for HoldFor. Questions of the run are put to the client (elicitation) if it supports that;
-// otherwise the answer tells how to wait and to answer with the tools run_wait and run_answer.
+// otherwise the result says how to wait and how to answer, with the tools run_wait and run_answer.
 //
 // A request with an idempotency key in its _meta, under "io.github.reprise-go/idempotencyKey",
 // starts one run however often it is sent. [Client] sends such a key.
