@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// A part is sent to the readers before a part of the measurement.
+// A part describes a part of the measurement, and is sent to the readers before it begins.
 type part struct {
 	Last  uint64 `json:"last"` // number of its last record
 	Timed bool   `json:"timed"`
 }
 
 // A readersReport is the report of the readers after a part, when every client has
-// its last record or they have given up.
+// the last record of the part or the readers have given up.
 type readersReport struct {
 	At        int64         `json:"at"`      // Unix time in ns
 	Missing   int           `json:"missing"` // missing or out-of-order deliveries
@@ -72,12 +72,12 @@ type audience struct {
 	reading sync.WaitGroup
 
 	absent  atomic.Int64  // number of clients that have received nothing yet
-	arrived chan struct{} // closed when it is zero
+	arrived chan struct{} // closed when absent is zero
 
 	last  atomic.Uint64 // number of the last record of the part
 	timed atomic.Bool
 	left  atomic.Int64   // number of clients that do not have it yet
-	done  chan time.Time // when it became zero
+	done  chan time.Time // receives the time at which left became zero
 }
 
 func (a *audience) converse(dec *json.Decoder, enc *json.Encoder) error {

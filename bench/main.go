@@ -157,8 +157,8 @@
 //
 // Times depend on the machine; ratios and allocations depend on it less. The targets are those of
 // the project, and are compared with this run. A missed target does not make the program fail. An
-// allocation that is shared by five or more calls, such as a new chunk of history, does not miss a
-// target for allocations. Numbers that should be equal may differ by a tenth.
+// allocation that is shared by five or more calls, such as a new chunk of history, does not count
+// against a target for allocations. Numbers that should be equal may differ by a tenth.
 //
 // # Differences
 //
