@@ -13,12 +13,12 @@
 //     does with a stored run, that everything shown of a run is redacted, that
 //     the documents (README, format) are right, and that the golden files in
 //     testdata can be read.
-//   - The folders here have tests with processes and other programs: crash,
-//     service and supportdesk kill processes, fulldisk runs out of disk space, inbox
-//     posts messages from other processes, clients reads streams with other
-//     libraries, browser drives a browser, recordings plays the replies of LLM
-//     services, and types restores values in another process. The last four are
-//     separate modules. seeds tests the retry semantics of other systems.
+//   - The folders here have tests with processes, other programs and other modules:
+//     crash, service and supportdesk kill processes, fulldisk runs out of disk space,
+//     inbox posts messages from other processes, clients reads streams with other
+//     libraries, browser drives a browser, recordings decodes replies recorded by other
+//     libraries, and types restores values of other modules. seeds tests the rules of
+//     other systems. browser, clients, recordings and types are separate modules.
 //   - A suite for the implementations of an interface is exported next to it, such
 //     as snapshot/storetest.
 //   - internal/testkit has what several tests share.

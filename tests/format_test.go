@@ -285,7 +285,7 @@ func exportedStop(stop snapshot.Stop) any {
 }
 
 // exportedRetry returns the levels as they are in the document, after it has compared them with the
-// decoded ones. The first documents have the key disabled, which is skipped.
+// decoded ones. The first documents have the key "disabled", which is skipped.
 func exportedRetry(t *testing.T, levels snapshot.RetryLevels, encoded []byte) any {
 	t.Helper()
 	if len(levels) == 0 {

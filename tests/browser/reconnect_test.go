@@ -72,7 +72,7 @@ func TestRestartedServerIsReadAgain(t *testing.T) {
 	succeed(t, st, "get_map")
 	p := open(t, s.url())
 	p.expectOutages()
-	succeed(t, st, "get_weather") // an event, from which the page has a cursor of this server
+	succeed(t, st, "get_weather") // its events give the page a cursor of this server
 	p.waitText(`[data-run="before"] .calls`, "2 ok")
 
 	s.stop()

@@ -94,7 +94,7 @@ func TestAProgramIsStartedWithAFormOfItsSchema(t *testing.T) {
 
 	p.load("about:blank")
 	p.load(url)
-	p.waitText("#work-total", "0 of ") // it moves the button when it appears
+	p.waitText("#work-total", "0 of ") // the total moves the button when it appears
 	p.click("#start")
 	p.wait(`document.querySelectorAll("#start-program option").length === 2`)
 	p.choose("#start-program", "old")

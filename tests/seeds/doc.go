@@ -1,5 +1,5 @@
-// Package seeds tests the retry semantics of the systems that Reprise can
-// express, line by line from their documents. A quotation in the comment of a
-// test is the heading or the sentence that is tested. The table of rules is
+// Package seeds tests that Reprise can express the retry semantics of other
+// systems, following their documents line by line. A quotation in the comment of
+// a test is the heading or the sentence that is tested. The table of rules is
 // docs/seeds.md.
 package seeds
