@@ -70,7 +70,7 @@ func serveClient(args []string, o *service.Options, so ServerOptions, register f
 	os.Stdout = os.Stderr // before the program can write to it
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	dir := cmp.Or(os.Getenv("REPRISE_DIR"), o.Dir, "reprise-data")
-	flags.StringVar(&dir, "dir", dir, "directory of the runs")
+	flags.StringVar(&dir, "dir", dir, "the `directory` where runs are kept")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}

@@ -38,11 +38,11 @@ const usage = runcopy.Usage + " | export RUN FILE | import FILE... | repair | in
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("reprise-jetstream", flag.ContinueOnError)
 	flags.SetOutput(errs)
-	storeURL := flags.String("url", cmp.Or(os.Getenv("NATS_URL"), nats.DefaultURL), "the `URL` of the store: its servers, separated by commas, and the parameters that a service allows, such as nats://a:4222,nats://b:4222?store=support; NATS_URL in the environment")
+	storeURL := flags.String("url", cmp.Or(os.Getenv("NATS_URL"), nats.DefaultURL), "the `URL` of the store: its servers, separated by commas, and the parameters that a service allows, such as nats://a:4222,nats://b:4222?store=support; defaults to NATS_URL in the environment")
 	name := flags.String("store", "", "the `name` of the store, if the URL has none; by default reprise")
 	credentials := flags.String("creds", "", "a `file` with credentials of the servers")
 	domain := flags.String("domain", "", "the JetStream `domain` of the servers that keep the store")
-	prefix := flags.String("api-prefix", "", "the prefix of requests to JetStream instead of $JS.API, if JetStream is imported from another `account`")
+	prefix := flags.String("api-prefix", "", "the `prefix` of requests to JetStream instead of $JS.API, if JetStream is imported from another account")
 	replicas := flags.Int("replicas", 0, "the `number` of servers that keep each run, for a store that does not exist yet; by default 1")
 	flags.Usage = func() {
 		fmt.Fprintln(errs, "reprise-jetstream [flags] "+usage)

@@ -34,9 +34,9 @@ const usage = "migrate [-print [FROM]] | " + runcopy.Usage
 func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("reprise-postgres", flag.ContinueOnError)
 	flags.SetOutput(errs)
-	url := flags.String("store", os.Getenv("DATABASE_URL"), "the `URL` of the store, such as postgres://app@db/app?schema=runs; DATABASE_URL in the environment")
+	url := flags.String("store", os.Getenv("DATABASE_URL"), "the `URL` of the store, such as postgres://app@db/app?schema=runs; defaults to DATABASE_URL in the environment")
 	schema := flags.String("schema", "", "the `name` of the schema, if the URL has none; by default reprise")
-	printed := flags.Bool("print", false, "print the statements of migrate in place of executing them")
+	printed := flags.Bool("print", false, "print the statements of migrate instead of executing them")
 	flags.Usage = func() {
 		fmt.Fprintln(errs, "reprise-postgres [flags] "+usage)
 		flags.PrintDefaults()
