@@ -40,7 +40,7 @@ type laterConn struct {
 	by    time.Duration
 }
 
-// timestamp is the time of an answer, to the second.
+// timestamp matches the time in an answer, up to the second.
 var timestamp = regexp.MustCompile(`"ts":"[0-9-]+T[0-9:]+`)
 
 func (c *laterConn) Read(p []byte) (int, error) {

@@ -186,8 +186,8 @@ func stampOf(h nats.Header) (stamp, error) {
 }
 
 // lastMessages calls f with the last message on each subject that exists now, and perhaps with
-// later ones. It reads only the headers if the data are not wanted. After a temporary error it
-// begins again.
+// later ones. If headersOnly is set, it does not read the data. After a temporary error it begins
+// again.
 func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subjects []string, headersOnly bool, f func(*storedMessage) error) error {
 	return s.retryWithin(ctx, s.api+"CONSUMER.", scanLimit, scanLimit/4, func(ctx context.Context) error {
 		consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{

@@ -110,7 +110,7 @@ func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, pu
 			return entry{}, false, err
 		}
 		isShown := was.seq > 0 && shown == h.stamp()
-		if shown.seq > h.stamp().seq { // it is newer, or the message was lost
+		if shown.seq > h.stamp().seq { // the index shows a newer state, or one whose message was lost
 			if isShown, err = s.isStored(ctx, h.info.RunID, shown); err != nil {
 				return entry{}, false, err
 			}

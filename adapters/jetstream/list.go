@@ -297,7 +297,7 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 	return last.Seq + 1, nil
 }
 
-// errTooMany means that a window has more messages than fit into memory.
+// errTooMany means that a window has too many messages to keep in memory.
 var errTooMany = errors.New("jetstream: too many messages")
 
 // window reads a window of the index, the last message first. If all statuses are wanted, the last

@@ -115,7 +115,7 @@ func (q *Queue) signal() {
 	q.changed = make(chan struct{})
 }
 
-// want makes the pullers of the programs pull, until the caller leaves.
+// want makes the pullers pull, until each caller of want has called wantNoMore.
 func (q *Queue) want() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -74,8 +74,8 @@ func (s *Store) retryWithin(ctx context.Context, subject string, limit, patience
 	return nil
 }
 
-// setUp is like retry, for the calls that set up the store: while a cluster elects a
-// leader, no server answers.
+// setUp is like retry, but returns the errors of f as they are. It is for the calls that set up the
+// store: while a cluster elects a leader, no server answers.
 func setUp(ctx context.Context, conn *nats.Conn, f func(context.Context) error) error {
 	return retryFor(ctx, conn, "", 30*time.Second, 3*time.Second, f)
 }

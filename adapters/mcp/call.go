@@ -49,8 +49,8 @@ func init() {
 // name is the value of the Mcp-Name header for methods that the SDK does not know.
 //
 // An error is a *ServerError if the server answered with an error. It is retryable if the
-// server cannot have received the request. It is [ErrLost] if the request was sent and no
-// response came.
+// server cannot have received the request, or has rejected it for now. It is [ErrLost] if the
+// request was sent and no response came.
 func (c *Client) request(ctx context.Context, name string, send func(context.Context, *session, string) error) (json.RawMessage, error) {
 	s, err := c.acquire(ctx)
 	if err != nil {

@@ -25,7 +25,7 @@ type ListedTool struct {
 	Schema      string `json:"schema"` // the schema of the arguments, as received from the server
 
 	ReadOnly    bool `json:"read_only,omitempty"`
-	Destructive bool `json:"destructive,omitempty"` // true unless the server declares that it is not
+	Destructive bool `json:"destructive,omitempty"` // true unless a trusted server says that the tool is read-only or not destructive
 	Idempotent  bool `json:"idempotent,omitempty"`
 
 	LeftOut string `json:"left_out,omitempty"` // why the tool is hidden from models; empty if it is shown

@@ -120,7 +120,7 @@ func (s *server) callTool(ctx context.Context, r *sdk.CallToolRequest) (sdk.Resu
 	return s.hold(ctx, c, info.RunID, 0)
 }
 
-// endsSoon reports whether a run ends within TaskAfter.
+// endsSoon reports whether a run stops within TaskAfter without asking anything.
 func (s *server) endsSoon(ctx context.Context, c caller, info *snapshot.Info) bool {
 	if s.options.TaskAfter <= 0 {
 		return false
@@ -225,7 +225,7 @@ func readState(state string) (runID string, told uint64) {
 	return runID, told
 }
 
-// hold waits until a run has ended or asks something, for at most HoldFor. Meanwhile it sends
+// hold waits until a run has stopped or asks something, for at most HoldFor. Meanwhile it sends
 // the client, as progress, the records with numbers above told.
 func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) (sdk.Result, error) {
 	deadline := time.Now().Add(s.options.HoldFor)
@@ -264,7 +264,7 @@ type progress struct {
 	questions []core.Question // open questions that somebody has to answer
 }
 
-// follow returns when a run has ended or waits for an answer, or when the context ends. It
+// follow returns when a run has stopped or waits for an answer, or when the context ends. It
 // notifies the client of each record of the run, since many clients give up on a request that
 // makes no progress. Records from before the watch begins are read first, so that a short run
 // reports its progress too.

@@ -227,7 +227,7 @@ func (d *database) updateAll(ctx context.Context, all []swap) ([]bool, error) {
 }
 
 // sameFigures reports whether both infos have the same program, and the same place in lists
-// sorted by values that change only at the end of a run.
+// sorted by values that rarely change before the end of a run.
 func sameFigures(a, b *snapshot.Info) bool {
 	for _, sort := range []snapshot.Sort{snapshot.SortEnded, snapshot.SortCost, snapshot.SortTokens, snapshot.SortRetries} {
 		if sort.Value(a) != sort.Value(b) {

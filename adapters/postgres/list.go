@@ -132,7 +132,7 @@ var sortedBy = map[snapshot.Sort]string{
 	snapshot.SortEnded: "f.ended", snapshot.SortCost: "f.cost", snapshot.SortTokens: "f.tokens", snapshot.SortRetries: "f.retries",
 }
 
-// sortedPage returns a page of a list in an order other than that of List.
+// sortedPage returns a page of a list in an order other than the default.
 func (d *database) sortedPage(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {

@@ -202,8 +202,8 @@ var (
 	nextDue = levels + ` select least(extract(epoch from min(greatest(c.due, now())) - now()), 1e6)::float8` + fromFirstJobs(``, `order by j.due limit 1`)
 )
 
-// jobColumns lists the columns of a job. For a run that is due at once, due is
-// -infinity, which Go cannot represent.
+// jobColumns lists the columns of a job. For a woken run, due is -infinity, which Go cannot
+// represent.
 const jobColumns = `j.run, j.program, j.version, j.priority, case when isfinite(j.due) then j.due else now() end, j.stamp`
 
 func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {

@@ -70,7 +70,7 @@ func TestFiguresInTilesStayOnOneLine(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	succeed(t, begin(t, s.dash, "trip-1"), "get_map")
-	p := open(t, s.url()+"#status=queued,cancelled") // with the tiles that are rare
+	p := open(t, s.url()+"#status=queued,cancelled") // so that the rare tiles are shown
 	p.wait(`document.querySelectorAll(".tile").length === 11`)
 	for _, width := range []int64{900, 1100, 1300} {
 		p.size(width, 800)
