@@ -126,7 +126,7 @@ func (s *Store) readRun(ctx context.Context, run *snapshot.Run, to uint64) (*sna
 }
 
 // messages yields the messages on the subject of a run, between two sequences,
-// both included. There was a message at the last one.
+// both included. A message was stored at the last one.
 func (s *Store) messages(ctx context.Context, runID string, from, to uint64) iter.Seq2[*message, error] {
 	return func(yield func(*message, error) bool) {
 		for msg, err := range s.read(ctx, s.names.records(), s.names.run(runID), from, to) {

@@ -50,8 +50,8 @@ func Relay(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url string
 }
 
 // passAll passes on the messages of a client until they end. Each request runs in a goroutine
-// of its own until its response begins, so that requests do not wait for each other. The first
-// is passed on alone, because it negotiates the protocol.
+// of its own until its response begins, so that requests do not wait for each other. The request
+// initialize is passed on alone, because it negotiates the protocol.
 func passAll(ctx context.Context, near, far sdk.Connection, passing *sync.WaitGroup) error {
 	for {
 		m, err := near.Read(ctx)

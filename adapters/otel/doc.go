@@ -31,8 +31,10 @@
 // child of the first opening's span, and is linked to the previous opening's span. The
 // sampling decision of the first opening applies to all. The span of an opening is also
 // linked to the span that started the run: the one in the context of runner.Start (see
-// [Inject]) or state.Open, or that of the run that called runner.Call. The attribute
-// reprise.link tells the links apart: "request", "previous generation" or "caller".
+// [Inject]) or state.Open, or that of the run that called runner.Call. A call that is made
+// in the context of another trace is linked to the span in that context. The attribute
+// reprise.link tells the links apart: "request", "previous generation" and, on a call,
+// "caller".
 //
 // # Attributes
 //

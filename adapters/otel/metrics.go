@@ -104,7 +104,7 @@ func (t *Telemetry) Watch(r *runner.Runner) (stop func() error, err error) {
 	return registration.Unregister, nil
 }
 
-// observe counts an event of a runner.
+// observe counts a notice of a runner.
 func (t *Telemetry) observe(e runner.Notice) {
 	defer recoverPanic()
 	ctx, m := context.Background(), t.metrics

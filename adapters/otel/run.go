@@ -103,7 +103,7 @@ func runAttributes(o *state.Opening) []attribute.KeyValue {
 }
 
 // links returns the links of an opening: to the request that started the run, to the
-// caller that opened it, and to the previous opening.
+// request that opened it, and to the previous opening.
 func links(ctx context.Context, o *state.Opening, first trace.SpanContext) (links []trace.Link) {
 	add := func(to trace.SpanContext, what string) {
 		if to.IsValid() && !slices.ContainsFunc(links, func(l trace.Link) bool { return l.SpanContext.SpanID() == to.SpanID() }) {
