@@ -96,7 +96,7 @@ func (q *Queue) levelsOf(program runner.ProgramID) []int {
 func (q *Queue) learnFrom(data []byte) {
 	e, err := decodeJob(data)
 	if err != nil {
-		return // the note is not about our programs
+		return // a note that cannot be read is ignored
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -213,11 +213,11 @@ func (q *Queue) filter(p puller) string {
 	return fmt.Sprintf("rq.%s.j.%d.%s.*", q.store.names.store, p.level, programToken(p.program))
 }
 
-// consumerUnused is how long the consumer of a program and version may be without a worker before
-// the server removes it. The next worker creates it again, and finds the waiting jobs.
+// consumerUnused is how long the consumer of a level may be without a worker before the server
+// removes it. The next worker creates it again, and finds the waiting jobs.
 const consumerUnused = 24 * time.Hour
 
-// maxLeases limits how many jobs of one program can be taken at the same time.
+// maxLeases limits how many jobs of one level of a program can be taken at the same time.
 const maxLeases = 1_000_000
 
 // pullFor is how long one request for a job waits at the server. It is shorter than the time

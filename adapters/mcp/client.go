@@ -24,7 +24,7 @@ type Client struct {
 	connect func(t *tap) (sdk.Transport, *process)
 
 	calls   atomic.Uint64 // numbers the progress tokens
-	dialing chan struct{} // holds one value while a session is being dialed
+	dialing chan struct{} // holds one value while acquire runs, so that only one session is dialed
 
 	mu      sync.Mutex
 	session *session // nil if not connected
@@ -33,8 +33,8 @@ type Client struct {
 
 // Command returns a client that runs a server as a child process and speaks the protocol over
 // its standard input and output. The client's name is the prefix of the names of its tools.
-// cmd is a template: each time the server is started, its Path, Args, Env, Dir, SysProcAttr
-// and Stderr are copied, and other fields are ignored. Command panics if the name or an option
+// cmd is a template: each time the server is started, its Path, Args, Env, Dir, SysProcAttr,
+// Err and Stderr are copied, and other fields are ignored. Command panics if the name or an option
 // is invalid, or if cmd is nil.
 func Command(name string, cmd *exec.Cmd, o Options) *Client {
 	if cmd == nil {
