@@ -21,8 +21,9 @@ import (
 //
 // Jobs are taken by priority, and jobs of the same priority in the order in which they were
 // added. Priorities from -100 to 100 are distinguished; a priority beyond this range counts as
-// the nearest in it. Each priority in use costs each worker one request for jobs per half lease. The other workers learn of a new priority a moment after its first job; until then they
-// may take a job with a lower priority.
+// the nearest in it. Each priority in use costs each worker one request for jobs per half lease.
+// The other workers learn of a new priority a moment after its first job; until then they may
+// take a job with a lower priority.
 type Queue struct {
 	store *Store
 	jobs  jetstream.Stream
