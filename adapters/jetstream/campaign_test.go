@@ -66,7 +66,7 @@ type campaign struct {
 	group   *group
 	workers []*campaigner
 	skewed  string         // the binary of workers whose clock is wrong
-	stops   int            // how many faults may have delayed an effect past its outcome, see site.check
+	stops   int            // how many times an effect may have been in progress when a lease expired
 	done    map[string]int // faults by name
 }
 

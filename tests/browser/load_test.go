@@ -18,7 +18,7 @@ import (
 )
 
 // TestPagesComeBackAtOnceAfterARestart restarts a server with many runs, and checks that its pages
-// show their rows again, and what is new. With -long there are 30 pages and 10,000 runs, and it
+// show their rows again, and the new run. With -long there are 30 pages and 10,000 runs, and it
 // prints how long they and the server take.
 func TestPagesComeBackAtOnceAfterARestart(t *testing.T) {
 	t.Parallel()

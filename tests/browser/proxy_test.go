@@ -20,7 +20,7 @@ type proxy struct {
 	mu      sync.Mutex
 	links   map[*link]struct{}
 	refuse  bool // cut every new connection
-	swallow bool // drop all data silently
+	swallow bool // drop all data of new connections silently
 	heads   []string
 }
 

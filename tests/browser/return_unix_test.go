@@ -22,8 +22,8 @@ import (
 )
 
 // TestThirtyClientsHaveTheirRowsAtOnceAfterARestart makes the requests of 30 pages without a
-// browser. With -long there are 10,000 runs, in memory and in a directory, and the test prints
-// the times.
+// browser, with runs in memory and in a directory. With -long there are 10,000 runs, and the
+// test prints how long single requests take.
 func TestThirtyClientsHaveTheirRowsAtOnceAfterARestart(t *testing.T) {
 	const clients = 30
 	runs := 50
