@@ -44,7 +44,7 @@ var recordContestants = []recordContestant{
 	{"file-100000", 100_000, true, 5},
 }
 
-// sample returns the cost of recording one event. It measures few events in
+// sample returns the time of one record. It measures few records in
 // each run, so that the length of the history stays about the same.
 func (c recordContestant) sample() (nanoseconds float64, err error) {
 	each := min(windows, max(1, c.length/10/(lead+window)))

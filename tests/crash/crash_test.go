@@ -180,8 +180,8 @@ func campaign(t *testing.T, program string, most int, check func(t *testing.T, d
 	t.Logf("%d processes were killed", done)
 }
 
-// runAndKill starts a worker and kills it. It reports whether the worker was
-// killed before its end.
+// runAndKill starts a process and kills it after a while. It reports whether the
+// process was killed before its end.
 func runAndKill(t *testing.T, program, dir string, after time.Duration) bool {
 	t.Helper()
 	cmd := process.Command(t, program, dir)

@@ -19,7 +19,7 @@ import (
 // ErrNotInstalled is returned if PostgreSQL is not installed on this machine.
 var ErrNotInstalled = errors.New("pgserver: PostgreSQL is not installed: no initdb on PATH or in /usr/lib/postgresql")
 
-// A Server is a PostgreSQL server in a process. Its methods must not be called
+// A Server is a PostgreSQL server in a process of its own. Its methods must not be called
 // concurrently.
 type Server struct {
 	URL  string // for the superuser postgres
@@ -82,7 +82,7 @@ func (s *Server) Backup(ctx context.Context, dir string, standby bool) error {
 	return errors.Join(err, settings.Close(), os.WriteFile(filepath.Join(data, "standby.signal"), nil, 0o644)) //nolint:gosec // the server reads it
 }
 
-// run runs a program of PostgreSQL and waits until it ends.
+// run runs a program in a directory and waits until it ends.
 func run(ctx context.Context, as *syscall.SysProcAttr, dir, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.SysProcAttr, cmd.Dir = as, dir
@@ -92,8 +92,8 @@ func run(ctx context.Context, as *syscall.SysProcAttr, dir, program string, args
 	return nil
 }
 
-// directory returns the directory with the programs of the newest PostgreSQL that is
-// installed.
+// directory returns the directory with the programs of the PostgreSQL on PATH, or else of the
+// newest one that is installed.
 func directory() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		path, err = filepath.EvalSymlinks(path)
