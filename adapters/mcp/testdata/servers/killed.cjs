@@ -1,5 +1,5 @@
-// Preloaded into a server: the process is killed right after it has changed a file, and before
-// it says so, if the file named by KILLED is there. Once.
+// Preloaded into a server. If the file named by KILLED exists, the process is killed, once, right
+// after it has changed a file and before it says so.
 const fs = require("fs");
 const promises = require("fs/promises");
 
