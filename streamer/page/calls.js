@@ -196,7 +196,7 @@ export class CallTree {
   // follows the call's last attempt; undefined if it began before the loaded part.
   #beginOf({ retry_attempt, execution_time, stage }, time, last) {
     if (execution_time !== undefined) return time - execution_time * 1000;
-    if (last?.n === retry_attempt) return last.start; // it is in doubt: its process ended, and it was not begun again
+    if (last?.n === retry_attempt) return last.start; // the attempt is in doubt: its process ended, and it was not begun again
     return this.openings[0]?.unseen && stage !== "entry" ? undefined : time;
   }
 

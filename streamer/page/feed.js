@@ -233,8 +233,8 @@ export class Feed {
     if (document.hidden) {
       if (this.#state.name === "live" && now - this.#hiddenSince > (shared() ? hiddenFor : hiddenAlone) && !(shared() && notify.isOn())) this.#rest();
     } else if (late > asleep && this.#state.name !== "refused") {
-      // The machine was asleep. To make a new connection takes less time than to
-      // find out whether the old one still works.
+      // The machine was asleep. Making a new connection takes less time than finding
+      // out whether the old one still works.
       if (this.#source) this.#comeBack(true);
       else this.retry();
     } else if (this.#state.name === "live" && now - this.#heard > quiet) {

@@ -73,9 +73,9 @@ export function take(run, record) {
       break;
     case "question":
       run.moot.delete(record.name);
-      run.questions = run.questions.filter((question) => question.id !== record.name); // replaces it if it is asked again
+      run.questions = run.questions.filter((question) => question.id !== record.name); // a question that is asked again replaces the earlier one
       run.dues.push(record.due_at);
-      if (waitsForNobody(record.awaits)) break; // it is not for people
+      if (waitsForNobody(record.awaits)) break; // the question is not for people
       run.questions.push({
         id: record.name, awaits: record.awaits, message: record.message ?? "", redacted: record.redacted, address: record.address, asked_at: record.time, due_at: record.due_at, refused: record.original_error,
         schema: record.schema, in_doubt: record.in_doubt,

@@ -99,7 +99,7 @@ export class Overview {
     }
   }
 
-  // #askSince requests once when the oldest run began.
+  // #askSince requests the time at which the oldest run began. It is called once.
   async #askSince() {
     try {
       const { body } = await get("api/runs?sort=start&order=asc&limit=1");
