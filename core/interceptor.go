@@ -5,8 +5,8 @@ import "github.com/reprise-go/reprise/internal/engine"
 // An Interceptor is called around the attempts of calls: of all calls of a run
 // (state.WithInterceptors), of one actor ([Spec].Interceptors) or of one event
 // ([ExecutionEvent.WithInterceptors]). Those of the run are outermost, and the first of each list
-// is the outermost of that list. Groups and their branches have no interceptors; the calls inside
-// them do. A nil function does nothing.
+// is the outermost of that list. Groups and the branches of actors.Parallel have no interceptors; the
+// calls inside them do. A nil function does nothing.
 //
 // It sees calls without their types, so that one interceptor can serve all actors. Code that needs
 // the types belongs in a function that calls the handler and that the constructor of the actor gets

@@ -13,7 +13,7 @@ import (
 // An Interceptor is called around the attempts of calls: of all calls of a run
 // (state.WithInterceptors), of one actor ([Spec].Interceptors) or of one event
 // ([ExecutionEvent.WithInterceptors]). Interceptors of the run are outermost;
-// within a list, the first one is outermost. Groups and their branches have no
+// within a list, the first one is outermost. Groups and branches that are functions have no
 // interceptors; the calls inside them do. A nil function does nothing.
 //
 // What the functions may do is documented at core.Interceptor.
