@@ -49,8 +49,8 @@
 // The cursor is never hidden and always stays below the last line, so a process that is
 // killed leaves the terminal usable. A program that prints while calls run must use
 // [Printer.Write]. A program that may end while calls run should defer [Printer.Close];
-// it is not needed once every call has ended. Only one printer with live lines may use
-// a terminal.
+// Close is not needed once every call has ended. Only one printer with live lines may
+// use a terminal.
 //
 // The environment variable NO_COLOR turns colors off. [WithASCII] replaces emoji with
 // ASCII symbols.

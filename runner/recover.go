@@ -33,8 +33,8 @@ func canContinue(info *snapshot.Info) bool {
 	return false
 }
 
-// consider queues a run that continues by itself, unless it is open in this process; if it was
-// answered, it is due at once. A fresh run was just stored.
+// consider queues a run that continues by itself, unless it is open in this process. A run that was
+// answered is due at once. A fresh run was just stored.
 func (r *Runner) consider(ctx context.Context, info *snapshot.Info, answered, fresh bool) {
 	if !canContinue(info) || !r.mayQueue(info) {
 		return

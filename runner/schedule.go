@@ -18,9 +18,9 @@ import (
 // the schedule and however often they are started, and even if the clock is set back, as long as
 // that run is kept.
 //
-// The clock of the queue decides: with JetStream or PostgreSQL, that of the server, whatever the
-// clocks of the workers say; otherwise that of this machine, whose jumps of more than a minute are
-// reported, see [ErrClock].
+// The clock of the queue decides. With JetStream or PostgreSQL, this is the clock of the server,
+// whatever the clocks of the workers say. Otherwise it is the clock of this machine, and jumps of
+// more than a minute are reported, see [ErrClock].
 type Schedule struct {
 	Name string // the beginning of run IDs
 

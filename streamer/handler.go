@@ -30,8 +30,8 @@ type Options struct {
 	Authorize func(*http.Request) (Access, error)
 
 	// Control carries out requests that interrupt or cancel runs, answer questions or send
-	// signals, if the Access of the sender allows it. Without Authorize, it is allowed to all
-	// clients on this machine. If Control is nil, it is allowed to none.
+	// signals, if the Access of the sender allows it. Without Authorize, all clients on this
+	// machine may do so. If Control is nil, nobody may.
 	Control Control
 
 	// Starter starts runs for senders whose Access allows control, and returns the

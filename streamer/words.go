@@ -127,7 +127,7 @@ func (s *stream) sendTranslated(f *frame, id cursor, part int) error {
 }
 
 // sendTranslatedRest sends the remaining events for the record of the cursor, if the client has
-// only some of them. If the record is neither kept nor in the source, they are lost.
+// only some of them. If the record is neither kept nor in the source, these events are lost.
 func (s *stream) sendTranslatedRest(ctx context.Context, t *tape, part int) error {
 	if part == 0 || s.vocabulary == "" {
 		return nil

@@ -53,8 +53,8 @@ func (t *threads) Send(ctx context.Context, thread string, m streamer.ThreadMess
 	return streamer.ThreadTurn{Turn: next.Number, RunID: next.RunID, Program: program, Status: string(info.Status), ID: m.ID}, isNew, nil
 }
 
-// answeringProgram returns the program that answers: the one that is asked for, that of the
-// previous turn, or that for new threads.
+// answeringProgram returns the program that answers: the one that is asked for, or else the
+// program of the previous turn, or else the one for new threads.
 func (t *threads) answeringProgram(ctx context.Context, thread, asked string, number int) (string, error) {
 	if asked == "" && number > 1 {
 		turns, err := conversation.Read(ctx, t.control.runner.Store(), thread, 1)

@@ -13,8 +13,8 @@ import (
 )
 
 // disk contains the operations with which a store reads and changes files. Tests replace it by a
-// disk that fails, or that stops as in a crash. The lock file of a run does not use it, nor do calls
-// that only look at a name, such as Lstat.
+// disk that fails, or that stops as in a crash. The lock file of a run, and calls that only look at a
+// name, such as Lstat, bypass it.
 type disk interface {
 	Open(name string) (openFile, int64, error) // opens a file for reading, and returns its size; a link or a pipe is an error
 	ReadDir(name string) ([]fs.DirEntry, error)

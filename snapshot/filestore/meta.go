@@ -176,8 +176,8 @@ func (d *runDir) lockMeta(ctx context.Context, create bool) (*metaLock, error) {
 	return nil, nil
 }
 
-// write writes the locked meta file. If the file no longer has its name, it is no longer that of the
-// run, and writing to it does no harm.
+// write writes the locked meta file. If the file no longer has its name, it is no longer the meta
+// file of the run, and writing to it does no harm.
 func (l *metaLock) write(h *header) error {
 	data, err := appendHeader(make([]byte, 0, 2*metaBlock), h)
 	if err != nil {

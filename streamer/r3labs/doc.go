@@ -31,8 +31,8 @@
 // # What it cannot do
 //
 // The server sends only events that are published while a client is connected. A client
-// that connects late, or reconnects, misses earlier events; it cannot resume, neither
-// within a process nor over a restart. There is no authorization for single runs: a client
+// that connects late, or reconnects, misses earlier events; it can resume neither
+// within a process nor after a restart. There is no authorization for single runs: a client
 // that reaches the server can read every stream. There is no dashboard, and no heartbeat.
 // [github.com/reprise-go/reprise/streamer.Handler] has all of these.
 //

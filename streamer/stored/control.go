@@ -41,8 +41,8 @@ func (c *Control) Cancel(ctx context.Context, runID string, stop streamer.Stop) 
 	return controlError(AwaitStop(ctx, c.store, runID))
 }
 
-// AwaitStop gives a run that was asked to stop a second to do so, so that a request that came too
-// late is an error: the one of [state.AwaitStop]. A run that takes longer is not an error.
+// AwaitStop gives a run that was asked to stop a second to do so. If the request came too late, it
+// returns the error of [state.AwaitStop]. A run that takes longer is not an error.
 func AwaitStop(ctx context.Context, store snapshot.Store, runID string) error {
 	waiting, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
