@@ -277,7 +277,7 @@ func TestInvalidGroupCallsNothing(t *testing.T) {
 		want  string
 	}{
 		{"no name", actors.Group{}, "Group.Name, which is a part of addresses: core: the name is empty"},
-		{"space around the name", actors.Group{Name: " g"}, `Group.Name, which is a part of addresses: core: the name " g" begins or ends with a space`},
+		{"space around the name", actors.Group{Name: " g"}, `Group.Name, which is a part of addresses: core: the name " g" begins or ends with white space`},
 		{"negative workers", actors.Group{Name: "g", Workers: -1}, "actors: Group.Workers is -1, want 1 or more, or 0 for all at once"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -119,7 +119,7 @@ func block() actors.Tool[number, int] {
 	})
 }
 
-// gauge counts how many goroutines are inside at the same time.
+// gauge counts the goroutines between enter and leave: now, at most, and in total.
 type gauge struct{ now, most, total atomic.Int64 }
 
 func (g *gauge) enter() (leave func()) {

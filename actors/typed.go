@@ -33,7 +33,7 @@ func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, 
 	l, o := newLoop(name, llm, opts)
 	out := must(outSchema[Out](name))
 	if _, taken := l.tools.Lookup(formatName); taken {
-		panic(fmt.Sprintf("actors: %q has a tool named %q; that name is reserved for its answer", name, formatName))
+		panic(fmt.Sprintf("actors: the agent %q has a tool named %q; that name is reserved for the answer of the agent", name, formatName))
 	}
 	format := &Format{Name: formatName, ByTool: o.answerByTool}
 	switch strict, err := strictOf(out); {

@@ -34,7 +34,7 @@ type queue struct {
 	stopped atomic.Bool     // next returns nil from now on
 	wanted  atomic.Bool     // a publisher waits for room
 	half    []record.Record // the records in the consumer's half
-	holes   []mark          // the gaps in half
+	holes   []mark          // the gaps among the records of half
 	at      int             // index of the next record in half
 	hole    int             // index of the next gap in holes
 }

@@ -220,8 +220,8 @@ func (a Address) IsInside(around Address) bool {
 	return ok && (strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, "@"))
 }
 
-// WithoutAttempts returns the path without the attempt numbers of the calls
-// around the call: the same in every attempt of a retried parent.
+// WithoutAttempts returns the path without the attempt numbers of the enclosing calls. It is the same in
+// every attempt of a retried parent.
 func (a Address) WithoutAttempts() string {
 	path := a.String()
 	var b strings.Builder

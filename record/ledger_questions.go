@@ -120,7 +120,7 @@ func (q *questions) closeInside(a Address, c *Transition) {
 	})
 }
 
-// closeInsideAttempt closes the questions inside a failed attempt: the next attempt asks others.
+// closeInsideAttempt closes the questions inside a failed attempt: the next attempt asks its own.
 func (q *questions) closeInsideAttempt(r *Record, c *Transition) {
 	if len(q.inside) == 0 || q.inside[r.Address.String()] == 0 {
 		return

@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// crashed stores a run of the program "work" that a process left behind, after the given
-// number of restarts in a row without an outcome.
+// crashed stores a run of the program "work" as a crashed process leaves it. The run has been restarted
+// the given number of times in a row without an outcome.
 func crashed(t *testing.T, store snapshot.Store, id string, restarts int) {
 	t.Helper()
 	input, err := record.Encode(word{id})

@@ -394,8 +394,8 @@ func TestLostCallIsCompensatedAsItEnds(t *testing.T) {
 	}
 }
 
-// After the compensation of a call in doubt was cut off, it is not made again if the
-// actor's InDoubt forbids that.
+// A compensation of a call in doubt that was cut off is not made again if the actor's InDoubt forbids
+// that.
 func TestCompensationInDoubtThatMayHaveRun(t *testing.T) {
 	var l bookings
 	pay := undoneInDoubt(&l, testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtFail}, testkit.Fail(core.ErrInDoubt)))
@@ -631,6 +631,6 @@ func TestCompensateInDoubtRefusesWhatCannotWork(t *testing.T) {
 	assert.Contains(t, testkit.PanicText(t, func() { plain.CompensateInDoubt(undo) }), "call Compensate first")
 	assert.Contains(t, testkit.PanicText(t, func() {
 		testkit.Agent(t, "x", once, testkit.Succeed).Compensate(whole).CompensateInDoubt(undo)
-	}), "itself is never in doubt")
+	}), "is never in doubt itself")
 	assert.Empty(t, plain.Compensations())
 }

@@ -67,7 +67,8 @@ func TestTypedNilErrorOfTheCheckerChangesNothing(t *testing.T) {
 	assert.Equal(t, "done", out)
 }
 
-// Handle.Interrupted returns such a nil pointer for a run that was not interrupted.
+// For a run that was not interrupted, Handle.Interrupted returns a nil *InterruptedError, which is not
+// nil as an error.
 func TestTypedNilInterruptAsACauseInterruptsTheRun(t *testing.T) {
 	st := state.New()
 	ctx, cancel := context.WithCancelCause(t.Context())

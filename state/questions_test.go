@@ -55,7 +55,7 @@ func TestQuestionOfARunInMemorySaysThatItNeedsAStore(t *testing.T) {
 	d := approval(t, new(int))
 	_, err := d.Event().Execute(st.Context(t.Context()), 5)
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	assert.EqualError(t, err, "interrupted (awaiting agent/refund?1): refund it?: a run in memory cannot be answered and continued; keep it in a store, with state.Open")
+	assert.EqualError(t, err, "interrupted (awaiting agent/refund?1): refund it?: a run in memory cannot be continued after an answer; keep it in a store, with state.Open")
 }
 
 func TestQuestionPausesTheRunUntilItIsAnswered(t *testing.T) {

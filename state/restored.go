@@ -155,7 +155,7 @@ func newRestoredRun(found *snapshot.Run) (*restoredRun, error) {
 func (r *restoredRun) follow(rec *record.Record) {
 	t := r.track(rec.Address)
 	switch {
-	case t.claimed || rec.Kind == record.KindCompensation: // no program claims it
+	case t.claimed || rec.Kind == record.KindCompensation: // it is added already, or no program claims it
 	case rec.Ordinal > 0:
 		r.ordinals.add(rec)
 		t.claimed = true

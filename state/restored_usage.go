@@ -40,8 +40,8 @@ func (u *usage) dropInside(whole *wholeCalls) {
 	}
 }
 
-// of returns what the call and the calls inside it have consumed, except for the calls of the
-// attempt that is entered again, which are recalled one by one. It returns nil for nothing.
+// of returns what the call and the calls inside it have consumed, or nil if that is nothing. It leaves
+// out the calls of the attempt that is entered again: they are recalled one by one.
 func (u *usage) of(a record.Address, t *track, p *record.Progress) *core.Usage {
 	if u.own == nil {
 		return nil

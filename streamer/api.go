@@ -16,7 +16,7 @@ import (
 type RunList struct {
 	Cursor string     `json:"cursor"`         // position in the stream of all runs; the runs may have newer records
 	Now    time.Time  `json:"now"`            // time of the server's clock, like next_attempt_at
-	Runs   []RunState `json:"runs"`           // one page, the last updated first if no other order was asked for
+	Runs   []RunState `json:"runs"`           // one page; the most recently updated first, unless the query has another order
 	Next   string     `json:"next,omitempty"` // the parameter "after" of the next page; empty on the last page
 	Total  int        `json:"total"`          // number of runs on all pages
 

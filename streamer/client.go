@@ -325,7 +325,8 @@ func (f *follower) check(resp *http.Response) error {
 	return finalError{err}
 }
 
-// mayBeAbsent reports whether to wait for a run that the server does not know.
+// mayBeAbsent reports whether to keep asking for a run that the server does not know, which is so until
+// Client.Absence has passed.
 func (f *follower) mayBeAbsent(now time.Time) bool {
 	if f.absent.IsZero() {
 		f.absent = now

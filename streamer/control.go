@@ -91,9 +91,8 @@ const (
 	maxMessage = 4096 // bytes of the reason for which a run is stopped
 )
 
-// admitName returns the name under which a request changes a run: that of its
-// sender, or if that is not known, the name in the request. It refuses a name other than that of
-// the sender.
+// admitName returns the name under which a request changes a run: the sender's if it is known, else
+// the one in the request, else "dashboard". It refuses a name that is too long or is not the sender's.
 func (h *Handler) admitName(w http.ResponseWriter, scope *Access, by string) (name string, ok bool) {
 	if len(by) > maxBy {
 		h.refuse(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("by has %d bytes: want at most %d", len(by), maxBy))

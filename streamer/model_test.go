@@ -25,7 +25,7 @@ import (
 )
 
 // world is a random run with its servers and clients. It knows the true records of
-// the run, to which the streams are compared.
+// the run, and the streams are compared with them.
 type world struct {
 	t      *testing.T
 	rng    *rand.Rand

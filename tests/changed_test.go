@@ -39,8 +39,8 @@ type costlyOffer struct {
 	Cost int    `json:"cost"` // named Price in offer
 }
 
-// changedProgram is a release of an agent. If stop is true, it is interrupted at
-// its end. Its tools write what they do to the ledger.
+// changedProgram is a release of an agent. Its tools append a line to the file ledger for each call.
+// If stop is true, it interrupts its run before the last call.
 type changedProgram struct {
 	release, ledger string
 	stop            bool

@@ -223,8 +223,8 @@ func TestAgentTakesTheSameBranchOnErrorsOfTheStandardLibrary(t *testing.T) {
 
 func isCallError(err error) bool { _, ok := err.(*core.CallError); return ok } //nolint:errorlint // err itself, not an error in it
 
-// errorsInSource returns the names of the exported sentinels and error types of all
-// packages.
+// errorsInSource returns the names of the exported sentinels and error types of the public packages of
+// this module.
 func errorsInSource(t *testing.T) []string {
 	t.Helper()
 	found := make(map[string]bool)

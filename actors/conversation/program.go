@@ -50,7 +50,7 @@ func (p *Program) DecodeInput(input json.RawMessage) (Input, error) {
 // none.
 func (p *Program) InputSchema() json.RawMessage { return p.agent.InputSchema() }
 
-// Compensations returns the compensations of the calls of the agent.
+// Compensations returns the compensations of the agent: see [actors.Agent.Compensations].
 func (p *Program) Compensations() []*core.Compensation { return p.agent.Compensations() }
 
 // Call makes the turn whose run ctx belongs to.

@@ -106,7 +106,7 @@ func (x *exchange) readWhole(w wire, a *answer, body []byte, want string) error 
 	return err
 }
 
-// excerpt returns the beginning of a body for a message.
+// excerpt returns the beginning of a body, redacted and on one line, for an error message.
 func (x *exchange) excerpt(body []byte) string {
 	text := x.redact(string(body[:min(len(body), maxFailure)]))
 	return record.Truncate(strings.Join(strings.Fields(text), " "), 200)

@@ -76,8 +76,8 @@ func (s *Store) putArtifact(ctx context.Context, ref string, data []byte) error 
 	}
 }
 
-// chunkSize is the size of the messages with the data of an artifact, unless the server only
-// accepts smaller ones.
+// chunkSize is the size of the messages that carry an artifact, unless the server accepts only smaller
+// ones.
 const chunkSize = 128 << 10
 
 // Get implements [snapshot.ArtifactStore].

@@ -182,7 +182,7 @@ func (c *campaign) fault() {
 		require.NoError(c.t, w.command.Process.Signal(syscall.SIGCONT))
 	case n < 7:
 		name = "cut a worker off"
-		c.stops++ // an effect may be under way when its lease ends
+		c.stops++ // the worker may be in the middle of an effect when its lease ends
 		w.set(true, false)
 		c.pause()
 		w.set(false, false)

@@ -29,7 +29,7 @@ type stamp struct {
 	id  string // of the message
 }
 
-// A RepairReport is what [Store.Repair] has changed.
+// A RepairReport counts what [Store.Repair] changed.
 type RepairReport struct {
 	Shown  int // runs that the list did not show, or showed in an old state
 	Hidden int // runs that the list showed although they did not exist

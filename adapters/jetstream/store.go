@@ -356,7 +356,7 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 			return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
 		}
 		if err := s.clear(ctx, runID, seq); err != nil {
-			return fmt.Errorf("snapshot: run %s is deleted, but some of its data remain: %w", runID, err)
+			return fmt.Errorf("snapshot: run %s is deleted, but some of its data is left: %w", runID, err)
 		}
 		return nil
 	}

@@ -176,7 +176,7 @@ func (c *Client) learnHeaders(ctx context.Context, l *ListedTool) error {
 // this package do.
 const keyMeta = "io.github.reprise-go/idempotencyKey"
 
-// keyOf returns metadata with the idempotency key of the call. It is empty outside a run.
+// keyOf returns metadata with the idempotency key of the call, or nil outside a run.
 func keyOf(ctx context.Context) map[string]any {
 	key, err := core.IdempotencyKey(ctx)
 	if err != nil {

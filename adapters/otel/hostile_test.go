@@ -30,9 +30,9 @@ import (
 
 func TestProviderThatIsNilIsRefused(t *testing.T) {
 	_, err := otel.New(otel.Options{Tracer: (*sdk.TracerProvider)(nil)})
-	assert.EqualError(t, err, "otel: Options.Tracer is a nil *trace.TracerProvider; want a provider, or leave it unset for the global one")
+	assert.EqualError(t, err, "otel: Options.Tracer is a nil *trace.TracerProvider; set a provider, or leave the field unset for the global one")
 	_, err = otel.New(otel.Options{Meter: (*metricProvider)(nil)})
-	assert.EqualError(t, err, "otel: Options.Meter is a nil *otel_test.metricProvider; want a provider, or leave it unset for the global one")
+	assert.EqualError(t, err, "otel: Options.Meter is a nil *otel_test.metricProvider; set a provider, or leave the field unset for the global one")
 }
 
 type metricProvider struct{ metric.MeterProvider }

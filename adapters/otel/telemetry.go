@@ -59,7 +59,7 @@ func New(o Options) (*Telemetry, error) {
 	}
 	for name, provider := range map[string]any{"Meter": o.Meter, "Tracer": o.Tracer} {
 		if v := reflect.ValueOf(provider); v.Kind() == reflect.Pointer && v.IsNil() {
-			return nil, fmt.Errorf("otel: Options.%s is a nil %T; want a provider, or leave it unset for the global one", name, provider)
+			return nil, fmt.Errorf("otel: Options.%s is a nil %T; set a provider, or leave the field unset for the global one", name, provider)
 		}
 	}
 	m, err := newMetrics(o.Meter.Meter(scopeName, metric.WithSchemaURL(semconv.SchemaURL)))

@@ -98,8 +98,8 @@ func (d *database) Swap(ctx context.Context, before, after storekit.Head, record
 	return d.updates.Ask(going, s)
 }
 
-// swapColumns are the columns of a swap, in the order of rowsOf. Each statement adds some
-// more.
+// swapColumns are the columns of a swap, in the order of rowsOf. Each statement appends
+// columns of its own.
 const swapColumns = `uid text, version bigint, opening text, swaps text, process bigint, info bytea,
 	status text, program text, program_version text, pipeline text, parent text, error_class text, asking bool, tags text, created bigint, updated bigint,
 	ended bigint, cost bigint, tokens bigint, retries bigint, words text, last bigint, data bytea, `

@@ -93,8 +93,8 @@ func (a *app) exitCode(ctx context.Context, err error) int {
 	return exitFailure
 }
 
-// isClosedOutput reports whether the reader of the output has gone away, such as `head` after
-// enough lines. That is not an error.
+// isClosedOutput reports whether the reader of the output has gone away, as head does once it has enough
+// lines. That is not a failure.
 func isClosedOutput(err error) bool {
 	var output *outputError
 	return errors.As(err, &output) && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EBADF))

@@ -61,7 +61,7 @@ func Await(ctx context.Context, q Question, def DefaultAnswer, take func(encoded
 }
 
 // errInMemory is the cause of a wait that cannot end.
-var errInMemory = fmt.Errorf("%w: a run in memory cannot be answered and continued; keep it in a store, with state.Open", ErrAwaiting)
+var errInMemory = fmt.Errorf("%w: a run in memory cannot be continued after an answer; keep it in a store, with state.Open", ErrAwaiting)
 
 // ask passes the answer to take, which returns an error if the answer does not fit.
 // Without an answer that fits, ask returns the suspension with which to stop. claimed

@@ -49,7 +49,7 @@ var (
 	errNoOutput  = errors.New("core: an interceptor asked for the output of an attempt that has not succeeded")
 	errNotKept   = errors.New("core: the output of an actor with NoStore is not available to interceptors")
 	errAnswered  = errors.New("core: an interceptor answered an attempt that already has a result")
-	errDoubted   = errors.New("core: an interceptor answered an attempt that may have taken effect, which must not be repeated")
+	errDoubted   = errors.New("core: an interceptor answered an attempt that may have taken effect; its actor must not repeat an effect, so the call stays in doubt")
 	errNextTwice = errors.New("core: an interceptor called next twice, or after it returned or answered; an attempt is made once")
 	errNoAttempt = errors.New("core: an interceptor did not make the attempt, answer it, or return an error")
 	errTooLate   = errors.New("core: an interceptor called Wait after the attempt was made")

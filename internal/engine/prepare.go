@@ -181,7 +181,7 @@ func CheckName(name string) error {
 	case !utf8.ValidString(name):
 		return fmt.Errorf("core: the name %q is not UTF-8", name)
 	case strings.TrimSpace(name) != name:
-		return fmt.Errorf("core: the name %q begins or ends with a space", name)
+		return fmt.Errorf("core: the name %q begins or ends with white space", name)
 	case strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return fmt.Errorf("core: the name %q has characters that are not printable", name)
 	}

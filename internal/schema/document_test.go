@@ -17,8 +17,8 @@ import (
 // document returns a schema of an object with the keywords.
 func document(keywords string) []byte { return []byte(`{"type":"object",` + keywords + `}`) }
 
-// property returns a schema of an object whose property v has the schema.
-func property(of string) []byte { return document(`"properties":{"v":` + of + `}`) }
+// property returns the schema of an object whose property v has the given schema.
+func property(v string) []byte { return document(`"properties":{"v":` + v + `}`) }
 
 func TestDocumentKeepsItsOrder(t *testing.T) {
 	s, err := schema.Parse([]byte(`{ "required": ["b"], "type": "object", "properties": {"b": {}, "a": {"x-mine": 1}} }`))

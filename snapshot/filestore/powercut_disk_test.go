@@ -33,7 +33,7 @@ type powerDisk struct {
 	cut  func(what string)       // called after every change
 	fail func(name string) error // returns the error of the sync of a file; nil to never fail
 
-	together bool // whether the next SyncTogether syncs; each call changes it
+	together bool // whether the next SyncTogether syncs; toggled by each call
 
 	mu      sync.Mutex
 	now     map[string]*inode // by name, relative to the root

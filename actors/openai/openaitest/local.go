@@ -88,7 +88,7 @@ func (w *localWriter) serve(s *Server, req *http.Request) {
 	defer close(finished)
 	aborted := true
 	defer func() {
-		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // net/http compares it too
+		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // compared with !=, as net/http does
 			panic(p)
 		}
 		if !aborted {

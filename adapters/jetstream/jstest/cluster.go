@@ -51,7 +51,7 @@ func StartCluster(t testing.TB, options ...Option) *Cluster {
 	return c
 }
 
-// freePorts returns ports that nobody listens on now.
+// freePorts returns n ports that are free at the moment.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
 	free, err := ports.Free(n)

@@ -33,7 +33,7 @@ func WithMaxPayload(bytes int32) Option {
 	return func(o *server.Options) { o.MaxPayload = bytes }
 }
 
-// WithoutJetStream starts a server that has no JetStream.
+// WithoutJetStream disables JetStream on the server.
 func WithoutJetStream() Option { return func(o *server.Options) { o.JetStream = false } }
 
 // A Server is a NATS server with JetStream. It ends with its test.

@@ -101,8 +101,8 @@ func freePort(ctx context.Context) (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
-// restartDelay is how long a killed process stays away. It is long for workers, so that
-// one can see other workers continue their runs.
+// restartDelay is how long to wait before a process is restarted. It is long for workers, so that you
+// can see other workers continue their runs.
 func restartDelay(name string) time.Duration {
 	if name == "server" || name == "dashboard" {
 		return 500 * time.Millisecond
