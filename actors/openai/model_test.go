@@ -208,7 +208,7 @@ func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 	for want, model := range map[string]openai.Model{
 		"is combined with a key":          {Client: client, APIKey: "k", Name: "m"},
 		"name of the model is empty":      {Client: client},
-		"ends with a space":               {Client: client, Name: "m\n"},
+		"ends with white space":           {Client: client, Name: "m\n"},
 		"Model.API is \"grpc\"":           {Name: "m", API: "grpc"},
 		"AzureAPIVersion is set, but":     {Name: "m", AzureAPIVersion: "1"},
 		"FirstToken or Idle":              {Name: "m", Idle: -1},
