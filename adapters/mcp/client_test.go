@@ -90,6 +90,15 @@ func TestAWriteDuringWhichTheServerDiesIsMadeOnceAndTheRunAsks(t *testing.T) {
 	assert.Equal(t, []string{"Ada"}, lines(t, dir+"/sent"))
 }
 
+// On a busy machine, the standard output of a process ends well before the process does.
+func TestAServerThatDiesSlowlyIsExplained(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(dir+"/dies after", nil, 0o600))
+	require.NoError(t, os.WriteFile(dir+"/slowly", nil, 0o600))
+	_, err := call(t, t.Context(), officeOf(t, dir, mcp.Options{InDoubt: core.InDoubtFail}), "office_send", `{"to":"Ada"}`)
+	require.ErrorContains(t, err, "exit status 3: out of ink")
+}
+
 func TestAWriteThatMustNotAskFails(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(dir+"/dies before", nil, 0o600))

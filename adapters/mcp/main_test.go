@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -97,6 +98,10 @@ func office(dir string) *sdk.Server {
 	dies := func(file string) {
 		if os.Remove(dir+"/"+file) == nil {
 			fmt.Fprintln(os.Stderr, "out of ink")
+			if os.Remove(dir+"/slowly") == nil {
+				_ = os.Stdout.Close()
+				<-time.After(300 * time.Millisecond)
+			}
 			os.Exit(3)
 		}
 	}

@@ -21,6 +21,7 @@ type process struct {
 	maxBytes int
 
 	stdin  io.WriteCloser
+	read   chan struct{} // closed when the standard output has ended
 	exited chan struct{} // closed when the process has exited
 	err    error         // how it exited
 	stop   sync.Once
@@ -31,7 +32,7 @@ const exitGrace = 2 * time.Second
 
 // newProcess returns a process that Connect starts from the template.
 func newProcess(template *exec.Cmd, maxBytes int) *process {
-	p := &process{stderr: new(tail), maxBytes: maxBytes, exited: make(chan struct{})}
+	p := &process{stderr: new(tail), maxBytes: maxBytes, read: make(chan struct{}), exited: make(chan struct{})}
 	p.cmd = &exec.Cmd{
 		Path: template.Path, Args: template.Args, Env: template.Env, Dir: template.Dir,
 		SysProcAttr: template.SysProcAttr, Err: template.Err, Stderr: p.stderr,
@@ -55,11 +56,10 @@ func (p *process) Connect(ctx context.Context) (sdk.Connection, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the server: %w", err)
 	}
-	read := make(chan struct{})
-	out := &signallingReader{Reader: stdout, end: sync.OnceFunc(func() { close(read) })}
+	out := &signallingReader{Reader: stdout, end: sync.OnceFunc(func() { close(p.read) })}
 	go func() { // Wait closes stdout, so read all of it first
 		defer close(p.exited)
-		<-read
+		<-p.read
 		p.err = p.cmd.Wait()
 	}()
 	io := &sdk.IOTransport{Reader: out, Writer: &stopper{p, out}, MaxLineLength: p.maxBytes}
@@ -112,9 +112,15 @@ func (s *stopper) Close() error {
 }
 
 // ending returns how the process ended, and the last lines of its standard error. It is empty
-// while the process runs.
+// while the process runs. If the standard output has ended, it waits exitGrace for the process.
 func (p *process) ending() string {
-	timer := time.NewTimer(100 * time.Millisecond) // standard output ends slightly before the process does
+	wait := 100 * time.Millisecond // a write may fail slightly before the standard output ends
+	select {
+	case <-p.read:
+		wait = exitGrace
+	default:
+	}
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-p.exited:
