@@ -187,8 +187,7 @@ func (r *Runner) signalEarlierEnd(ctx context.Context, callerID string, called c
 // signalEnd signals to the calling run that a run may have ended. It does nothing if the calling run
 // has ended, was deleted, or has received the signal before.
 func (r *Runner) signalEnd(ctx context.Context, c caller.Caller, runID string, generation uint64) error {
-	id := fmt.Sprintf("%s in generation %d", runID, generation)
-	err := state.Signal(ctx, r.store, c.RunID, c.Signal, nil, state.SignalOptions{ID: id})
+	err := state.Signal(ctx, r.store, c.RunID, c.Signal, nil, state.SignalOptions{ID: caller.SignalID(runID, generation)})
 	if err != nil && !errors.Is(err, state.ErrEnded) && !errors.Is(err, state.ErrCancelled) && !errors.Is(err, snapshot.ErrNotFound) {
 		return fmt.Errorf("runner: tell run %s of its end: %w", c.RunID, err)
 	}

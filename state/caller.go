@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/reprise-go/reprise/internal/caller"
 	"github.com/reprise-go/reprise/snapshot"
@@ -17,8 +16,7 @@ func tellCancelled(ctx context.Context, store snapshot.Store, found *snapshot.In
 	if !ok {
 		return nil
 	}
-	id := fmt.Sprintf("%s in generation %d", found.RunID, found.Generation)
-	err := Signal(ctx, store, c.RunID, c.Signal, nil, SignalOptions{ID: id})
+	err := Signal(ctx, store, c.RunID, c.Signal, nil, SignalOptions{ID: caller.SignalID(found.RunID, found.Generation)})
 	if errors.Is(err, ErrEnded) || errors.Is(err, ErrCancelled) || errors.Is(err, snapshot.ErrNotFound) {
 		return nil
 	}

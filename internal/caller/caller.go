@@ -1,7 +1,11 @@
 // Package caller records, in the metadata of a run, which other run started it and waits for it.
 package caller
 
-import "github.com/reprise-go/reprise/snapshot"
+import (
+	"fmt"
+
+	"github.com/reprise-go/reprise/snapshot"
+)
 
 // A Caller is the run that has started another one and waits for it. It is sent a signal when the
 // other run may have ended.
@@ -29,4 +33,10 @@ func (c Caller) AddTo(m *snapshot.Metadata) {
 func Of(m *snapshot.Metadata) (c Caller, ok bool) {
 	c = Caller{m.Custom[callerKey], m.Custom[signalKey]}
 	return c, c.RunID != "" && c.Signal != ""
+}
+
+// SignalID returns the ID of the signal that a run sends to its caller when it may have ended. It is
+// the same however often the run says so in one generation, so that the caller receives it once.
+func SignalID(runID string, generation uint64) string {
+	return fmt.Sprintf("%s in generation %d", runID, generation)
 }
