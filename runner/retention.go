@@ -126,16 +126,15 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked ti
 		there[info.RunID] = true
 	}
 	maps.DeleteFunc(sizes, func(id string, _ sizeAt) bool { return !there[id] })
-	if len(over) == 0 {
-		return looked, nil
+	if slices.ContainsFunc(over, isTurn) {
+		inProgress, err := r.conversationsInProgress(ctx)
+		if err != nil {
+			return looked, err
+		}
+		over = slices.DeleteFunc(over, func(i *snapshot.Info) bool {
+			return slices.ContainsFunc(i.Metadata.Tags, func(tag string) bool { return inProgress[tag] })
+		})
 	}
-	inProgress, err := r.conversationsInProgress(ctx)
-	if err != nil {
-		return looked, err
-	}
-	over = slices.DeleteFunc(over, func(i *snapshot.Info) bool {
-		return slices.ContainsFunc(i.Metadata.Tags, func(tag string) bool { return inProgress[tag] })
-	})
 	r.removeRuns(ctx, over)
 	return looked, nil
 }
@@ -143,6 +142,11 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked ti
 // conversationTag is the beginning of the tag that package conversation gives the turns of a
 // conversation.
 const conversationTag = "conversation:"
+
+func isConversation(tag string) bool { return strings.HasPrefix(tag, conversationTag) }
+
+// isTurn reports whether a run is a turn of a conversation.
+func isTurn(i *snapshot.Info) bool { return slices.ContainsFunc(i.Metadata.Tags, isConversation) }
 
 // conversationsInProgress returns the tags of conversations with a turn that has not ended. When the
 // turn continues, it reads the earlier turns again.
@@ -156,7 +160,7 @@ func (r *Runner) conversationsInProgress(ctx context.Context) (map[string]bool, 
 	tags := make(map[string]bool)
 	for i := range page.Runs {
 		for _, tag := range page.Runs[i].Metadata.Tags {
-			if strings.HasPrefix(tag, conversationTag) {
+			if isConversation(tag) {
 				tags[tag] = true
 			}
 		}

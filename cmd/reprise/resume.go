@@ -130,8 +130,8 @@ func (a *app) printUnchanged(ctx context.Context, store snapshot.Store, info sna
 	return nil
 }
 
-// awaited returns how many answers a paused run, which was not cancelled, waits for, and for which signals and times. If there
-// are none, it waits only for its program.
+// awaited returns how many answers a paused run, which was not cancelled, waits for, and for which
+// signals and times. If there are none, it waits only for its program.
 func awaited(ctx context.Context, store snapshot.Store, runID string) (answers int, others []string, err error) {
 	posted, err := store.Messages(ctx, runID) // first, since an answer is removed after it was recorded
 	if err != nil {

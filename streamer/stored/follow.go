@@ -5,12 +5,12 @@ import (
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
-	"github.com/reprise-go/reprise/state"
 )
 
 // FollowChanges calls deleted for each run that any process deletes from now on, and asked for each
-// open run that is asked to stop, until ctx ends, and returns the error of ctx. While such a run is
-// stopping, asked may be called again. Pass it the methods PublishDeletion and PublishStopping of a streamer.Handler, which tell the clients.
+// open run that may have been asked to stop, until ctx ends, and returns the error of ctx. Pass it the
+// methods PublishDeletion and PublishStopping of a streamer.Handler, which tell the clients; without
+// clients, they do not read whether the run was asked to stop.
 func (s *Runs) FollowChanges(ctx context.Context, deleted, asked func(ctx context.Context, runID string)) error {
 	for event, err := range s.store.Watch(ctx, snapshot.WatchOptions{Messages: true}) {
 		switch {
@@ -19,9 +19,7 @@ func (s *Runs) FollowChanges(ctx context.Context, deleted, asked func(ctx contex
 		case event.Deleted:
 			deleted(ctx, event.Info.RunID)
 		case event.Info.Open:
-			if stop, err := state.Stopping(ctx, s.store, &event.Info); err == nil && stop != nil {
-				asked(ctx, event.Info.RunID)
-			}
+			asked(ctx, event.Info.RunID)
 		}
 	}
 	return context.Cause(ctx)
