@@ -13,41 +13,39 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrAwaiting is found by errors.Is in the [InterruptedError] of a call that waits for an answer, for
-// a signal or for the end of a sleep. Such a call is suspended, like an interrupted one.
+// ErrAwaiting is what errors.Is finds in the [InterruptedError] of a call that waits for an answer,
+// for a signal or for the end of a sleep. Such a call is suspended, like an interrupted one.
 var ErrAwaiting = engine.ErrAwaiting
 
-// A Question is a question that a call asks of somebody outside the run.
+// A Question is a question that a call asks somebody outside the run.
 type Question struct {
 	ID   string // the address of the call, "?" and a number: "assistant/refund?1"
 	Text string
 
 	// Awaits is record.AwaitDecision if the question is about a call in doubt; the answer is then a
 	// state.InDoubtAnswer. It is record.AwaitTime for a [Sleep] and record.AwaitSignal for a
-	// [Receive], which nobody has to answer, and record.AwaitAnswer for every other question.
+	// [Receive]; nobody has to answer these two. For every other question it is record.AwaitAnswer.
 	Awaits record.AwaitKind
 
-	// Due is when the default answers the question. It is zero if there is no default.
+	// Due is the time at which the default answers the question. It is zero if there is no default.
 	Due time.Time
 
-	// Refused says why the previous answer does not fit. The question is then open again, with the
-	// same ID. Otherwise it is empty.
+	// Refused says why the previous answer does not fit; the question is then open again, with the
+	// same ID. Refused is empty if no answer was refused.
 	Refused string
 
-	// Schema is the JSON schema of the answer, or, for a call in doubt, of the output of the call.
-	// It is empty if it is not known.
+	// Schema is the JSON schema of the answer or, for a call in doubt, of the call's output. It is
+	// empty if the schema is not known.
 	Schema json.RawMessage
 
-	// InDoubt is the call in doubt that the question is about; nil for other
-	// questions.
+	// InDoubt is the call in doubt that the question is about, or nil for any other question.
 	InDoubt *record.CallInDoubt
 }
 
-// Await asks a question of somebody outside the run, such as a human, and
-// returns the answer. Without an answer the call is suspended: Await returns an
-// *[InterruptedError], which the handler has to return, and the run is paused. When
-// it is resumed with an answer, the handler is entered again and Await returns the
-// answer. Code before Await runs again, unless it is a call or a step.
+// Await asks somebody outside the run, such as a human, and returns the answer. Without an answer
+// the call is suspended: Await returns an *[InterruptedError], which the handler has to return, and
+// the run is paused. When the run is resumed with an answer, the handler is entered again and Await
+// returns the answer. Code before Await runs again, unless it is a call or a step.
 //
 // Open questions are listed by state.Questions and "reprise questions", and
 // answered by state.Answer, "reprise answer" and the dashboard. A program that opens
@@ -56,14 +54,14 @@ type Question struct {
 // a store, such as memstore.New in a test.
 //
 // Questions are numbered from 1 in each attempt, and in each branch of a group, so a retry gets the
-// earlier answers and does not ask again. The question has the JSON schema of T. Answers are checked
-// against it before they are recorded, like the arguments of a tool. A type without a schema is an
-// error. An answer that does not fit T, because the program has changed, is discarded: the question
-// is asked again, with the reason, and the call stays suspended. Time spent waiting does not count
-// against any timeout. Outside a run, the error is [ErrNoRun].
+// earlier answers and does not ask again. The question has the JSON schema of T. Answers are
+// checked against the schema before they are recorded, like a tool's arguments. If T has no schema,
+// Await returns an error. An answer that does not fit T, because the program has changed, is
+// discarded: the question is asked again, with the reason, and the call stays suspended. Time spent
+// waiting does not count against any timeout. Outside a run, the error is [ErrNoRun].
 //
-// With [AwaitDefault], a default answers the question when its time has passed and the run is resumed. A
-// runner resumes the run at that time.
+// With [AwaitDefault], the default answers the question when its time has passed and the run is
+// resumed. A runner resumes the run at that time.
 func Await[T any](ctx context.Context, question string, options ...AwaitOption[T]) (T, error) {
 	var answer T
 	if !engine.CanAsk(ctx) {
@@ -91,10 +89,9 @@ type AwaitOption[T any] struct {
 	answer     T
 }
 
-// AwaitDefault sets the answer to a question that nobody has answered in time. The argument after is
-// that time, counted from when the question was first asked; it must be above zero. A later answer
-// still counts if the run has not continued yet. For [Receive], answer is the value if no signal
-// comes in time.
+// AwaitDefault sets the answer that is used if nobody has answered within the time after. This time
+// begins when the question was first asked, and must be above zero. A later answer still counts if
+// the run has not continued yet. For [Receive], answer is the value if no signal comes in time.
 //
 //	ok, err := core.Await(ctx, "Refund it?", core.AwaitDefault(24*time.Hour, false))
 func AwaitDefault[T any](after time.Duration, answer T) AwaitOption[T] {
@@ -121,9 +118,9 @@ func defaultOf[T any](q Question, options []AwaitOption[T]) (engine.DefaultAnswe
 	return engine.DefaultAnswer{After: o.after, Encoded: encoded}, nil
 }
 
-// decodeAnswer decodes an answer into *answer, which is zero if there is an error. An answer that was
-// given as JSON is read as JSON, where bytes are strings and types with their own encoding methods
-// have another form. answers is the schema of the type, nil if it has none.
+// decodeAnswer decodes an answer into *answer; if there is an error, it sets *answer to zero. An
+// answer that was given as JSON is read as JSON: in it, bytes are strings, and types with their own
+// encoding methods have another form. answers is the schema of the type, or nil if it has none.
 func decodeAnswer(answers *schema.Schema, encoded []byte, answer any) (err error) {
 	value := reflect.ValueOf(answer).Elem()
 	value.SetZero()
@@ -146,8 +143,8 @@ func decodeAnswer(answers *schema.Schema, encoded []byte, answer any) (err error
 	return err
 }
 
-// readJSON decodes text into value as encoding/json does, in the form that the value has in
-// records. If there is an error, the value does not change.
+// readJSON decodes text as encoding/json does, encodes the result for a record, and decodes that
+// into value. If there is an error, the value does not change.
 func readJSON(text []byte, value reflect.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // a method of the user's type panicked

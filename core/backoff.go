@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Backoff says how the delay before retry n, counted from 1, grows from the initial delay d.
+// Backoff determines how the delay before retry n (counted from 1) grows from the initial delay d.
 type Backoff uint8
 
 // The backoff strategies.
@@ -34,22 +34,22 @@ func (b Backoff) String() string {
 	return fmt.Sprintf("backoff(%d)", uint8(b))
 }
 
-// Jitter says how delays are spread, so that calls that failed together are not retried together. A
-// number above 0 and up to 1 is a fraction: 0.1 spreads a delay over ±10 %. The zero value means
-// 0.25. Jitter never raises a delay above MaxDelay: a delay near MaxDelay is drawn from the part
-// of its range below MaxDelay, so that calls which have reached MaxDelay are spread, too.
+// Jitter determines how delays are spread, so that calls that failed together are not retried
+// together. A number above 0 and up to 1 is a fraction: 0.1 spreads a delay over ±10 %. The zero
+// value means 0.25. Jitter never raises a delay above MaxDelay: a delay near MaxDelay is drawn from
+// the part of its range below MaxDelay, so that calls which have reached MaxDelay are spread, too.
 type Jitter float64
 
 // The jitters that are not fractions.
 const (
 	// NoJitter leaves delays as they are.
 	NoJitter Jitter = -1
-	// FullJitter draws from the range between 0 and the delay.
+	// FullJitter draws each delay from the range between 0 and the delay without jitter.
 	FullJitter Jitter = -2
-	// DecorrelatedJitter draws from the range between the initial delay and three
-	// times the previous delay; the Backoff does not matter. An initial delay
-	// near MaxDelay, or above it, is treated as three quarters of MaxDelay.
-	// Source: "Exponential Backoff And Jitter", AWS Architecture Blog.
+	// DecorrelatedJitter draws each delay from the range between the initial delay and three times
+	// the previous delay; the Backoff is ignored. An initial delay near MaxDelay, or above it, is
+	// treated as three quarters of MaxDelay. Source: "Exponential Backoff And Jitter", AWS
+	// Architecture Blog.
 	DecorrelatedJitter Jitter = -3
 
 	defaultJitter Jitter = 0.25
@@ -59,8 +59,7 @@ func (j Jitter) valid() bool {
 	return j >= 0 && j <= 1 || j == NoJitter || j == FullJitter || j == DecorrelatedJitter
 }
 
-// delay returns the delay before retry n, from 1, without jitter. It is within
-// MaxDelay for every n.
+// delay returns the delay before retry n (counted from 1), without jitter. It is at most MaxDelay.
 func (c *retries) delay(n int) time.Duration {
 	if c.InitialDelay == 0 {
 		return 0 // even if the factor overflows
@@ -90,7 +89,7 @@ func fibonacci(n int) float64 {
 	return a
 }
 
-// Delay implements [engine.Retries]: it spreads the delay by u.
+// Delay implements [engine.Retries]: u selects the delay from its range.
 func (c *retries) Delay(n int, previous time.Duration, u float64) time.Duration {
 	if c.Jitter == NoJitter || c.InitialDelay == 0 {
 		return c.delay(n)

@@ -26,27 +26,29 @@ type callInDoubt[In any] struct {
 }
 
 // Compensate returns a copy whose completed calls are undone by f when the call around them fails
-// for good, or when their run is cancelled. The calls of all attempts of the failed call are
+// for good, or when their run is cancelled. The calls made by all attempts of the failed call are
 // compensated, in the reverse order of their completion. Groups and branches do not count as calls
 // around them, unless a group is the root call. A completed call that has a compensation is undone
-// by that alone; otherwise the compensations of the calls inside it undo it.
+// by that compensation alone; any other completed call is undone by the compensations of the calls
+// inside it.
 //
 // A call that did not complete is not undone, even if it is in doubt and may have
 // taken effect; [Definition.CompensateInDoubt] has such calls undone, too.
 //
-// Each compensation is a recorded call of kind [record.KindCompensation]. Its address is that of
-// the call that it undoes, followed by @undo/ and the name of the actor. It has the retry
-// configuration and the attempt timeout of the actor, and its own attempts. A compensation that
-// fails for good does not stop the others: the error of the failed call then contains a
-// *[CompensationError]. A run that stops before all compensations have an outcome continues with
-// the rest when it is resumed. The time limits of the calls around a compensation do not apply to
-// it; an interrupt of the run stops it. Calls made by f are not compensated.
+// Each compensation is a recorded call of kind [record.KindCompensation]. Its address is the
+// address of the call that it undoes, followed by @undo/ and the actor's name. It has the actor's
+// retry configuration and attempt timeout, and its own attempts. A compensation that fails for good
+// does not stop the others: the error of the failed call then contains a *[CompensationError]. A
+// run that stops before all compensations have an outcome continues with the rest when it is
+// resumed. The time limits of the calls around a compensation do not apply to it; interrupting the
+// run stops it. Calls made by f are not compensated.
 //
-// A compensation whose process ended while it ran is made again. If the actor's InDoubt is not
-// InDoubtRetry, it fails with ErrInDoubt, as it does after any attempt that may have taken effect
-// (see [InDoubtPolicy]). [RetryConfig.MaxLosses] limits its losses, too: after that
-// many, the run is interrupted, and the remaining compensations wait until it is resumed. Calls to
-// services should use the [IdempotencyKey] of the compensation's context.
+// If the process ends while a compensation runs, the compensation is made again. If the actor's
+// InDoubt is not InDoubtRetry, the compensation fails with ErrInDoubt instead, as it does after any
+// attempt that may have taken effect (see [InDoubtPolicy]). [RetryConfig.MaxLosses] applies to
+// compensations, too: after that many losses, the run is interrupted, and the remaining
+// compensations wait until it is resumed. Calls to services should use the [IdempotencyKey] of the
+// compensation's context.
 //
 // A run that is stored must know the compensations of its actors when it is
 // opened (see state.WithCompensations), since it may have to undo what an
@@ -102,37 +104,38 @@ func (s *Spec) compensation(before *Compensation, undo engine.Undo) *Compensatio
 	return before.With(undo)
 }
 
-// CompensateInDoubt returns a copy whose calls in doubt are undone by f, which gets their input:
-// they have no output. It is for sagas that must not leave any effect behind. Whether the call took
-// effect is not known, so f must accept that there may be nothing to undo, and that the call may
-// already have been undone. Completed calls are undone by the function given to Compensate, which
-// must have been called before.
+// CompensateInDoubt returns a copy whose calls in doubt are undone by f. f receives only the call's
+// input, since a call in doubt has no output. CompensateInDoubt is for sagas that must not leave
+// any effect behind. Whether the call took effect is not known, so f must accept that there may be
+// nothing to undo, and that the call may already have been undone. Completed calls are undone by
+// the function given to Compensate, which must have been called before.
 //
 // A call is in doubt if it did not complete and one of its attempts was cut off:
 //   - the process ended, or the run was interrupted, while the handler ran, and the
 //     call ended without being made again: the run was cancelled, or the call around
 //     it failed for another reason, or another branch ended the group (actors.First);
-//   - a timeout ended it: AttemptTimeout, RetryTimeout, or one of the handler's own,
-//     such as that of an HTTP client; or its context ended;
+//   - a timeout ended it: AttemptTimeout, RetryTimeout, or a timeout inside the handler, such as an
+//     HTTP client's; or its context ended;
 //   - the handler panicked;
 //   - the handler returned an output, and a postcondition refused it or it could not
 //     be stored.
 //
 // Every call that failed with [ErrInDoubt] is in doubt, too: because of InDoubtFail or
 // RetryConfig.LossesCount, because somebody answered that it failed (InDoubtAsk), or because its
-// handler returned that error. A call is not in doubt if every attempt ended with another error of
-// its handler, or because RetryWhen asked for another attempt: a handler that does not know whether
-// it took effect must return ErrInDoubt. One attempt that was cut off puts the call in doubt until it
-// completes, whatever later attempts return. A call that waits for an answer or for its next attempt
-// is in doubt only if an earlier attempt was cut off. A call that is made again after a crash, and
-// completes, is undone once, by Compensate.
+// handler returned ErrInDoubt. A call is not in doubt if every attempt ended with another error
+// from the handler, or because RetryWhen asked for another attempt. A handler that does not know
+// whether it took effect must therefore return ErrInDoubt. One attempt that was cut off puts the
+// call in doubt until the call completes, whatever later attempts return. A call that waits for an
+// answer or for its next attempt is in doubt only if an earlier attempt was cut off. A call that is
+// made again after a crash, and completes, is undone once, by Compensate.
 //
-// Everything else is as for Compensate: when calls are undone, what is left to the compensation of
-// the call around them, the records, the address, the attempts and the IdempotencyKey. In the order
-// of compensations, a call in doubt has the place of its failure; without an outcome, it has the
-// place where its last attempt began. The handler of an attempt that was abandoned after a timeout
-// may still run meanwhile: f should make the service refuse late requests. In a fork, a call that
-// the parent run may have made under the same idempotency key is left to the parent run.
+// Everything else is as for Compensate: when calls are undone, which calls are left to the
+// compensation of a call around them, the records, the address, the attempts and the
+// IdempotencyKey. In the order of compensations, the place of a call in doubt is where it failed
+// or, if it has no outcome, where its last attempt began. The handler of an attempt that was
+// abandoned after a timeout may still run meanwhile: f should make the service refuse late
+// requests. In a fork, a call that the parent run may have made under the same idempotency key is
+// left to the parent run.
 //
 // CompensateInDoubt panics for an agent, which is never in doubt itself, and for an
 // actor without Compensate.
@@ -157,8 +160,8 @@ func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) erro
 	return &c
 }
 
-// mustSupportDoubt panics if calls of the actor are never in doubt. method names the method that
-// the panic is about.
+// mustSupportDoubt panics if calls of the actor are never in doubt. method is the name of the
+// method that requires it.
 func (s *Spec) mustSupportDoubt(method string) {
 	if s.Kind.IsEntered() {
 		panic(fmt.Sprintf("core: %s does not apply to %q, which is never in doubt itself; use it for the calls inside", method, s.Name))
@@ -171,7 +174,8 @@ func (s *Spec) mustHaveCompensation(c *Compensation) {
 	}
 }
 
-// compensatingActor returns the actor whose calls undo those of the actor with the spec and the policy.
+// compensatingActor returns an actor whose calls undo the calls of the actor that has the spec and
+// the policy.
 func compensatingActor(spec *Spec, policy *engine.Policy, f func(context.Context, any) error) *Definition[any, struct{}] {
 	own := &Definition[any, struct{}]{ // with any, all instantiations of Compensate share one type
 		spec: Spec{
@@ -193,8 +197,8 @@ func (d *Definition[In, Out]) Compensations() []*Compensation {
 	return []*Compensation{d.compensation}
 }
 
-// undo makes the nth compensation, counted from 1, of the call whose scope is at. The program does
-// not claim the compensation, so it has no ordinal.
+// undo makes the nth compensation, counted from 1, of the call whose scope is at. A compensation
+// has no ordinal, since the program does not claim it.
 func (d *Definition[In, Out]) undo(at *engine.Scope, nth int, found *record.Progress, in In, ofDoubt bool) error {
 	t := &typedCall[In, Out]{definition: d, in: in}
 	e := d.Event()

@@ -22,7 +22,7 @@ type RetryConfig struct {
 	// Defaults to 3; Unlimited sets no limit.
 	MaxAttempts int
 
-	// Backoff says how delays grow. Defaults to Exponential.
+	// Backoff determines how delays grow. Defaults to Exponential.
 	Backoff Backoff
 
 	// InitialDelay is the delay before the first retry, before jitter.
@@ -30,15 +30,15 @@ type RetryConfig struct {
 	InitialDelay time.Duration
 
 	// MaxLosses is how often in a row the process may end while the same attempt runs. Such an
-	// attempt is lost. It has not failed: it is made again, and neither MaxAttempts nor
-	// RetryTimeout counts it. After MaxLosses losses without an outcome inside the call, the run is
-	// interrupted with the reason crash_loop; resuming the run allows as many losses again. A
-	// loss counts only for the innermost of the calls that were running. Defaults to the value of
-	// the run (state.WithMaxLosses), which is 5 by default; Unlimited sets no limit.
+	// attempt is lost. It has not failed: it is made again, and counts towards neither MaxAttempts
+	// nor RetryTimeout. After MaxLosses losses without an outcome inside the call, the run is
+	// interrupted with the reason crash_loop; resuming the run allows as many losses again. A loss
+	// counts only for the innermost call that was running. Defaults to the run's value
+	// (state.WithMaxLosses), which is 5 by default; Unlimited sets no limit.
 	MaxLosses int
 
 	// LossesCount makes a lost attempt count as a failed one: the next attempt has the next number,
-	// and after the last one the call fails with [ErrInDoubt]. MaxLosses must then not be set.
+	// and after the last attempt the call fails with [ErrInDoubt]. MaxLosses must then not be set.
 	// Agents, groups and branches are always entered again.
 	LossesCount bool
 
@@ -54,15 +54,14 @@ type RetryConfig struct {
 	// Jitter spreads delays. Defaults to ±25 %.
 	Jitter Jitter
 
-	// AttemptTimeout bounds each attempt: the context of the attempt ends, and
-	// a handler that does not return within 50 ms is abandoned. Defaults to
-	// none. The actor's own attempt timeout takes precedence, unless this
-	// configuration was set for one call, by [ExecutionEvent.WithRetry].
+	// AttemptTimeout bounds each attempt: the attempt's context ends, and a handler that does not
+	// return within 50 ms is abandoned. Defaults to none. The actor's own attempt timeout takes
+	// precedence, unless this configuration was set for one call, by [ExecutionEvent.WithRetry].
 	AttemptTimeout time.Duration
 
-	// RetryTimeout bounds all attempts and waits of a call together, and so a single attempt, too.
-	// A wait that would exceed it does not begin. The time while the call is suspended, because its
-	// run was interrupted or waits for an answer, does not count. Defaults to none.
+	// RetryTimeout bounds all attempts and waits of a call together, and therefore also a single
+	// attempt. A wait that would exceed it does not begin. The time while the call is suspended,
+	// because its run was interrupted or waits for an answer, does not count. Defaults to none.
 	RetryTimeout time.Duration
 
 	// MaxRetryAfter is the longest delay that a service may ask for; the call
@@ -94,11 +93,11 @@ type RetryConfig struct {
 }
 
 const (
-	// Unlimited is a MaxAttempts, or a MaxLosses, without a limit.
+	// Unlimited, as MaxAttempts or MaxLosses, means no limit.
 	Unlimited = engine.Unlimited
-	// NoDelay is an InitialDelay of 0.
+	// NoDelay, as InitialDelay, means no delay.
 	NoDelay time.Duration = -1
-	// NoTimeout is the AttemptTimeout of an LLM whose calls have no limit.
+	// NoTimeout, as [Spec].AttemptTimeout, means no time limit, even for an LLM.
 	NoTimeout = engine.NoTimeout
 )
 

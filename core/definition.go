@@ -20,13 +20,13 @@ type Spec struct {
 	Name        string
 	Description string
 
-	// Retry is the actor's own level of retry configuration; nil if the run
-	// decides.
+	// Retry is the actor's own level of retry configuration. If it is nil, the run decides.
 	Retry *RetryConfig
 
 	// AttemptTimeout bounds each attempt. Defaults to none. For LLMs it defaults to 10 minutes if
-	// the retry configuration that applies has no AttemptTimeout; NoTimeout removes that limit. It
-	// takes precedence over every retry configuration except that of [ExecutionEvent.WithRetry].
+	// the retry configuration that applies has no AttemptTimeout; NoTimeout removes that limit.
+	// AttemptTimeout takes precedence over every retry configuration except one set by
+	// [ExecutionEvent.WithRetry].
 	AttemptTimeout time.Duration
 
 	// InDoubt sets what happens to a call that may or may not have taken effect. Agents are
@@ -46,13 +46,13 @@ type Spec struct {
 	// NoStore keeps the output out of the records. When the run is resumed, the call runs again,
 	// even if it had completed. An agent or a branch is then entered again, and its own calls are
 	// recalled. If a fingerprint ([record.Detail]) shows that the output differs from the earlier
-	// one, the program may make other calls afterwards than the recorded ones, but must still make
+	// one, the program may then make calls that differ from the recorded ones, but must still make
 	// every call that has a recorded outcome.
 	NoStore bool
 }
 
-// An Identifier is an input that defines its own identity. By default the
-// identity is the whole input without the fields that are zero.
+// An Identifier is an input that defines its own identity. By default the identity is the whole
+// input without its zero fields.
 //
 // When a run is resumed, the identity is compared with the recorded one. The identity
 // must contain everything that the result of the call depends on, leave out what may
@@ -107,7 +107,7 @@ type Definition[In, Out any] struct {
 	compensation      *Compensation                                             // nil for none
 	compensate        func(*engine.Scope, int, *record.Progress, In, Out) error // makes the compensating call
 	compensateInDoubt func(*engine.Scope, int, *record.Progress, In) error      // makes the compensating call of a call in doubt; nil for none
-	compensates       record.Kind                                               // of a compensation: the kind of the actor that it undoes
+	compensates       record.Kind                                               // for a compensation: the kind of the actor whose calls it undoes
 }
 
 // NewDefinition returns a definition of the spec and the handler. The error
@@ -134,9 +134,9 @@ func (s *Spec) segment() string {
 	return segment.Of(s.Name)
 }
 
-// settle checks the spec of an actor with outputs of type output, sets its defaults, and returns the
-// policy of its Retry, nil if it has none. The error lists every problem. It is not generic: a
-// program has as many copies of a generic function as it has types of tools.
+// settle checks the spec of an actor with outputs of type output, sets its defaults, and returns
+// the policy of its Retry, or nil if it has none. The error lists every problem. settle is not
+// generic, since a program contains one copy of a generic function for each type of tool.
 func (s *Spec) settle(noHandler bool, output reflect.Type) (policy *engine.Policy, err error) {
 	var problems []error
 	if !s.Kind.IsCall() {
@@ -181,17 +181,16 @@ func (s *Spec) settle(noHandler bool, output reflect.Type) (policy *engine.Polic
 	return policy, errors.Join(problems...)
 }
 
-// isActor reports whether calls of the kind are calls of the user's actors, which the levels of
-// retry configuration apply to.
+// isActor reports whether k is the kind of an actor of the user, to which the levels of retry
+// configuration apply.
 func isActor(k record.Kind) bool { return k >= record.KindTool && k <= record.KindAgent }
 
 // CheckName returns an error if name cannot be the name of an actor: it must
 // have 1 to 128 bytes of printable UTF-8 and no space at either end.
 func CheckName(name string) error { return engine.CheckName(name) }
 
-// Spec returns the spec that was given to NewDefinition, with InDoubtDefault
-// replaced by the choice that it stands for. It is the zero Spec for a nil
-// definition.
+// Spec returns the spec that was given to NewDefinition, with InDoubtDefault replaced by the choice
+// that it stands for. For a nil definition it returns the zero Spec.
 func (d *Definition[In, Out]) Spec() Spec {
 	if d == nil {
 		return Spec{}
@@ -219,8 +218,7 @@ func (d *Definition[In, Out]) Ensure(condition func(context.Context, In, Out) er
 	return &c
 }
 
-// Identify returns a copy that takes the identity of its inputs from f, see
-// [Identifier].
+// Identify returns a copy that gets the identity of an input from f (see [Identifier]).
 func (d *Definition[In, Out]) Identify(f func(In) any) *Definition[In, Out] {
 	d.mustHaveFunction("Identify", f == nil)
 	c := *d
@@ -232,10 +230,10 @@ func (d *Definition[In, Out]) Identify(f func(In) any) *Definition[In, Out] {
 	return &c
 }
 
-// Check returns an error if hashes cannot tell the inputs of the actor apart: a part of the input
-// type cannot be encoded, so it is not in the hash, and neither Identify nor an [Identifier]
-// defines the identity. Calls return this error, too. The constructors of package actors call
-// Check.
+// Check returns an error if hashes cannot tell the actor's inputs apart. That is so if a part of
+// the input type cannot be encoded, and is thus missing from the hash, and neither Identify nor an
+// [Identifier] defines the identity. Calls return this error, too. The constructors of package
+// actors call Check.
 func (d *Definition[In, Out]) Check() error {
 	if d == nil {
 		return errUndefined
@@ -256,8 +254,8 @@ func (s *Spec) mustHaveFunction(method string, missing bool) {
 	}
 }
 
-// Event returns a call of the actor that has not been made yet. Executing the
-// event of a nil definition is an error.
+// Event returns a call of the actor, to be executed later. Executing the event of a nil definition
+// returns an error.
 func (d *Definition[In, Out]) Event() ExecutionEvent[In, Out] {
 	return ExecutionEvent[In, Out]{definition: d}
 }

@@ -9,12 +9,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// howToStore says how a type can be changed so that all of it is stored.
+// howToStore explains how a type can be changed so that all of it is stored.
 const howToStore = "export the fields, give the type a pair of methods that encode and decode it (such as MarshalJSON and UnmarshalJSON), " +
 	`tag a field that is not needed with json:"-"`
 
-// checkOutput returns an error if outputs of the type could not be restored from the records of a
-// run.
+// checkOutput returns an error if outputs of the type could not be restored from a run's records.
 func checkOutput(spec *Spec, output reflect.Type) error {
 	if spec.NoStore || spec.Kind == record.KindGroup {
 		return nil

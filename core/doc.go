@@ -1,19 +1,18 @@
 // Package core defines calls and runs them.
 //
-// Users of package actors need a dozen of its names:
+// Users of package actors need about a dozen names of this package:
 //
-//   - [RetryConfig] sets which errors are retried, how often and when. In a
-//     handler, [Permanent], [Retryable] and [WithRetryAfter] set it for one error.
+//   - [RetryConfig] sets which errors are retried, how often and when. In a handler, [Permanent],
+//     [Retryable] and [WithRetryAfter] set this for one error.
 //   - A call returns a [CallError] if it failed and an [InterruptedError] if it was
 //     suspended. errors.Is and errors.As find the handler's own error in a CallError.
-//   - In a handler, [IdempotencyKey] makes an effect happen once, [Step] records
-//     a result that may differ the next time, [Await] asks a question of somebody
-//     outside the run, and [AddUsage] counts what the call consumed.
+//   - In a handler, [IdempotencyKey] makes an effect happen once, [Step] records a result that may
+//     differ the next time, [Await] asks somebody outside the run, and [AddUsage] counts what the
+//     call consumed.
 //
-// Package live shows what calls produce while they run, and package record
-// defines what is recorded about them. Actors are built from [NewDefinition],
-// [Definition] and [ExecutionEvent]; the engine that makes their calls is not part
-// of the API.
+// Package live passes on what calls produce while they run, and package record defines what is
+// recorded about them. Actors are built from [NewDefinition], [Definition] and [ExecutionEvent];
+// the engine that makes their calls is not part of the API.
 //
 // A call claims its [record.Address] from the context that it is made with. Its
 // preconditions run once. Each attempt runs the handler and the postconditions, and
@@ -24,5 +23,5 @@
 // (interrupted). A suspended call has no outcome and continues when its run is
 // resumed.
 //
-// Package actors has the usual kinds of actors.
+// Package actors provides the usual kinds of actors.
 package core

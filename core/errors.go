@@ -7,35 +7,35 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A CallError is the failure of a call. errors.Is matches it with the sentinel of its Reason (such
-// as [ErrExhausted]), and with everything that matches the handler's last error. errors.As finds in
-// it what it finds in the handler's last error.
+// A CallError reports that a call failed. errors.Is matches it with the sentinel of its Reason
+// (such as [ErrExhausted]), and with everything that matches the handler's last error. errors.As
+// finds in it whatever it finds in the handler's last error.
 //
-// Its text contains at most 4,000 characters ([record.MessageLimit]) of the text of Err, live and
-// after a resume. The record contains this text of Err. It contains the value of Err, too, if the
-// type of Err is of the standard library or was registered with [record.RegisterErrorType]. A value
-// of more than 64 KB is left out, and a warning is recorded (see [record.Error]).
+// Its text contains at most 4,000 characters ([record.MessageLimit]) of Err's text, both live and
+// after a resume. The record contains this part of Err's text. The record also contains Err's value
+// if the type of Err belongs to the standard library or was registered with
+// [record.RegisterErrorType]. A value of more than 64 KB is left out, and a warning is recorded
+// (see [record.Error]).
 //
 //	Address  record.Address // zero outside a run
 //	Name     string         // of the actor
 //	Stage    record.Stage   // where the last attempt failed
 //	Attempts int            // how many were made
 //	Reason   record.Reason
-//	Detail   string         // the limit that the call reached; mostly empty
+//	Detail   string         // the limit that the call reached; usually empty
 //	Err      error          // the last error of the handler, a condition or the storage; never nil
 type CallError = engine.CallError
 
-// A PanicError is a panic of a handler or a condition, turned into an error. It
-// is never retried.
+// A PanicError is the error for a panic in a handler or a condition. It is never retried.
 //
 //	Value any    // after a resume: its text, unless it is a number or a bool
 //	Stack []byte // of the goroutine, from the panic on; not recorded
 type PanicError = engine.PanicError
 
-// A TimeoutError ends an attempt that took longer than its limit.
+// A TimeoutError is the error of an attempt that took longer than its limit.
 //
 //	Limit time.Duration // of the attempt
-//	Err   error         // what the handler returned, nil if it was abandoned
+//	Err   error         // what the handler returned; nil if it was abandoned
 type TimeoutError = engine.TimeoutError
 
 // A DivergenceError reports that the program that resumes a run makes calls that differ from the
@@ -46,7 +46,7 @@ type TimeoutError = engine.TimeoutError
 //	RunID    string
 //	How      string         // "order", "input", "kind", "end", "output", "overlap", "value", "question" or "version"
 //	Address  record.Address // of the call that the program makes; if a scope ended too early, of the scope's call
-//	Was      record.Address // of the call that was recorded in its place; zero if there is none, or it has the same address
+//	Was      record.Address // of the call that was recorded in its place; zero if there is none, or if it has the same address
 //	Scope    string         // the path of the attempt or branch that makes the call; empty for the run itself
 //	Ordinal  int            // the number of the call among all calls of the scope, from 1; 0 if it does not matter
 //	Recorded string         // what is recorded; for an input, its hash
@@ -72,7 +72,7 @@ type CompensationError = engine.CompensationError
 //	Message string         // the error
 type FailedCompensation = engine.FailedCompensation
 
-// ErrInterrupted is found by errors.Is in every [InterruptedError].
+// ErrInterrupted is what errors.Is finds in every [InterruptedError].
 var ErrInterrupted = record.ErrInterrupted
 
 // An InterruptedError is returned by a call that stopped without an outcome and
@@ -80,8 +80,8 @@ var ErrInterrupted = record.ErrInterrupted
 type InterruptedError = record.InterruptedError
 
 // IsSuspension reports whether err comes from a call that stopped without an outcome, and not from
-// one that failed. It is errors.Is for [ErrInterrupted], and false for an error whose methods
-// panic.
+// a call that failed. It returns errors.Is(err, [ErrInterrupted]), or false if a method of err
+// panics.
 func IsSuspension(err error) bool { return engine.IsSuspension(err) }
 
 // errors.Is finds each of these in the error of a call that failed for the
@@ -103,24 +103,22 @@ var (
 	ErrGroupTimeout      = engine.ErrGroupTimeout
 )
 
-// ErrAttemptOver is returned to code that still runs inside an attempt whose
-// handler returned or was abandoned: such code can no longer make calls, or
-// record or store anything.
+// ErrAttemptOver is returned to code that still runs inside an attempt after its handler returned
+// or was abandoned. Such code can no longer make calls, or record or store anything.
 var ErrAttemptOver = engine.ErrAttemptOver
 
-// ErrNoRun is returned if a run is needed and the context has none.
+// ErrNoRun is returned if a run is needed and the context belongs to none.
 var ErrNoRun = engine.ErrNoRun
 
-// ErrNotRecorded is found in the error of a strict replay for a call that has no recorded outcome
-// and would have to be executed.
+// ErrNotRecorded is the error in a strict replay for a call that has no recorded outcome and would
+// have to be executed.
 var ErrNotRecorded = engine.ErrNotRecorded
 
-// ErrNotStored is found in the error of a call that completed and whose actor is marked NoStore. A
+// ErrNotStored is the error in a strict replay for a completed call whose actor is NoStore. A
 // strict replay does not execute such a call, so it does not know what the call returned.
 var ErrNotStored = engine.ErrNotStored
 
-// encodeError says that an input or an output cannot be encoded. A retry would
-// not change that.
+// encodeError reports that an input or an output cannot be encoded. A retry would not change that.
 type encodeError struct {
 	what, name string
 	err        error

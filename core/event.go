@@ -11,9 +11,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An ExecutionEvent is one call of an actor that has not been made yet. It is a
-// value: its methods return changed copies, and executing it twice makes two
-// calls.
+// An ExecutionEvent is a call of an actor before it is made. It is a value: its methods return
+// changed copies, and executing it twice makes two calls.
 type ExecutionEvent[In, Out any] struct {
 	definition *Definition[In, Out]
 	policy     *engine.Policy // the event's own level; nil if the actor decides
@@ -25,14 +24,14 @@ type ExecutionEvent[In, Out any] struct {
 
 // WithRetry sets the most specific level of retry configuration. The levels, most specific first,
 // are: event, actor by name (on the run), actor, actor kind (on the run), all actors (on the run),
-// built-in by kind. They do not merge: only the first level that is set applies. If c is invalid,
+// built-in by kind. Levels do not merge: only the first level that is set applies. If c is invalid,
 // Execute returns the error.
 func (e ExecutionEvent[In, Out]) WithRetry(c RetryConfig) ExecutionEvent[In, Out] {
 	e.policy = policyOrError(c)
 	return e
 }
 
-// policyOrError returns the policy of c, or one with the reason why c is invalid.
+// policyOrError returns the policy of c, or a policy whose Err says why c is invalid.
 func policyOrError(c RetryConfig) *engine.Policy {
 	policy, err := c.Policy()
 	if err != nil {
@@ -41,14 +40,14 @@ func policyOrError(c RetryConfig) *engine.Policy {
 	return policy
 }
 
-// WithInterceptors adds interceptors around the attempts of the call, inside
-// those of its actor.
+// WithInterceptors adds interceptors around the attempts of the call, inside the actor's
+// interceptors.
 func (e ExecutionEvent[In, Out]) WithInterceptors(i ...Interceptor) ExecutionEvent[In, Out] {
 	e.guard = e.guards().With(i)
 	return e
 }
 
-// guards returns the guard of the event, which includes that of the actor.
+// guards returns the guard of the event, which includes the actor's guard.
 func (e *ExecutionEvent[In, Out]) guards() *engine.Guard {
 	if e.guard == nil && e.definition != nil {
 		return e.definition.guard
@@ -56,8 +55,8 @@ func (e *ExecutionEvent[In, Out]) guards() *engine.Guard {
 	return e.guard
 }
 
-// WithTag puts a tag into the address of the call ("step:collect") in place of
-// the name of the actor. An empty tag changes nothing.
+// WithTag puts a tag into the call's address (such as "step:collect") in place of the actor's name.
+// An empty tag changes nothing.
 func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
 	e.tag = tag
 	return e
@@ -69,16 +68,16 @@ func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
 //
 // In a run, everything that happens is recorded. The error is a *[CallError] if the call failed,
 // and an *[InterruptedError] if it was suspended because something around it ended: the run, the
-// attempt or the group that made the call. The end of a context that the caller derived for this
-// call is not an interrupt: the call fails with ReasonDeadline or ReasonContextCanceled.
+// attempt or the group that made the call. If a context that the caller derived for this call ends,
+// that is not an interrupt: the call fails with ReasonDeadline or ReasonContextCanceled.
 //
 // Without a run in ctx, the call follows the same rules with the built-in defaults and is not
-// recorded. Cancelling ctx is then an interrupt, and the deadline of ctx is that of the call. With
-// and without a run, errors.Is finds context.Canceled in the error if the context was cancelled,
-// and context.DeadlineExceeded if its deadline passed.
+// recorded. Cancelling ctx is then an interrupt, and the deadline of ctx is the call's deadline.
+// With and without a run, errors.Is finds context.Canceled in the error if the context was
+// cancelled, and context.DeadlineExceeded if its deadline passed.
 //
-// Without a timeout, the handler runs in the goroutine of the caller. With a timeout it runs in
-// another one, and a handler that does not return when its context ends is abandoned: its scope is
+// Without a timeout, the handler runs in the caller's goroutine. With a timeout it runs in another
+// goroutine, and a handler that does not return when its context ends is abandoned: its scope is
 // closed and its late result is dropped.
 func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error) {
 	if err := e.definition.Check(); err != nil {
@@ -95,19 +94,19 @@ func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error
 	return t.result(t.untyped.Execute())
 }
 
-// errUndefined is the error of an event whose actor is a zero value.
+// errUndefined is the error for an event whose actor is a zero value.
 var errUndefined = errors.New("core: the actor was never defined: it is a zero value; make it with a constructor, such as decorators.Tool")
 
-// InBranch makes the call branch i, counted from 1, of the group whose handler makes the call: the
-// address of the call ends in this number. A handler makes each branch once. If the call is made
-// outside a group, if the branch was made before, or if i is below 1 or above the group's Branches,
-// executing the call returns an error and runs nothing.
+// InBranch turns the call into branch i (counted from 1) of the group whose handler makes it: the
+// call's address ends in i. A handler can make each branch only once. If the call is made outside a
+// group, the branch was made before, or i is below 1 or above the group's Branches, executing the
+// call returns an error and runs nothing.
 func (e ExecutionEvent[In, Out]) InBranch(i int) ExecutionEvent[In, Out] {
 	e.branch, e.inBranch = i, true
 	return e
 }
 
-// takeBranch marks the branch of the call as taken. Each branch can be taken once.
+// takeBranch marks the call's branch as taken, or returns an error if that is not possible.
 func (e *ExecutionEvent[In, Out]) takeBranch(ctx context.Context) error {
 	if err := engine.ScopeOf(ctx).TakeBranch(e.branch); err != nil {
 		return fmt.Errorf("core: InBranch(%d) of %q: %w", e.branch, e.definition.spec.Name, err)
@@ -115,10 +114,9 @@ func (e *ExecutionEvent[In, Out]) takeBranch(ctx context.Context) error {
 	return nil
 }
 
-// Prepare claims the address of the call now, for a call that is made later:
-// calls that are prepared in order have the same addresses in every run, in
-// whatever order they are executed. A prepared call must be executed once, by
-// any goroutine.
+// Prepare claims the call's address now; the call is made later. Calls that are always prepared in
+// the same order have the same addresses in every run, in whatever order they are executed. A
+// prepared call must be executed once, by any goroutine.
 func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCall[In, Out] {
 	p := new(PreparedCall[In, Out])
 	if p.err = e.definition.Check(); p.err == nil && e.inBranch {
@@ -131,7 +129,7 @@ func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCa
 	return p
 }
 
-// A PreparedCall is a call that already has its address and has not been made yet.
+// A PreparedCall is a call that already has its address but has not been made yet.
 type PreparedCall[In, Out any] struct {
 	call  *typedCall[In, Out] // nil if the call cannot be made
 	err   error               // why it cannot be made
@@ -155,8 +153,8 @@ func (p *PreparedCall[In, Out]) Recorded() record.Status {
 	return p.call.untyped.Recorded()
 }
 
-// Execute makes the call, as [ExecutionEvent.Execute] does. ctx may be the
-// context that was given to Prepare, or one derived from it.
+// Execute makes the call, as [ExecutionEvent.Execute] does. ctx may be the context passed to
+// Prepare, or a context derived from it.
 func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
 	if err := p.check(ctx); err != nil {
 		var zero Out
@@ -186,8 +184,8 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 	return nil
 }
 
-// prepare returns the call. In a run it claims the address. A direct call is
-// executed at once.
+// prepare returns the call, and claims its address if it is in a run. direct reports that the call
+// is executed at once.
 func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct bool) *typedCall[In, Out] {
 	around := engine.ScopeOf(ctx)
 	var t *typedCall[In, Out]
@@ -233,8 +231,8 @@ func (e *ExecutionEvent[In, Out]) level(settings *engine.Settings) *engine.Polic
 	return level(settings, e.definition.spec.Name, kind, e.definition.policy)
 }
 
-// level returns the policy of the most specific level below that of the event. own is the policy of
-// the actor; nil if it has none.
+// level returns the policy of the most specific level that is set, without the event's own level.
+// own is the actor's policy, or nil if it has none.
 func level(settings *engine.Settings, name string, kind record.Kind, own *engine.Policy) *engine.Policy {
 	if p := settings.RetryByActor[name]; p != nil && isActor(kind) {
 		return p

@@ -8,21 +8,20 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file contains what handlers call.
+// This file contains the functions that handlers call.
 
 // IdempotencyKey returns a key for the effects of the call that ctx belongs to, to be passed to the
 // services that the call uses: 32 hexadecimal digits, computed from the run, the address without
 // attempt numbers, and the identity that the input had when the call was made, even if the handler
 // has changed the input since. The key is the same for every attempt of the call, in every attempt
-// of the calls around it, before and after a crash; and it differs from the key of every other call
-// of any run. A fork has the keys of its oldest ancestor, unless it was given new ones
+// of the calls around it, before and after a crash. It differs from the key of every other call in
+// any run. A fork uses the keys of its oldest ancestor, unless new keys were requested
 // (state.ForkOptions).
 //
 // A call that was compensated and is made again, after a retry of the run or in a fork, has a new
 // key: with the old key, a service would return the result that was undone.
 //
-// Outside a run the error is [ErrNoRun]. For an input that cannot be encoded,
-// the error names the field.
+// Outside a run the error is [ErrNoRun]. If the input cannot be encoded, the error names the field.
 func IdempotencyKey(ctx context.Context) (string, error) { return engine.IdempotencyKey(ctx) }
 
 // Usage is what a call consumed at a metered service.
@@ -33,10 +32,10 @@ type Usage = record.Usage
 // does nothing.
 func AddUsage(ctx context.Context, u Usage) { engine.AddUsage(ctx, u) }
 
-// UsageOfCalls returns what the calls inside the attempt that ctx belongs to
-// have consumed so far, at any depth: each counts once, for the attempt that
-// called [AddUsage]. What the attempt itself has added is not included. In a
-// run that was resumed, what was consumed before is included.
+// UsageOfCalls returns what the calls inside the attempt that ctx belongs to have consumed so far,
+// at any depth: each amount counts once, for the attempt that called [AddUsage]. What the attempt
+// itself has added is not included. In a resumed run, what was consumed before the resume is
+// included.
 func UsageOfCalls(ctx context.Context) Usage { return engine.UsageOfCalls(ctx) }
 
 // Annotate sets an attribute of the attempt that ctx belongs to, such as the response ID of a
@@ -46,8 +45,9 @@ func UsageOfCalls(ctx context.Context) Usage { return engine.UsageOfCalls(ctx) }
 //
 // A value is a string, a bool or a number; a time.Duration is recorded in seconds, and any other
 // value as its text. Keys are cut to 64 characters and texts to 1024, and an attempt has at most 32
-// attributes: further ones are dropped, and so are those with an empty key. Attributes are for
-// people and are not read back: calls do not depend on them. Outside a run, Annotate does nothing.
+// attributes: further attributes are dropped, and so are attributes with an empty key. Attributes
+// are for people and are not read back: calls do not depend on them. Outside a run, Annotate does
+// nothing.
 func Annotate(ctx context.Context, key string, value any) { engine.Annotate(ctx, key, value) }
 
 // Sleep returns when d has passed since it was first called, even if the run was interrupted or its
@@ -55,8 +55,8 @@ func Annotate(ctx context.Context, key string, value any) { engine.Annotate(ctx,
 // run that sleeps for a long time, and opens it again when d has passed. The attempt is then
 // suspended, as by [Await]: Sleep returns an *[InterruptedError], which the handler has to return.
 //
-// Otherwise the error is the cause of the end of ctx. If d is zero or less,
-// Sleep returns at once. Outside a run it waits without a record.
+// Any other error is the cause of ctx's end (see context.Cause). If d is zero or less, Sleep
+// returns at once. Outside a run it waits without a record.
 func Sleep(ctx context.Context, d time.Duration) error { return engine.Sleep(ctx, d) }
 
 // Version returns which version of a piece of code to execute, for code that changes while runs
@@ -66,19 +66,19 @@ func Sleep(ctx context.Context, d time.Duration) error { return engine.Sleep(ctx
 //		…
 //	}
 //
-// The argument n is the highest version that the program contains, 1 or more. When an attempt calls
-// Version with a name for the first time, the result is recorded: n, or 0 if the records show that
-// the attempt passed this place before the program called Version there. From then on the attempt
-// gets that result, in a loop as well as after a resume, even if n has changed since. So a run
-// continues as it began, and later runs use the new code. A branch for a version can be deleted
-// when no run needs it any more, and the whole call of Version after that.
+// The argument n is the highest version that the program contains, 1 or more. When an attempt first
+// calls Version with a name, the result is recorded: n, or 0 if the records show that the attempt
+// passed this place before the program called Version there. From then on the attempt gets that
+// result, in a loop as well as after a resume, even if n has changed since. So a run continues as
+// it began, and later runs use the new code. A branch for a version can be deleted when no run
+// needs it any more, and the whole call to Version after that.
 //
 // Version is not a call of an actor: it may be added and deleted at any time. Each attempt, and
 // each branch of a group, has its own result.
 //
 // A recorded version above n stops the run, as a diverging call does (see [DivergenceError]). So
-// does an n below 1, or a name that [CheckName] refuses. All further calls of the handler are then
-// interrupted, and its result is ignored. Outside any call, Version returns n.
+// does an n below 1, or a name that [CheckName] refuses. All further calls that the handler makes
+// are then interrupted, and its result is ignored. Outside any call, Version returns n.
 func Version(ctx context.Context, name string, n int) int { return engine.Version(ctx, name, n) }
 
 // A Scope is one attempt of a call, as its handler sees it. The methods of a nil Scope return zero
@@ -104,10 +104,9 @@ func (s *Scope) Address() record.Address { return s.erased().Address() }
 // Attempt returns the number of the attempt, from 0.
 func (s *Scope) Attempt() int { return s.erased().Attempt() }
 
-// Path returns the prefix of the addresses of the calls made in the attempt. It
-// is empty outside a call.
+// Path returns the address prefix of the calls made in the attempt. It is empty outside a call.
 func (s *Scope) Path() string { return s.erased().Path() }
 
-// Closed reports whether the attempt, or one around it, is over: its handler
-// returned, or was abandoned.
+// Closed reports whether the attempt, or an attempt around it, is over: its handler returned, or
+// was abandoned.
 func (s *Scope) Closed() bool { return s.erased().Closed() }

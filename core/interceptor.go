@@ -4,13 +4,13 @@ import "github.com/reprise-go/reprise/internal/engine"
 
 // An Interceptor is called around the attempts of calls: of all calls of a run
 // (state.WithInterceptors), of one actor ([Spec].Interceptors) or of one event
-// ([ExecutionEvent.WithInterceptors]). Those of the run are outermost, and the first of each list
-// is the outermost of that list. Groups and the branches of actors.Parallel have no interceptors; the
-// calls inside them do. A nil function does nothing.
+// ([ExecutionEvent.WithInterceptors]). The run's interceptors are outermost; within each list, the
+// first is outermost. Groups and the branches of actors.Parallel have no interceptors; the calls
+// inside them do. A nil function does nothing.
 //
 // It sees calls without their types, so that one interceptor can serve all actors. Code that needs
-// the types belongs in a function that calls the handler and that the constructor of the actor gets
-// in its place; there is no API for that.
+// the types belongs in a function that calls the handler and is passed to the actor's constructor
+// in the handler's place; there is no API for that.
 //
 // Interceptors are called by many goroutines and belong to the process: they are not recorded, and a run
 // may be resumed with others. They are not called for recalled calls, for handlers that run again
@@ -21,27 +21,27 @@ import "github.com/reprise-go/reprise/internal/engine"
 //	Retry   func(call *CallInfo, err error) (giveBack func(), refused error)
 //
 // Attempt is called when an attempt has begun, after its started record and outside its time limit.
-// It makes the attempt by calling next once, with ctx or a context derived from it, which becomes
-// the context of the handler. The result of next is nil if the attempt succeeded, an
-// [InterruptedError] (see [IsSuspension]) if it was suspended, and otherwise its error, whose class
+// It makes the attempt by calling next once, with ctx or a context derived from ctx; this becomes
+// the handler's context. next returns nil if the attempt succeeded, an [InterruptedError] (see
+// [IsSuspension]) if it was suspended, and otherwise the attempt's error, whose class
 // [record.Classify] returns. The result of Attempt decides how the attempt ends:
 //
-//   - After next failed, the attempt has failed. A returned error replaces
-//     that of next, which it usually wraps, for example with [Permanent] or
-//     [Retryable]. If it is nil, the error of next stays.
-//   - After next succeeded, an error makes the attempt fail.
-//   - After next was suspended, the attempt is suspended, whatever Attempt
-//     returns.
-//   - After a call of Answer, nil completes the call with the answered output.
-//   - If Attempt called neither next nor Answer, its error refuses the attempt: the
-//     handler did not run. The attempt has failed, and is retried as after any
-//     failure. With [Permanent] it is not, and with [ErrBudget] the call fails with
-//     ReasonBudget. Without an error the call fails for good.
+//   - If next failed, the attempt has failed. An error from Attempt replaces the error from next
+//     and usually wraps it, for example with [Permanent] or [Retryable]. If Attempt returns nil,
+//     the error from next stays.
+//   - If next succeeded, an error from Attempt makes the attempt fail.
+//   - If next returned an [InterruptedError], the attempt is suspended, whatever Attempt returns.
+//   - If Attempt called Answer and returns nil, the call completes with the output passed to
+//     Answer.
+//   - If Attempt called neither next nor Answer, its error refuses the attempt: the handler did not
+//     run. The attempt has failed, and is retried as after any failure. With a [Permanent] error it
+//     is not retried, and with [ErrBudget] the call fails with ReasonBudget. If Attempt returns
+//     nil, the call fails for good.
 //
-// A panic fails the call for good. Attempt must return when ctx ends. The time
-// that Attempt takes counts as time of the attempt and against RetryTimeout, but
-// not against the timeout of the attempt. Attempt must not make calls with ctx:
-// they return [ErrAttemptOver], and are not recorded.
+// If Attempt panics, the call fails for good. Attempt must return when ctx ends. The time that
+// Attempt takes counts as part of the attempt and towards RetryTimeout, but not towards the
+// attempt's timeout. Attempt must not make calls with ctx: they return [ErrAttemptOver], and are
+// not recorded.
 //
 // Retry is called after an attempt has failed with err, before another attempt is announced, and
 // only if nothing else forbids another attempt. An error refuses the attempt: the call fails with
@@ -50,9 +50,8 @@ import "github.com/reprise-go/reprise/internal/engine"
 // return errors when Retry calls them.
 type Interceptor = engine.Interceptor
 
-// A CallInfo is an attempt of a call as an [Interceptor] sees it. Its methods may
-// be called only on the goroutine that called the interceptor, and only until the
-// interceptor returns.
+// A CallInfo describes an attempt of a call to an [Interceptor]. Its methods may be called only on
+// the goroutine that called the interceptor, and only until the interceptor returns.
 //
 //	RunID   string         // empty outside a run
 //	Tags    []string       // of the run; they must not be changed
@@ -65,28 +64,28 @@ type Interceptor = engine.Interceptor
 //
 //	Input() ([]byte, error)          // encoded; it must not be changed
 //	InputHash() (record.Hash, error) // of what [Definition.Identify] returns, or else of the whole input
-//	Output() ([]byte, error)         // encoded, after next succeeded; an error for an actor that is NoStore
+//	Output() ([]byte, error)         // encoded; an error before next has succeeded, and for an actor that is NoStore
 //	Made() bool                      // the handler of the attempt has run, and no interceptor has answered since
 //	Answered() bool                  // an interceptor has answered the attempt
 //	Usage() record.Usage             // what the attempt has consumed so far, without the calls inside it
-//	RunCounts() record.Counts        // of the run, over all its openings, with this attempt; zero outside a run
+//	RunCounts() record.Counts        // of the run since it began, including this attempt; zero outside a run
 //
-// Answer(encoded []byte) error gives the attempt an output without its handler, or after the
-// handler failed: the record of the completed call has Detail.Cached set. The argument is an output
-// of the actor, as Output returned it. Postconditions are checked. If they do not hold, or the
-// output does not fit the type, Answer returns an error, and next can still be called. Answer also
-// returns an error if the handler may have taken effect and its actor must not repeat it: see
+// Answer(encoded []byte) error gives the attempt an output without running its handler, or after
+// the handler failed. The completed call's record has Detail.Cached set. The argument must be an
+// output of the actor, as returned by Output. Postconditions are checked. If they do not hold, or
+// the output does not fit the type, Answer returns an error, and next can still be called. Answer
+// also returns an error if the handler may have taken an effect that must not be repeated: see
 // [InDoubtPolicy].
 //
 // Wait(ctx, d, why) error waits for d before the attempt. Wait returns an error, which the
 // interceptor must return, if ctx ends, if the run is interrupted, or if nothing new may begin in
-// the run. The wait is recorded as a line of the log that says why, such as "the limit of requests
-// per minute". A wait that does not end before RetryTimeout or the deadline of ctx does not begin.
-// A wait longer than the threshold of state.WithParking parks the run: Wait returns an error at
-// once, and the attempt is made when the time has passed. WaitFor(ctx, ready, expected, why) waits
-// until ready is closed; expected is how long that is likely to take.
+// the run. The wait is recorded as a log line that contains why, such as "the limit of requests per
+// minute". A wait that would not end before RetryTimeout or the deadline of ctx does not begin. A
+// wait longer than the threshold of state.WithParking parks the run: Wait returns an error at once,
+// and the attempt is made when the time has passed. WaitFor(ctx, ready, expected, why) waits until
+// ready is closed; expected is how long that is likely to take.
 //
 // Annotate(key, value) and AddUsage(usage) do for the attempt what [Annotate] and [AddUsage] do,
-// and Log(level, message, metadata) appends a line to the log of the run with the address of the
-// call; the line is lost outside a run, and if the run is closed.
+// and Log(level, message, metadata) appends a line with the call's address to the run's log.
+// Outside a run, and after the run was closed, the line is lost.
 type CallInfo = engine.CallInfo

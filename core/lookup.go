@@ -7,19 +7,19 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// LookUp returns a copy in which f looks up calls that may have taken effect, before they fail or
-// somebody is asked about them: calls in doubt (InDoubtFail, InDoubtAsk, and
-// RetryConfig.LossesCount), and calls whose last attempt has ended with an error, such as a timeout
-// just after the effect. If a run is retried, f looks up calls that failed in doubt, before they are
-// made again. It is for effects that leave their outcome where they take place, such as
-// in the database that they change, under the [IdempotencyKey] of the call, which f gets in its
-// context. f returns the output that the call has left; the call completes with it, and the handler
-// does not run again.
+// LookUp returns a copy that uses f to look up whether a call has taken effect, before the call
+// fails or somebody is asked about it. This applies to calls in doubt (InDoubtFail, InDoubtAsk, and
+// RetryConfig.LossesCount), and to calls whose last attempt has ended with an error, such as a
+// timeout just after the effect. If a run is retried, f also looks up calls that failed in doubt,
+// before they are made again. LookUp is for effects that leave their outcome where they take place,
+// such as in the database that they change, under the call's [IdempotencyKey]. f gets this key from
+// its context. If f returns the output that the call has left, the call completes with this output,
+// and the handler does not run again.
 //
-// If found is false, the call has not taken effect, and no attempt of it that still runs somewhere
-// will take effect: f must make sure of that, or wait for it. What follows is the same as without
-// LookUp. After an error of f, the run is interrupted, and f is called again when the run is
-// resumed.
+// If f returns false, the call must not have taken effect, and no attempt that still runs somewhere
+// may take effect later: f must make sure of that, or wait for the attempt. What follows is the
+// same as without LookUp. If f returns an error, the run is interrupted, and f is called again when
+// the run is resumed.
 //
 // LookUp panics for an agent, which is never in doubt itself.
 func (d *Definition[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found bool, err error)) *Definition[In, Out] {
@@ -30,7 +30,7 @@ func (d *Definition[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out
 	return &c
 }
 
-// LookUp completes the call with the output that it has left elsewhere.
+// LookUp completes the call with the output that it has left elsewhere, if there is one.
 func (t *typedCall[In, Out]) LookUp(ctx context.Context) (found bool, r engine.Result) {
 	f := t.definition.lookUp
 	if f == nil {

@@ -7,9 +7,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Permanent marks err so that it is never retried, whatever the retry
-// configuration says. errors.Is and errors.As still find err, and the text is
-// that of err. Permanent(nil) is nil.
+// Permanent marks err so that it is never retried, whatever the retry configuration says. errors.Is
+// and errors.As still find err, and the text stays the same. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil
@@ -17,9 +16,9 @@ func Permanent(err error) error {
 	return &mark.Permanent{Err: err}
 }
 
-// Retryable marks err so that it is retried whatever its class, unless the
-// retry configuration says otherwise. It also says that the attempt had no effect
-// that must not be repeated: see [InDoubtPolicy]. Retryable(nil) is nil.
+// Retryable marks err so that it is retried whatever its class, unless the retry configuration says
+// otherwise. The mark also means that the attempt had no effect that must not be repeated: see
+// [InDoubtPolicy]. Retryable(nil) is nil.
 func Retryable(err error) error {
 	if err == nil {
 		return nil
@@ -38,9 +37,10 @@ func Retryable(err error) error {
 //	              where nobody can answer, it fails with ErrInDoubt
 //
 // Before a call fails or waits, its outcome is looked up, if the actor has a LookUp. errors.Is
-// finds [ErrInDoubt] in the result, and everything that it finds in err; the text is that of err.
-// The mark applies to the call whose handler returns it: a call around it that fails with the same
-// error has only failed, and agents, groups and branches are never in doubt. InDoubt(nil) is nil.
+// finds [ErrInDoubt] in the result, as well as everything that it finds in err; the text stays the
+// same. The mark applies only to the call whose handler returns it: a surrounding call that fails
+// with the same error has failed and is not in doubt. Agents, groups and branches are never in
+// doubt. InDoubt(nil) is nil.
 func InDoubt(err error) error {
 	if err == nil {
 		return nil
@@ -48,9 +48,9 @@ func InDoubt(err error) error {
 	return &mark.InDoubt{Err: err}
 }
 
-// WithRetryAfter adds to err the delay that a service asked for: the shortest delay before the next
-// attempt, to which no jitter is added and which is not capped at MaxDelay. It does not make err
-// retryable. WithRetryAfter(nil, d) is nil.
+// WithRetryAfter adds to err the delay that a service asked for. The next attempt begins after this
+// delay at the earliest; no jitter is added to it, and MaxDelay does not cap it. WithRetryAfter
+// does not make err retryable. WithRetryAfter(nil, d) is nil.
 func WithRetryAfter(err error, d time.Duration) error {
 	if err == nil || d <= 0 {
 		return err
@@ -66,9 +66,9 @@ type retryAfterError struct {
 func (e *retryAfterError) Unwrap() error             { return e.error }
 func (e *retryAfterError) RetryAfter() time.Duration { return e.after }
 
-// RetryAfter returns the delay that a service asked for: that of the first error in the tree of err
-// that has a method RetryAfter() time.Duration. It reports false if there is none, or if the delay is
-// zero or less.
+// RetryAfter returns the delay that a service asked for. It calls the method RetryAfter()
+// time.Duration of the first error in err's tree that has this method. It reports false if there is
+// no such error, or if the delay is zero or less.
 func RetryAfter(err error) (time.Duration, bool) {
 	after := record.Inspect(err).RetryAfter
 	return after, after > 0

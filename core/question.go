@@ -9,12 +9,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrUnfit is found in the error of an answer that does not fit its question.
+// ErrUnfit is wrapped by the error for an answer that does not fit its question.
 var ErrUnfit = engine.ErrUnfit
 
 // Encode encodes value as an answer to the question. If the value itself does not fit, its JSON is
-// used instead: a *big.Int and a json.Number as a number, a json.RawMessage as its content. If that
-// does not fit either, the error is [ErrUnfit], as from [Question.Check].
+// used instead: a *big.Int and a json.Number as a number, a json.RawMessage as its content. If the
+// JSON does not fit either, the error wraps [ErrUnfit], like the error from [Question.Check].
 func (q Question) Encode(value any) ([]byte, error) {
 	encoded, err := record.Encode(value)
 	if err != nil {
@@ -53,6 +53,6 @@ func toJSON(value any) (text []byte, ok bool) {
 
 // Check returns an error if an encoded value cannot be the answer to the question. The value must
 // fit the Schema, without missing, unknown or mistyped fields. The answer about a call in doubt
-// must be a state.InDoubtAnswer, with an output that fits the call. The error is [ErrUnfit] and
+// must be a state.InDoubtAnswer, with an output that fits the call. The error wraps [ErrUnfit] and
 // names the field.
 func (q Question) Check(encoded []byte) error { return engine.Question(q).Check(encoded) }

@@ -13,13 +13,13 @@ import (
 // typedCall is a call with its types. One allocation holds the call, its
 // first attempt, its input and its output.
 type typedCall[In, Out any] struct {
-	untyped    engine.Call // not embedded: otherwise each pair of types would have a copy of each method of Call
+	untyped    engine.Call // not embedded: otherwise each pair of types would have its own copy of every method of Call
 	definition *Definition[In, Out]
 	in         In
 	out        Out
 }
 
-// result returns what a call that ended with err returns.
+// result returns the results of a call that ended with err.
 func (t *typedCall[In, Out]) result(err error) (Out, error) {
 	if err != nil {
 		var zero Out
@@ -110,8 +110,8 @@ func (t *typedCall[In, Out]) Answer(ctx context.Context, encoded []byte) engine.
 }
 
 // keep encodes the output, and stores it separately if it is large. In a run that can be resumed,
-// it then sets the output of the call to what its record decodes to, so that a program sees the same
-// output before and after a resume.
+// it then replaces the call's output by the value decoded from its record, so that a program sees
+// the same output before and after a resume.
 func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) engine.Result {
 	encoded, r := encodeOutput(ctx, &t.untyped, &t.definition.spec, *out)
 	if r.Err != nil {
@@ -159,8 +159,8 @@ func (t *typedCall[In, Out]) WholeIdentity() (record.Hash, error) {
 	return t.input().wholeIdentity(reflect.TypeFor[In]())
 }
 
-// DecodeOutput makes a recorded output the output of the call. lost lists the parts of the recorded
-// output for which the type has no fields.
+// DecodeOutput decodes a recorded output into the call's output. lost lists the parts of the
+// recorded output that have no field in the output's type.
 func (t *typedCall[In, Out]) DecodeOutput(encoded []byte) (lost []string, err error) {
 	return decodeRecorded(encoded, &t.out)
 }
@@ -169,13 +169,13 @@ func (t *typedCall[In, Out]) DecodeAnswer(encoded []byte) error {
 	return decodeAnswerOf(reflect.TypeFor[Out](), encoded, &t.out)
 }
 
-// OutputSchema returns the JSON schema of the output, nil if it has none.
+// OutputSchema returns the JSON schema of the output, or nil if it has none.
 func (t *typedCall[In, Out]) OutputSchema() json.RawMessage {
 	return schemaOf(reflect.TypeFor[Out]())
 }
 
-// typedApart is an [engine.Apart]. It has its own output: if the attempt is abandoned, the next
-// attempt writes to the output of the call.
+// typedApart is an [engine.Apart]. It has its own output: an abandoned attempt may still write to
+// it while the next attempt writes to the call's output.
 type typedApart[In, Out any] struct {
 	engine.Async
 	call *typedCall[In, Out]

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file contains what calls do that does not depend on their types. A program has as many
-// copies of a generic function as it has types of actors.
+// This file contains the code of calls that does not depend on their types. It is not generic,
+// since a program contains one copy of a generic function for each type of actor.
 
 // An input is the input of a call, without its type.
 type input struct {
@@ -47,7 +47,7 @@ func (i input) recoverDigest(err *error) {
 	}
 }
 
-// identityHash returns the hash of the identity of the input, which is of type in; see [Identifier].
+// identityHash returns the hash of the input's identity (see [Identifier]). in is the input's type.
 func (i input) identityHash(in reflect.Type) (h record.Hash, err error) {
 	if d, ok := i.value.(Digester); ok && i.identity == nil {
 		defer i.recoverDigest(&err)
@@ -83,7 +83,7 @@ func (i input) declaresIdentity() bool {
 	return declared || i.identity != nil
 }
 
-// wholeIdentity returns the hash for CallInfo.InputHash of the input, which is of type in.
+// wholeIdentity returns the hash of the input for CallInfo.InputHash. in is the input's type.
 func (i input) wholeIdentity(in reflect.Type) (h record.Hash, err error) {
 	r := engine.Result{}
 	defer func() { err = cmp.Or(r.Err, err) }()
@@ -106,8 +106,8 @@ func (i input) wholeIdentity(in reflect.Type) (h record.Hash, err error) {
 	return h, err
 }
 
-// identityEncoder encodes an identity. If the input can be of any type, the identity must be the
-// same after the input was encoded and decoded.
+// identityEncoder returns the function that encodes an identity. If the input can be of any type,
+// the identity must be the same after the input was encoded and decoded.
 func (i input) identityEncoder(in reflect.Type) func(v any) ([]byte, error) {
 	if i.identity == nil && in.Kind() == reflect.Interface {
 		return codec.EncodeIdentityOfAny
@@ -123,8 +123,8 @@ func encodeBy(encode func(v any) ([]byte, error), v any, what string, spec *Spec
 	return encoded, nil
 }
 
-// keepsOutput reports whether the run needs the encoded output. That of a group is not needed: the
-// group gets its results from its branches.
+// keepsOutput reports whether the run needs the encoded output. The output of a group is not
+// needed: the group takes its results from its branches.
 func keepsOutput(c *engine.Call, spec *Spec) bool {
 	settings := c.Settings()
 	return (settings.Payloads || settings.Outputs || settings.PutArtifact != nil || settings.RoundTrip || keepsEffect(c, spec)) &&
@@ -134,7 +134,8 @@ func keepsOutput(c *engine.Call, spec *Spec) bool {
 // keepsEffect reports whether another call may take over the effect of this one.
 func keepsEffect(c *engine.Call, spec *Spec) bool { return spec.Irreversible && !c.IsOutside() }
 
-// needsRecordedForm reports whether a program must see its outputs as they are recorded.
+// needsRecordedForm reports whether a program must see outputs in the form that they have in
+// records.
 func needsRecordedForm(settings *engine.Settings) bool { return settings.Outputs || settings.RoundTrip }
 
 // encodeOutput encodes the output, and stores it separately if it is large.
@@ -187,8 +188,8 @@ func decodeWhole(encoded []byte, out any, outputs reflect.Type, spec *Spec) erro
 	return nil
 }
 
-// isWhole reports whether encoded contains all of out. If a value was encoded before its type was
-// kept as JSON, it decodes to an empty value.
+// isWhole reports whether encoded contains all of out. It does not if the value was encoded before
+// its type was kept as JSON: such a value decodes to an empty one.
 func isWhole(encoded []byte, out any) bool {
 	again, err := codec.Encode(out)
 	if err != nil {
@@ -207,7 +208,7 @@ func decodeAnswerOf(outputs reflect.Type, encoded []byte, out any) error {
 	return decodeAnswer(answers, encoded, out)
 }
 
-// schemaOf returns the JSON schema of the outputs, nil if they have none.
+// schemaOf returns the JSON schema of the outputs, or nil if they have none.
 func schemaOf(outputs reflect.Type) json.RawMessage {
 	answers, err := schema.ForValue(outputs)
 	if err != nil {

@@ -10,19 +10,18 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An Error is a response with a status outside of 200 to 299.
+// An Error describes a response with a status outside 200 to 299.
 type Error struct {
 	Code    int           // such as 503
-	After   time.Duration // of the Retry-After header; 0 for none
+	After   time.Duration // from the header Retry-After; 0 if there is none
 	Excerpt string        // the beginning of the body, on one line
 }
 
-// excerptLimit is the length of an excerpt in bytes.
+// excerptLimit is the maximum length of an excerpt in bytes.
 const excerptLimit = 300
 
-// Check returns nil for a response with a status of 200 to 299, and an
-// *[Error] for every other. It reads the beginning of the body for the error;
-// the caller closes the body.
+// Check returns nil if the status of resp is 200 to 299, and an *[Error] otherwise. For the error,
+// Check reads the beginning of the body; the caller closes the body.
 func Check(resp *http.Response) error {
 	if resp.StatusCode >= 200 && resp.StatusCode <= 299 {
 		return nil
@@ -30,7 +29,7 @@ func Check(resp *http.Response) error {
 	e := &Error{Code: resp.StatusCode}
 	e.After, _ = RetryAfter(resp.Header, time.Now())
 	if resp.Body != nil {
-		// If the body breaks off, what was read is still an excerpt, and the status is known.
+		// If reading fails, the part of the body that was read still serves as the excerpt.
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, excerptLimit))
 		e.Excerpt = strings.Join(strings.Fields(strings.ToValidUTF8(string(body), "")), " ")
 	}
@@ -49,11 +48,10 @@ func (e *Error) Error() string {
 // StatusCode returns the status code, for record.Classify.
 func (e *Error) StatusCode() int { return e.Code }
 
-// RetryAfter returns the delay that the service asked for, or 0. core.RetryAfter
-// finds it.
+// RetryAfter returns the delay that the service asked for, or 0. It is for core.RetryAfter.
 func (e *Error) RetryAfter() time.Duration { return e.After }
 
-// The registration makes errors.As find an *Error in the recorded errors of calls, too.
+// The registration lets errors.As find an *Error in an error that was read from a record, too.
 func init() {
 	record.RegisterErrorType[*Error]("httperror.Error")
 }

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// RetryAfter reads the delay that a response asks for from its headers. Retry-After-Ms
-// (milliseconds, as some LLM services send it) is read first, then Retry-After: seconds, possibly
-// with a fraction, or an HTTP date, from which now is subtracted. RetryAfter reports false if there
-// is no delay, or if it is malformed, zero, negative or past.
+// RetryAfter returns the delay that a response asks for in its headers. It reads Retry-After-Ms
+// first, which some LLM services send, and then Retry-After. The value of Retry-After is a number
+// of seconds, possibly with a fraction, or an HTTP date, from which now is subtracted. RetryAfter
+// reports false if there is no delay, or if the delay is malformed, zero, negative or past.
 //
 // Source: RFC 9110, sections 10.2.3 and 5.6.7.
 func RetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
@@ -31,7 +31,8 @@ func RetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
 	return 0, false
 }
 
-// parseNumber reads a decimal number of units, saturating.
+// parseNumber parses s as a decimal number of units. If the result is too large, it returns the
+// longest Duration.
 func parseNumber(s string, unit time.Duration) (time.Duration, bool) {
 	s = strings.TrimSpace(s)
 	if s == "" || strings.Trim(s, "0123456789.") != "" {
@@ -45,7 +46,8 @@ func parseNumber(s string, unit time.Duration) (time.Duration, bool) {
 	return d, d > 0
 }
 
-// saturate keeps a number of nanoseconds within a Duration.
+// saturate converts a number of nanoseconds to a Duration, or to the longest Duration if the number
+// is too large.
 func saturate(ns float64) time.Duration {
 	if ns >= math.MaxInt64 {
 		return math.MaxInt64

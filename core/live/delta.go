@@ -15,7 +15,7 @@ type Delta struct {
 	Part    Part           `json:"part"`
 	Index   int            `json:"index,omitempty"` // of the tool call that the piece belongs to
 	Name    string         `json:"name,omitempty"`  // of the requested tool, or of the source of the progress
-	ID      string         `json:"id,omitempty"`    // the ID that the model gave the tool call; set in at least one of the pieces if it is known before the end
+	ID      string         `json:"id,omitempty"`    // the ID that the model gave the tool call; set in at least one piece if it is known before the end
 	Text    string         `json:"text,omitempty"`
 }
 
@@ -28,7 +28,7 @@ const (
 	PartText                      // the answer
 	PartReasoning                 // the model's thoughts
 	PartToolCall                  // the arguments of tool call Index, which asks for the tool Name
-	PartProgress                  // what a tool says about its progress
+	PartProgress                  // what a tool reports about its progress
 	PartEnd                       // the attempt will produce nothing more
 	partEnd
 )

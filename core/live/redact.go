@@ -10,11 +10,12 @@ import (
 )
 
 // Redact returns a function for [Watch] that passes the deltas on to next with their texts
-// redacted. A secret is recognized across deltas: text that may be the beginning of one is held
-// back, as [redact.Stream] describes, until more of the text has come or the attempt has ended.
+// redacted. A secret is recognized across deltas: text that may be the beginning of a secret is
+// held back, as [redact.Stream] describes, until more of the text has come or the attempt has
+// ended.
 //
-// Deltas of different calls do not wait for each other. next is called for those of one
-// call in order.
+// Deltas of different calls do not wait for each other. The deltas of one call are passed to next
+// in order.
 func Redact(r redact.Redaction, next func(Delta)) func(Delta) {
 	d := &deltaRedaction{redaction: r, next: next, calls: make(map[callKey]*redactedCall)}
 	return d.show
@@ -33,7 +34,7 @@ type callKey struct {
 	address record.Address
 }
 
-// A redactedCall is what the latest attempt of a call has produced.
+// A redactedCall holds what the latest attempt of a call has produced.
 type redactedCall struct {
 	attempt int
 
@@ -48,8 +49,8 @@ type redactedText struct {
 	originalName string // the Name before it was redacted
 }
 
-// call returns the call of a delta, nil if the attempt of the delta was abandoned. It forgets the
-// call at the end of the attempt.
+// call returns the call that produced d, or nil if d is from an abandoned attempt. It forgets the
+// call when the attempt ends.
 func (r *deltaRedaction) call(d *Delta) *redactedCall {
 	key := callKey{d.RunID, d.Address}
 	r.mu.Lock()
@@ -109,7 +110,7 @@ func (r *deltaRedaction) reveal(t *redactedText, piece string) {
 	r.next(d)
 }
 
-// finish shows what is left of the texts.
+// finish passes on the parts of the texts that were held back.
 func (r *deltaRedaction) finish(c *redactedCall) {
 	for _, t := range c.texts {
 		if rest := t.stream.End(); rest != "" || t.originalName != t.last.Name {

@@ -9,16 +9,16 @@ import (
 
 type watchKey struct{}
 
-// watcher is one function of Watch, with the watchers around it.
+// watcher holds a function passed to Watch or Divert, and the enclosing watcher, if any.
 type watcher struct {
 	watch  func(Delta)
 	broken atomic.Bool
 	outer  *watcher
 }
 
-// Watch returns a context whose calls, at any depth, show f what they produce while they run.
-// Records and results are the same as without it, except for the attribute first_token of attempts
-// of LLMs. A call that is recalled from restored history emits nothing.
+// Watch returns a context whose calls, at any depth, pass to f what they produce while they run.
+// Records and results are the same as without Watch, except that attempts of LLMs get the attribute
+// first_token. A call that is recalled from restored history emits nothing.
 //
 // The goroutines of the calls call f, several at a time, and wait for it: f must be
 // safe for concurrent use, and fast. If f panics, it is not called again. Watching
@@ -31,9 +31,9 @@ func Watch(ctx context.Context, f func(Delta)) context.Context {
 	return context.WithValue(ctx, watchKey{}, &watcher{watch: f, outer: outer})
 }
 
-// Divert returns a context whose calls, at any depth, show what they produce only to f: functions
-// that watch ctx do not see it. It is for a call that decides which of these deltas are shown, and
-// emits them as its own with the context that it was given. [Watch] says how f is called.
+// Divert returns a context whose calls, at any depth, pass what they produce only to f: functions
+// that watch ctx do not see it. Divert is for a call that decides which of these deltas to show. It
+// emits them as its own, with the context that it was given. f is called as [Watch] describes.
 func Divert(ctx context.Context, f func(Delta)) context.Context {
 	if f == nil {
 		f = func(Delta) {}
@@ -41,8 +41,8 @@ func Divert(ctx context.Context, f func(Delta)) context.Context {
 	return context.WithValue(ctx, watchKey{}, &watcher{watch: f})
 }
 
-// Emit passes d to every function that watches ctx. Run, address and attempt are those of the
-// attempt that ctx belongs to. After the attempt has ended, its deltas are dropped.
+// Emit passes d to every function that watches ctx. It sets the run, address and attempt of d to
+// those of the attempt that ctx belongs to. After the attempt has ended, its deltas are dropped.
 func Emit(ctx context.Context, d Delta) {
 	if emit := Emitter(ctx); emit != nil {
 		emit(d)
