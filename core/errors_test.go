@@ -149,7 +149,7 @@ func TestCallErrorContainsStageAndAttempts(t *testing.T) {
 		text     string
 	}{
 		{testkit.Tool(t, "tool", atOnce, testkit.Fail(errBoom)), record.StageHandler, 1, "tool: permanent (not retried, since its class is unknown: " +
-			"core.Retryable marks an error, and RetryOn says which ones are retried): boom"},
+			"mark the error with core.Retryable, or select it with RetryOn): boom"},
 		{testkit.Tool(t, "tool", atOnce, testkit.Fail(errFlaky)), record.StageHandler, 3, "tool#2: exhausted after 3 attempts: dial tcp: connection refused"},
 		{testkit.Tool(t, "tool", atOnce, testkit.Succeed).Require(func(context.Context, string) error { return errBoom }), record.StagePrecondition, 0, "tool#3: precondition: boom"},
 		{testkit.Tool(t, "tool", atOnce, testkit.Succeed).Ensure(func(context.Context, string, string) error { return errBoom }), record.StagePostcondition, 3, "tool#4: exhausted after 3 attempts (postcondition): boom"},
@@ -174,7 +174,7 @@ func TestCallErrorContainsStageAndAttempts(t *testing.T) {
 		{testkit.Tool(t, "picky", core.RetryConfig{RetryOn: []core.Matcher{core.MatchIs(errFlaky)}}, testkit.Fail(errBoom)), "picky: permanent: boom"},
 		{testkit.Tool(t, "single", core.RetryConfig{MaxAttempts: 1}, testkit.Fail(errBoom)), "single: permanent: boom"},
 		{testkit.Tool(t, "tool", atOnce, testkit.Fail(errBoom)), "tool: permanent (not retried, since its class is unknown: " +
-			"core.Retryable marks an error, and RetryOn says which ones are retried): boom"},
+			"mark the error with core.Retryable, or select it with RetryOn): boom"},
 		{testkit.Tool(t, "tool", atOnce, testkit.Fail(errFlaky)), "tool#2: exhausted after 3 attempts: dial tcp: connection refused"},
 	} {
 		_, err := testkit.Call(ctx, tt.d)

@@ -30,7 +30,7 @@ func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T])
 		return value, ErrNoRun
 	}
 	if !engine.IsSignalName(name) {
-		return value, Permanent(fmt.Errorf("core: Receive: the name %q; want 1 to %d letters, digits, dots, dashes and underscores", record.Truncate(name, engine.MaxSignalName), engine.MaxSignalName))
+		return value, Permanent(fmt.Errorf("core: Receive: the name is %q; want 1 to %d letters, digits, dots, dashes and underscores", record.Truncate(name, engine.MaxSignalName), engine.MaxSignalName))
 	}
 	q := Question{Awaits: record.AwaitSignal, Text: name}
 	def, err := defaultOf(q, options)

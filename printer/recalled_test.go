@@ -106,5 +106,5 @@ func TestFailureSaysHowToRetry(t *testing.T) {
 	_, err := tool.Call(st.Context(t.Context()), struct{}{})
 	require.ErrorIs(t, err, core.ErrPermanent)
 	assert.Contains(t, out.String(), "[FAILED: permanent]")
-	assert.Contains(t, out.String(), "  · not retried, since its class is unknown: core.Retryable marks an error")
+	assert.Contains(t, out.String(), "  · not retried, since its class is unknown: mark the error with core.Retryable")
 }

@@ -146,7 +146,7 @@ func TestAQuestionAboutACallInDoubtDescribesTheCall(t *testing.T) {
 	assert.JSONEq(t, `{"type": "integer"}`, string(open[0].Schema))
 
 	for text, want := range map[string]string{
-		`{"decision": "completed", "output": "x"}`: "the answer does not fit: got a string, want an integer (of the output)",
+		`{"decision": "completed", "output": "x"}`: "the answer does not fit: got a string, want an integer (in the output)",
 		`{"decision": "completed"}`:                `the answer does not fit: the decision "completed" needs the "output" of the call`,
 		`{"decision": "done"}`:                     `the answer does not fit: decision: got "done", want one of "completed", "run_again", "failed"`,
 		`{"decision": "failed", "mesage": "x"}`:    `the answer does not fit: "mesage": unknown field; want one of "decision", "output", "message"`,

@@ -235,7 +235,7 @@ func TestRetryOfACallThatFailedInDoubt(t *testing.T) {
 			for _, r := range testkit.LoadRun(t, store, "order-1").Records {
 				if r.Kind == record.KindLog {
 					warned++
-					assert.Equal(t, "order/pay failed in doubt, and is made again because the run is retried: if it took effect, it does so twice", r.Message())
+					assert.Equal(t, "order/pay failed in doubt, and is made again because the run is retried: if it took effect before, it now takes effect twice", r.Message())
 				}
 			}
 			assert.Equal(t, c.warned, warned)

@@ -148,7 +148,7 @@ func TestSignalThatDoesNotFitIsAnError(t *testing.T) {
 	bad := testkit.Tool(t, "bad", once, func(ctx context.Context, _ string) (string, error) { return core.Receive[string](ctx, "a b") })
 	st := openRun(t, memstore.New())
 	_, err = testkit.Call(st.Context(t.Context()), bad)
-	require.ErrorContains(t, err, `the name "a b"; want 1 to 64 letters`)
+	require.ErrorContains(t, err, `the name is "a b"; want 1 to 64 letters`)
 	require.NoError(t, st.Close())
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Call is one call, without its types. It does not say how far the call has come: that is in the
-// Progress of the call and in the results of the steps.
+// A Call is one call, without its types. It does not contain how far the call has come: the call's
+// Progress and the results of the steps do.
 type Call struct {
 	typed              Typed // the part that knows the types
 	spec               *Spec
@@ -18,9 +18,9 @@ type Call struct {
 	hasOwnPolicy       bool        // the policy is the event's own
 	guarded            bool        // the actor has preconditions
 	direct             bool        // claimed when executed, and counted as in progress
-	counted            bool        // one of the calls in progress that are not recalled
+	counted            bool        // counted in claims.inProgress, which leaves out recalled calls
 	overlaps           bool        // when it was claimed, a call with the same name and input was in progress
-	claimed            bool        // claimed, and has no record yet
+	claimed            bool        // claimed, but has no record yet
 	keyed              atomic.Bool // the handler asked for the idempotency key
 	compensable        bool        // the actor has a compensation
 	compensableInDoubt bool        // the actor has a compensation for calls in doubt
@@ -34,24 +34,23 @@ type Call struct {
 
 	recall     *recall                     // nil if no results can be recalled
 	identity   atomic.Pointer[record.Hash] // identity of the input, once it was requested
-	guard      *Guard                      // what surrounds its attempts; nil for nothing
-	doubtEntry *completedCall              // the entry of the call in the calls to be undone if it ends in doubt; nil if there is none
+	guard      *Guard                      // what surrounds its attempts; nil if nothing does
+	doubtEntry *completedCall              // the entry that has the call undone if it ends in doubt; nil if there is none
 	replaces   *record.Effect              // effect in doubt that the call replaces; nil if there is none
 
-	inputInDoubt []byte // the recorded input, for the question if the call ends in doubt; nil if nobody is asked
+	inputInDoubt []byte // the recorded input, for the question that is asked if the call ends in doubt; nil if nobody is asked
 
 	blockedBy *InterruptedError // why the call must not begin: its scope had stopped when it was claimed
 
 	first Scope // scope of the first attempt made
 }
 
-// recall holds what is known of a call when it is claimed, in a run that can be
-// resumed.
+// recall holds what is known about a call when it is claimed, in a run that can be resumed.
 type recall struct {
 	input    record.Hash      // identity of the input
 	oldInput record.Hash      // identity in the old form, from before some values were encoded as JSON; zero if not computed
 	inputErr error            // why input is not set
-	found    *record.Progress // what was recorded of the call; nil for nothing
+	found    *record.Progress // what was recorded about the call; nil if nothing was
 	refused  error            // why the call must not begin
 }
 
@@ -75,7 +74,7 @@ func (c *Call) execute(first *Scope) error {
 	return err
 }
 
-// run takes the steps of the call, from progress p on.
+// run takes the steps of the call, starting at progress p.
 func (c *Call) run(p *record.Progress, first *Scope) error {
 	c.recallProgress(p)
 	for s := first; ; s = nil {
@@ -101,8 +100,8 @@ func (c *Call) run(p *record.Progress, first *Scope) error {
 	}
 }
 
-// abandon suspends what is around a call whose goroutine ended (runtime.Goexit) before
-// the call had an outcome, for example in a function that judges its error.
+// abandon suspends the scope around a call whose goroutine ended (runtime.Goexit) before the call
+// had an outcome, for example in a RetryWhen function.
 func (c *Call) abandon() {
 	e := &InterruptedError{Reason: record.InterruptClosed, Cause: errGoexit}
 	if c.isRoot() {
@@ -119,7 +118,7 @@ func (c *Call) enter(first *Scope) (free func()) {
 	return c.endWithScope(first)
 }
 
-// leave undoes the counting of enter and checkOverlap.
+// leave reverts what enter and checkOverlap counted.
 func (c *Call) leave(free func()) {
 	if c.isRoot() {
 		c.root.leave()
@@ -212,8 +211,8 @@ func (c *Call) checkMayBegin() error {
 }
 
 // checkPreconditions runs the preconditions, in a separate scope. They do not run again when the
-// call is resumed, so they must not affect the numbers of the handler's calls.
-// Goroutines that they started may still use that scope while the attempt runs.
+// call is resumed, so they must not affect the numbers of the handler's calls. Goroutines that the
+// preconditions started may still use that scope while the attempt runs.
 func (c *Call) checkPreconditions(p *record.Progress, s *Scope) error {
 	if c.policy.Err != nil {
 		return c.refuse(p, s, Result{Err: c.policy.Err, Stage: record.StageDefinition}, record.ReasonPermanent)
@@ -259,7 +258,7 @@ func (c *Call) checkPreconditions(p *record.Progress, s *Scope) error {
 	return c.refuseAttempt(p, s, r, record.ReasonPrecondition)
 }
 
-// attempt makes one attempt and appends the record of its end.
+// attempt makes one attempt and appends the record of how it ended.
 func (c *Call) attempt(p *record.Progress, s *Scope) error {
 	if total := c.policy.RetryTimeout; s.attempt > 0 && total > 0 && p.Spent >= total { // the wait took longer than planned
 		return c.failWaiting(p, s, p.Err, record.ReasonRetryTimeout)
@@ -362,8 +361,8 @@ func (c *Call) settle(p *record.Progress, s *Scope, r *attemptEnd) error {
 	return c.suspend(p, promised, nil, v.suspended, record.StageWait)
 }
 
-// retrace runs again the handler of an attempt that has an outcome, without recording anything: its
-// results come from the calls inside it.
+// retrace runs the handler of an attempt that has an outcome again, without recording anything. The
+// results of the handler come from the calls inside it.
 func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	if c.spec.Kind == record.KindGroup {
 		s.beginGroup()

@@ -10,9 +10,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// claims numbers the calls, groups, steps and questions of one scope. Calls are
-// numbered per name, which is part of their addresses. In addition, all claims of the
-// scope together are numbered by ordinal.
+// claims numbers the calls, groups, steps and questions of one scope. Calls are numbered for each
+// name; this number is part of the address. In addition, all claims of the scope are numbered
+// together, by ordinal.
 type claims struct {
 	mu      sync.Mutex
 	ordinal int
@@ -72,9 +72,9 @@ func (s *Scope) claims() *claims {
 	return &s.ensureState().claims
 }
 
-// claim gives the call the next address in the surrounding scope. The segment is
-// escaped. branch is the number of the branch that the call is, or 0 if it is not a
-// branch. In a restored run, claim also looks up the recorded progress of the call.
+// claim gives the call the next address in the surrounding scope. The segment is escaped. branch is
+// the number of the branch, or 0 if the call is not a branch. In a restored run, claim also looks
+// up the recorded progress of the call.
 func (c *Call) claim(segment string, branch int) {
 	c.scope = c.parent
 	if c.parent.Closed() { // it will not begin
@@ -145,9 +145,8 @@ func (c *claimedInput) HashBefore() (record.Hash, error) {
 	return hash, err
 }
 
-// hasOldHash reports whether the call was recorded with the old hash of its input,
-// from before some values were encoded as JSON. It keeps that hash, and thereby its
-// idempotency key.
+// hasOldHash reports whether the call was recorded with the old hash of its input, from before some
+// values were encoded as JSON. The call keeps that hash, and thereby its idempotency key.
 func (c *Call) hasOldHash() bool {
 	r := c.recall
 	return r != nil && r.found != nil && !r.oldInput.IsZero() && r.found.Input == r.oldInput
@@ -167,9 +166,9 @@ func (in *claims) next(s *Scope, segment string) record.Address {
 	return counter.site.Address(counter.n)
 }
 
-// unrecordedBelow returns the claims with lower ordinals that are in no record. If
-// preconditions make the call, and the call of these preconditions has no record
-// either, the claims of the scope around that call are included.
+// unrecordedBelow returns the claims with lower ordinals that are in no record. If the
+// preconditions of another call make this call, the unrecorded claims up to that other call are
+// included, too.
 func (c *Call) unrecordedBelow() []record.Claim {
 	all := c.scope.claims().upTo(c.ordinal - 1)
 	for claimed := c; claimed.scope.attempt == preconditionsAttempt; {
@@ -179,9 +178,9 @@ func (c *Call) unrecordedBelow() []record.Claim {
 	return all
 }
 
-// dropListedClaims drops the claims that the first record of the call has listed. It is
-// called after that record was appended; it does no harm if another record lists one
-// of the claims in the meantime.
+// dropListedClaims drops the claims that the call's first record lists. It is called after that
+// record was appended; it does no harm if another record lists some of these claims in the
+// meantime.
 func (c *Call) dropListedClaims() {
 	c.claimed = false
 	for claimed := c; claimed != nil; claimed = claimed.scope.call {

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// compensableCalls holds the calls of a run that can be compensated: completed ones, and those
-// that are in doubt or would be if they ended now.
+// compensableCalls holds the calls of a run that can be compensated: completed calls, and calls
+// that are in doubt or would be in doubt if they ended now.
 type compensableCalls struct {
 	// used is set once there may be such calls, so that most calls need no further check.
 	used atomic.Bool
@@ -120,8 +120,8 @@ func (c *Call) isInCompensation() bool {
 	return false
 }
 
-// compensables returns the calls of the run that can be compensated, or, outside any run,
-// those of the outermost call. It returns nil if there are none.
+// compensables returns the calls of the run that can be compensated, or, outside any run, those
+// inside the outermost call. It returns nil if there are none.
 func (c *Call) compensables() *compensableCalls {
 	if !c.root.isOutside() {
 		if c.root.hasCompleted() {
@@ -305,10 +305,9 @@ func (c *completedCall) isInside(key any) bool {
 	return false
 }
 
-// undo compensates the completed calls, and the calls in doubt, inside a call that has
-// failed for good. Inside a root call with an outcome, it also makes the
-// compensations that remain to be made after an earlier failure. It returns the error
-// that the call returns.
+// undo compensates the completed calls, and the calls in doubt, inside a call that has failed for
+// good. Inside a root call with an outcome, it also makes the compensations that an earlier failure
+// has left to be made. It returns the error that the call returns.
 func (c *Call) undo(p *record.Progress, first *Scope, err error) error {
 	failed, isRoot := p.Phase == record.StateFailed, c.parent.call == nil
 	if settings := c.root.settings; !failed && !isRoot || !p.HasOutcome() || settings.Strict || settings.Replays {
@@ -354,9 +353,9 @@ func (r *Root) Compensate(ctx context.Context) *InterruptedError {
 	return e
 }
 
-// undo compensates the calls in order, because the call at by has failed. The context has
-// the values of outer, but ends only with top, the root scope. It returns the calls that
-// could not be compensated, or why it stopped.
+// undo compensates the calls in order, because the call at by has failed. The context of the
+// compensations has the values of outer, but ends only with top, the root scope. It returns the
+// calls that could not be compensated, or why it stopped.
 func (all *compensableCalls) undo(outer context.Context, top *Scope, calls []*completedCall, by record.Address) ([]FailedCompensation, *InterruptedError) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(outer))
 	defer cancel(nil)
@@ -394,8 +393,8 @@ func (all *compensableCalls) undo(outer context.Context, top *Scope, calls []*co
 	return failed, nil
 }
 
-// compensate makes the compensation of the call. It returns a failure of the compensation
-// once, and nil after that.
+// compensate makes the compensation of the call. If the compensation fails, compensate returns the
+// failure once, and nil after that.
 func (all *compensableCalls) compensate(ctx context.Context, top *Scope, c *completedCall) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

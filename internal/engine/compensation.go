@@ -15,9 +15,9 @@ type Compensation struct {
 	inDoubt Undo // for calls in doubt; nil if they are not compensated
 }
 
-// Undo makes the nth compensation of the call whose scope is at. found is the recorded
-// progress of the compensation. In and out are the encoded input and output of that call.
-// A call in doubt has no output.
+// Undo makes the nth compensation of the call whose scope is at. found is the recorded progress of
+// the compensation. in and out are the encoded input and output of the call. A call in doubt has no
+// output.
 type Undo func(at *Scope, nth int, found *record.Progress, in, out []byte) error
 
 // NewCompensation returns a compensation for calls of the actor.

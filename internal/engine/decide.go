@@ -144,7 +144,7 @@ func (c *Call) isRetried(s *Scope, f *failure) bool {
 }
 
 // isDoubtInside reports whether a call inside failed because it was in doubt: another attempt would
-// repeat that call, which its own policy did not repeat.
+// repeat that call, although its own policy forbids that.
 func (f *failure) isDoubtInside() (found bool) {
 	if !f.traits.InDoubt {
 		return false
@@ -160,15 +160,15 @@ func (f *failure) isDoubtInside() (found bool) {
 	return found
 }
 
-// setPanic replaces the failure by the panic of a function that judged it. The judged failure is
-// included.
+// setPanic replaces the failure by the panic of a function that judged it. The new failure includes
+// the judged one.
 func (c *Call) setPanic(f *failure, r Result) {
 	failed := f.attemptEnd
 	failed.Result, failed.findings = Result{Err: newAfterError(r.Err, f.Err), Stage: f.Stage, Panicked: true}, findings{}
 	*f = c.classify(&failed)
 }
 
-// attemptOf returns the attempt in the form that the user's functions get.
+// attemptOf returns the attempt in the form that is passed to the user's functions.
 func (c *Call) attemptOf(s *Scope, err error) Attempt {
 	return Attempt{Number: s.Attempt() + 1, Err: err, Output: c.typed.Output(), RunID: c.root.settings.RunID, Address: c.address}
 }

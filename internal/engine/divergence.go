@@ -16,7 +16,7 @@ type DivergenceError struct {
 	RunID    string
 	How      string         // "order", "input", "kind", "end", "output", "overlap", "value", "question" or "version"
 	Address  record.Address // of the call that the program makes; if a scope ended too early, of the scope's call
-	Was      record.Address // of the recorded call in its place; zero if there is none or it has the same address
+	Was      record.Address // of the call that was recorded in its place; zero if there is none, or if it has the same address
 	Scope    string         // path of the attempt or branch that makes the call; empty for the run itself
 	Ordinal  int            // number of the call among all calls of the scope, from 1; 0 if not applicable
 	Recorded string         // what is recorded; for an input, its hash

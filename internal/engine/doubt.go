@@ -13,8 +13,8 @@ func (c *Call) isUndoneInDoubt() bool {
 	return c.compensableInDoubt && !c.isInCompensation() && !c.mayShareParentEffect()
 }
 
-// followDoubt handles a record of the call. p is the progress of the call after
-// the record.
+// followDoubt updates the calls to be undone after a record of the call was appended. p is the
+// call's progress after that record.
 func (c *Call) followDoubt(p *record.Progress, rec *record.Record) {
 	switch compensable := rec.Detail != nil && rec.Detail.Compensable; {
 	case rec.Status == record.StatusCompleted && compensable: // it was added when it completed
@@ -49,8 +49,8 @@ func (c *Call) dropDoubt() {
 	all.remove(c.doubtEntry)
 }
 
-// take reports whether a call is still in doubt, and reserves the number of its
-// compensation: if the call continues, that is another effect.
+// take reports whether a call is still in doubt, and reserves the number of its compensation: if
+// the call then continues, that is a different effect.
 func (all *compensableCalls) take(c *completedCall) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -7,15 +7,15 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file handles calls whose effects must not be repeated. When a call of an
-// irreversible actor begins for the first time, it looks for effects of earlier calls of
-// that actor, in earlier attempts of the surrounding calls or in the parents of a fork.
-// It takes such an effect over, or asks.
+// This file handles calls whose effects must not be repeated. When a call of an irreversible actor
+// begins for the first time, it looks for effects of earlier calls of that actor, in earlier
+// attempts of the surrounding calls or in the parents of a fork. It takes such an effect over, or
+// asks somebody what to do.
 
-// An EffectQuery asks for effects that a call might repeat. The call is of an
-// irreversible actor and about to begin.
+// An EffectQuery asks for effects that a call might repeat. The call belongs to an irreversible
+// actor and is about to begin.
 type EffectQuery struct {
-	Identity record.Hash // identity of its input
+	Identity record.Hash // identity of the call's input
 	Declared bool        // the actor defines the identity of its input
 
 	// Take is the place of the effect to take; nil to search for one.
@@ -26,8 +26,8 @@ type EffectQuery struct {
 type FoundEffect struct {
 	record.Effect
 	TakeOver bool // take the effect over without asking
-	Same     bool // it has the same input
-	Here     bool // it is at the same place
+	Same     bool // it comes from a call with the same input
+	Here     bool // it comes from a call at the same place
 }
 
 // takeEffect looks for an effect that the call might repeat. If ended is set or err is
@@ -119,7 +119,7 @@ func (c *Call) takeOver(p *record.Progress, s *Scope, found *FoundEffect, r Resu
 	return true, false, c.complete(p, s, &attemptEnd{Result: r}, message)
 }
 
-// decideAbout asks for a decision about an effect, or applies the choice of the actor.
+// decideAbout asks for a decision about an effect, or applies the actor's policy.
 func (c *Call) decideAbout(p *record.Progress, s *Scope, found *FoundEffect) (ended, again bool, err error) {
 	switch c.spec.InDoubt {
 	case InDoubtRetry:
@@ -153,8 +153,8 @@ func (c *Call) decideAbout(p *record.Progress, s *Scope, found *FoundEffect) (en
 	return c.takeOver(p, s, found, r, fmt.Sprintf("took over the effect of %s, as answered to %s", found, q.ID))
 }
 
-// makeInstead lets the call be made. If the call replaces an effect in doubt, this
-// settles the effect.
+// makeInstead lets the call be made. If the effect is a doubt about the same call, the call
+// replaces the effect and thereby settles the doubt.
 func (c *Call) makeInstead(found *FoundEffect) (ended, again bool, err error) {
 	c.typed.Clear()
 	if found.InDoubt && found.Same && found.Here {
@@ -175,9 +175,8 @@ func (f *FoundEffect) describe() string {
 	return "which completed with " + with
 }
 
-// effectQuestion returns the question whether the call takes the effect over. Its ID
-// contains the effect, because after a resume the question may be about a different
-// effect.
+// effectQuestion returns the question of whether the call takes the effect over. Its ID contains
+// the effect, because after a resume the question may be about a different effect.
 func (c *Call) effectQuestion(found *FoundEffect) (Question, error) {
 	input, err := c.typed.EncodeInput()
 	if err != nil {

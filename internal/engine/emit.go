@@ -131,7 +131,7 @@ func (c *Call) isFirstStart(p *record.Progress) bool {
 }
 
 // describeInput adds the input to a started record if inputs are kept, or if it is small. If asks
-// is set, as for calls of models, it also adds the hash of the whole input.
+// is set, because the call asks a model, it also adds the hash of the whole input.
 func (c *Call) describeInput(rec *record.Record, asks bool) error {
 	settings := c.root.settings
 	kept := settings.Payloads || c.parent.call == nil || c.spec.InDoubt == InDoubtAsk || c.compensable
@@ -276,7 +276,7 @@ func (c *Call) keptInterrupt(e *InterruptedError) *InterruptedError {
 	return &kept
 }
 
-// refuse makes a call fail before its first attempt.
+// refuse makes a call fail without making an attempt.
 func (c *Call) refuse(p *record.Progress, s *Scope, r Result, reason record.Reason) error {
 	return c.refuseAttempt(p, s, &attemptEnd{Result: r}, reason)
 }
@@ -301,7 +301,7 @@ func (c *Call) explain(p *record.Progress, s *Scope, f *failure, reason record.R
 	case reason == record.ReasonDeadline:
 		return c.explainDeadline(s, f.delay)
 	case reason == record.ReasonPermanent && f.class == record.ClassUnknown && c.policy.ByClass:
-		return "not retried, since its class is unknown: core.Retryable marks an error, and RetryOn says which ones are retried"
+		return "not retried, since its class is unknown: mark the error with core.Retryable, or select it with RetryOn"
 	}
 	return ""
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A CallError is the failure of a call. errors.Is finds in it the sentinel of its
-// Reason (such as [ErrExhausted]) and everything that it finds in the handler's last
-// error. The same holds for errors.As.
+// A CallError reports that a call failed. errors.Is finds in it the sentinel of its Reason (such as
+// [ErrExhausted]) and everything that it finds in the handler's last error. The same holds for
+// errors.As.
 //
-// Its text contains at most 4,000 characters ([record.MessageLimit]) of the text of Err, live and
-// after a resume. The records contain that text of Err. They also contain the values in Err whose
-// types are in the standard library or were registered with [record.RegisterErrorType]. A value of
-// more than 64 KB is left out, and a warning is recorded (see [record.Error]).
+// Its text contains at most 4,000 characters ([record.MessageLimit]) of Err's text, both live and
+// after a resume. The records contain this part of Err's text. They also contain the values in Err
+// whose types are in the standard library or were registered with [record.RegisterErrorType]. A
+// value of more than 64 KB is left out, and a warning is recorded (see [record.Error]).
 type CallError struct {
 	Address  record.Address // zero outside a run
 	Name     string         // of the actor
@@ -29,10 +29,10 @@ type CallError struct {
 	Err      error  // the last error of the handler, a condition or the storage; never nil
 }
 
-// Error returns a line such as `assistant/fetch: exhausted after 3 attempts:
-// connection refused`. A call that is allowed one attempt is not called exhausted. The line does
-// not repeat the text of Err: if a call failed because a call inside it failed, its line is that
-// of the inner call.
+// Error returns a line such as `assistant/fetch: exhausted after 3 attempts: connection refused`.
+// If a call is allowed only one attempt, the line does not say "exhausted". If a call failed
+// because a call inside it failed, the line is the line of the inner call, so that nothing is
+// repeated.
 func (e *CallError) Error() string {
 	text := record.Truncate(fmt.Sprint(e.Err), record.MessageLimit)
 	reason := strings.ReplaceAll(e.Reason.String(), "_", " ")
@@ -63,8 +63,8 @@ func (e *CallError) Error() string {
 	return b.String()
 }
 
-// beginsWith reports whether text equals the words, or is a sentence that begins with
-// them.
+// beginsWith reports whether text equals the words, or begins with them and a comma, a colon or a
+// semicolon.
 func beginsWith(text, words string) bool {
 	rest, ok := strings.CutPrefix(text, words)
 	return ok && (rest == "" || strings.ContainsRune(",:;", rune(rest[0])))
@@ -142,8 +142,7 @@ func (e *afterError) Error() string { return fmt.Sprintf("%v; before that: %v", 
 
 func (e *afterError) Unwrap() []error { return []error{e.err, e.before} }
 
-// A PanicError is a panic of a handler or a condition, turned into an error. It
-// is never retried.
+// A PanicError is the error for a panic in a handler or a condition. It is never retried.
 type PanicError struct {
 	Value any    // after a resume: its text, unless it is a number or a bool
 	Stack []byte `json:"-"` // stack of the goroutine at the panic; not recorded
@@ -164,7 +163,7 @@ func (e *PanicError) Class() record.Class { return record.ClassPanic }
 // Is matches [ErrPanic].
 func (e *PanicError) Is(target error) bool { return target == ErrPanic }
 
-// A TimeoutError ends an attempt that took longer than its limit.
+// A TimeoutError is the error of an attempt that took longer than its limit.
 type TimeoutError struct {
 	Limit time.Duration // timeout of the attempt
 	Err   error         // error returned by the handler; nil if the attempt was abandoned
@@ -192,10 +191,10 @@ func (e *TimeoutError) Class() record.Class { return record.ClassTimeout }
 // Timeout returns true, as in net.Error.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// settledError is the error of a failed attempt whose handler returned the
-// suspension of a call inside the attempt, or an error marked with core.InDoubt. It
-// has the same text, but it is not a suspension, and the mark does not affect the
-// surrounding calls: ErrInterrupted is never found in a failure.
+// settledError is the error of a failed attempt whose handler returned the suspension of a call
+// inside the attempt, or an error marked with core.InDoubt. It has the same text, but it is not a
+// suspension, and the mark does not affect the surrounding calls: errors.Is never finds
+// ErrInterrupted in a failure.
 type settledError struct{ err error }
 
 func (e *settledError) Error() string { return e.err.Error() }
@@ -221,9 +220,8 @@ func (e *classedError) Class() record.Class { return e.class }
 // markPermanent marks err so that it is never retried.
 func markPermanent(err error) error { return &mark.Permanent{Err: err} }
 
-// ErrAttemptOver is returned to code that still runs inside an attempt whose
-// handler returned or was abandoned: such code can no longer make calls, or
-// record or store anything.
+// ErrAttemptOver is returned to code that still runs inside an attempt after its handler returned
+// or was abandoned. Such code can no longer make calls, or record or store anything.
 var ErrAttemptOver = errors.New("core: the attempt is over")
 
 // ErrNoRun is returned if a run is required but the context has none.

@@ -35,7 +35,8 @@ func (g *group) failure() error {
 	return nil
 }
 
-// TakeBranch gives the caller branch i of the group, once.
+// TakeBranch marks branch i of the group as taken. It returns an error if the group has no such
+// branch, or if the branch was already taken.
 func (s *Scope) TakeBranch(i int) error {
 	if s == nil || s.call == nil || s.call.spec.Kind != record.KindGroup {
 		return errors.New("the branch is made outside the handler of a group")
@@ -65,11 +66,10 @@ func (s *Scope) beginGroup() {
 // endGroup frees the resources of beginGroup.
 func (s *Scope) endGroup() { s.group.cancel(nil) }
 
-// EndGroup ends the group whose handler received ctx, and interrupts its other
-// branches. With a cause, which is the failure of a branch or
-// [ErrGroupTimeout], the group fails with the error that its handler then
-// returns, or with the cause if that is nil. Without a cause, the result of the
-// group is that of its handler. Only the first call counts. Outside a group,
+// EndGroup ends the group whose handler received ctx, and interrupts its other branches. The cause
+// is the failure of a branch, [ErrGroupTimeout], or nil. With a cause, the group fails with the
+// error that its handler then returns, or with the cause if the handler returns no error. Without a
+// cause, the handler's result is the group's result. Only the first call counts. Outside a group,
 // EndGroup does nothing.
 func EndGroup(ctx context.Context, cause error) {
 	if cause == nil {
@@ -82,10 +82,10 @@ func EndGroup(ctx context.Context, cause error) {
 	s.group.cancel(&InterruptedError{Reason: record.InterruptGroup, Cause: cause, Origin: s})
 }
 
-// LeaveGroup ends the group whose handler received ctx, since its caller leaves it before
-// all branches have ended. If the caller cannot go on because a call of its own was
-// suspended, the group is suspended too, and its branches run to their end: it is entered
-// again when the caller is.
+// LeaveGroup ends the group whose handler received ctx, because the group's caller leaves it before
+// all branches have ended. If the caller cannot go on because one of its calls was suspended, the
+// group is suspended too, and its branches run to their end. The group is then entered again when
+// its caller is.
 func LeaveGroup(ctx context.Context) {
 	if s := ScopeOf(ctx); s != nil && s.group != nil {
 		around := s.call.parent

@@ -29,8 +29,8 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 }
 
 // idempotencyKey returns the key of the call, and the call whose input is part of the key. For a
-// group or a branch, that call is the innermost one around it that is neither a group nor a branch,
-// or nil if no such call exists.
+// group or a branch, that call is the innermost surrounding call that is neither a group nor a
+// branch, or nil if no such call exists.
 func (c *Call) idempotencyKey() (key string, of *Call, err error) {
 	for of = c; of != nil && of.spec.Kind.IsParallel(); {
 		of = of.parent.call
@@ -71,12 +71,11 @@ func (c *Call) inputIdentity() (record.Hash, error) {
 	return hash, err
 }
 
-// sharesParentEffect reports whether the call, which completes in a fork, has the effect of the
-// same call in a parent: its handler used a key under which the parent made the call.
+// sharesParentEffect reports whether the call, which completes in a fork, has the same effect as
+// that call in a parent run: its handler used a key under which the parent run made the call.
 func (c *Call) sharesParentEffect() bool { return c.keyed.Load() && c.mayShareParentEffect() }
 
-// mayShareParentEffect reports whether a parent of the fork has made the same call and did not
-// undo it.
+// mayShareParentEffect reports whether a parent of the fork made the same call and did not undo it.
 func (c *Call) mayShareParentEffect() bool {
 	made := c.root.settings.Made[c.address.WithoutAttempts()]
 	if len(made) == 0 {

@@ -26,7 +26,7 @@ const (
 	InDoubtAsk                    // the call waits for an answer
 )
 
-// The decisions of an answer about a call in doubt: see state.InDoubtAnswer.
+// The decisions in an answer about a call in doubt: see state.InDoubtAnswer.
 const (
 	decidedCompleted = "completed"
 	decidedRunAgain  = "run_again"
@@ -57,7 +57,7 @@ func (q Question) Check(encoded []byte) error {
 		return err
 	}
 	if err := q.checkSchema(a.output); err != nil {
-		return fmt.Errorf("%w (of the output)", err)
+		return fmt.Errorf("%w (in the output)", err)
 	}
 	return nil
 }
@@ -68,7 +68,7 @@ func (q Question) checkDecision(a *answeredInDoubt) error {
 	case a.decision != decidedTakeOver || q.InDoubt != nil && q.InDoubt.Effect.CanBeTakenOver():
 		return nil
 	case q.InDoubt == nil || q.InDoubt.Effect == nil:
-		return fmt.Errorf(`%w: decision: "take_over" is for a call that might repeat the effect of another one; want one of "completed", "run_again", "failed"`, ErrUnfit)
+		return fmt.Errorf(`%w: decision: "take_over" is for a call that might repeat the effect of another call; want one of "completed", "run_again", "failed"`, ErrUnfit)
 	}
 	return fmt.Errorf(`%w: decision: "take_over": there is no output of %s to take over; want "completed" with the output, "run_again" or "failed"`, ErrUnfit, q.InDoubt.Effect)
 }
@@ -144,7 +144,8 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 // call failed.
 var errAnsweredFailed = errors.New("it was in doubt, and the answer says that it failed")
 
-// IsAnsweredFailed reports whether err says that a call in doubt failed because an answer says so.
+// IsAnsweredFailed reports whether err is from a call in doubt that failed because an answer says
+// so.
 func IsAnsweredFailed(err error) bool { return errors.Is(err, errAnsweredFailed) }
 
 // failInDoubt fails a call in doubt.
@@ -157,8 +158,8 @@ func (c *Call) mustNotRepeat() bool {
 	return c.spec.InDoubt == InDoubtAsk || c.spec.InDoubt == InDoubtFail
 }
 
-// repeatsDoubt reports whether the call failed in doubt, must not be repeated, and is tried again on
-// request.
+// repeatsDoubt reports whether the call failed in doubt, must not be repeated, and is nevertheless
+// made again because the run is retried.
 func (c *Call) repeatsDoubt(p *record.Progress) bool {
 	return p.Again && p.InDoubt() && c.mustNotRepeat() && !c.spec.Kind.IsEntered()
 }
@@ -167,7 +168,7 @@ func (c *Call) repeatsDoubt(p *record.Progress) bool {
 func (c *Call) warnRepeated() {
 	_ = c.root.run.Append(nil, record.Record{
 		Time: time.Now().Round(0).UTC(), Kind: record.KindLog, Status: record.StatusRecorded, Address: c.address,
-		Detail: &record.Detail{Severity: slog.LevelWarn, Message: c.address.String() + " failed in doubt, and is made again because the run is retried: if it took effect, it does so twice"},
+		Detail: &record.Detail{Severity: slog.LevelWarn, Message: c.address.String() + " failed in doubt, and is made again because the run is retried: if it took effect before, it now takes effect twice"},
 	})
 }
 
@@ -197,10 +198,10 @@ func (c *Call) stopLoop(p *record.Progress, s *Scope) error {
 	}, record.StageHandler)
 }
 
-// askInDoubt asks whether the attempt of s took effect, and continues according to the
-// answer. The number of the question is the number of the start that it is about: the
-// question stays the same while it is open, and a later doubt is a different question. r
-// is the attempt that is in doubt, and nil if it was made before the run was resumed.
+// askInDoubt asks whether the attempt of s took effect, and continues according to the answer. The
+// question's number is the number of the start that it is about. So the question stays the same
+// while it is open, and a later doubt leads to a different question. r is the attempt that is in
+// doubt, or nil if that attempt was made before the run was resumed.
 func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 	q := Question{
 		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts), Awaits: record.AwaitDecision,
@@ -239,11 +240,11 @@ func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 	return c.complete(p, s, &attemptEnd{Result: kept}, "as answered to "+q.ID)
 }
 
-// errAnsweredBefore says why an answer that is on record when its attempt has just ended does not count.
+// errAnsweredBefore is why an answer does not count if it was recorded before the attempt ended.
 var errAnsweredBefore = errors.New("it was given before the attempt was made")
 
-// readDecision returns a function that reads an answer to q into answer. The output of a
-// call that took effect becomes the output of the call.
+// readDecision returns a function that reads an answer to q into answer. If the answer contains the
+// output of the completed call, the function decodes it into the call's output.
 func (c *Call) readDecision(q *Question, answer *answeredInDoubt) func(encoded []byte) error {
 	return func(encoded []byte) (err error) {
 		if *answer, err = readInDoubtAnswer(encoded); err != nil {

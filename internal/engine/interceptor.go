@@ -12,9 +12,9 @@ import (
 
 // An Interceptor is called around the attempts of calls: of all calls of a run
 // (state.WithInterceptors), of one actor ([Spec].Interceptors) or of one event
-// ([ExecutionEvent.WithInterceptors]). Interceptors of the run are outermost;
-// within a list, the first one is outermost. Groups and branches that are functions have no
-// interceptors; the calls inside them do. A nil function does nothing.
+// ([ExecutionEvent.WithInterceptors]). The run's interceptors are outermost; within each list, the
+// first is outermost. Groups and branches that are functions have no interceptors; the calls inside
+// them do. A nil function does nothing.
 //
 // What the functions may do is documented at core.Interceptor.
 type Interceptor struct {
@@ -74,13 +74,12 @@ func (i *CallInfo) Output() ([]byte, error) {
 	}
 }
 
-// Answer provides the output of the attempt without running its handler, or
-// after the handler failed. The record of the completed call then has
-// Detail.Cached set. encoded is an output of the actor as returned by
-// [CallInfo.Output]. Postconditions are checked. If they do not hold or the
-// output does not fit the type, Answer returns an error, and next can still be
-// called. It also returns an error if the handler is in doubt and its actor must
-// not repeat an effect: see InDoubtPolicy.
+// Answer provides the output of the attempt without running its handler, or after the handler
+// failed. The record of the completed call then has Detail.Cached set. encoded is an output of the
+// actor as returned by [CallInfo.Output]. Postconditions are checked. If they do not hold or the
+// output does not fit the type, Answer returns an error, and next can still be called. Answer also
+// returns an error if the handler may have taken an effect that must not be repeated: see
+// InDoubtPolicy.
 func (i *CallInfo) Answer(encoded []byte) error {
 	in := i.in
 	switch {
@@ -134,8 +133,8 @@ func (i *CallInfo) AddUsage(u record.Usage) {
 // answered since.
 func (i *CallInfo) Made() bool { return i.in.state == made }
 
-// RunCounts returns the counts of the run over all its openings. They include
-// this attempt, which has begun. Outside a run they are zero.
+// RunCounts returns the counts of the run since it began. They include this attempt, which has
+// begun. Outside a run they are zero.
 func (i *CallInfo) RunCounts() record.Counts {
 	if counts := i.in.c.root.settings.Counts; counts != nil {
 		return counts()
@@ -143,13 +142,12 @@ func (i *CallInfo) RunCounts() record.Counts {
 	return record.Counts{}
 }
 
-// Wait waits for d before the attempt. If ctx ends, the run is interrupted or
-// nothing new may begin in the run, Wait returns an error that the interceptor
-// must return. The reason, such as "the limit of requests per minute", is
-// logged in the run. If the wait would not end before RetryTimeout or the
-// deadline of ctx, Wait returns at once with an error. If the wait is longer
-// than a run waits in the process (state.WithParking), the run is parked: Wait
-// returns an error at once, and the attempt is made when the time has passed.
+// Wait waits for d before the attempt. If ctx ends, the run is interrupted or nothing new may begin
+// in the run, Wait returns an error that the interceptor must return. The reason, such as "the
+// limit of requests per minute", is logged in the run. If the wait would not end before
+// RetryTimeout or the deadline of ctx, Wait returns at once with an error. If the wait is longer
+// than the threshold of state.WithParking, the run is parked: Wait returns an error at once, and
+// the attempt is made when the time has passed.
 func (i *CallInfo) Wait(ctx context.Context, d time.Duration, why string) error {
 	return i.waitFor(ctx, nil, d, d, why)
 }
@@ -189,7 +187,7 @@ func (i *CallInfo) waitFor(ctx context.Context, ready <-chan struct{}, d, most t
 	return in.stopError(ctx)
 }
 
-// park suspends the attempt, and with it the run, until it may be made.
+// park suspends the attempt, and with it the run, until the attempt may be made.
 func (in *interception) park(d time.Duration, why string) error {
 	e := parkedUntil("the attempt waits for "+why+" and begins", time.Now().Add(d))
 	in.parked = d

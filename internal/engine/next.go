@@ -53,8 +53,8 @@ var (
 	errLeftBehind = errors.New("the process ended during the last attempt; it is not known whether the call took effect")
 )
 
-// Next returns how a call with progress p continues: when it begins, when it was
-// restored, and after a failed attempt.
+// Next returns the next step of a call with progress p: when the call begins, when it was restored,
+// and after a failed attempt.
 func Next(p *record.Progress, r Rules) Step {
 	switch {
 	case !p.HasOutcome():
@@ -83,9 +83,9 @@ func Next(p *record.Progress, r Rules) Step {
 	return Step{Do: Make, Attempt: p.Attempt}
 }
 
-// nextInDoubt returns the next step of a call whose attempt may have taken effect,
-// because it was interrupted or lost when the process ended. In both cases the
-// attempt is made again with the same number.
+// nextInDoubt returns the next step of a call whose attempt may have taken effect, because it was
+// interrupted, or lost when the process ended. If the attempt is made again, it keeps its number,
+// unless losses count as failures.
 func nextInDoubt(p *record.Progress, r Rules) Step {
 	same := Step{Do: Make, Attempt: p.Attempt}
 	switch {

@@ -13,12 +13,12 @@ type sameCall struct {
 	input record.Hash
 }
 
-// checkOverlap counts a call that is claimed and executed at once. If another such call
-// is in progress in the same scope, it was made by another goroutine, and the order of
-// the claims may differ between runs. This is recorded as a warning, once per scope. If
-// the other call has the same name and input, the call is also marked, because the two
-// cannot be told apart when the run is resumed. Recalled calls are not executed: whether
-// they overlap is random, and the overlap was recorded when they ran.
+// checkOverlap counts a call that is claimed and executed at once. If another such call is in
+// progress in the same scope, it was made by another goroutine, and the order of the claims may
+// differ between runs. This is recorded as a warning, once per scope. If the other call has the
+// same name and input, the call is also marked, because the two cannot be told apart when the run
+// is resumed. Recalled calls do not count, since they are not executed: whether they overlap is
+// random, and an overlap was recorded when they ran.
 func (c *Call) checkOverlap() {
 	in := c.scope.claims()
 	among := in.direct.Add(1)
@@ -43,12 +43,12 @@ func (c *Call) checkOverlap() {
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "calls overlap: " + c.address.String() + " began while another call of the same " +
 			"attempt was in progress. The order of calls from a program's own goroutines is not deterministic, so a resumed run may refuse " +
 			"them. Use actors.Map or actors.Parallel for calls in parallel, or Prepare each call before its goroutine begins; " +
-			"core.Step is for what is not a call"},
+			"core.Step is for code that is not a call"},
 	}
 	_ = c.root.run.Append(c.scope, rec) // if the attempt is over, the warning is lost
 }
 
-// leaveDirect undoes the counting of checkOverlap for a direct call.
+// leaveDirect reverts what checkOverlap counted for a direct call.
 func (c *Call) leaveDirect() {
 	in := c.scope.claims()
 	in.direct.Add(-1)

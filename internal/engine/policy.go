@@ -6,11 +6,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Policy says how a call is retried. Package core makes it from a RetryConfig. It
-// does not change.
+// A Policy determines how a call is retried. Package core makes it from a RetryConfig. It does not
+// change.
 type Policy struct {
 	MaxAttempts    int // or Unlimited
-	MaxLosses      int // 0 for the default of the run, or Unlimited
+	MaxLosses      int // 0 for the run's default, or Unlimited
 	LossesCount    bool
 	AttemptTimeout time.Duration // 0 for none
 	RetryTimeout   time.Duration // 0 for none
@@ -18,7 +18,7 @@ type Policy struct {
 	CapRetryAfter  bool
 
 	Retries  Retries
-	Jittered bool // delays are random
+	Jittered bool // the delays are random
 	Judges   bool // Retries decides which failures are retried; otherwise their classes decide
 	Polls    bool // Retries also decides which successes are followed by another attempt
 
@@ -32,7 +32,7 @@ type Policy struct {
 // Retries computes the decisions of a policy. Judge and Poll call functions of the
 // user, which may panic.
 type Retries interface {
-	// Delay returns the delay before retry n, from 1. previous is the delay before the
+	// Delay returns the delay before retry n (counted from 1). previous is the delay before the
 	// previous retry, or 0 if there was none. u is a random number in [0, 1).
 	Delay(n int, previous time.Duration, u float64) time.Duration
 
@@ -44,7 +44,7 @@ type Retries interface {
 	Poll(a Attempt) bool
 }
 
-// An Attempt is an attempt in the form that the user's functions get.
+// An Attempt is an attempt in the form that is passed to the user's functions.
 type Attempt struct {
 	Number int   // from 1
 	Err    error // nil if it succeeded
@@ -61,8 +61,8 @@ const (
 	NoTimeout time.Duration = -1
 )
 
-// llmTimeout is the default timeout of attempts of LLMs. The clients of the large
-// services use the same.
+// llmTimeout is the default timeout of attempts of LLMs. The clients of the large services use the
+// same timeout.
 const llmTimeout = 10 * time.Minute
 
 // timeout returns the timeout of each attempt of the actor with the policy, or 0 for

@@ -23,13 +23,12 @@ type Spec struct {
 	NoStore        bool          // its output is not stored
 }
 
-// A Plan is what a call is made of, apart from its types. It does not determine where the
-// call can be made.
+// A Plan describes a call, apart from its types. It does not determine where the call is made.
 type Plan struct {
 	Spec    *Spec
 	Policy  *Policy
 	OfEvent bool   // the policy is the event's own
-	Guard   *Guard // nil for nothing
+	Guard   *Guard // what surrounds the attempts; nil if nothing does
 	Segment string // segment of the address, escaped
 	Branch  int    // number in the surrounding group, from 1; 0 if it is not a branch
 
@@ -64,9 +63,9 @@ func WithToolCall(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, toolCallKey{}, id)
 }
 
-// PrepareCompensation makes c the nth compensation, from 1, of the call whose scope is
-// at. found is the recorded progress of the compensation. The program does not claim it,
-// so it has no ordinal.
+// PrepareCompensation makes c the nth compensation (counted from 1) of the call whose scope is at.
+// found is the recorded progress of the compensation. A compensation has no ordinal, since the
+// program does not claim it.
 func (c *Call) PrepareCompensation(at *Scope, t Typed, plan *Plan, nth int, found *record.Progress, ofDoubt bool) {
 	c.init(at.context(), at, t, plan)
 	c.scope, c.compensatesDoubt = at, ofDoubt
@@ -90,8 +89,8 @@ func (s *Scope) InitOutside(ctx context.Context) { s.outer, s.root = ctx, outsid
 // Execute makes the call.
 func (c *Call) Execute() error { return c.execute(&c.first) }
 
-// ExecuteWith makes a prepared call. ctx is the context that it was prepared with, or one
-// derived from it.
+// ExecuteWith makes a prepared call. ctx is the context that the call was prepared with, or a
+// context derived from it.
 func (c *Call) ExecuteWith(ctx context.Context) error {
 	c.first.outer = ctx
 	if s := ScopeOf(ctx); s != nil && s.isWithin(c.parent) {
@@ -138,15 +137,15 @@ func (c *Call) InSlot(slot Slot) {
 	c.guard = &own
 }
 
-// A Slot is the right of a call to run. A group has a limited number of slots. A
-// call releases its slot while it waits for its next attempt.
+// A Slot is a call's right to run. A group has a limited number of slots. A call releases its slot
+// while it waits for its next attempt.
 type Slot interface {
 	Release()
 	// Acquire returns when a slot is free again or ctx has ended.
 	Acquire(ctx context.Context)
 }
 
-// Settings returns the settings of the run of the call.
+// Settings returns the settings of the call's run.
 func (c *Call) Settings() *Settings { return c.root.settings }
 
 // IsOutside reports whether the call is made outside any run.

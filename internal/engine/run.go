@@ -18,15 +18,15 @@ type Run interface {
 	// appended once the run is closed.
 	Append(s *Scope, rec record.Record) error
 
-	// Ask asks a question of the call whose scope is s. If there is no answer yet, it records that
-	// the question is open. If the time of the question has passed, it answers with the default. If
-	// q.Refused is set, it discards the previous answer to the question. The record of the question
-	// lists the claims.
+	// Ask asks a question for the call whose scope is s. If there is no answer yet, it records that
+	// the question is open. If the question's time has passed, it answers with the default. If
+	// q.Refused is set, it discards the previous answer to the question. The question's record
+	// lists claims.
 	Ask(s *Scope, q Question, def DefaultAnswer, claims []record.Claim) (Asked, error)
 
 	// Effect returns an effect that the call whose scope is s might repeat, or nil if there is
 	// none. If q.Take is set, the call takes that effect; Effect returns nil if the effect is no
-	// longer available. It is called for calls of irreversible actors that begin for the first
+	// longer available. Effect is called when a call of an irreversible actor begins for the first
 	// time.
 	Effect(s *Scope, q EffectQuery) (*FoundEffect, error)
 
@@ -37,10 +37,10 @@ type Run interface {
 
 // A History contains what was recorded before this opening of the run.
 type History interface {
-	// Claim returns what was recorded of a call or question that is claimed in s, or nil, and
-	// whether the claim itself is recorded. It is called in the order of claims. If err is an
-	// *InterruptedError, the run was interrupted, and the call does not begin. input is the input
-	// of the call, or nil for a question.
+	// Claim returns what was recorded about a call or question that is claimed in s, or nil if
+	// nothing was, and whether the claim itself is recorded. Claim is called in the order of
+	// claims. If err is an *InterruptedError, the run was interrupted, and the call does not begin.
+	// input is the input of the call, or nil for a question.
 	Claim(s *Scope, c record.Claim, input ClaimedInput) (found *record.Progress, onRecord bool, err error)
 
 	// Ended is called when the handler or the preconditions of s returned normally. Like Claim, it
@@ -105,26 +105,25 @@ type Settings struct {
 	RetryByKind [record.KindAgent + 1]*Policy
 	Retry       *Policy
 
-	// Interceptors are called around the attempts of all calls, outside the interceptors of the
-	// actor.
+	// Interceptors are called around the attempts of all calls, outside the actor's interceptors.
 	Interceptors []Interceptor
 
-	// Compensations are used in a resumed run, one per actor. If Outputs is set, a call with a
-	// compensation that is not among them does not begin.
+	// Compensations are used in a resumed run, one for each actor. If Outputs is set, a call does
+	// not begin if its actor's compensation is missing here.
 	Compensations []*Compensation
 
-	// Park is the longest [Sleep] or retry delay that waits in the process. A longer one suspends
+	// Park is the longest [Sleep] or retry delay that waits in the process. A longer wait suspends
 	// the run. 0 means no limit.
 	Park time.Duration
 
 	// MaxLosses is the default of RetryConfig.MaxLosses. Defaults to 5; Unlimited means no limit.
 	MaxLosses int
 
-	// KeysOf is the run to which idempotency keys belong: RunID if it is empty. Undone is how often
-	// calls were compensated, by address without attempts; UndoneByParents counts only
-	// compensations in the parents of a fork. Made has the identities of the inputs of calls that
-	// parents of a fork made with these keys, by the same addresses. Their effects do not belong to
-	// the fork.
+	// KeysOf is the run to which idempotency keys belong; if it is empty, they belong to RunID.
+	// Undone holds how often calls were compensated, by address without attempts; UndoneByParents
+	// counts only compensations in the parents of a fork. Made holds the input identities of calls
+	// that parents of a fork made with these keys, by address without attempts. The effects of
+	// these calls do not belong to the fork.
 	KeysOf          string
 	Undone          map[string]int
 	UndoneByParents map[string]int
@@ -142,7 +141,7 @@ type Settings struct {
 	History History
 
 	// Completed returns the calls that were recorded before this opening as compensable and have
-	// completed or are in doubt, in the order of these records. It is called at most once. It is
+	// completed or are in doubt, in the order of their records. It is called at most once. It is
 	// nil if there are none.
 	Completed func() []*Completed
 
@@ -152,14 +151,14 @@ type Settings struct {
 	PutArtifact func(ctx context.Context, encoded []byte) (reference string, err error)
 
 	// Poll asks an external checker whether to interrupt the run, and interrupts it if so; the
-	// contexts of the run then end. It is called where interrupts are noticed and every 100 ms
-	// during waits. It is nil if there is no checker.
+	// run's contexts then end. It is called where interrupts are noticed and every 100 ms during
+	// waits. It is nil if there is no checker.
 	Poll func(ctx context.Context)
 
-	// Counts returns the counts of the run over all its openings. It is nil outside any run.
+	// Counts returns the counts of the run since it began. It is nil outside any run.
 	Counts func() record.Counts
 
-	// Late counts abandoned attempts, and those that returned later.
+	// Late counts abandoned attempts, and how many of them returned later.
 	Late struct{ Abandoned, Returned atomic.Int64 }
 }
 
@@ -188,9 +187,9 @@ type Root struct {
 // NewRoot returns the root of run. After that, only counters in the settings may change.
 func NewRoot(run Run, settings *Settings) *Root { return &Root{run: run, settings: settings} }
 
-// Interrupt sets why the contexts of the run end. It must be called before they are cancelled;
-// otherwise all calls would ask a context for its cause and wait for its lock. Only the first call
-// counts.
+// Interrupt sets why the run's contexts end. It must be called before these contexts are cancelled;
+// otherwise all calls would ask a context for its cause and wait for the context's lock. Only the
+// first call counts.
 func (r *Root) Interrupt(e *InterruptedError) { r.interrupted.CompareAndSwap(nil, e) }
 
 // Drain prevents further calls and attempts from beginning, and wakes calls that wait for their

@@ -82,8 +82,8 @@ func scopeInRun(ctx context.Context) *Scope {
 // Run returns the run that the scope belongs to.
 func (s *Scope) Run() Run { return s.root.run }
 
-// Settings returns the settings of the run that the scope belongs to, or for a nil Scope those outside
-// a run.
+// Settings returns the settings of the run that the scope belongs to, or, for a nil Scope, the
+// settings outside any run.
 func (s *Scope) Settings() *Settings {
 	if s == nil {
 		return outside.settings
@@ -151,8 +151,8 @@ func (s *Scope) Closed() bool {
 	return false
 }
 
-// Path returns the prefix of the addresses of calls made in this scope. It is
-// empty for a root and for a nil Scope.
+// Path returns the address prefix of calls made in this scope. It is empty for a root and for a nil
+// Scope.
 func (s *Scope) Path() string {
 	if s == nil || s.call == nil {
 		return ""
@@ -163,9 +163,8 @@ func (s *Scope) Path() string {
 // expired reports whether the attempt's own time limit has passed.
 func (s *Scope) expired() bool { return s.limit != nil && s.limit.expired() }
 
-// endedItself reports whether the attempt ended by its own failure: its time
-// limit or that of an interceptor has passed, or it is a group and one of its
-// branches failed.
+// endedItself reports whether the attempt ended by its own failure: its time limit, or one set by
+// an interceptor, has passed, or it is a group that was ended before its handler returned.
 func (s *Scope) endedItself() bool {
 	return s.expired() || s.overran() || s.group != nil && s.group.end.Load() != nil
 }
@@ -196,7 +195,7 @@ func (s *Scope) hasMissedDeadline() bool {
 	return in != nil && in.missedDeadline.Load()
 }
 
-// ensureState returns what happened in the scope. It creates it on first use.
+// ensureState returns the state of the scope, which it creates on first use.
 func (s *Scope) ensureState() *scopeState {
 	if s.state.Load() == nil {
 		s.state.CompareAndSwap(nil, new(scopeState))
@@ -223,9 +222,9 @@ func (in *scopeState) close() {
 	}
 }
 
-// Context returns ctx as a context of this scope: calls with it belong to the
-// attempt, and are interrupted when ctx or the context of the attempt ends. Its
-// resources are freed when the attempt ends.
+// Context returns ctx as a context of this scope: calls made with it belong to the attempt, and are
+// interrupted when ctx or the context of the attempt ends. Its resources are freed when the attempt
+// ends.
 func (s *Scope) Context(ctx context.Context) context.Context {
 	if ScopeOf(ctx) == s {
 		return ctx
@@ -245,8 +244,8 @@ func (s *Scope) Context(ctx context.Context) context.Context {
 // context returns the context for the handler of the attempt.
 func (s *Scope) context() context.Context { return (*attemptContext)(s) }
 
-// attemptContext is a scope in the form of a context. It is the same pointer, so
-// an attempt needs no separate context.
+// attemptContext is a scope in the form of a context. Both are the same pointer, so an attempt
+// needs no separate context.
 type attemptContext Scope
 
 // outerContext returns the context that surrounds the handler.
@@ -268,8 +267,8 @@ func (a *attemptContext) Value(key any) any {
 	return a.outerContext().Value(key)
 }
 
-// Deadline returns the attempt's own deadline if it is earlier than that of the
-// surrounding context.
+// Deadline returns the attempt's own deadline or the surrounding context's deadline, whichever is
+// earlier.
 func (a *attemptContext) Deadline() (time.Time, bool) {
 	outer, ok := a.outerContext().Deadline()
 	if a.limit != nil {

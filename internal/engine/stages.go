@@ -27,7 +27,7 @@ type Typed interface {
 	OutputSchema() json.RawMessage
 	Compensate(at *Scope, nth int, found *record.Progress) error
 	CompensateInDoubt(at *Scope, nth int, found *record.Progress) error
-	LookUp(ctx context.Context) (found bool, r Result) // searches the output of an earlier attempt in an external system
+	LookUp(ctx context.Context) (found bool, r Result) // searches an external system for the output of an earlier attempt
 	KeepOutput(ctx context.Context) Result             // encodes the output, and stores it as an artifact if it is large
 
 	WholeIdentity() (record.Hash, error)               // for CallInfo.InputHash
@@ -82,8 +82,8 @@ type Result struct {
 	cached  bool // the output comes from an interceptor
 	refused bool // an interceptor refused the attempt: the handler did not run
 
-	acted  bool           // the handler may have taken effect, whatever its interceptors say
-	parked time.Duration  // how long an interceptor parks the run; 0 for not parked
+	acted  bool           // the handler may have taken effect, whatever the interceptors return
+	parked time.Duration  // how long an interceptor parks the run; 0 if it does not
 	effect *record.Effect // effect that the call took over; nil for none
 }
 
@@ -108,7 +108,7 @@ type KeptOutput struct {
 	Artifact string // the reference, if it was stored as an artifact
 }
 
-// An attemptEnd tells how an attempt ended, or what ended the call instead of an attempt.
+// An attemptEnd describes how an attempt ended, or what ended the call instead of an attempt.
 type attemptEnd struct {
 	Result
 	findings

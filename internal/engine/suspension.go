@@ -6,9 +6,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file decides whether a call was suspended or has failed. The decision
-// depends on the state of the surrounding contexts and of the calls inside, never
-// on the error that its handler returned.
+// This file decides whether a call was suspended or has failed. The decision depends on the state
+// of the surrounding contexts and of the calls inside, never on which error the handler returned.
 
 // InterruptedError is record.InterruptedError.
 type InterruptedError = record.InterruptedError
@@ -65,9 +64,9 @@ func (s *Scope) blockedBy() *InterruptedError {
 	return nil
 }
 
-// failOverdue makes the result of an attempt that missed its deadline a failure: a call inside it has no
-// outcome because the attempt's own deadline had passed or was near, and without
-// that outcome the attempt did not succeed.
+// failOverdue turns the result of an attempt that missed its deadline into a failure: a call inside
+// has no outcome because the attempt's own deadline had passed or was near, and without that
+// outcome the attempt did not succeed.
 func (c *Call) failOverdue(s *Scope, r *attemptEnd) {
 	if s.overran() {
 		r.replace(newAfterError(context.Cause((*attemptContext)(s).outerContext()), r.Err))
@@ -107,8 +106,8 @@ func (c *Call) endWithScope(first *Scope) (free func()) {
 	}
 }
 
-// endCause returns why the scope has ended, or nil if it has not. The reason is
-// that of the outermost scope that has ended.
+// endCause returns why the scope has ended, or nil if it has not. If several scopes have ended, the
+// reason comes from the outermost of them.
 func (s *Scope) endCause() *InterruptedError {
 	if s.context().Err() == nil {
 		return nil
@@ -143,8 +142,8 @@ func (s *Scope) interruption() *InterruptedError {
 	return e
 }
 
-// interruption returns the suspension that the end of a context causes for the
-// calls inside: the interrupt that caused it, or one with the cause of its end.
+// interruption returns the suspension that the end of a context causes for the calls inside: the
+// interrupt that ended the context, or a new one with the cause of the context's end.
 func interruption(ctx context.Context) *InterruptedError {
 	cause := context.Cause(ctx)
 	if e, ok := cause.(*InterruptedError); ok { //nolint:errorlint // the cause itself

@@ -10,9 +10,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// grace is how long a handler may take to return after its context ended before it is abandoned.
-// It is long enough to receive the error of such a handler, and short enough for an interrupt to
-// take effect within 100 ms.
+// grace is how long a handler may take to return after its context ended; then it is abandoned. The
+// time is long enough to receive the handler's error, and short enough for an interrupt to take
+// effect within 100 ms.
 const grace = 50 * time.Millisecond
 
 // A timespan is the time that an attempt may take.
@@ -22,8 +22,8 @@ type timespan struct {
 	total  bool // length is the rest of RetryTimeout
 }
 
-// newTimespan returns the timespan of an attempt that began at the given time: its own timeout
-// or the rest of RetryTimeout, whichever is shorter. At least one of them is not 0.
+// newTimespan returns the timespan of an attempt that began at the given time: its own timeout or
+// the rest of RetryTimeout, whichever is shorter. At least one of timeout and total must not be 0.
 func newTimespan(began time.Time, timeout, total, spent time.Duration) timespan {
 	t := timespan{start: began, length: timeout}
 	if left := total - spent; total > 0 && (timeout == 0 || left <= timeout) {
@@ -58,7 +58,7 @@ func (c *Call) passWithin(s *Scope, t timespan) Result {
 }
 
 // await waits until the handler returns. It reports false if the handler did not return in time
-// after its context had ended, and was abandoned.
+// after its context had ended and was therefore abandoned.
 func (l *limit) await(s *Scope) bool {
 	around := (*attemptContext)(s).outerContext()
 	select {

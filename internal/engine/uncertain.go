@@ -10,8 +10,8 @@ import (
 
 // mayHaveActed reports whether the failed attempt may have taken effect, although its handler did
 // not mark the error with core.InDoubt: the handler was abandoned or panicked, it did not receive
-// the response of a service, or what follows the handler failed. It reports false if the attempt may
-// be repeated, or the handler did not run.
+// the response of a service, or a stage after the handler failed. It reports false if the attempt
+// may be repeated, or the handler did not run.
 func (c *Call) mayHaveActed(r *attemptEnd) bool {
 	if !c.mustNotRepeat() || r.refused || c.spec.Kind.IsEntered() || r.Err == errUnsatisfied { //nolint:errorlint // of this call, not of a call inside
 		return false
@@ -30,8 +30,8 @@ func (c *Call) mayHaveActed(r *attemptEnd) bool {
 }
 
 // isResponseLost reports whether err means that a request may have been handled, and its result is
-// not known. It reports false if the service was not reached, refused the request, or says that it
-// does not handle requests now.
+// not known. It reports false if the service was not reached, refused the request, or reports that
+// it does not handle requests at present.
 func isResponseLost(err error, t *record.Traits) bool {
 	switch {
 	case t.HTTPStatus == 503 || t.HTTPStatus >= 400 && t.HTTPStatus < 500:
@@ -72,8 +72,8 @@ func wasNotSent(err error) (notSent bool) {
 // after the handshake.
 const tlsTimeout = "net/http: TLS handshake timeout"
 
-// wereNotSent reports whether one of the errors means that a request was not sent, and no other
-// means that the response to another request was lost.
+// wereNotSent reports whether one of the errors means that a request was not sent, and none of the
+// others means that the response to another request was lost.
 func wereNotSent(errs []error) (notSent bool) {
 	for _, err := range errs {
 		if wasNotSent(err) {

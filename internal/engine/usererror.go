@@ -8,11 +8,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Errors of handlers come from users: their methods may panic, they may wrap
-// themselves, and they may change after they were returned.
+// The errors of handlers are values of users: their methods may panic, they may wrap themselves,
+// and they may change after they were returned.
 
-// safeIs is errors.Is for errors of users. If the error contains a nil pointer whose
-// methods panic, only the call must fail, not the process.
+// safeIs is errors.Is for the errors of users. If the error contains a nil pointer whose methods
+// panic, only the call must fail, not the process.
 func safeIs(err, target error) (found bool) {
 	defer func() { _ = recover() }()
 	return errors.Is(err, target)
@@ -28,7 +28,8 @@ func replaceEndless(err error) error {
 	return err
 }
 
-// endlessReplacement returns the replacement of an error that wraps itself. A timeout remains one.
+// endlessReplacement returns the replacement for an error that wraps itself. A timeout remains a
+// timeout.
 func endlessReplacement(err error) error {
 	timeout, ok := err.(*TimeoutError) //nolint:errorlint // err itself: errors.As would not return
 	if !ok || timeout == nil {
@@ -41,11 +42,11 @@ func newEndlessError(err error) error {
 	return fmt.Errorf("the error, a %T, wraps itself, or wraps others more than %d levels deep", err, errtree.MaxDepth)
 }
 
-// findings is what one walk through the error of an attempt finds. All decisions about
-// the error depend on it.
+// findings holds what one walk through an attempt's error has found. All decisions about the error
+// depend on it.
 type findings struct {
 	traits  record.Traits
-	kept    error // the error in the form in which records contain it
+	kept    error // the error in the form that it has in records
 	current bool  // the findings belong to the current error of the attempt
 }
 
@@ -70,5 +71,5 @@ func (c *Call) findAll(r *attemptEnd) {
 	}
 }
 
-// replace replaces the error.
+// replace replaces the error and discards its findings.
 func (a *attemptEnd) replace(err error) { a.Err, a.findings = err, findings{} }

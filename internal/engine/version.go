@@ -25,7 +25,7 @@ func Version(ctx context.Context, name string, n int) int {
 	return v
 }
 
-// A VersionQuestion is a call of [Version] in a scope.
+// A VersionQuestion is a call to [Version] in a scope.
 type VersionQuestion struct {
 	Name    string
 	Highest int // the version of the program

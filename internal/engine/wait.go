@@ -9,10 +9,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// wait waits for the rest of the delay before the next attempt, unless the run is
-// parked. Time during which no process ran counts as waited. Many calls may wait at
-// once, each with its stack. The stack holds little during the wait, so the runtime
-// can shrink it.
+// wait waits for the rest of the delay before the next attempt, unless the run is parked. Time
+// during which no process ran counts as waited. Many calls may wait at once, each with a stack of
+// its own. The stack holds little during the wait, so that the runtime can shrink it.
 func (c *Call) wait(p *record.Progress, s *Scope) {
 	rest := c.remainingDelay(p)
 	if rest == 0 || c.askChecker(s.outer) || c.parks(s.outer, rest) {
@@ -43,8 +42,8 @@ func (c *Call) endWait(p *record.Progress, s *Scope) error {
 	return c.failWaiting(p, s, newAfterError(context.Cause(s.outer), p.Err), ownEnd(s.outer))
 }
 
-// failWaiting fails the call before the attempt of s. err is the error of the last
-// attempt made, to which the failure belongs.
+// failWaiting fails the call before the attempt of s. err is the error of the last attempt made;
+// the failure is recorded for that attempt.
 func (c *Call) failWaiting(p *record.Progress, s *Scope, err error, reason record.Reason) error {
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)}
 	f := c.classify(&attemptEnd{Result: Result{Err: err, Stage: record.StageHandler}})
@@ -74,8 +73,8 @@ func (c *Call) sleepOutsideSlot(ctx context.Context, d time.Duration, ready <-ch
 	c.sleep(ctx, d, ready)
 }
 
-// parks reports whether to park the run during the delay. The run is not parked if
-// something around the call limits the wait; that time passes in the process.
+// parks reports whether to park the run during the delay. The run is not parked if something around
+// the call sets a deadline; the wait then takes place in the process.
 func (c *Call) parks(ctx context.Context, delay time.Duration) bool {
 	threshold := c.root.settings.Park
 	if threshold == 0 || delay <= threshold {
@@ -85,8 +84,8 @@ func (c *Call) parks(ctx context.Context, delay time.Duration) bool {
 	return !limited
 }
 
-// park suspends the call until the next attempt is due. The whole delay counts as time
-// of the call, even if no process runs in the meantime.
+// park suspends the call until the next attempt is due. The whole delay counts as time spent by the
+// call, even if no process runs in the meantime.
 func (c *Call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 	due := time.Now().Add(delay)
 	e := parkedUntil("the next attempt begins", due)
@@ -105,8 +104,8 @@ func addDuration(a, b time.Duration) time.Duration {
 	return a + min(b, math.MaxInt64-a)
 }
 
-// parkedUntil returns the suspension of a call that waits until due. The text what says what
-// happens at that time.
+// parkedUntil returns the suspension of a call that waits until due. what describes what happens at
+// that time.
 func parkedUntil(what string, due time.Time) *InterruptedError {
 	return &InterruptedError{
 		Reason:  record.InterruptAwait,
@@ -169,8 +168,8 @@ func (c *Call) checkpoint(p *record.Progress, s *Scope) error {
 	return c.refuse(p, s, Result{Err: context.Cause(s.outer), Stage: record.StageEntry}, ownEnd(s.outer))
 }
 
-// stopCause returns why the call must not continue although its own context has not
-// ended: a surrounding scope has ended, or the run drains. It returns nil otherwise.
+// stopCause returns why the call must not continue: a surrounding scope has ended, or the run
+// drains. It returns nil if neither is so, even if the call's own context has ended.
 func (c *Call) stopCause() *InterruptedError {
 	if e := c.parent.endCause(); e != nil {
 		return e
