@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// Canonical rewrites the msgpack value of data so that equal values have equal
-// bytes: the pairs of every map are sorted by their encoded keys, times that are
-// the same instant are in UTC, and the members of JSON are sorted by name. This
-// includes nested values. Canonical works in place if it can.
+// Canonical rewrites the msgpack value in data so that equal values have equal bytes: the pairs of
+// every map are sorted by their encoded keys, times are in UTC, and the members of JSON are sorted
+// by name. This includes nested values. Canonical works in place if it can.
 func Canonical(data []byte) ([]byte, error) {
 	if rest, n := skipFlat(data, 0, 1); n == 1 && len(rest) == 0 {
 		return data, nil // it contains nothing to sort
@@ -26,7 +25,8 @@ func Canonical(data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// canonicalExtensions returns a value in which equal values have equal extensions.
+// canonicalExtensions returns data with its times and JSON in a form that is the same for equal
+// values.
 func canonicalExtensions(data []byte) []byte {
 	out := NewWriter(make([]byte, 0, len(data)))
 	for w := (walk{data}); len(w.data) > 0; {
@@ -56,7 +56,7 @@ func canonicalJSON(text []byte) []byte {
 	return sorted
 }
 
-// sort sorts a value in place. Sorting pairs does not change lengths.
+// sort sorts the pairs of all maps in a value, in place. Sorting pairs does not change lengths.
 func (w *walk) sort() {
 	h := w.next()
 	if h.kind != kindMap {

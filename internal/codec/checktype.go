@@ -21,8 +21,8 @@ func CheckType(t reflect.Type) error {
 	return asError(losses.of(t, func(t reflect.Type) *LossError { return findLoss(t, true) }))
 }
 
-// CheckInput returns a *[LossError] if different values of the type may have the
-// same encoding: the lost parts would be missing in their hashes too.
+// CheckInput returns a *[LossError] if different values of the type may have the same encoding, and
+// therefore the same hash, because a part of them is not encoded.
 func CheckInput(t reflect.Type) error {
 	if t == nil || holdsNothing(t.Kind()) {
 		return nil

@@ -163,9 +163,9 @@ func (*readsText) UnmarshalText([]byte) error { return nil }
 
 func TestTypeThatCanOnlyBeWrittenIsRefusedAsAnOutput(t *testing.T) {
 	half := reflect.TypeFor[struct{ T halfText }]()
-	require.EqualError(t, codec.CheckType(half), "codec: field .T: a codec_test.halfText would be lost: it has MarshalText, and no UnmarshalText")
+	require.EqualError(t, codec.CheckType(half), "codec: field .T: a codec_test.halfText would be lost: it has MarshalText, but no UnmarshalText")
 	require.NoError(t, codec.CheckInput(half), "its values can be hashed")
-	require.ErrorContains(t, codec.CheckType(reflect.TypeFor[readsText]()), "it has UnmarshalText, and no MarshalText")
+	require.ErrorContains(t, codec.CheckType(reflect.TypeFor[readsText]()), "it has UnmarshalText, but no MarshalText")
 	require.Error(t, codec.CheckType(reflect.TypeFor[chan int]()))
 	require.NoError(t, codec.CheckInput(reflect.TypeFor[chan int]()), "the type has no values to lose")
 }

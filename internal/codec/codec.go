@@ -13,21 +13,20 @@ import (
 // it.
 func Encode(v any) ([]byte, error) { return encode(v, encoder{}) }
 
-// EncodeIdentity is like Encode but omits struct fields that are zero, so that a
-// field added to a type changes nothing for values that do not set it. For a value
-// of an interface type, the identity is that of the decoded value, in which
-// structs are maps.
+// EncodeIdentity is like Encode but omits struct fields that are zero, so that a field added to a
+// type changes nothing for values that do not set it. The identity of a value in an interface is
+// that of its decoded form, in which structs are maps.
 func EncodeIdentity(v any) ([]byte, error) { return encodeIdentity(v, encoder{}) }
 
 // EncodeIdentityOfAny is like EncodeIdentity for a v whose type is unknown after
 // decoding.
 func EncodeIdentityOfAny(v any) ([]byte, error) { return encodeIdentity(v, encoder{untyped: true}) }
 
-// EncodeBefore is Encode in its old form, before some values were encoded as JSON
-// and times with their offset. Older records contain hashes of that form.
+// EncodeBefore is like Encode in its old form, from before some values were encoded as JSON and
+// times with their offset. Older records contain hashes of that form.
 func EncodeBefore(v any) ([]byte, error) { return encode(v, encoder{old: true}) }
 
-// EncodeIdentityBefore is the old form of EncodeIdentity, like EncodeBefore.
+// EncodeIdentityBefore is like EncodeIdentity in its old form (see [EncodeBefore]).
 func EncodeIdentityBefore(v any) ([]byte, error) { return encodeIdentity(v, encoder{old: true}) }
 
 func encodeIdentity(v any, how encoder) ([]byte, error) {
@@ -64,15 +63,16 @@ func encode(v any, how encoder) ([]byte, error) {
 // the value are an error.
 func Decode(data []byte, v any) error { return decode(data, v, false) }
 
-// DecodeKnown is like Decode, but fails with ErrUnknownField if data has a struct
-// field that the type of v lacks.
+// DecodeKnown is like Decode, but fails with ErrUnknownField if data contains a struct field that
+// the type of v lacks.
 func DecodeKnown(data []byte, v any) error { return decode(data, v, true) }
 
-// ErrUnknownField is found in errors of DecodeKnown.
+// ErrUnknownField is wrapped by the error that DecodeKnown returns for an unknown field.
 var ErrUnknownField = errors.New("unknown field")
 
 func decode(data []byte, v any, known bool) (err error) {
-	// The decoders below need data that is complete: they allocate as much as a length asks for.
+	// The decoders below need complete data: they allocate as much as a length in the data asks
+	// for.
 	if err := skipAll(data); err != nil {
 		return err
 	}

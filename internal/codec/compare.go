@@ -164,7 +164,7 @@ func short(v any) string {
 	return string(text)
 }
 
-// isZero reports whether losing v loses nothing.
+// isZero reports whether v is empty, so that nothing is lost without it.
 func isZero(v any) bool {
 	switch v := v.(type) {
 	case nil:

@@ -76,7 +76,7 @@ func decodeByKind(t reflect.Type) decodeFunc {
 	return decodeNothing
 }
 
-// decodeNothing decodes a type without values, such as a channel.
+// decodeNothing decodes a type that cannot be encoded, such as a channel. It accepts only nil.
 func decodeNothing(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	if h, rest, _ := next(data); h.kind == kindNil {
 		v.SetZero()
@@ -210,7 +210,7 @@ func decodeSlice(t reflect.Type) decodeFunc {
 			v.Set(reflect.MakeSlice(t, 0, 0))
 			return rest, nil
 		}
-		v.SetZero() // the present elements may be shared
+		v.SetZero() // the existing elements may be shared
 		v.Grow(h.n)
 		v.SetLen(h.n)
 		return decodeElements(d, rest, v, h.n, elem)
@@ -306,8 +306,8 @@ func decodeInterface(d *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	return rest, nil
 }
 
-// readLayout returns the layout of a struct with the decoder of each field. It
-// can also read the old layout.
+// readLayout returns the layout of a struct with the decoder of each field. The layout can also be
+// used to decode values in the old layout.
 func readLayout(t reflect.Type) *layout {
 	l := layoutOf(t, false)
 	for name, f := range layoutOf(t, true).byName {

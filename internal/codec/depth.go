@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// ErrTooDeep is found in the error of a value that points to itself, or is nested
-// too deeply to be decoded.
+// ErrTooDeep is wrapped by the error for a value that points to itself, or is nested too deeply to
+// be decoded.
 var ErrTooDeep = errors.New("the value points to itself, or is nested deeper than 1000 levels")
 
 // isUnbounded reports whether values of the type can contain values of the same type or

@@ -13,9 +13,9 @@ var zeroer = reflect.TypeFor[interface{ IsZero() bool }]()
 
 var emptyFuncs, oldEmptyFuncs sync.Map // reflect.Type → emptyFunc
 
-// emptyFuncOf returns the rule of the type. It is the rule of the library that
-// was used to encode values before, see [layoutOf], but stricter where that
-// rule lost something.
+// emptyFuncOf returns the rule for the type. It is the rule of the library that formerly encoded
+// values (see [layoutOf]), but stricter where that rule lost something. If old is set, it is
+// exactly that rule.
 func emptyFuncOf(t reflect.Type, old bool) emptyFunc {
 	known := &emptyFuncs
 	if old {

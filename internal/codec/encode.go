@@ -25,8 +25,7 @@ const maxPooled = 64 << 10
 
 var encoders = sync.Pool{New: func() any { return new(encoder) }}
 
-// encodeFuncs holds the functions of the current form, oldEncodeFuncs those of the
-// old form.
+// encodeFuncs holds the functions for the current form, and oldEncodeFuncs those for the old form.
 var encodeFuncs, oldEncodeFuncs sync.Map // reflect.Type → encodeFunc
 
 func encodeFuncOf(t reflect.Type, old bool) encodeFunc {
@@ -360,7 +359,7 @@ type pathError struct {
 func (p *pathError) Error() string { return "field " + p.path + ": " + p.err.Error() }
 func (p *pathError) Unwrap() error { return p.err }
 
-// prefixPath prepends to the path of an error.
+// prefixPath prepends path to the path of err.
 func prefixPath(path string, err error) error {
 	if err == errEndless { //nolint:errorlint // of this encoder, not one in the error of a method
 		return err

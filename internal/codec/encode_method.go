@@ -86,9 +86,8 @@ type libraryEncoder struct {
 
 var libraryEncoders = sync.Pool{New: func() any { return &libraryEncoder{enc: msgpack.NewEncoder(nil)} }}
 
-// json appends the JSON of a value as an extension. If the value is in an
-// interface, it is decoded to the value of the JSON, which is also its identity
-// there.
+// json appends the JSON of a value as an extension. A value in an interface is decoded to the value
+// of its JSON, so this is also its identity.
 func (e *encoder) json(v any) error {
 	text, err := v.(json.Marshaler).MarshalJSON()
 	if err != nil {
@@ -101,7 +100,7 @@ func (e *encoder) json(v any) error {
 	return e.document(compact.Bytes())
 }
 
-// document appends JSON as described at json.
+// document appends JSON as described for json.
 func (e *encoder) document(text []byte) error {
 	if isNestedDeeply(text) {
 		return ErrTooDeep

@@ -20,9 +20,9 @@ func isRaw(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && hasMethods(t, reflect.TypeFor[rawJSON]()) && hasMethods(t, jsonUnmarshaler) && !hasMethods(t, jsonMarshaler) && !isPromoted(t, jsonUnmarshaler)
 }
 
-// encodeRaw returns a function that encodes a value as the JSON from which it was
-// decoded, provided that its fields still match that JSON. The identity of a value
-// is in its fields, unless its type is unknown after decoding.
+// encodeRaw returns a function that encodes a value as the JSON from which it was decoded, provided
+// that its fields still match that JSON. The identity of a value consists of its fields, unless its
+// type is unknown after decoding.
 func encodeRaw(t reflect.Type) encodeFunc {
 	byFields := limitDepth(encodeByKind(t, false))
 	return func(e *encoder, v reflect.Value) error {

@@ -10,7 +10,7 @@ import (
 // for display, where an approximation is better than nothing.
 func EncodeAny(v any) []byte {
 	if err, ok := v.(error); ok {
-		return textOf(fmt.Sprint(err)) // most of its fields are unexported
+		return textOf(fmt.Sprint(err)) // most fields of errors are unexported
 	}
 	data, err := Encode(v)
 	if err == nil {

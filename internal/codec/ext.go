@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The extensions in values. Users may use all other types; 'R' belongs to
-// package record.
+// The types of the extensions in values. 'R' belongs to package record; users may use all other
+// types.
 const (
 	timestampExt = -1  // the msgpack timestamp: a time in UTC
 	timeExt      = 'T' // a time with an offset from UTC
@@ -71,8 +71,8 @@ func (w *Writer) timestamp(t time.Time) {
 	}
 }
 
-// time decodes a time with an offset, or a timestamp in one of its three forms,
-// which is in UTC.
+// time decodes a time with an offset, or a timestamp in one of its three forms. A timestamp becomes
+// a time in UTC.
 func (h head) time() (t time.Time, ok bool) {
 	if h.kind != kindExt {
 		return time.Time{}, false

@@ -130,9 +130,9 @@ func readFormOf(t reflect.Type) form {
 	return byKind
 }
 
-// isPromoted reports whether the type gets the method of the interface, which
-// has exactly one, from an embedded field. Reflection does not tell, but the
-// compiler generates the code of such a method.
+// isPromoted reports whether the type gets a method from an embedded field. methods is an interface
+// with only that method. Reflection does not tell, but the compiler generates the code of such a
+// method.
 func isPromoted(t, methods reflect.Type) bool {
 	if t.Kind() != reflect.Struct || !embeds(t, methods) {
 		return false
@@ -193,8 +193,8 @@ func nilable(k reflect.Kind) bool {
 // A perType caches a result for each type. The result for a type never changes.
 type perType[V any] struct{ known sync.Map }
 
-// of returns the result of find for the type. find may be called several times
-// for a type until it has returned.
+// of returns the result of find for the type. Until find has returned for a type, it may be called
+// for that type again.
 func (p *perType[V]) of(t reflect.Type, find func(reflect.Type) V) V {
 	known, ok := p.known.Load(t)
 	if !ok {

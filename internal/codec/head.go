@@ -214,7 +214,7 @@ const keyNesting = maxNesting / 8
 // deep. In a map, every other value is a key.
 func skip(data []byte, values int, inMap bool, depth int, found *extensions) ([]byte, error) {
 	if depth > maxNesting {
-		return nil, malformed("nested deeper than %d levels, where a key of a map counts as %d", maxNesting, keyNesting)
+		return nil, malformed("nested deeper than %d levels, where a map key counts as %d levels", maxNesting, keyNesting)
 	}
 	var h head
 	for i := 0; i < values; i++ {
@@ -243,8 +243,8 @@ func skip(data []byte, values int, inMap bool, depth int, found *extensions) ([]
 	return data, nil
 }
 
-// flatSizes holds the size of a value by its first byte, if that determines the size: of a
-// number, a boolean, nil, an empty array or map, or a string of less than 32 bytes.
+// flatSizes holds the size of a value by its first byte, if that byte determines the size. It does
+// for a number, a boolean, nil, an empty array or map, and a string of less than 32 bytes.
 var flatSizes = func() (sizes [256]uint8) {
 	for c, f := range codes {
 		switch f.kind {
@@ -261,7 +261,7 @@ var flatSizes = func() (sizes [256]uint8) {
 }()
 
 // skipFlat skips complete values of the most common kinds, beginning with value i and stopping
-// before value end: those of flatSizes, and strings and bytes of less than 256 bytes.
+// before value end. These are the kinds in flatSizes, and strings and bytes of less than 256 bytes.
 func skipFlat(data []byte, i, end int) (rest []byte, next int) {
 	at := 0
 	for ; i < end && at < len(data); i++ {

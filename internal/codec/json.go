@@ -11,11 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// AppendJSON appends the msgpack value of data to dst as JSON. Bytes become
-// base64, times RFC 3339 with their offset, numbers that JSON lacks (NaN, Inf)
-// null, and map keys strings. A value that was encoded as JSON is that JSON. With
-// a limit, AppendJSON stops once it has appended more than limit bytes and
-// returns what it has so far; limit 0 means no limit.
+// AppendJSON appends the msgpack value in data to dst as JSON. Bytes become base64, times RFC 3339
+// with their offset, numbers that JSON lacks (NaN, Inf) null, and map keys strings. A value that
+// was encoded as JSON becomes that JSON. With a limit, AppendJSON stops once it has appended more
+// than limit bytes and returns what it has so far; limit 0 means no limit.
 func AppendJSON(dst, data []byte, limit int) ([]byte, error) {
 	return appendJSON(dst, data, limit, rendering{})
 }
@@ -102,8 +101,8 @@ func (r *rendering) inside(h head, opening, closing byte) {
 	r.out = append(r.out, closing)
 }
 
-// key returns the next value, a key of a map, as a text: a string as it is, any
-// other value as JSON.
+// key reads the next value, a map key, and returns it as text: a string unchanged, and any other
+// value as JSON.
 func (r *rendering) key() []byte {
 	before := r.walk
 	h := r.next()

@@ -31,13 +31,12 @@ type field struct {
 	decode  decodeFunc
 }
 
-// layoutOf returns the layout of a struct. In the old layout, from before JSON
-// was used, two fields may have the same name. It follows the rules of the
-// library that was used then:
+// layoutOf returns the layout of a struct. In the old layout, from before JSON was used, two fields
+// may have the same name. The old layout follows the rules of the library that was used then:
 // github.com/vmihailenco/msgpack/blob/v5.4.1/types.go, getFields.
 func layoutOf(t reflect.Type, old bool) *layout { return layoutWithin(t, old, nil) }
 
-// layoutWithin is layoutOf for a struct embedded in the outer structs.
+// layoutWithin is layoutOf for a struct that is embedded in the structs in around.
 func layoutWithin(t reflect.Type, old bool, around []reflect.Type) *layout {
 	l := &layout{byName: make(map[string]*field)}
 	taken := make(map[string]bool)

@@ -7,8 +7,7 @@ import (
 	"sync"
 )
 
-// LossError reports that a type would lose a part of its values in its
-// encoding.
+// LossError reports that encoding would lose a part of a type's values.
 type LossError struct {
 	Path string       // such as .Items[].Err; empty for the type itself
 	Type reflect.Type // type of that part
@@ -23,9 +22,8 @@ func (e *LossError) Error() string {
 	return fmt.Sprintf("codec: field %s: a %s would be lost: %s", e.Path, e.Type, e.Why)
 }
 
-// findLoss returns the first part of a type that would be lost, or nil if there
-// is none. A part that can be encoded but not decoded also counts as lost if
-// the value is decoded.
+// findLoss returns the first part of a type that would be lost, or nil if there is none. If isRead
+// is set, a part that can be encoded but not decoded counts as lost, too.
 func findLoss(t reflect.Type, isRead bool) *LossError {
 	return (&lossFinder{isRead: isRead, seen: make(map[reflect.Type]bool)}).find(t)
 }
@@ -48,7 +46,7 @@ func (l *lossFinder) find(t reflect.Type) *LossError {
 	case f != byKind:
 		return l.inMethods(t, f)
 	case l.isRead && readFormOf(t) != byKind && !isText(t):
-		return &LossError{Type: t, Why: "it has " + readMethods[readFormOf(t)] + ", and no " + writeMethods[readFormOf(t)]}
+		return &LossError{Type: t, Why: "it has " + readMethods[readFormOf(t)] + ", but no " + writeMethods[readFormOf(t)]}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -85,12 +83,11 @@ var (
 	readMethods  = map[form]string{asMsgpack: "DecodeMsgpack or UnmarshalMsgpack", asBinary: "UnmarshalBinary", asText: "UnmarshalText"}
 )
 
-// inMethods returns what is lost of a type that encodes itself: everything if
-// no method decodes it, and the other fields if its methods are promoted from
-// an embedded field.
+// inMethods returns the part that is lost from a type that encodes itself: everything if no method
+// decodes it, and the other fields if its methods are promoted from an embedded field.
 func (l *lossFinder) inMethods(t reflect.Type, f form) *LossError {
 	if l.isRead && readFormOf(t) != f && !isText(t) {
-		return &LossError{Type: t, Why: "it has " + writeMethods[f] + ", and no " + readMethods[f]}
+		return &LossError{Type: t, Why: "it has " + writeMethods[f] + ", but no " + readMethods[f]}
 	}
 	from := map[form]reflect.Type{asBinary: binaryMarshaler, asText: textMarshaler}[f]
 	if from == nil || !isPromoted(t, from) {
@@ -114,7 +111,7 @@ func isText(t reflect.Type) bool {
 	return t.Kind() == reflect.String || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }
 
-// inStruct returns what is lost of a struct that is encoded by its fields.
+// inStruct returns the part that is lost from a struct that is encoded by its fields.
 func (l *lossFinder) inStruct(t reflect.Type) *LossError {
 	fields := layoutOf(t, false)
 	if fields.clash != nil {
@@ -140,7 +137,7 @@ func (l *lossFinder) inStruct(t reflect.Type) *LossError {
 }
 
 // findUnsettable returns the path of the first field along index that cannot be set, or "" if all
-// can be set, and the loss if fields inside it are encoded.
+// can be set. It also returns the loss if that field contains encoded fields.
 func findUnsettable(t reflect.Type, index []int) (path string, problem *LossError) {
 	for i, at := range index {
 		if t.Kind() == reflect.Pointer {

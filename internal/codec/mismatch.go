@@ -31,11 +31,11 @@ func (m *mismatch) Error() string {
 
 func (m *mismatch) Unwrap() error { return m.err }
 
-// misfit returns the error of a value that does not fit a type.
+// misfit returns the error for a value that does not fit a type.
 func misfit(data []byte, t reflect.Type) error { return &mismatch{got: Describe(data), want: t} }
 
-// refused returns the error of a value that a method of its type has rejected.
-// The library's own errors are less specific.
+// refused returns the error for a value that a method of its type has rejected. It replaces the
+// library's own errors, which are less specific.
 func refused(data []byte, t reflect.Type, err error) error {
 	if strings.HasPrefix(err.Error(), "msgpack: ") && !errors.Is(err, ErrUnknownField) {
 		return misfit(data, t)
@@ -43,7 +43,7 @@ func refused(data []byte, t reflect.Type, err error) error {
 	return &mismatch{got: Describe(data), want: t, err: err}
 }
 
-// tooLarge returns the error of a number that is out of range for a type.
+// tooLarge returns the error for a number that is out of range for a type.
 func tooLarge(h head, t reflect.Type) error {
 	got := strconv.FormatInt(h.int(), 10)
 	if h.kind == kindUint {
@@ -52,7 +52,7 @@ func tooLarge(h head, t reflect.Type) error {
 	return &mismatch{got: got, want: t}
 }
 
-// tooLong returns the error of an array that is longer than its type allows.
+// tooLong returns the error for an array or bytes that are longer than the type allows.
 func tooLong(data []byte, t reflect.Type, n int, of string) error {
 	return &mismatch{got: fmt.Sprintf("%s of %d %s", Describe(data), n, of), want: t}
 }

@@ -22,8 +22,7 @@ type Reader struct {
 	name  string            // the latest name
 }
 
-// maxNames is the number of names that a pooled Reader remembers, maxName their
-// maximum length.
+// maxNames is the number of names that a pooled Reader remembers, and maxName their maximum length.
 const (
 	maxNames = 256
 	maxName  = 64
@@ -58,14 +57,13 @@ func (r *Reader) Offset() int { return r.off }
 // Len returns the number of bytes left.
 func (r *Reader) Len() int { return len(r.data) - r.off }
 
-// Since returns what was read since an Offset, a part of the slice.
+// Since returns what was read since an earlier Offset, as a part of the slice.
 func (r *Reader) Since(offset int) []byte { return r.data[offset:r.off:r.off] }
 
-// Rewind returns to an Offset.
+// Rewind goes back to an earlier Offset.
 func (r *Reader) Rewind(offset int) { r.off = offset }
 
-// Fail records err as the error of the value that begins at the byte, unless
-// there is an earlier error.
+// Fail records err as the error for the value at byte begin, unless there is an earlier error.
 func (r *Reader) Fail(begin int, err error) {
 	if r.err == nil {
 		r.err = fmt.Errorf("byte %d: %w: %w", begin, ErrMalformed, err)
@@ -95,7 +93,7 @@ func (r *Reader) fail(begin int, err error) {
 	r.off = len(r.data)
 }
 
-// mismatch records that h, which begins at the byte, has the wrong kind.
+// mismatch records that h, which begins at byte begin, has the wrong kind.
 func (r *Reader) mismatch(begin int, h *head, want string) {
 	if h.kind != kindNil {
 		r.Fail(begin, fmt.Errorf("got %s, want %s", h.describe(), want))
@@ -225,7 +223,7 @@ func (r *Reader) length(of kind, want string) int {
 	return h.n
 }
 
-// Nil reads a nil if there is one.
+// Nil reads a nil if there is one, and reports whether there was.
 func (r *Reader) Nil() bool {
 	if r.Len() == 0 || r.data[r.off] != 0xc0 {
 		return false
@@ -297,7 +295,7 @@ func (r *Reader) Bytes() []byte {
 	return append(make([]byte, 0, len(view)), view...)
 }
 
-// Skip reads any value and returns its bytes, a part of the slice.
+// Skip reads any value and returns its bytes, as a part of the slice.
 func (r *Reader) Skip() []byte {
 	if r.err != nil {
 		return nil

@@ -47,7 +47,7 @@ func RedactMap(m map[string]any, key func(string) string, value func(any) any) m
 	return redacted
 }
 
-// freeKey returns the key, with apostrophes appended if the map already has it.
+// freeKey returns the key, with apostrophes appended if the map already contains it.
 func freeKey(m map[string]any, key string) string {
 	for _, taken := m[key]; taken; _, taken = m[key] {
 		key += "'"

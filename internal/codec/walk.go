@@ -16,7 +16,7 @@ func (w *walk) next() (h head) {
 // since returns the bytes that were read since w.data was equal to before.
 func (w *walk) since(before []byte) []byte { return before[:len(before)-len(w.data)] }
 
-// key reads the key of a pair of a map as the text that it has in JSON.
+// key reads a map key and returns the text that it has in JSON.
 func (w *walk) key() string {
 	before := *w
 	if h := w.next(); h.kind == kindString {

@@ -23,8 +23,8 @@ func (w *Writer) Array(n int) { w.length(n, 0x90, 15, 0xdc) }
 // Map begins a map of n pairs.
 func (w *Writer) Map(n int) { w.length(n, 0x80, 15, 0xde) }
 
-// length appends a length: in the byte fixed if it does not exceed most, and
-// otherwise in 16 bits after code, or in 32 bits after the next code.
+// length appends a length: in the byte fixed if it does not exceed most, and otherwise in 16 bits
+// after code, or in 32 bits after code+1.
 func (w *Writer) length(n int, fixed byte, most int, code byte) {
 	switch {
 	case n <= most:
@@ -123,7 +123,7 @@ func (w *Writer) Text(s string) {
 	w.out = append(w.out, s...)
 }
 
-// Key appends the key of a map entry, and returns w for the value.
+// Key appends the key of a map entry, and returns w so that the value can be appended.
 func (w *Writer) Key(key string) *Writer {
 	w.Text(key)
 	return w
