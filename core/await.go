@@ -47,14 +47,14 @@ type Question struct {
 // the run is paused. When the run is resumed with an answer, the handler is entered again and Await
 // returns the answer. Code before Await runs again, unless it is a call or a step.
 //
-// Open questions are listed by state.Questions and "reprise questions", and
-// answered by state.Answer, "reprise answer" and the dashboard. A program that opens
-// its runs itself waits for the answer with state.AwaitAnswers; a runner continues a
-// run when it is answered. A run in memory (state.New) cannot be answered: open the run in
-// a store, such as memstore.New in a test.
+// Open questions are listed by state.Questions and "reprise questions", and answered by
+// state.Answer, "reprise answer" and the dashboard. A program that opens its runs itself waits for
+// the answer with state.AwaitAnswers; a runner continues a run when its question is answered.
+// Nobody can answer the questions of a run in memory (state.New): open the run in a store, such as
+// memstore.New in a test.
 //
-// Questions are numbered from 1 in each attempt, and in each branch of a group, so a retry gets the
-// earlier answers and does not ask again. The question has the JSON schema of T. Answers are
+// Each attempt, and each branch of a group, numbers its questions from 1. A retry therefore gets
+// the earlier answers and does not ask again. The question has the JSON schema of T. Answers are
 // checked against the schema before they are recorded, like a tool's arguments. If T has no schema,
 // Await returns an error. An answer that does not fit T, because the program has changed, is
 // discarded: the question is asked again, with the reason, and the call stays suspended. Time spent

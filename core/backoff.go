@@ -37,7 +37,8 @@ func (b Backoff) String() string {
 // Jitter determines how delays are spread, so that calls that failed together are not retried
 // together. A number above 0 and up to 1 is a fraction: 0.1 spreads a delay over ±10 %. The zero
 // value means 0.25. Jitter never raises a delay above MaxDelay: a delay near MaxDelay is drawn from
-// the part of its range below MaxDelay, so that calls which have reached MaxDelay are spread, too.
+// the part of its range below MaxDelay, so that calls whose delays have reached MaxDelay are
+// spread, too.
 type Jitter float64
 
 // The jitters that are not fractions.

@@ -64,12 +64,11 @@ type RetryConfig struct {
 	// because its run was interrupted or waits for an answer, does not count. Defaults to none.
 	RetryTimeout time.Duration
 
-	// MaxRetryAfter is the longest delay that a service may ask for; the call
-	// fails at once if it asks for more. Defaults to 5 min.
+	// MaxRetryAfter is the longest delay that a service may ask for. If a service asks for more,
+	// the call fails at once. Defaults to 5 min.
 	MaxRetryAfter time.Duration
 
-	// CapRetryAfter shortens a longer delay that a service asks for to
-	// MaxRetryAfter, instead of failing the call.
+	// CapRetryAfter shortens such a longer delay to MaxRetryAfter, instead of failing the call.
 	CapRetryAfter bool
 
 	// RetryOn, if not nil, selects the errors that are retried, whatever their
@@ -145,8 +144,8 @@ func hasNil(matchers []Matcher) bool {
 	return false
 }
 
-// WithDefaults returns c with its defaults filled in. An InitialDelay of NoDelay stays. The error is
-// that of Validate.
+// WithDefaults returns c with its defaults filled in. An InitialDelay of NoDelay stays. The error
+// comes from Validate.
 func (c RetryConfig) WithDefaults() (RetryConfig, error) {
 	if err := c.Validate(); err != nil {
 		return RetryConfig{}, err
@@ -163,7 +162,7 @@ func (c RetryConfig) WithDefaults() (RetryConfig, error) {
 	return c, nil
 }
 
-// Policy returns c in the form that the engine needs. The error is that of Validate.
+// Policy returns c in the form that the engine needs. The error comes from Validate.
 func (c RetryConfig) Policy() (*engine.Policy, error) {
 	full, err := c.WithDefaults()
 	if err != nil {

@@ -38,7 +38,7 @@ type PanicError = engine.PanicError
 //	Err   error         // what the handler returned; nil if it was abandoned
 type TimeoutError = engine.TimeoutError
 
-// A DivergenceError reports that the program that resumes a run makes calls that differ from the
+// A DivergenceError reports that the program of a resumed run makes calls that differ from the
 // recorded ones. Nothing ran in place of a recorded call. The run is interrupted and has not
 // failed: it continues with the previous program, or with one that makes the recorded calls. A
 // DivergenceError matches [ErrDivergence].

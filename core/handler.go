@@ -10,13 +10,13 @@ import (
 
 // This file contains the functions that handlers call.
 
-// IdempotencyKey returns a key for the effects of the call that ctx belongs to, to be passed to the
-// services that the call uses: 32 hexadecimal digits, computed from the run, the address without
-// attempt numbers, and the identity that the input had when the call was made, even if the handler
-// has changed the input since. The key is the same for every attempt of the call, in every attempt
-// of the calls around it, before and after a crash. It differs from the key of every other call in
-// any run. A fork uses the keys of its oldest ancestor, unless new keys were requested
-// (state.ForkOptions).
+// IdempotencyKey returns a key for the effects of the call that ctx belongs to. The handler passes
+// it to the services that it uses. The key has 32 hexadecimal digits and is computed from the run,
+// the address without attempt numbers, and the identity that the input had when the call was made,
+// even if the handler has changed the input since. The key is the same for every attempt of the
+// call, in every attempt of the calls around it, before and after a crash. It differs from the key
+// of every other call in any run. A fork uses the keys of its oldest ancestor, unless new keys were
+// requested (state.ForkOptions).
 //
 // A call that was compensated and is made again, after a retry of the run or in a fork, has a new
 // key: with the old key, a service would return the result that was undone.
@@ -32,8 +32,8 @@ type Usage = record.Usage
 // does nothing.
 func AddUsage(ctx context.Context, u Usage) { engine.AddUsage(ctx, u) }
 
-// UsageOfCalls returns what the calls inside the attempt that ctx belongs to have consumed so far,
-// at any depth: each amount counts once, for the attempt that called [AddUsage]. What the attempt
+// UsageOfCalls returns the usage so far of all calls, at any depth, inside the attempt that ctx
+// belongs to. Each amount counts once, for the attempt that called [AddUsage]. What the attempt
 // itself has added is not included. In a resumed run, what was consumed before the resume is
 // included.
 func UsageOfCalls(ctx context.Context) Usage { return engine.UsageOfCalls(ctx) }

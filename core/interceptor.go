@@ -8,14 +8,14 @@ import "github.com/reprise-go/reprise/internal/engine"
 // first is outermost. Groups and the branches of actors.Parallel have no interceptors; the calls
 // inside them do. A nil function does nothing.
 //
-// It sees calls without their types, so that one interceptor can serve all actors. Code that needs
-// the types belongs in a function that calls the handler and is passed to the actor's constructor
-// in the handler's place; there is no API for that.
+// An interceptor sees calls without their types, so that one interceptor can serve all actors. Code
+// that needs the types belongs in a function that calls the handler and is passed to the actor's
+// constructor in the handler's place; there is no API for that.
 //
-// Interceptors are called by many goroutines and belong to the process: they are not recorded, and a run
-// may be resumed with others. They are not called for recalled calls, for handlers that run again
-// only to compare, or in runs that are replayed or validated. A handler must not depend on a value
-// that only an interceptor puts into its context.
+// Interceptors are called by many goroutines and belong to the process: they are not recorded, and
+// a run may be resumed with others. They are not called for recalled calls, for handlers that run
+// again only for comparison with the records, or in runs that are replayed or validated. A handler
+// must not depend on a value that only an interceptor puts into its context.
 //
 //	Attempt func(ctx context.Context, call *CallInfo, next func(context.Context) error) error
 //	Retry   func(call *CallInfo, err error) (giveBack func(), refused error)
@@ -44,10 +44,10 @@ import "github.com/reprise-go/reprise/internal/engine"
 // not recorded.
 //
 // Retry is called after an attempt has failed with err, before another attempt is announced, and
-// only if nothing else forbids another attempt. An error refuses the attempt: the call fails with
-// ReasonBudget, and the error says why. If Retry counts what it allows, it returns giveBack, which
-// is called if another interceptor refuses the attempt; otherwise giveBack is nil. Answer, Output and Wait
-// return errors when Retry calls them.
+// only if nothing else forbids another attempt. If Retry returns an error, it refuses the attempt:
+// the call fails with ReasonBudget, and the error says why. If Retry counts what it allows, it
+// returns giveBack, which is called if another interceptor refuses the attempt; otherwise giveBack
+// is nil. Answer, Output and Wait return errors when Retry calls them.
 type Interceptor = engine.Interceptor
 
 // A CallInfo describes an attempt of a call to an [Interceptor]. Its methods may be called only on

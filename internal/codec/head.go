@@ -160,7 +160,7 @@ func (h *head) read(data []byte) (size int, err error) {
 	return size, nil
 }
 
-// readSized completes h, whose length is in bits, from the bytes that follow the first bytes
+// readSized completes h, whose length is in h.bits, from the bytes that follow the first size bytes
 // of data.
 func (h *head) readSized(data []byte, size int) (int, error) {
 	if h.kind == kindExt {

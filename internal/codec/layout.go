@@ -36,7 +36,7 @@ type field struct {
 // github.com/vmihailenco/msgpack/blob/v5.4.1/types.go, getFields.
 func layoutOf(t reflect.Type, old bool) *layout { return layoutWithin(t, old, nil) }
 
-// layoutWithin is layoutOf for a struct that is embedded in the structs in around.
+// layoutWithin is layoutOf for a struct that is embedded in the structs listed in around.
 func layoutWithin(t reflect.Type, old bool, around []reflect.Type) *layout {
 	l := &layout{byName: make(map[string]*field)}
 	taken := make(map[string]bool)

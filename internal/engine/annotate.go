@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// The limits of the attributes of an attempt.
+// The limits for an attempt's attributes.
 const (
 	maxAttributes    = 32
 	maxAttributeKey  = 64   // in characters

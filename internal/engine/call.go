@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Call is one call, without its types. It does not contain how far the call has come: the call's
-// Progress and the results of the steps do.
+// A Call is one call, without its types. How far the call has come is not stored here, but in the
+// call's Progress and in the results of the steps.
 type Call struct {
 	typed              Typed // the part that knows the types
 	spec               *Spec
@@ -74,7 +74,7 @@ func (c *Call) execute(first *Scope) error {
 	return err
 }
 
-// run takes the steps of the call, starting at progress p.
+// run executes the steps of the call, starting at progress p.
 func (c *Call) run(p *record.Progress, first *Scope) error {
 	c.recallProgress(p)
 	for s := first; ; s = nil {
@@ -145,8 +145,7 @@ func (c *Call) recallProgress(p *record.Progress) {
 	}
 }
 
-// take takes one step. The call has ended if take returns an error or p has an
-// outcome.
+// take executes one step. The call has ended if take returns an error or p has an outcome.
 func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 	switch step.Do {
 	case Refuse:

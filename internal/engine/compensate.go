@@ -37,9 +37,9 @@ type Completed struct {
 	// compensation. It is zero if there is none.
 	By record.Address
 
-	// Nth is the number of this completion of the call, from 1, and of its compensation.
-	// A call may complete several times if it is compensated and made again. Found is the
-	// recorded progress of that compensation, or nil.
+	// Nth is the number (counted from 1) of this completion of the call, and of its compensation. A
+	// call may complete several times if it is compensated and made again. Found is the recorded
+	// progress of that compensation, or nil.
 	Nth   int
 	Found *record.Progress
 

@@ -8,10 +8,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A DivergenceError reports that the program that resumes a run does not make the
-// recorded calls. No call was made in place of a recorded one. The run is interrupted
-// and has not failed: it continues with the previous program, or with one that makes the
-// recorded calls. A DivergenceError matches [ErrDivergence].
+// A DivergenceError reports that the program of a resumed run does not make the recorded calls. No
+// call was made in place of a recorded one. The run is interrupted and has not failed: it continues
+// with the previous program, or with one that makes the recorded calls. A DivergenceError matches
+// [ErrDivergence].
 type DivergenceError struct {
 	RunID    string
 	How      string         // "order", "input", "kind", "end", "output", "overlap", "value", "question" or "version"

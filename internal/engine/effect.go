@@ -30,9 +30,9 @@ type FoundEffect struct {
 	Here     bool // it comes from a call at the same place
 }
 
-// takeEffect looks for an effect that the call might repeat. If ended is set or err is
-// not nil, the call must not be made: it has taken the effect over, or is suspended until
-// somebody decides.
+// takeEffect looks for an effect that the call might repeat. If ended is set or err is not nil, the
+// call must not be made: it has taken the effect over, has failed, or is suspended until somebody
+// decides.
 func (c *Call) takeEffect(p *record.Progress, s *Scope) (ended bool, err error) {
 	if !c.mayRepeatEffect() {
 		return false, nil
@@ -153,8 +153,8 @@ func (c *Call) decideAbout(p *record.Progress, s *Scope, found *FoundEffect) (en
 	return c.takeOver(p, s, found, r, fmt.Sprintf("took over the effect of %s, as answered to %s", found, q.ID))
 }
 
-// makeInstead lets the call be made. If the effect is a doubt about the same call, the call
-// replaces the effect and thereby settles the doubt.
+// makeInstead lets the call be made. If the effect in doubt comes from the same call, with the same
+// input, the call replaces the effect and thereby settles the doubt.
 func (c *Call) makeInstead(found *FoundEffect) (ended, again bool, err error) {
 	c.typed.Clear()
 	if found.InDoubt && found.Same && found.Here {

@@ -212,7 +212,7 @@ func (c *Call) hideOutput() {
 	}
 }
 
-// retry records that the attempt failed, and when the next one may begin.
+// retry records that the attempt failed, and when the next attempt may begin.
 func (c *Call) retry(p *record.Progress, s *Scope, f *failure, v verdict) error {
 	var rec record.Record
 	c.describeEnd(&rec, record.StatusFailed, p, s, &f.attemptEnd)
@@ -286,8 +286,8 @@ func (c *Call) refuseAttempt(p *record.Progress, s *Scope, r *attemptEnd, reason
 	return c.fail(p, s, &f, reason)
 }
 
-// explain describes the limit that the call reached, if the reason is a limit, or how
-// to make an error of unknown class retried. For other reasons it returns "".
+// explain describes the limit that the call reached, if the reason is a limit, or how to have an
+// error of unknown class retried. For other reasons it returns "".
 func (c *Call) explain(p *record.Progress, s *Scope, f *failure, reason record.Reason) string {
 	switch {
 	case reason == record.ReasonRetryAfterTooLong:

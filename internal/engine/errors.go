@@ -78,8 +78,8 @@ func (e *CallError) isReasonInside() (is bool) {
 	return errors.As(e.Err, &inside) && inside != nil && inside.Reason == e.Reason
 }
 
-// isOpenInside reports whether the error says of a call inside that it is in doubt
-// or was not executed. Neither is permanent.
+// isOpenInside reports whether the error says that a call inside is in doubt or was not executed.
+// The word "permanent" would then mislead.
 func (e *CallError) isOpenInside() bool {
 	return e.Reason == record.ReasonPermanent && (safeIs(e.Err, ErrInDoubt) || safeIs(e.Err, ErrNotRecorded) || safeIs(e.Err, ErrNotStored))
 }
@@ -169,8 +169,8 @@ type TimeoutError struct {
 	Err   error         // error returned by the handler; nil if the attempt was abandoned
 }
 
-// Error returns a line with the limit and the handler's error, unless that is just
-// the end of its context.
+// Error returns a line with the limit and the handler's error. It leaves out an error that only
+// reports the end of the context.
 func (e *TimeoutError) Error() string {
 	text := fmt.Sprintf("attempt timed out after %v", e.Limit)
 	if e.Err != nil && !errors.Is(e.Err, context.DeadlineExceeded) {

@@ -153,7 +153,7 @@ func (c *Call) failInDoubt(p *record.Progress, s *Scope, err error) error {
 	return c.refuse(p, s, Result{Err: err, Stage: record.StageHandler}, record.ReasonInDoubt)
 }
 
-// mustNotRepeat reports whether an attempt that may have taken effect is not made again.
+// mustNotRepeat reports whether an attempt that may have taken effect must not be made again.
 func (c *Call) mustNotRepeat() bool {
 	return c.spec.InDoubt == InDoubtAsk || c.spec.InDoubt == InDoubtFail
 }

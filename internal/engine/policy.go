@@ -61,7 +61,7 @@ const (
 	NoTimeout time.Duration = -1
 )
 
-// llmTimeout is the default timeout of attempts of LLMs. The clients of the large services use the
+// llmTimeout is the default timeout for attempts of LLMs. The clients of the large services use the
 // same timeout.
 const llmTimeout = 10 * time.Minute
 

@@ -49,8 +49,7 @@ func (c *Call) Prepare(ctx context.Context, around *Scope, t Typed, plan *Plan) 
 	c.claim(plan.Segment, plan.Branch)
 }
 
-// Refused is the prefix of the names of calls that a model requested and that were
-// refused.
+// Refused is the name prefix of calls that a model requested and its agent refused.
 const Refused = "refused_"
 
 // toolCallKey is the context key of the ID passed to WithToolCall.

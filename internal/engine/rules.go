@@ -13,7 +13,7 @@ const defaultMaxLosses = 5
 // next returns how the call continues.
 func (c *Call) next(p *record.Progress) Step { return Next(p, c.rules()) }
 
-// rules returns the rules that, with its records, determine what the call does
+// rules returns the rules that, together with the call's records, determine what the call does
 // next.
 func (c *Call) rules() Rules {
 	policy, settings := c.policy, c.root.settings

@@ -51,9 +51,9 @@ type History interface {
 	// Outcome returns the recorded outcome of the call whose scope is s.
 	Outcome(s *Scope) (Outcome, error)
 
-	// Differs is called if the recorded output of a call claimed in s does not fit its current
-	// type, as described by d. It interrupts the run and returns the suspension, unless the output
-	// is to be used anyway or the call is to be made again.
+	// Differs is called if the recorded output of a call claimed in s does not fit the output's
+	// current type, as described by d. It interrupts the run and returns the suspension, unless the
+	// output is to be used anyway or the call is to be made again.
 	Differs(s *Scope, d *DivergenceError) (again bool, err error)
 
 	// Replay restores the values that were stored with the outcome of the call whose scope is s.

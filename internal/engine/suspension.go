@@ -43,10 +43,10 @@ func (s *Scope) stop(e *InterruptedError) {
 	}
 }
 
-// blockedBy returns why nothing new may begin in the scope, or nil if it may.
-// Nothing new may begin if a call inside was suspended, or if this or a
-// surrounding attempt has ended or cannot end in time. What a handler does after
-// that is not repeated when the run is resumed, so it must not be recorded.
+// blockedBy returns why nothing new may begin in the scope, or nil if something may. Nothing new
+// may begin if a call inside was suspended, or if this or a surrounding attempt has ended or cannot
+// end in time. What a handler does after that is not repeated when the run is resumed, so it must
+// not be recorded.
 func (s *Scope) blockedBy() *InterruptedError {
 	if s.call != nil {
 		if e := s.suspended(); e != nil {
