@@ -12,26 +12,26 @@ import (
 	"time"
 )
 
-// An Access is what the sender of a request may do. The zero Access may see
-// every run and change none.
+// An Access specifies what the sender of a request may do. With the zero Access, the sender
+// may see all runs and change none.
 type Access struct {
-	Principal string                  // who it is: for limits, and recorded as who interrupted or cancelled a run
-	Runs      func(runID string) bool // which runs it may see; nil for all
-	Control   bool                    // it may start runs, and change those that it sees
+	Principal string                  // who the sender is: for limits, and to record who interrupted or cancelled a run
+	Runs      func(runID string) bool // reports whether the sender may see a run; nil means all runs
+	Control   bool                    // the sender may start runs, and change the runs that it may see
 
 	// TTL is how long an event stream lasts before it ends, so that the client reconnects
-	// with its cursor and Authorize is called again. 0 sets no limit.
+	// with its cursor and Authorize is called again. 0 means no limit.
 	TTL time.Duration
 }
 
 func (s *Access) sees(runID string) bool { return s.Runs == nil || s.Runs(runID) }
 
-// A ChallengeError is an ErrUnauthenticated that says how to sign in.
+// A ChallengeError is an ErrUnauthenticated that also tells the client how to sign in.
 type ChallengeError struct {
 	Challenge string // the header WWW-Authenticate, such as `Basic realm="runs"`
 }
 
-// Error says that the sender is not known.
+// Error returns the text of ErrUnauthenticated.
 func (e *ChallengeError) Error() string { return ErrUnauthenticated.Error() }
 
 // Unwrap returns ErrUnauthenticated.
@@ -43,7 +43,7 @@ var ErrUnauthenticated = errors.New("streamer: not authenticated")
 
 var (
 	errNotLocal  = errors.New("without Options.Authorize only requests from this machine, to a loopback address, are served")
-	errForwarded = errors.New("a proxy forwards this request, which may be anybody's: without Options.Authorize only requests from this machine itself are served")
+	errForwarded = errors.New("a proxy forwarded this request, so anybody may have sent it: without Options.Authorize only requests from this machine itself are served")
 )
 
 // withAccess serves the requests that Authorize admits.
@@ -74,14 +74,14 @@ func (h *Handler) withAccess(next func(http.ResponseWriter, *http.Request, *Acce
 		case errors.Is(err, errNotLocal), errors.Is(err, errForwarded):
 			h.refuse(w, http.StatusForbidden, "forbidden", err.Error())
 		default:
-			// The error may contain details that are not for the client.
+			// The error may contain details that the client must not see.
 			h.refuse(w, http.StatusForbidden, "forbidden", "you may not see this")
 		}
 	})
 }
 
-// Admit returns a handler for something that is served beside h, such as metrics. It calls next if
-// h would admit the request and its sender may see all runs.
+// Admit returns a handler for something that is served alongside h, such as metrics. It calls next if
+// h would admit the request and the sender may see all runs.
 func (h *Handler) Admit(next http.Handler) http.Handler {
 	return h.withAccess(func(w http.ResponseWriter, req *http.Request, scope *Access) {
 		if scope.Runs != nil {
@@ -92,8 +92,8 @@ func (h *Handler) Admit(next http.Handler) http.Handler {
 	})
 }
 
-// isForeign reports whether a browser sent the request for a page of another origin,
-// unless that origin is listed. A link to the dashboard may be followed from
+// isForeign reports whether a browser sent the request for a page of an origin that is neither
+// the server's own nor listed in Options.Origins. A link to the dashboard may be followed from
 // anywhere.
 func (h *Handler) isForeign(req *http.Request) bool {
 	navigates := req.Header.Get("Sec-Fetch-Mode") == "navigate" && req.Header.Get("Sec-Fetch-Dest") == "document"
@@ -109,8 +109,8 @@ func (h *Handler) authorize(req *http.Request) (Access, error) {
 	if h.options.Authorize != nil {
 		return h.options.Authorize(req)
 	}
-	// The Host header is checked, too: otherwise a page on another host, whose name an
-	// attacker has pointed at this machine, could read what is served here.
+	// The Host header is checked, too. Otherwise an attacker could point the name of another host
+	// at this machine, and a page of that host could read what is served here.
 	if !isLoopback(req.RemoteAddr) || !isLoopback(req.Host) {
 		return Access{}, errNotLocal
 	}
@@ -120,8 +120,8 @@ func (h *Handler) authorize(req *http.Request) (Access, error) {
 	return Access{Control: true}, nil
 }
 
-// isForwarded reports whether a header says that a proxy forwards the request. A proxy
-// that sets no such header looks like a browser here.
+// isForwarded reports whether a header indicates that a proxy forwarded the request. A proxy
+// that sets no such header cannot be told from a browser.
 func isForwarded(header http.Header) bool {
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"} {
 		if len(header[name]) > 0 {
@@ -151,7 +151,7 @@ func trimBrackets(host string) string {
 	return host
 }
 
-// setSecurityHeaders sets the headers of every response.
+// setSecurityHeaders sets the security headers that every response has.
 func setSecurityHeaders(header http.Header) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
@@ -159,7 +159,7 @@ func setSecurityHeaders(header http.Header) {
 	header.Set("Cache-Control", "no-store")
 }
 
-// checkOrigin checks an origin of Options.
+// checkOrigin checks an origin in Options.Origins.
 func checkOrigin(origin string) error {
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != origin {
@@ -192,7 +192,7 @@ func newClients() clients {
 	return clients{byPrincipal: make(map[string]int), byAddress: make(map[string]int)}
 }
 
-// tooManyError is a limit that a client would exceed.
+// tooManyError reports which limit a client would exceed.
 type tooManyError struct {
 	status  int
 	message string
@@ -210,11 +210,11 @@ func (h *Handler) enter(principal, address string) (leave func(), err error) {
 	case h.open.Err() != nil:
 		return nil, &tooManyError{http.StatusServiceUnavailable, "the server is shutting down"}
 	case c.total >= o.Clients:
-		return nil, &tooManyError{http.StatusServiceUnavailable, "there are as many event streams as the server allows: " + strconv.Itoa(o.Clients)}
+		return nil, &tooManyError{http.StatusServiceUnavailable, "the server allows at most this many event streams: " + strconv.Itoa(o.Clients)}
 	case principal != "" && c.byPrincipal[principal] >= o.ClientsPerPrincipal:
-		return nil, &tooManyError{http.StatusTooManyRequests, "you have as many event streams as the server allows you: " + strconv.Itoa(o.ClientsPerPrincipal)}
+		return nil, &tooManyError{http.StatusTooManyRequests, "the server allows you at most this many event streams: " + strconv.Itoa(o.ClientsPerPrincipal)}
 	case c.byAddress[address] >= o.ClientsPerAddress:
-		return nil, &tooManyError{http.StatusTooManyRequests, "your address has as many event streams as the server allows it: " + strconv.Itoa(o.ClientsPerAddress)}
+		return nil, &tooManyError{http.StatusTooManyRequests, "the server allows your address at most this many event streams: " + strconv.Itoa(o.ClientsPerAddress)}
 	}
 	c.total++
 	c.byPrincipal[principal]++
@@ -240,8 +240,8 @@ func countDown(counts map[string]int, key string) {
 	}
 }
 
-// addressOf returns the IP address of a client without its port. For an IPv6 address it
-// returns the /64 network, since a client can use any address in it.
+// addressOf returns a client's IP address without the port. For an IPv6 address, it
+// returns the /64 network, because a client can use any address in that network.
 func addressOf(req *http.Request) string {
 	at, err := netip.ParseAddrPort(req.RemoteAddr)
 	if err != nil {
@@ -251,6 +251,6 @@ func addressOf(req *http.Request) string {
 	if ip.Is4() {
 		return ip.String()
 	}
-	network, _ := ip.WithZone("").Prefix(64) // every IPv6 address has one
+	network, _ := ip.WithZone("").Prefix(64) // every IPv6 address has a prefix of this length
 	return network.String()
 }

@@ -175,7 +175,7 @@ func TestWithoutAuthorizeNothingIsServedThroughAProxy(t *testing.T) {
 	for _, path := range []string{"/", "/events", "/api/runs", "/health"} {
 		var said refusal
 		assert.Equal(t, 403, do(t, as(t, "", http.MethodGet, proxy.URL+path, ""), &said), path)
-		assert.Contains(t, said.Error.Message, "a proxy forwards this request")
+		assert.Contains(t, said.Error.Message, "a proxy forwarded this request")
 		assert.Contains(t, said.Error.Message, "Options.Authorize")
 	}
 	for _, header := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via"} {

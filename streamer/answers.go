@@ -17,10 +17,10 @@ type answersBody struct {
 	By        string          `json:"by,omitempty"`
 }
 
-// questionRef names a question of a run.
+// questionRef identifies a question of a run.
 type questionRef struct {
 	RunID    string `json:"run_id"`
-	Question string `json:"question"` // its ID
+	Question string `json:"question"` // the question's ID
 }
 
 // answerResult is the result of one answer.
@@ -36,7 +36,7 @@ type answersResponse struct {
 
 const maxAnswers = 1000 // maximum number of answers in one request
 
-// serveAnswers answers questions of many runs. Each answer is accepted or refused separately.
+// serveAnswers answers questions from many runs. Each answer is accepted or refused separately.
 func (h *Handler) serveAnswers(w http.ResponseWriter, req *http.Request, scope *Access) {
 	if h.options.Control == nil || !scope.Control {
 		h.refuseControl(w)

@@ -17,35 +17,35 @@ type RunList struct {
 	Cursor string     `json:"cursor"`         // position in the stream of all runs; the runs may have newer records
 	Now    time.Time  `json:"now"`            // time of the server's clock, like next_attempt_at
 	Runs   []RunState `json:"runs"`           // one page; the most recently updated first, unless the query has another order
-	Next   string     `json:"next,omitempty"` // the parameter "after" of the next page; empty on the last page
+	Next   string     `json:"next,omitempty"` // the parameter "after" for the next page; empty on the last page
 	Total  int        `json:"total"`          // number of runs on all pages
 
-	// Counts has the number of runs of each status that the query would select without its filter
-	// by status, on all pages.
+	// Counts is the number of runs by status, on all pages. The query's own filter by status is
+	// ignored.
 	Counts map[string]int `json:"counts"`
 	Can    Permissions    `json:"can"`
 }
 
 // Permissions are what the sender of a request may do.
 type Permissions struct {
-	As        string `json:"as,omitempty"` // who it is; empty if nobody signs in
+	As        string `json:"as,omitempty"` // who the sender is; empty if nobody signs in
 	Interrupt bool   `json:"interrupt"`
 	Cancel    bool   `json:"cancel"`
 	Answer    bool   `json:"answer"`
 	Resume    bool   `json:"resume"` // resume and retry runs
 	Fork      bool   `json:"fork"`
 	Start     bool   `json:"start"`   // start runs of programs
-	History   bool   `json:"history"` // read what all runs do
+	History   bool   `json:"history"` // read what all runs did in the last hour
 }
 
 // runBody is the body of /api/runs/{run}.
 type runBody struct {
-	Cursor  string            `json:"cursor"` // position in the stream of the run, after the last record; empty if there are no records
+	Cursor  string            `json:"cursor"` // position in the run's stream, after the last record; empty if there are no records
 	All     string            `json:"all"`    // position in the stream of all runs; may be older or newer than the last record
 	Now     time.Time         `json:"now"`
 	Run     RunState          `json:"run"`
 	Records []json.RawMessage `json:"records"` // the newest, in order
-	Omitted uint64            `json:"omitted"` // the number of earlier ones
+	Omitted uint64            `json:"omitted"` // number of earlier records
 	Can     Permissions       `json:"can"`
 }
 
@@ -62,8 +62,8 @@ func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Acc
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
 		return
 	}
-	// The cursor is taken first: events that are published while the states are read are
-	// streamed again, and clients recognize them by their numbers.
+	// The cursor is read before the states. Events that are published while the states are read
+	// are streamed again, and clients recognize them by their numbers.
 	_, next := h.all.span()
 	body := RunList{Cursor: cursor{h.generation, next}.String(), Now: time.Now().UTC(), Runs: []RunState{}, Can: h.permissions(scope)}
 	states, page, err := h.list(req.Context(), q)
@@ -76,8 +76,9 @@ func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Acc
 	h.sendJSON(w, body)
 }
 
-// markAnswered marks the questions whose answers wait until the run is opened. If the
-// answers cannot be read, the questions stay open: a second answer is refused.
+// markAnswered marks the questions that have an answer in the store, which the run takes when it is
+// next opened. If the answers cannot be read, no question is marked: a second answer is refused
+// anyway.
 func (h *Handler) markAnswered(ctx context.Context, s *RunState) {
 	if h.source == nil || len(s.Questions) == 0 {
 		return
@@ -91,7 +92,7 @@ func (h *Handler) markAnswered(ctx context.Context, s *RunState) {
 	}
 }
 
-// adopt adds what only the source knows.
+// adopt adds to s what only the source knows.
 func (s *RunState) adopt(info RunInfo) {
 	s.ParentID, s.CalledBy, s.Tags, s.Program, s.Version, s.Due, s.Worker = info.ParentID, info.CalledBy, info.Tags, info.Program, info.Version, info.Due, info.Worker
 	s.Description, s.Pipeline = cmp.Or(s.Description, info.Description), cmp.Or(s.Pipeline, info.Pipeline)
@@ -114,8 +115,8 @@ func (s *RunState) adopt(info RunInfo) {
 }
 
 // isClosedAt reports whether no process has had the run open since its record with the number last.
-// The source knows this even if the process was killed. But if that record ends or pauses the run,
-// the source says "running" until the run is closed, a moment later.
+// The source knows this even if the process was killed. But if the record with the number last ends
+// or pauses the run, the source reports "running" until the run is closed a moment later.
 func (i *RunInfo) isClosedAt(last uint64) bool {
 	return i.Status != "" && i.Status != statusRunning && i.LastSeq >= last
 }
@@ -172,7 +173,7 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 }
 
 // newest returns the newest frames of a run that have an ID, and the number of earlier
-// ones.
+// frames.
 func (h *Handler) newest(ctx context.Context, r *run, limit int, last uint64) (frames []*frame, ids []cursor, before uint64, err error) {
 	for _, e := range r.tape.all() {
 		if e.id.n > 0 {
@@ -194,8 +195,8 @@ func (h *Handler) newest(ctx context.Context, r *run, limit int, last uint64) (f
 	return frames, ids, before, nil
 }
 
-// isNewest reports whether these are limit frames, or all frames from the first one,
-// without a gap: records written by another process may be missing.
+// isNewest reports whether ids has no gap, and contains either limit IDs or all IDs from the first
+// on. There may be a gap if another process has written records.
 func isNewest(ids []cursor, limit int) bool {
 	if len(ids) == 0 {
 		return false
@@ -205,7 +206,7 @@ func isNewest(ids []cursor, limit int) bool {
 }
 
 // newestStored returns the newest frames of a run from the source. last is the number of
-// the newest known record; the run may have newer ones by now.
+// the newest known record; the run may have newer records by now.
 func (h *Handler) newestStored(ctx context.Context, runID string, limit int, last uint64) (frames []*frame, ids []cursor, err error) {
 	after := uint64(0)
 	if last > uint64(limit) {
@@ -234,13 +235,13 @@ func limitOf(req *http.Request, def, most int) (int, error) {
 
 // Stats are the counters of a [Handler], which /health sends.
 type Stats struct {
-	Status          string `json:"status"` // always "ok": a handler that is closed answers 503
+	Status          string `json:"status"` // always "ok": a closed handler responds with 503
 	Clients         int    `json:"clients"`
 	Runs            int    `json:"runs"`         // runs in memory
-	HistoryKept     uint64 `json:"history_kept"` // events of all runs in memory
+	HistoryKept     uint64 `json:"history_kept"` // events in memory, of all runs
 	HistoryLimit    int    `json:"history_limit"`
 	HistoryBytes    int64  `json:"history_bytes"` // approximate memory of the events of single runs
-	Events          uint64 `json:"events"`        // published since New, like the numbers below
+	Events          uint64 `json:"events"`        // published since New; the numbers below also count from New
 	Accepted        uint64 `json:"accepted"`
 	Refused         uint64 `json:"refused"` // requests of every kind
 	SlowDisconnects uint64 `json:"slow_disconnects"`

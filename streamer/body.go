@@ -22,15 +22,16 @@ import (
 
 const (
 	maxBody  = 1 << 20          // bytes of a request body
-	maxDepth = 1000             // nesting of values in a request body: deeper values cannot be recorded
+	maxDepth = 1000             // nesting of values in a request body; deeper values cannot be recorded
 	bodyTime = 30 * time.Second // how long the body may take to arrive
 
 	exampleTime = "2026-01-02T15:04:05Z"
 )
 
-// readBody reads a request body: a JSON object with the fields of body, each at most once. An
-// empty body leaves body unchanged. All of it is read and checked before anything is done, so a
-// request that is cut off has no effect.
+// readBody reads a request's body into the struct that body points to: a JSON object that contains
+// each field at most once. An empty request leaves the struct unchanged. The whole request is read and
+// checked before anything is done, so a request that is cut off has no effect. If readBody returns
+// false, it has refused the request.
 func (h *Handler) readBody(w http.ResponseWriter, req *http.Request, body any) bool {
 	data, err := receive(w, req)
 	if err == nil {
@@ -53,8 +54,8 @@ func (h *Handler) readBody(w http.ResponseWriter, req *http.Request, body any) b
 	return false
 }
 
-// receive reads the whole body. A client that stops in the middle would hold the connection
-// forever, unless the server limits the time for reading.
+// receive reads a request's whole body, within bodyTime unless the server has its own limit. Without
+// a limit, a client that stops in the middle would hold the connection forever.
 func receive(w http.ResponseWriter, req *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	server, _ := req.Context().Value(http.ServerContextKey).(*http.Server)
@@ -90,9 +91,9 @@ func decodeBody(data []byte, body any) error {
 	case errors.As(err, &wrong):
 		return fmt.Errorf("%s is %s; want %s", wrong.Field, misfit.Got(wrong), misfit.Want(wrong))
 	case errors.As(err, &noTime):
-		return fmt.Errorf("%s is not a time; want one such as %q", noTime.Value, exampleTime)
+		return fmt.Errorf("%s is not a time; want a time such as %q", noTime.Value, exampleTime)
 	case err != nil && strings.HasPrefix(err.Error(), "Time.UnmarshalJSON: "): // the error has no type of its own
-		return fmt.Errorf("a time is not a string; want one such as %q", exampleTime)
+		return fmt.Errorf("a time is not a string; want a string such as %q", exampleTime)
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("it is not complete")
 	case err != nil && strings.HasPrefix(err.Error(), "json: unknown field "):
@@ -107,7 +108,7 @@ func decodeBody(data []byte, body any) error {
 }
 
 // unknownField returns an error for the first name in data, in alphabetical order, that is not a field
-// of t, or nil if all names are. In the error, what names data.
+// of t, or nil if there is no such name. what is how the error refers to data.
 func unknownField(data []byte, what string, t reflect.Type) error {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -151,9 +152,9 @@ func unknownField(data []byte, what string, t reflect.Type) error {
 	return nil
 }
 
-// checkValue refuses values that would be read differently from how they were written: an
-// object in which a name occurs twice, and values that are nested too deeply. The outermost
-// object is decoded into a struct, so its names are compared without case. data must be valid JSON.
+// checkValue refuses objects in which a name occurs twice, because only one of its values would be
+// used, and values that are nested too deeply. The outermost object is decoded into a struct, so case
+// is ignored when its names are compared. data must be valid JSON.
 func checkValue(data []byte) error {
 	type level struct {
 		names  map[string]bool // nil in an array
@@ -199,7 +200,7 @@ func checkValue(data []byte) error {
 	}
 }
 
-// fold returns the known name that differs from name at most in case, or name itself if
+// fold returns the name in names that differs from name at most in case, or name itself if
 // there is none.
 func fold(name string, names map[string]bool) string {
 	for other := range names { // names has only the fields of a struct, so it is small

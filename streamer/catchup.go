@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// catchUp sends the events after the cursor that the tape does not have, and returns the
-// position in the tape from which to continue.
+// catchUp sends the events after the cursor that are not on the tape, and returns the
+// position on the tape from which to continue.
 func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err error) {
 	if s.handler.source == nil {
 		s.resetIfUnknown(where)
@@ -18,19 +18,19 @@ func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err erro
 		if err := s.replay(ctx, where == placeOlder); err != nil {
 			return 0, err
 		}
-		// Events that were published meanwhile may have been in the source, too, and are
+		// Events that were published meanwhile may also have been read from the source; they are
 		// recognized by their numbers.
 		pos, next, kept := s.run.tape.after(s.at)
 		switch {
 		case !kept || next.n == s.at.n+1:
 			return pos, nil
 		case s.at == before:
-			return s.reportLost(), nil // the source does not have it either
+			return s.reportLost(), nil // the source does not contain the missing events either
 		}
 	}
 }
 
-// resetIfUnknown resets the client if its cursor does not belong to the events.
+// resetIfUnknown resets the client if its cursor does not belong to the events on the tape.
 func (s *stream) resetIfUnknown(where place) {
 	if s.at == (cursor{}) || where == placeOlder {
 		return
@@ -42,8 +42,8 @@ func (s *stream) resetIfUnknown(where place) {
 	s.reset("the cursor does not belong to the kept records of this run; its stream begins again")
 }
 
-// reportLost reports the lost events to the client, and returns the position in the tape from
-// which to continue.
+// reportLost tells the client how many events it has missed for good, and returns the position on
+// the tape from which to continue.
 func (s *stream) reportLost() uint64 {
 	pos, next, kept := s.run.tape.after(s.at)
 	if !kept {
@@ -61,9 +61,9 @@ func (s *stream) reportLost() uint64 {
 	return pos
 }
 
-// replay sends the events of the source after the cursor. It also reads the record of the
-// cursor itself, to find out whether the cursor belongs to this run. If known is set, the
-// tape has shown that it does, and a source that lags behind is not a reason for a reset.
+// replay sends the events after the cursor from the source. It also reads the record at the
+// cursor, to find out whether the cursor belongs to this run. If known is true, the tape has
+// shown that it does, and a source that does not contain the record yet is no reason for a reset.
 func (s *stream) replay(ctx context.Context, known bool) error {
 	found := s.at.n == 0
 	for rec, err := range s.handler.source.Records(ctx, s.run.id, max(s.at.n, 1)-1) {

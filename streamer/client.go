@@ -23,52 +23,53 @@ import (
 // and starts runs if the handler has a [Starter]. Its fields must not be changed while it
 // is used. It is safe for concurrent use; each call of Events has its own cursor.
 type Client struct {
-	URL        string       // URL of the handler, such as "http://localhost:8080/runs/"
+	URL        string       // the handler's URL, such as "http://localhost:8080/runs/"
 	HTTPClient *http.Client // must have no Timeout. Defaults to http.DefaultClient
-	Header     http.Header  // header fields of every request, such as Authorization
+	Header     http.Header  // header fields to send with every request, such as Authorization
 
-	Run      string          // the run to follow, from its first record on; empty for all runs, from now on
-	Types    []record.Kind   // the kinds of records to get; empty for all
-	Statuses []record.Status // the statuses of records to get; empty for all
+	Run      string          // the run to follow from its first record on; if empty, all runs are followed from now on
+	Types    []record.Kind   // the kinds of records to receive; empty for all
+	Statuses []record.Status // the statuses of records to receive; empty for all
 	After    string          // the ID of the event after which to continue; empty to begin
 
 	// Deltas also requests events "delta", which show what the calls of Run produce: see
 	// [Event.Delta]. They do not move the cursor: a later delta includes any that was missed. If a
-	// process other than the server executes the run, there are none: an event "elsewhere" says so.
+	// process other than the server executes the run, an event "elsewhere" arrives instead of deltas.
 	Deltas bool
 
-	// UntilEnd ends the events of Run after the event that the run completed, failed or
-	// was cancelled. A run that is interrupted or paused may continue.
+	// UntilEnd ends the events of Run when the run has completed, failed or been cancelled; the
+	// event that reports this is the last. The events do not end when the run is interrupted or
+	// paused, because it may continue.
 	UntilEnd bool
 
 	// Silence is how long a connection may receive nothing before it is considered lost; the
 	// server sends a heartbeat every 15 s. Defaults to 45 s.
 	Silence time.Duration
 
-	// MaxDelay bounds the delay between two connections, which begins at what the server asks for
-	// and doubles while no event arrives. Defaults to 30 s. The Retry-After of a refusal is always
+	// MaxDelay limits the delay between two connections. The delay begins at what the server asks
+	// for and doubles while no event arrives. Defaults to 30 s. A refusal's Retry-After is always
 	// obeyed, up to a day.
 	MaxDelay time.Duration
 
 	// MaxEvent is the maximum size of an event in bytes. Defaults to 4 MB.
 	MaxEvent int
 
-	// Absence is how long the client keeps asking for a run that the server refuses as
-	// unknown, before the events end. Defaults to 0: it asks once. A handler of this package
+	// Absence is how long the client keeps asking for a run while the server responds that there
+	// is no such run. The events end after that. Defaults to 0: the client asks once. A [Handler]
 	// does not refuse an unknown run: the connection waits until the run begins.
 	Absence time.Duration
 
-	// Disconnected, if it is set, is called when a connection ended or could not be made,
-	// with the reason and the delay before the next.
+	// Disconnected, if not nil, is called when a connection has ended or could not be made,
+	// with the reason and the delay before the next attempt.
 	Disconnected func(err error, wait time.Duration)
 
-	// Connected, if it is set, is called when a connection is made.
+	// Connected, if not nil, is called when a connection is made.
 	Connected func()
 }
 
 // An Event is one event of a stream.
 type Event struct {
-	ID   string // the cursor after it: what Client.After takes
+	ID   string // the cursor after the event, for Client.After
 	Name string // "started", "retrying", "run_completed", …, or "gap", "reset", "deleted", "stopping" or "delta"
 	Data []byte // JSON
 }
@@ -76,8 +77,8 @@ type Event struct {
 // Decode decodes the data of the event.
 func (e Event) Decode(into any) error { return json.Unmarshal(e.Data, into) }
 
-// IsRecord reports whether the event has a record. The events "gap", "reset", "unreadable",
-// "deleted", "stopping", "delta" and "elsewhere" have none.
+// IsRecord reports whether the event contains a record. The events "gap", "reset", "unreadable",
+// "deleted", "stopping", "delta" and "elsewhere" do not.
 func (e Event) IsRecord() bool {
 	switch e.Name {
 	case "gap", "reset", "unreadable", eventDeleted, eventStopping, eventDelta, eventElsewhere:
@@ -96,7 +97,7 @@ func (e Event) Delta() (Delta, error) {
 	return d, err
 }
 
-// Record returns the record of the event, as record.Record.UnmarshalJSON reads it.
+// Record returns the event's record, decoded by record.Record.UnmarshalJSON.
 func (e Event) Record() (record.Record, error) {
 	if !e.IsRecord() {
 		return record.Record{}, fmt.Errorf("streamer: an event %q has no record", e.Name)
@@ -106,26 +107,26 @@ func (e Event) Record() (record.Record, error) {
 	return r, err
 }
 
-// A StatusError is a response of the server that is not a success.
+// A StatusError is a response from the server that does not report success.
 type StatusError struct {
 	Code    int
-	Message string // what the server said
+	Message string // the message in the response
 }
 
-// Error returns the message of the server, and the status.
+// Error returns the response's status and message.
 func (e *StatusError) Error() string {
 	return fmt.Sprintf("streamer: %d %s: %s", e.Code, http.StatusText(e.Code), e.Message)
 }
 
-// StatusCode returns the HTTP status of the response.
+// StatusCode returns the response's HTTP status code.
 func (e *StatusError) StatusCode() int { return e.Code }
 
-// Events yields the events of the stream: each event after the cursor once, over any
-// number of connections. It ends with an error when ctx ends, when the server refuses the
-// stream for good (a *StatusError), or when an event is too long. It ends without an error
-// after the end of the run if UntilEnd is set, or when the server responds with 204, which
-// means that there are no more events. If the server cannot be reached, the client tries
-// again without a limit.
+// Events yields each event of the stream after the cursor once, over any number of
+// connections. It ends with an error when ctx ends, when the server refuses the stream for
+// good (a *StatusError), or when an event is too long. It ends without an error when the run
+// has ended and UntilEnd is set, or when the server responds with 204, which means that
+// there are no more events. If the server cannot be reached, the client tries again without
+// a limit.
 func (c *Client) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f, err := c.follower()
@@ -170,8 +171,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 var (
 	errStopped = errors.New("streamer: the end")               // the stream, or the loop that reads it, has ended
-	errFinal   = errors.New("streamer: a retry does not help") // ends the attempts
-	errSilent  = errors.New("streamer: nothing arrived")       // nothing arrived for too long
+	errFinal   = errors.New("streamer: a retry does not help") // matches a finalError
+	errSilent  = errors.New("streamer: nothing arrived")       // the cause if nothing arrives for Client.Silence
 )
 
 // finalError is an error for which a retry does not help.
@@ -180,7 +181,7 @@ type finalError struct{ error }
 func (e finalError) Unwrap() error        { return e.error }
 func (e finalError) Is(target error) bool { return target == errFinal }
 
-// follower is one use of a client.
+// follower holds the state of one call to Events.
 type follower struct {
 	client  *Client
 	url     string
@@ -191,7 +192,7 @@ type follower struct {
 	cursor  string
 	base    time.Duration // the wait after a successful connection
 	failed  int           // attempts since the last event
-	absent  time.Time     // when the server first did not know the run
+	absent  time.Time     // when the server first reported that there is no such run
 }
 
 func (c *Client) follower() (*follower, error) {
@@ -212,11 +213,11 @@ func (c *Client) follower() (*follower, error) {
 	return f, nil
 }
 
-// maxRetryAfter bounds what a server may ask for with Retry-After.
+// maxRetryAfter is the longest Retry-After that is obeyed.
 const maxRetryAfter = 24 * time.Hour
 
-// delay returns how long to wait after err: what the response asks for, or twice as long
-// after each failure.
+// delay returns how long to wait after err: as long as the response asks for, or else twice as
+// long after each failure.
 func (f *follower) delay(err error) time.Duration {
 	if after, ok := core.RetryAfter(err); ok {
 		return min(after, maxRetryAfter)
@@ -271,7 +272,7 @@ func (f *follower) connect(ctx context.Context, yield func(Event, error) bool) e
 	}
 }
 
-// causeOf returns why ctx ended, if it has, and err otherwise.
+// causeOf returns the cause of ctx if it has ended, and err otherwise.
 func (f *follower) causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -291,14 +292,14 @@ func (f *follower) request(ctx context.Context) (*http.Response, error) {
 	req.Header.Set("Cache-Control", "no-store")
 	if f.cursor != "" {
 		if strings.ContainsFunc(f.cursor, unicode.IsControl) {
-			return nil, finalError{fmt.Errorf("streamer: the cursor %.100q cannot be sent: it has control characters", f.cursor)}
+			return nil, finalError{fmt.Errorf("streamer: the cursor %.100q cannot be sent: it contains control characters", f.cursor)}
 		}
 		req.Header.Set("Last-Event-ID", f.cursor)
 	}
 	return f.http.Do(req)
 }
 
-// check returns an error for a response that is not a stream.
+// check returns an error if the response is not a stream.
 func (f *follower) check(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusOK:
@@ -325,7 +326,7 @@ func (f *follower) check(resp *http.Response) error {
 	return finalError{err}
 }
 
-// mayBeAbsent reports whether to keep asking for a run that the server does not know, which is so until
+// mayBeAbsent reports whether to keep asking for a run that the server does not know: until
 // Client.Absence has passed.
 func (f *follower) mayBeAbsent(now time.Time) bool {
 	if f.absent.IsZero() {
@@ -334,7 +335,7 @@ func (f *follower) mayBeAbsent(now time.Time) bool {
 	return now.Sub(f.absent) < f.client.Absence
 }
 
-// messageOf returns the message in the body of a refusal.
+// messageOf returns the message in a refusal's body.
 func messageOf(body io.Reader) string {
 	data, _ := io.ReadAll(io.LimitReader(body, 4<<10))
 	var refusal struct {
@@ -346,7 +347,7 @@ func messageOf(body io.Reader) string {
 	return strings.TrimSpace(string(valid(data)))
 }
 
-// timeoutReader postpones the timeout of a connection for each byte that comes.
+// timeoutReader resets the timer of a connection whenever bytes arrive.
 type timeoutReader struct {
 	r       io.Reader
 	timer   *time.Timer

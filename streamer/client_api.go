@@ -15,11 +15,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// address returns the URL of a path of the handler.
+// address returns the URL of a path below the handler's.
 func (c *Client) address(path ...string) (*url.URL, error) {
 	u, err := url.Parse(c.URL)
 	if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		err = errors.New("a URL begins with http:// or https:// and a host")
+		err = errors.New("want http:// or https://, followed by a host")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("streamer: Client.URL is %q: %w", c.URL, err)
@@ -30,14 +30,14 @@ func (c *Client) address(path ...string) (*url.URL, error) {
 	return u.JoinPath(path...), nil
 }
 
-// events returns the URL of the stream.
+// events returns the stream's URL.
 func (c *Client) events() (string, error) {
 	u, err := c.address("events")
 	if err != nil {
 		return "", err
 	}
 	types, statuses := c.Types, c.Statuses
-	if c.filtersEnd() { // the end is requested too, and filtered here
+	if c.filtersEnd() { // the events that end the run are requested, too, and removed by picks
 		if len(types) > 0 {
 			types = append(slices.Clip(types), record.KindRun)
 		}
@@ -105,8 +105,8 @@ func (c *Client) http() *http.Client {
 	return c.HTTPClient
 }
 
-// Runs returns the states of the runs, the last updated first: at most limit, or 100 if
-// limit is 0. The events continue after the cursor of the list.
+// Runs returns the states of at most limit runs, or of 100 if limit is 0, the most recently
+// updated first. Events continue after the list's cursor.
 func (c *Client) Runs(ctx context.Context, limit int) (RunList, error) {
 	u, err := c.address("api", "runs")
 	if err != nil {
@@ -136,24 +136,24 @@ func (c *Client) State(ctx context.Context, runID string) (state RunState, curso
 	return body.Run, body.Cursor, err
 }
 
-// Answer answers a question of a run. by is as for [Client.Interrupt], and the value is
-// encoded as JSON. If the answer is not possible now, the error is ErrConflict, and if
-// the question does not exist, ErrNotFound.
+// Answer answers a question of a run. by is the person who answers, as in [Client.Interrupt]. The
+// value is encoded as JSON. If the answer is not possible now, the error is ErrConflict; if the
+// question does not exist, it is ErrNotFound.
 func (c *Client) Answer(ctx context.Context, runID, questionID, by string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
-		return fmt.Errorf("streamer: the answer: %w", err)
+		return fmt.Errorf("streamer: encode the answer: %w", err)
 	}
 	return c.post(ctx, runID, "answer", answerBody{questionID, data, by})
 }
 
-// Signal sends a signal to a run. s.By is as for [Client.Interrupt]. If the run has ended,
-// the error is ErrConflict, and if too many signals wait, it is ErrTooMany.
+// Signal sends a signal to a run. s.By is the person who sends it, as in [Client.Interrupt]. If the
+// run has ended, the error is ErrConflict; if too many signals are waiting, it is ErrTooMany.
 func (c *Client) Signal(ctx context.Context, runID string, s Signal) error {
 	return c.post(ctx, runID, "signal", s)
 }
 
-// Values returns the values that a run shows, by their keys.
+// Values returns the values that a run exposes, by their keys.
 func (c *Client) Values(ctx context.Context, runID string) (map[string]json.RawMessage, error) {
 	u, err := c.address("api", "runs", runID, "values")
 	if err != nil {
@@ -164,17 +164,17 @@ func (c *Client) Values(ctx context.Context, runID string) (map[string]json.RawM
 	return body.Values, err
 }
 
-// Interrupt asks the server to interrupt a run. The Stop says who interrupts it, and why. A server
-// that knows the sender of the request records the name of the sender, and refuses any other name.
-// If the run is not running, the error is ErrConflict. Interrupt may return before the run has
-// stopped: until then, RunInfo.Stopping says who has asked.
+// Interrupt asks the server to interrupt a run. stop.By is the person who interrupts it, and
+// stop.Message says why. A server that knows who sent the request records that name, and refuses any
+// other name in stop.By. If the run is not running, the error is ErrConflict. Interrupt may return
+// before the run has stopped; until then, RunInfo.Stopping holds the request.
 func (c *Client) Interrupt(ctx context.Context, runID string, stop Stop) error {
 	return c.post(ctx, runID, "interrupt", stopBody{stop.By, stop.Message})
 }
 
-// Cancel asks the server to end a run for good, whether or not it is running. The Stop is as for
-// [Client.Interrupt]. Cancel, too, may return before the run has stopped. If the run has completed or
-// failed, the error is ErrConflict.
+// Cancel asks the server to end a run for good, whether or not it is running. Cancel uses stop in the
+// same way as [Client.Interrupt] and may also return before the run has stopped. If the run has
+// completed or failed, the error is ErrConflict.
 func (c *Client) Cancel(ctx context.Context, runID string, stop Stop) error {
 	return c.post(ctx, runID, "cancel", stopBody{stop.By, stop.Message})
 }
@@ -191,12 +191,12 @@ func (c *Client) Programs(ctx context.Context) ([]Program, error) {
 	return body.Programs, err
 }
 
-// Start starts a run, and returns its ID and status. With a RunID, a second Start with the
-// same program and input returns the run that was started before; without one, a Start
+// Start starts a run, and returns its ID and status. If s has a RunID, a second Start with the
+// same program and input returns the run that was started before. Without a RunID, a Start
 // whose response was lost may have started a run. The input is JSON. The error is
-// ErrNotFound for a program that does not exist, ErrInvalid for an input that does not
-// fit it, ErrConflict for the RunID of another run, and ErrTooMany or ErrUnavailable for a
-// Start that may succeed later.
+// ErrNotFound if the program does not exist, ErrInvalid if the input does not fit the program,
+// ErrConflict if another run has the RunID, and ErrTooMany or ErrUnavailable if Start may
+// succeed later.
 func (c *Client) Start(ctx context.Context, s Start) (runID, status string, err error) {
 	u, err := c.address("api", "runs")
 	if err != nil {
@@ -207,14 +207,14 @@ func (c *Client) Start(ctx context.Context, s Start) (runID, status string, err 
 	return body.RunID, body.Status, err
 }
 
-// Resume continues a run that was interrupted, if the server has a [Continuer]. For a run
-// that was not interrupted, the error is ErrConflict.
+// Resume continues an interrupted run, if the server has a [Continuer]. If the run was not
+// interrupted, the error is ErrConflict.
 func (c *Client) Resume(ctx context.Context, runID string) error {
 	return c.post(ctx, runID, "resume", struct{}{})
 }
 
-// Retry continues a run that failed, and tries again what failed for good, if the server
-// has a [Continuer]. For a run that has not failed, the error is ErrConflict.
+// Retry continues a failed run and repeats the calls that failed for good, if the server
+// has a [Continuer]. If the run has not failed, the error is ErrConflict.
 func (c *Client) Retry(ctx context.Context, runID string) error {
 	return c.post(ctx, runID, "retry", struct{}{})
 }
@@ -225,13 +225,13 @@ func (c *Client) Fork(ctx context.Context, runID string, f Fork) error {
 	return c.post(ctx, runID, "fork", f)
 }
 
-// ResumeAll resumes the selected runs, and returns the result for each. Selection.Sees is not sent: the
-// server knows which runs the sender may see.
+// ResumeAll resumes the selected runs, and returns the result for each. Selection.Sees is not sent,
+// because the server knows which runs the sender may see.
 func (c *Client) ResumeAll(ctx context.Context, choice Selection) ([]SelectedRun, error) {
 	return c.continueAll(ctx, "resume", choice)
 }
 
-// RetryAll retries the selected runs, which failed, as [Client.ResumeAll] does.
+// RetryAll is like [Client.ResumeAll], but retries failed runs.
 func (c *Client) RetryAll(ctx context.Context, choice Selection) ([]SelectedRun, error) {
 	return c.continueAll(ctx, "retry", choice)
 }
@@ -300,7 +300,7 @@ func (c *Client) do(ctx context.Context, method string, u *url.URL, body []byte,
 		return nil
 	}
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
-		return fmt.Errorf("streamer: %s sends something other than the JSON of a streamer.Handler: %w", u, err)
+		return fmt.Errorf("streamer: the response from %s is not the JSON that a streamer.Handler sends: %w", u, err)
 	}
 	return nil
 }
@@ -309,7 +309,7 @@ func statusError(resp *http.Response) *StatusError {
 	return &StatusError{resp.StatusCode, messageOf(resp.Body)}
 }
 
-// Is matches the error that the [Control] of the server returned.
+// Is reports whether target is this package's error for the status code, such as ErrNotFound for 404.
 func (e *StatusError) Is(target error) bool {
 	switch e.Code {
 	case http.StatusNotFound:

@@ -137,7 +137,7 @@ func TestClientAnswersInterruptsAndCancels(t *testing.T) {
 	require.ErrorIs(t, err, streamer.ErrConflict)
 	assert.ErrorContains(t, err, "it was answered before")
 	require.ErrorIs(t, c.Interrupt(t.Context(), "nobody", streamer.Stop{}), streamer.ErrNotFound)
-	assert.ErrorContains(t, c.Answer(t.Context(), "r", "q", "", func() {}), "streamer: the answer: json:")
+	assert.ErrorContains(t, c.Answer(t.Context(), "r", "q", "", func() {}), "streamer: encode the answer: json:")
 	for _, bad := range []string{"", "localhost:80", "ftp://x/", "http:///x", "http://a b/"} {
 		assert.ErrorContains(t, (&streamer.Client{URL: bad}).Interrupt(t.Context(), "r", streamer.Stop{}), "Client.URL is", bad)
 		for _, err := range (&streamer.Client{URL: bad, MaxDelay: time.Nanosecond}).Events(t.Context()) {

@@ -7,38 +7,38 @@ import (
 )
 
 // A Continuer makes stopped runs continue, for senders whose Access allows control. It must be safe
-// for concurrent use. Its errors are those of a [Control], and ErrConflict for a run that cannot
-// continue in this way.
+// for concurrent use. It returns the errors of a [Control]; the error is also ErrConflict if a run
+// cannot continue in this way.
 type Continuer interface {
-	// Resume continues a run that was interrupted. For one that no runner has started, the
+	// Resume continues a run that was interrupted. If no runner has started the run, the
 	// error is ErrConflict.
 	Resume(ctx context.Context, runID string) error
 
-	// Retry continues a run that failed, and tries again what failed for good. One that no
-	// runner has started stays interrupted until its program opens it.
+	// Retry continues a run that failed, and repeats the calls that failed for good. If no runner
+	// has started the run, it stays interrupted until its program opens it.
 	Retry(ctx context.Context, runID string) error
 
-	// ResumeAll resumes the selected runs, which were interrupted, and returns the result for each.
-	// For an impossible selection the error is ErrInvalid.
+	// ResumeAll resumes the selected interrupted runs, and returns the result for each. If the
+	// selection is not possible, the error is ErrInvalid.
 	ResumeAll(ctx context.Context, c Selection) ([]SelectedRun, error)
 
-	// RetryAll does the same with Retry for the runs that failed.
+	// RetryAll is like ResumeAll, but retries the selected failed runs.
 	RetryAll(ctx context.Context, c Selection) ([]SelectedRun, error)
 }
 
-// A Selection selects the runs that a request is for: those that match all fields that are set. At
-// least one must be set.
+// A Selection selects the runs that match all of its fields that are set. At least one must be set.
 type Selection struct {
 	Status  string    `json:"status,omitempty"`  // interrupted for ResumeAll, failed for RetryAll
-	Reason  string    `json:"reason,omitempty"`  // why they were interrupted, or failed
-	Program string    `json:"program,omitempty"` // the name of their program
-	Since   time.Time `json:"since,omitzero"`    // updated then or later
+	Reason  string    `json:"reason,omitempty"`  // why the run was interrupted, or failed
+	Program string    `json:"program,omitempty"` // the name of the run's program
+	Since   time.Time `json:"since,omitzero"`    // the run was updated at this time or later
 
 	// Sees reports whether the sender may see the run; nil means every run.
 	Sees func(runID string) bool `json:"-"`
 }
 
-// A SelectedRun is a run of a Selection. Error says why it does not continue, and is empty if it does.
+// A SelectedRun is a run in a Selection. Error says why the run does not continue; it is empty if the
+// run continues.
 type SelectedRun struct {
 	RunID string `json:"run_id"`
 	Error string `json:"error,omitempty"`

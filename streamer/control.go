@@ -62,10 +62,10 @@ func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Acc
 	h.answerControl(w, err, noRun(id))
 }
 
-// publishRest publishes the records of a run that is not running, after those that were published;
-// if none were, only the last one. No process publishes that a run was cancelled while none had it
-// open. If another process had it open, its records may still be on their way here, and would be
-// ignored after a later one.
+// publishRest publishes the records of a run that is not running and that were not published yet, or
+// only the last record if none was published. If a run is cancelled while no process has it open, no
+// process publishes its last records. If another process had it open, earlier records may still be on
+// their way to this handler, which would ignore them after a later record.
 func (h *Handler) publishRest(ctx context.Context, runID string) {
 	if h.whole == nil {
 		return
@@ -80,26 +80,27 @@ func (h *Handler) publishRest(ctx context.Context, runID string) {
 	}
 	for rec, err := range h.whole.Records(ctx, runID, after) {
 		if err != nil {
-			return // clients see it when they read the run again
+			return // clients see the records when they read the run again
 		}
 		h.Publish(rec)
 	}
 }
 
 const (
-	maxBy      = 256  // bytes of the name of the sender
-	maxMessage = 4096 // bytes of the reason for which a run is stopped
+	maxBy      = 256  // bytes of the sender's name
+	maxMessage = 4096 // bytes of the reason for stopping a run
 )
 
-// admitName returns the name under which a request changes a run: the sender's if it is known, else
-// the one in the request, else "dashboard". It refuses a name that is too long or is not the sender's.
+// admitName returns the name under which a request changes a run: the sender's name if it is known,
+// otherwise the name in the request, and "dashboard" if there is none. It refuses a name that is too
+// long or is not the sender's.
 func (h *Handler) admitName(w http.ResponseWriter, scope *Access, by string) (name string, ok bool) {
 	if len(by) > maxBy {
 		h.refuse(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("by has %d bytes: want at most %d", len(by), maxBy))
 		return "", false
 	}
 	if scope.Principal != "" && by != "" && by != scope.Principal {
-		h.refuse(w, http.StatusForbidden, "forbidden", "by is "+strconv.Quote(by)+": want "+strconv.Quote(scope.Principal)+", who you are, or nothing")
+		h.refuse(w, http.StatusForbidden, "forbidden", "by is "+strconv.Quote(by)+": want your own name, "+strconv.Quote(scope.Principal)+", or no name")
 		return "", false
 	}
 	return cmp.Or(scope.Principal, by, "dashboard"), true
@@ -107,7 +108,7 @@ func (h *Handler) admitName(w http.ResponseWriter, scope *Access, by string) (na
 
 // answerBody is the request body that answers a question.
 type answerBody struct {
-	Question string          `json:"question"` // its ID
+	Question string          `json:"question"` // the question's ID
 	Value    json.RawMessage `json:"value"`
 	By       string          `json:"by,omitempty"`
 }
@@ -146,8 +147,8 @@ func (h *Handler) serveSignal(w http.ResponseWriter, req *http.Request, scope *A
 	h.answerControl(w, h.options.Control.Signal(req.Context(), id, body), noRun(id))
 }
 
-// refuseControl refuses a request to change a run. The message says whether nobody can change
-// runs here, or only the sender cannot.
+// refuseControl refuses a request to change a run. The message says whether nobody may change
+// runs on this server, or only this sender may not.
 func (h *Handler) refuseControl(w http.ResponseWriter) {
 	message := "you may look at runs, but not change them"
 	if h.options.Control == nil {

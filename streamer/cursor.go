@@ -8,10 +8,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// cursor is a position in a stream: after the event with this number. On the wire it is the ID of
-// the event. The zero cursor is the beginning.
+// cursor is a position in a stream: after the event with this number. On the wire, it is the event's
+// ID. The zero cursor is the beginning.
 type cursor struct {
-	// generation is the generation of the record in the stream of a run, and the handler's own
+	// generation is the record's generation in the stream of a run, and the handler's own
 	// number in the stream of all runs.
 	generation uint64
 	n          uint64
@@ -23,7 +23,7 @@ func cursorOf(r *record.Record) cursor { return cursor{r.Generation, r.Seq} }
 // since 1970, and a dot. A cursor of a deleted run is therefore not valid for another run with the
 // same ID. If the time is not known, it is 0 and is left out.
 
-// cutCreated splits an ID into the time at which its run was created and the cursor.
+// cutCreated splits an ID into its run's creation time and the cursor.
 func cutCreated(id string) (created int64, rest string) {
 	text, rest, found := strings.Cut(id, ".")
 	if !found || len(text) > 20 {
@@ -31,12 +31,13 @@ func cutCreated(id string) (created int64, rest string) {
 	}
 	n, ok := parseNumber(text)
 	if !ok || n == 0 || n > math.MaxInt64 {
-		return 0, id // it is not a cursor
+		return 0, id // not a valid ID: parseCursor refuses it
 	}
 	return int64(n), rest
 }
 
-// appendCreated appends the beginning of an ID, with the creation time of its run.
+// appendCreated appends the beginning of an ID: its run's creation time and a dot. If created is 0,
+// it appends nothing.
 func appendCreated(b []byte, created int64) []byte {
 	if created == 0 {
 		return b
@@ -44,10 +45,10 @@ func appendCreated(b []byte, created int64) []byte {
 	return append(strconv.AppendInt(b, created, 10), '.')
 }
 
-// maxCursor is the maximum length of an ID, without the creation time of its run.
+// maxCursor is the maximum length of an ID without its run's creation time.
 const maxCursor = 2*20 + 1
 
-// parseCursor reads an ID. It reports false if no handler can have written it.
+// parseCursor reads an ID. If no handler can have written it, ok is false.
 func parseCursor(id string) (c cursor, ok bool) {
 	generation, number, found := strings.Cut(id, "-")
 	if !found || len(id) > maxCursor {

@@ -10,30 +10,30 @@ import (
 	"time"
 )
 
-// decoder reads an event stream as the HTML standard defines it (section 9.2.6, "Interpreting an
+// decoder reads an event stream as the HTML standard specifies (section 9.2.6, "Interpreting an
 // event stream"). It never waits for more bytes at the end of a line: a line that ends in CR is
-// complete at once, although a LF may follow.
+// complete at once, although an LF may follow.
 type decoder struct {
 	r       *bufio.Reader
 	max     int  // maximum size of an event in bytes
 	begun   bool // the byte order mark has been looked for
-	afterCR bool // the previous line ended in CR: if a LF follows, it belongs to that line
+	afterCR bool // the previous line ended in CR: if an LF follows, it belongs to that line
 
 	line   []byte
 	id     string        // ID of the event that is being read
 	lastID string        // ID of the last complete event
-	retry  time.Duration // the delay that the server last asked for; 0 for none
+	retry  time.Duration // the delay that the server last asked for; 0 if it asked for none
 }
 
-// errTooLong is an event that is longer than the client allows.
+// errTooLong means that an event is longer than the client allows.
 var errTooLong = errors.New("streamer: the event is too long")
 
 func newDecoder(r io.Reader, most int, lastID string) *decoder {
 	return &decoder{r: bufio.NewReader(r), max: most, lastID: lastID, id: lastID}
 }
 
-// next returns the next event that has data. An ID alone moves lastID. An event that is not
-// followed by an empty line before the stream ends is ignored.
+// next returns the next event that has data. An event with an ID but no data only moves lastID. An
+// event is ignored if the stream ends before the empty line that completes the event.
 func (d *decoder) next() (Event, error) {
 	var name string
 	var data []byte
@@ -70,7 +70,7 @@ func (d *decoder) next() (Event, error) {
 	}
 }
 
-// eventName returns the name of an event, which is "message" if the stream has not named it.
+// eventName returns the name of an event, which is "message" if the stream gives no name.
 func eventName(name string) string {
 	if name == "" {
 		return "message"
@@ -78,7 +78,7 @@ func eventName(name string) string {
 	return name
 }
 
-// maxRetry limits what a server may ask for.
+// maxRetry is the longest delay that a server may ask for.
 const maxRetry = 5 * time.Minute
 
 func (d *decoder) setRetry(value []byte) {
@@ -128,8 +128,8 @@ func (d *decoder) readLine(most int) error {
 	}
 }
 
-// chunk returns bytes that have arrived and were not read: at least one byte, and not the LF of a
-// CRLF.
+// chunk returns the bytes that have arrived and are not read yet. There is at least one, and the
+// first is not the LF in a CRLF.
 func (d *decoder) chunk() ([]byte, error) {
 	for {
 		if _, err := d.r.Peek(1); err != nil {

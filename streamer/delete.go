@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// eventDeleted is the name of the event that says that a run was deleted.
+// eventDeleted is the name of the event that reports that a run was deleted.
 const eventDeleted = "deleted"
 
-// deletedFrame is the frame of an entry for the deletion of a run.
+// deletedFrame marks an entry that reports that a run was deleted.
 var deletedFrame = new(frame)
 
 // deletedBody is the data of the event "deleted".
 type deletedBody struct {
 	RunID   string    `json:"run_id"`
-	Created time.Time `json:"created_at,omitzero"` // creation time of another run that now has its ID
+	Created time.Time `json:"created_at,omitzero"` // creation time of another run that now has the same ID
 }
 
 // PublishDeletion tells the clients that a run was deleted, with an event "deleted" in the stream of
-// all runs and in that of the run, which then waits for another run with its ID. If there
-// already is such a run, the event in the stream of all runs says so, and the stream of the run
-// is reset. If the handler already knows the new run, PublishDeletion does nothing.
+// all runs and in the run's own stream, which then waits for another run with the same ID. If there
+// already is such a run, the event in the stream of all runs contains its creation time, and the run's
+// own stream is reset. If the handler already knows the new run, PublishDeletion does nothing.
 func (h *Handler) PublishDeletion(ctx context.Context, runID string) {
 	if h.source != nil {
 		info, err := h.source.Run(ctx, runID)
@@ -33,7 +33,7 @@ func (h *Handler) PublishDeletion(ctx context.Context, runID string) {
 			return
 		}
 		if !errors.Is(err, ErrNotFound) {
-			return // it is not known whether the run exists; clients that reconnect find out
+			return // it is not known whether the run exists; clients learn it when they reconnect
 		}
 	}
 	if r := h.runs.find(runID); r != nil && r.end(deletedFrame) {
@@ -53,8 +53,8 @@ func (h *Handler) say(runID, event string, body any) {
 	}
 }
 
-// forgetReplaced forgets a run that was replaced by another with the same ID, and returns false if
-// the handler knows the other run already.
+// forgetReplaced forgets a run that was replaced by another with the same ID. If the handler already
+// knows the new run, forgetReplaced does nothing and returns false.
 func (h *Handler) forgetReplaced(runID string, info *RunInfo) bool {
 	r := h.runs.find(runID)
 	if r == nil {
@@ -69,7 +69,7 @@ func (h *Handler) forgetReplaced(runID string, info *RunInfo) bool {
 	return !known
 }
 
-// end forgets the run, and puts the frame f, which tells clients so, on its tape.
+// end forgets the run, and appends f to its tape, which tells clients why the stream ends.
 func (r *run) end(f *frame) (due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,8 +81,8 @@ func (r *run) end(f *frame) (due bool) {
 	return r.tape.end(f)
 }
 
-// end removes all events and appends f, which ends the streams of the clients that have
-// read them.
+// end removes all events and appends f, which ends the streams of clients that have read the
+// removed events.
 func (t *tape) end(f *frame) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,14 +90,15 @@ func (t *tape) end(f *frame) (due bool) {
 	return t.becomesDue()
 }
 
-// endLocked does what end does, without a notification; t.mu is held.
+// endLocked is like end, but without a notification; t.mu must be held.
 func (t *tape) endLocked(f *frame) {
 	t.dropAll()
 	t.before, t.last, t.begun = cursor{}, cursor{}, nil
 	t.put(entry{frame: f})
 }
 
-// deleted tells the client that the run is gone, and begins again with the next run.
+// deleted tells the client that the run was deleted, and moves the cursor to the beginning, so that
+// the stream continues with the next run with the same ID.
 func (s *stream) deleted() {
 	s.moves++
 	s.at, s.created = cursor{}, 0

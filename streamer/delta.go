@@ -13,25 +13,25 @@ import (
 )
 
 // A Delta is the data of the event "delta": a piece of what a call is producing. Attempt counts
-// from 0; the output of a higher attempt replaces that of lower ones.
+// from 0; the output of an attempt replaces the output of earlier attempts.
 type Delta struct {
 	live.Delta
 
-	// Whole says that Text is not a piece, but everything that is kept of the text so far. It
-	// replaces what was shown of the text of the same call, part and index.
+	// Whole means that Text is not a piece, but everything that is kept of the text so far. It
+	// replaces the text that was shown for the same call, part and index.
 	Whole bool `json:"whole,omitempty"`
-	// Cut says that the beginning of a Whole text is no longer kept.
+	// Cut means that the beginning of a Whole text is no longer kept.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// PublishDelta shows the clients of a run what one of its calls is producing. Pass it to [live.Watch], in
+// PublishDelta shows a run's clients what one of its calls is producing. Pass it to [live.Watch], in
 // addition to state.WithPublisher:
 //
 //	ctx = live.Watch(st.Context(ctx), dash.PublishDelta)
 //
-// It does not wait for clients. Deltas of runs that were not published to the handler are dropped.
-// With [Options.Redact], texts are redacted as live.Redact describes: text that may be the
-// beginning of a secret is sent later.
+// It does not wait for clients. If no record of a run was published to the handler, the run's deltas
+// are dropped. With [Options.Redact], texts are redacted as live.Redact describes: text that may be
+// the beginning of a secret is sent later.
 func (h *Handler) PublishDelta(d live.Delta) {
 	select {
 	case <-h.closing:
@@ -40,7 +40,7 @@ func (h *Handler) PublishDelta(d live.Delta) {
 	}
 }
 
-// addDelta adds a delta after redaction.
+// addDelta adds a delta that is already redacted.
 func (h *Handler) addDelta(d live.Delta) {
 	r := h.runs.find(d.RunID)
 	if r != nil && r.products.add(&d) {
@@ -49,36 +49,36 @@ func (h *Handler) addDelta(d live.Delta) {
 }
 
 const (
-	maxProducts = 64      // calls of a run that produce something at the same time
-	maxTexts    = 64      // texts of such a call
-	maxTail     = 8 << 10 // bytes that are kept of what a call has produced
+	maxProducts = 64      // calls that are shown at a time, per run
+	maxTexts    = 64      // texts per call
+	maxTail     = 8 << 10 // bytes kept per call
 	deltaEvery  = time.Second / 10
 
-	// Sending a piece to a client takes the service about 45 µs. If there are many clients, each
-	// gets deltas less often, so that all of them together take a twentieth of a processor.
+	// Sending a delta to a client takes the server about 45 µs. If there are many clients, each
+	// receives deltas less often, so that all of them together take a twentieth of a processor.
 	deltaPerClient = time.Millisecond
 	deltaEveryTop  = time.Second
 )
 
-// deltaEvery returns how long a client waits for the next deltas.
+// deltaEvery returns the interval at which a client receives deltas.
 func (h *Handler) deltaEvery() time.Duration {
 	return min(max(deltaEvery, time.Duration(h.deltaClients.Load())*deltaPerClient), deltaEveryTop)
 }
 
-// products contains what the calls of a run have produced in their running attempts: the end of
-// each text. Clients read from it what they do not have yet, so that a slow client gets fewer and
-// longer pieces, and needs no queue.
+// products contains what a run's calls have produced in their running attempts, up to the last
+// maxTail bytes for each call. Clients read from it what they do not have yet, so that a slow client
+// receives fewer and longer pieces, and needs no queue.
 type products struct {
 	mu      sync.Mutex
 	calls   map[record.Address]*product
 	version uint64         // grows with each change
-	due     bool           // notifying clients is scheduled
-	queues  []*followQueue // queues of followers of the run in this process; replaced instead of changed
+	due     bool           // a notification of the clients is scheduled
+	queues  []*followQueue // queues of the run's followers in this process; never modified, only replaced
 
-	watchers map[chan<- struct{}]struct{} // the channels of clients, each with room for one value
+	watchers map[chan<- struct{}]struct{} // the clients' channels, each with room for one value
 }
 
-// product is the output of an attempt of a call so far.
+// product is what an attempt of a call has produced so far.
 type product struct {
 	attempt int
 	began   time.Time
@@ -95,8 +95,8 @@ type producedText struct {
 	end   int // the length of the whole text
 }
 
-// add takes in a delta. If it returns true, the caller must schedule a
-// notification of the clients.
+// add adds a delta. If due is true, the caller must schedule a notification of the
+// clients.
 func (ps *products) add(d *live.Delta) (due bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -108,7 +108,7 @@ func (ps *products) add(d *live.Delta) (due bool) {
 	}
 	p := ps.calls[d.Address]
 	switch {
-	case p != nil && d.Attempt < p.attempt: // the attempt was abandoned
+	case p != nil && d.Attempt < p.attempt: // from an abandoned attempt
 		return due
 	case d.Part == live.PartEnd:
 		if p == nil {
@@ -129,8 +129,8 @@ func (ps *products) add(d *live.Delta) (due bool) {
 	return ps.change() || due
 }
 
-// dropInside drops what the calls inside a call have produced, since the outer call is made
-// again.
+// dropInside drops what the calls inside another call have produced, because a new attempt of the
+// outer call has begun.
 func (ps *products) dropInside(around record.Address) (due bool) {
 	for address := range ps.calls {
 		if address.IsInside(around) {
@@ -158,7 +158,7 @@ func (p *product) add(d *live.Delta) {
 		t.name = d.Name
 	}
 	t.id = cmp.Or(d.ID, t.id)
-	if d.Part == live.PartProgress { // each piece says how far the call is, so only the last one matters
+	if d.Part == live.PartProgress { // each progress report replaces the previous one
 		p.size -= len(t.tail)
 		t.tail = t.tail[:0]
 	}
@@ -168,7 +168,7 @@ func (p *product) add(d *live.Delta) {
 	p.shorten()
 }
 
-// shorten forgets the beginning of the oldest texts.
+// shorten drops the beginning of the oldest texts if they are longer than maxTail together.
 func (p *product) shorten() {
 	for i := 0; p.size > maxTail; i++ {
 		t := &p.texts[i]
@@ -182,8 +182,8 @@ func (p *product) shorten() {
 }
 
 // take drops the products of calls and attempts that the record ends. A record that was read
-// from a store may arrive after the first deltas of a later opening of the run by this process;
-// these deltas are kept.
+// from a store may arrive late, when this process has opened the run again and received its first
+// deltas. These deltas are kept.
 func (ps *products) take(r *record.Record) (due bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -202,7 +202,7 @@ func (ps *products) take(r *record.Record) (due bool) {
 	return ps.change()
 }
 
-// change reports whether the caller must schedule a notification.
+// change marks the products as changed. If due is true, the caller must schedule a notification.
 func (ps *products) change() (due bool) {
 	ps.version++
 	due = len(ps.watchers) > 0 && !ps.due
@@ -210,7 +210,7 @@ func (ps *products) change() (due bool) {
 	return due
 }
 
-// watch registers a client, which is then notified of changes.
+// watch registers a client's channel, which then receives a value after each change.
 func (ps *products) watch(fresh chan<- struct{}) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -239,22 +239,22 @@ func (ps *products) notify() {
 	}
 }
 
-// shownProducts records which products of a run a client has.
+// shownProducts records which products of a run a client has received.
 type shownProducts struct {
 	run     *run
 	version uint64
 	calls   map[record.Address]*shownProduct
-	asked   uint64 // the last generation of the run for which Options.Elsewhere was called
+	asked   uint64 // the run's last generation for which Options.Elsewhere was called
 }
 
 type shownProduct struct {
 	*product
 
-	ends  []int // how far each of its texts was sent
+	ends  []int // how far each text was sent
 	names []string
 }
 
-// since returns what the client does not have yet.
+// since returns what the client has not received yet, and marks it as received.
 func (ps *products) since(s *shownProducts) (deltas []Delta) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -387,9 +387,9 @@ func TestDeltasAreThoseOfOneRun(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	newFeed("r", h.Publish).open()
 	for query, want := range map[string]string{
-		"deltas=true":            "bad_request: deltas are available for one run only: name it, as run=ID, or as watch=ID on the stream of all runs",
-		"run=r&deltas=maybe":     `bad_request: deltas is ["maybe"]: want one true or false`,
-		"run=r&deltas=1&deltas=": `bad_request: deltas is ["1" ""]: want one true or false`,
+		"deltas=true":            "bad_request: deltas are sent only for named runs: use run=ID, or watch=ID in the stream of all runs",
+		"run=r&deltas=maybe":     `bad_request: deltas is ["maybe"]: want true or false, once`,
+		"run=r&deltas=1&deltas=": `bad_request: deltas is ["1" ""]: want true or false, once`,
 	} {
 		var got refusal
 		assert.Equal(t, http.StatusBadRequest, get(t, server.URL+"/events?"+query, &got))
@@ -429,7 +429,7 @@ func TestAClientThatAsksGetsDeltas(t *testing.T) {
 	for _, err := range client.Events(t.Context()) {
 		var refused *streamer.StatusError
 		require.ErrorAs(t, err, &refused)
-		assert.Contains(t, err.Error(), "deltas are available for one run only")
+		assert.Contains(t, err.Error(), "deltas are sent only for named runs")
 	}
 }
 

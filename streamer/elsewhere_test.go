@@ -34,7 +34,7 @@ func TestClientLearnsThatARunElsewhereHasNoDeltas(t *testing.T) {
 		frames := late.frames()
 		assert.Equal(t, []string{"run_started", "elsewhere"}, names(frames[len(frames)-2:]))
 		assert.Equal(t, frames[len(frames)-2].id, frames[len(frames)-1].id, "the event does not move the cursor")
-		assert.JSONEq(t, `{"run_id":"r","message":"What the calls of this run produce is not available here: another process executes it."}`, frames[len(frames)-1].data)
+		assert.JSONEq(t, `{"run_id":"r","message":"Another process executes this run, so what its calls are producing is not available here."}`, frames[len(frames)-1].data)
 		records := watch(t, h, "/events?run=r", true)
 		assert.NotContains(t, names(records.frames()), "elsewhere", "the client has not asked for deltas")
 

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// eventParameters are the parameters of /events. Clients that send no header of their own, such as
+// eventParameters are the parameters of /events. Clients that cannot set headers, such as
 // event-source-polyfill, send the last ID as lastEventId.
 var eventParameters = []string{"run", "type", "status", "after", "lastEventId", "watch", "others", "deltas", "vocabulary"}
 
-// serveEvents streams one run, or all that the scope may see.
+// serveEvents streams one run, or all runs that the scope may see.
 func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *Access) {
 	query, err := parametersOf(req, eventParameters, "run", "type", "status", "watch", "others", "deltas", "vocabulary")
 	if err != nil {
@@ -28,7 +28,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *A
 	f.scope = scope
 	var r *run
 	if ids := query["run"]; len(ids) > 1 {
-		h.refuse(w, http.StatusBadRequest, "bad_request", "run is given more than once: want one run, or none for all")
+		h.refuse(w, http.StatusBadRequest, "bad_request", "run is given more than once: want one run, or no run for the stream of all runs")
 		return
 	} else if len(ids) == 1 && ids[0] != "" {
 		if err = h.checkAwait(req.Context(), ids[0], scope); err != nil {
@@ -63,7 +63,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *A
 	s := &stream{handler: h, flushed: time.Now(), run: r, filter: f, w: w, control: http.NewResponseController(w), timer: time.NewTimer(h.options.Heartbeat), vocabulary: words, proto: req.ProtoMajor}
 	defer s.timer.Stop()
 	defer h.watch(s, watch)()
-	defer func() { _ = s.flush() }() // what was written last may say why the stream ends
+	defer func() { _ = s.flush() }() // the last event may say why the stream ends
 	id := cmp.Or(req.Header.Get("Last-Event-ID"), query.Get("lastEventId"), query.Get("after"))
 	ctx := req.Context()
 	if scope.TTL > 0 {
@@ -85,8 +85,8 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *A
 	}
 }
 
-// checkAwait returns an error for a run that the sender may not see, or that can never exist. The
-// stream of a run that does not exist yet waits for it.
+// checkAwait returns an error if the sender may not see the run, or if its ID is too long for any
+// run. If the run does not exist yet, there is no error: its stream waits until it begins.
 func (h *Handler) checkAwait(ctx context.Context, id string, scope *Access) error {
 	_, err := h.find(ctx, id, scope)
 	if errors.Is(err, ErrNotFound) && scope.sees(id) && len(id) <= maxRunID {
@@ -95,11 +95,11 @@ func (h *Handler) checkAwait(ctx context.Context, id string, scope *Access) erro
 	return err
 }
 
-// maxRunID is the length of the longest ID of a run in a store, in bytes.
+// maxRunID is the maximum length of a stored run's ID, in bytes.
 const maxRunID = 128
 
-// watch returns the runs whose deltas a client asks for. With others=false, it restricts f to the
-// records of these runs.
+// watch returns the IDs of the runs whose deltas a client asks for. With others=false, it restricts
+// f to the records of these runs.
 func (f *filter) watch(query url.Values, r *run) ([]string, error) {
 	deltas, err := parseDeltas(query["deltas"], r != nil)
 	if err != nil {

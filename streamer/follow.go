@@ -13,26 +13,27 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A FollowEvent is a record, a delta, or the report that all records that existed when
-// Follow began have been yielded.
+// A FollowEvent contains a record or a delta. Otherwise, CaughtUp is true: the records that existed
+// when Follow began have all been yielded.
 type FollowEvent struct {
-	Record   *record.Record // as it is stored, with texts that are not redacted; nil for others
-	Delta    *Delta         // nil for others
+	Record   *record.Record // as it is stored, not redacted
+	Delta    *Delta
 	CaughtUp bool
 }
 
-// Follow yields the records of a run, beginning with the first, and between them deltas with
-// what its calls are producing, until ctx ends or the handler is closed. Without a source, it
-// yields only records published after the call. If the run does not exist, Follow waits for
-// it.
+// Follow yields a run's records, beginning with the first, and between them deltas that show
+// what the run's calls are producing, until ctx ends or the handler is closed. Without a source,
+// it yields only records published after the call. If the run does not exist, Follow waits until
+// it begins.
 //
 // The deltas of a text are yielded in order, and are joined if they arrive faster than the
 // caller takes them. If a text began before Follow was called, its first delta is Whole and
-// has the last 8 KB. Deltas are redacted; records are not: see [Handler.RedactText].
+// contains the last 8 KB. Deltas are redacted; records are not: see [Handler.RedactText].
 //
-// Follow ends with an error, also when ctx ends or the handler is closed. Other errors say that the
-// source cannot be read, that the run was deleted, or that it was opened again without records
-// that a crash has lost. To follow the new run, or the run without those records, call Follow again.
+// Follow always ends with an error, even when ctx ends or the handler is closed. Other errors report
+// that the source cannot be read, that the run was deleted, or that it was opened again without
+// records that a crash has lost. In the last two cases, call Follow again to follow the new run, or
+// the run without those records.
 func (h *Handler) Follow(ctx context.Context, runID string) iter.Seq2[FollowEvent, error] {
 	return func(yield func(FollowEvent, error) bool) {
 		r := h.runs.get(runID, true)
@@ -47,7 +48,7 @@ func (h *Handler) Follow(ctx context.Context, runID string) iter.Seq2[FollowEven
 	}
 }
 
-// Reread makes followers of a run read from the source what was recorded without being
+// Reread makes a run's followers read the source again. It is for records that were stored but not
 // published, such as the end of a run that was cancelled while no process had it open.
 func (h *Handler) Reread(runID string) {
 	if r := h.runs.find(runID); r != nil {
@@ -63,8 +64,8 @@ func (h *Handler) RedactText(text string) string {
 	return h.options.Redact.Text(text)
 }
 
-// RecordOutput returns the encoded output of a record, which is not redacted; nil for none. An
-// output that is an artifact is read from the source.
+// RecordOutput returns a record's encoded output without redaction, or nil if it has none. If the
+// output is an artifact, it is read from the source.
 func (h *Handler) RecordOutput(ctx context.Context, rec *record.Record) ([]byte, error) {
 	if reference := rec.Artifact(); reference != "" && h.whole != nil {
 		return h.whole.Artifact(ctx, reference)
@@ -72,7 +73,7 @@ func (h *Handler) RecordOutput(ctx context.Context, rec *record.Record) ([]byte,
 	return rec.Encoded(), nil
 }
 
-// RecordJSON returns the output of a record as JSON, redacted; null for none.
+// RecordJSON returns a record's output as redacted JSON, or null if it has none.
 func (h *Handler) RecordJSON(ctx context.Context, rec *record.Record) ([]byte, error) {
 	encoded, err := h.RecordOutput(ctx, rec)
 	if err != nil || encoded == nil {
@@ -82,12 +83,12 @@ func (h *Handler) RecordJSON(ctx context.Context, rec *record.Record) ([]byte, e
 	return []byte(text), err
 }
 
-// followState is one call of Follow.
+// followState holds the state of one call to Follow.
 type followState struct {
 	handler *Handler
 	run     *run
 	queue   *followQueue
-	ends    int64  // run.ends when Follow began; another value means that the run was deleted or replaced
+	ends    int64  // run.ends when Follow began; if run.ends differs, the run was deleted or replaced
 	at      cursor // position of the newest record that was yielded
 	yield   func(FollowEvent, error) bool
 }
@@ -122,7 +123,7 @@ func (f *followState) follow(ctx context.Context, whole []Delta) error {
 				break
 			}
 		}
-		f.handler.pause(timer, f.handler.round()) // meanwhile texts are joined
+		f.handler.pause(timer, f.handler.round()) // texts are joined during the pause
 	}
 	if err == errStop { //nolint:errorlint // errStop is never wrapped
 		return nil
@@ -130,8 +131,8 @@ func (f *followState) follow(ctx context.Context, whole []Delta) error {
 	return err
 }
 
-// yieldArrived yields the records that have arrived. If records before one are missing, it reads
-// them from the source.
+// yieldArrived yields an event that has arrived. If records before it are missing, yieldArrived
+// reads them from the source first. An empty event only makes it read the source.
 func (f *followState) yieldArrived(ctx context.Context, e FollowEvent) error {
 	if f.run.ends.Load() != f.ends {
 		return fmt.Errorf("streamer: run %s was deleted: %w", f.run.id, ErrNotFound)
@@ -159,7 +160,7 @@ func (f *followState) yieldArrived(ctx context.Context, e FollowEvent) error {
 	return nil
 }
 
-// read yields the records that the source has after the newest one.
+// read yields the source's records after the newest that was yielded.
 func (f *followState) read(ctx context.Context) error {
 	if f.handler.whole == nil {
 		return nil
@@ -200,10 +201,10 @@ func (q *followQueue) put(e FollowEvent) {
 	}
 }
 
-// maxJoined is the length up to which the texts of deltas are joined.
+// maxJoined is the length, in bytes, after which a text is no longer joined with later ones.
 const maxJoined = 4 << 10
 
-// join adds a delta to the one before it, if it continues the same text.
+// join adds d to the delta of e if d continues the same text, and reports whether it did.
 func (e *FollowEvent) join(d *Delta) bool {
 	last := e.Delta
 	if last == nil || last.Part != d.Part || d.Part != live.PartText && d.Part != live.PartReasoning ||
@@ -222,8 +223,8 @@ func (q *followQueue) take() []FollowEvent {
 	return events
 }
 
-// attach adds the queue to those that receive what is published about the run, and
-// returns what its calls have produced so far.
+// attach adds a queue, which then receives what is published about the run. It returns what the
+// run's calls have produced so far.
 func (r *run) attach(q *followQueue) (whole []Delta) {
 	ps := &r.products
 	ps.mu.Lock()
@@ -264,8 +265,8 @@ func (r *run) detach(q *followQueue) {
 	}
 }
 
-// tell passes a copy of the record to the followers of the run in this process. Without a record,
-// it passes an empty event.
+// tell passes a copy of the record to the run's followers in this process. If rec is nil, tell
+// passes an empty event, which makes them read the source.
 func (ps *products) tell(rec *record.Record) {
 	ps.mu.Lock()
 	queues := ps.queues

@@ -7,26 +7,26 @@ import (
 	"strconv"
 )
 
-// A Forker begins new runs from calls of other runs, for senders whose Access allows control.
-// It must be safe for concurrent use. Its errors are those of a [Control]; it also returns
-// ErrConflict if another run has the ID, or if calls with effects need a decision, and
-// ErrInvalid for a call that does not exist or an output that cannot be set.
+// A Forker begins new runs from calls in other runs, for senders whose Access allows control.
+// It must be safe for concurrent use. It returns the errors of a [Control]. It also returns
+// ErrConflict if another run has the ID or if calls with effects need a decision, and
+// ErrInvalid if the call does not exist or an output cannot be set.
 type Forker interface {
 	Fork(ctx context.Context, runID string, f Fork) error
 }
 
 // A Fork is a request for a new run that begins before a call of another run: see state.Fork. To
-// execute it, resume it.
+// execute the new run, resume it.
 type Fork struct {
 	RunID   string `json:"run_id"` // ID of the new run
 	Address string `json:"address"`
 	NewKeys bool   `json:"new_keys,omitempty"`
 
-	// Effects is empty, "take_over", or "repeat": the decision about the calls after the address
-	// that have had effects.
+	// Effects specifies how to handle calls that the fork does not keep and that have had effects:
+	// "take_over" or "repeat". If it is empty, there must be no such calls.
 	Effects string `json:"effects,omitempty"`
 
-	// Outputs are other outputs of calls, by their addresses, and other answers to
+	// Outputs replaces the outputs of calls, by their addresses, and the answers to
 	// questions, by their IDs.
 	Outputs map[string]json.RawMessage `json:"outputs,omitempty"`
 }

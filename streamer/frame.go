@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
-// frame is one event as it is sent to every client, except for its ID.
+// frame is one event in the form in which every client receives it, except for its ID.
 type frame struct {
 	runID  string
 	seq    uint64 // zero for events without a number
@@ -23,8 +23,8 @@ type frame struct {
 	events       map[string][][]byte
 }
 
-// eagerBytes is how much memory a record may refer to before its frame is encoded at once, so that
-// the memory is released. Outputs are shown as previews of 500 characters.
+// eagerBytes is the size above which a record's frame is encoded at once, so that the memory that
+// the record refers to is released. In the frame, outputs are previews of 500 characters.
 const eagerBytes = 4 << 10
 
 func (h *Handler) newFrame(r *record.Record) *frame {
@@ -47,14 +47,14 @@ func (h *Handler) newFrame(r *record.Record) *frame {
 	return f
 }
 
-// restartedFrame is the frame of an entry for the end of a run and the beginning of another with
-// the same ID.
+// restartedFrame marks an entry that reports that another run with the same ID has begun.
 var restartedFrame = new(frame)
 
-// frameBytes is the size of a frame without the data of users.
+// frameBytes is the approximate size of a frame without users' data.
 const frameBytes = 1 << 10
 
-// bytes encodes the frame when it is first sent: a run that nobody watches needs no JSON.
+// bytes returns the encoded frame. It is encoded when it is first needed, because a run that nobody
+// watches needs no JSON.
 func (f *frame) bytes() []byte {
 	f.once.Do(func() {
 		data := wire.JSON(f.rec, maxData)
@@ -70,7 +70,7 @@ func (f *frame) bytes() []byte {
 	return f.body
 }
 
-// eventsFor returns the events that a vocabulary makes of the record.
+// eventsFor returns the encoded events that a vocabulary makes from the record.
 func (f *frame) eventsFor(vocabulary string) [][]byte {
 	f.bytes()
 	return f.events[vocabulary]

@@ -4,9 +4,9 @@ import (
 	"net/http"
 )
 
-// AdmitFunc returns a handler that calls next for the requests that Authorize admits, with
-// what their senders may do. It is for handlers that show runs in another form, such as those
-// of packages agui and aisdk, and that check themselves which runs the sender may see.
+// AdmitFunc returns a handler that calls next for each request that Authorize admits, and passes
+// it the sender's Access. It is for handlers that show runs in another form, such as those
+// of packages agui and aisdk. Such a handler must itself check which runs the sender may see.
 func (h *Handler) AdmitFunc(next func(http.ResponseWriter, *http.Request, *Access)) http.Handler {
 	return h.withAccess(next)
 }
@@ -14,8 +14,8 @@ func (h *Handler) AdmitFunc(next func(http.ResponseWriter, *http.Request, *Acces
 // Sees reports whether the sender may see the run.
 func (s *Access) Sees(runID string) bool { return s.sees(runID) }
 
-// Enter counts a client whose stream another handler serves, within the limits of [Options],
-// until leave is called. The error says which limit was reached.
+// Enter counts a client whose stream another handler serves toward the limits in [Options],
+// until leave is called. If a limit is reached, the error says which.
 func (h *Handler) Enter(req *http.Request, scope *Access) (leave func(), err error) {
 	return h.enter(scope.Principal, addressOf(req))
 }

@@ -20,52 +20,52 @@ import (
 // Options are the settings of a [Handler]. The zero Options serve clients on this
 // machine, which may read and change nothing.
 type Options struct {
-	// Authorize returns who sent a request and what the sender may do. The requests of
-	// the page itself carry cookies and no headers, so people sign in with a cookie, or
-	// at a proxy. An error is sent before any stream begins: with status 401 if it is
+	// Authorize returns who sent a request and what the sender may do. Requests from the
+	// dashboard page carry cookies and no headers, so people sign in with a cookie or at a
+	// proxy. An error is sent before any stream begins: with status 401 if it is
 	// ErrUnauthenticated, and 403 otherwise. If Authorize is nil, only requests from and
-	// to a loopback address are served, unless a header says that a proxy forwards them.
-	// A reverse proxy on the same machine that sets no such header would admit
-	// everybody: set Authorize there.
+	// to a loopback address are served, and only if no header indicates that a proxy forwarded
+	// them. A reverse proxy on the same machine that sets no such header would admit
+	// everybody: set Authorize in that case.
 	Authorize func(*http.Request) (Access, error)
 
 	// Control carries out requests that interrupt or cancel runs, answer questions or send
-	// signals, if the Access of the sender allows it. Without Authorize, all clients on this
+	// signals, if the sender's Access allows it. Without Authorize, all clients on this
 	// machine may do so. If Control is nil, nobody may.
 	Control Control
 
-	// Starter starts runs for senders whose Access allows control, and returns the
-	// result of a run to senders that may see it. If it is nil, runs cannot be started.
+	// Starter starts runs for senders whose Access allows control, and returns a run's
+	// result to senders that may see the run. If Starter is nil, runs cannot be started.
 	Starter Starter
 
 	// Continuer makes stopped runs continue, for senders whose Access allows control. If it is nil,
 	// runs cannot be resumed or retried.
 	Continuer Continuer
 
-	// Forker begins new runs from calls of others, for senders whose Access allows control. If it is
-	// nil, runs cannot be forked.
+	// Forker begins new runs from calls in other runs, for senders whose Access allows control. If
+	// it is nil, runs cannot be forked.
 	Forker Forker
 
 	// Threads are conversations. Senders whose Access allows control may send messages, and senders
-	// that may see their runs may read them. If it is nil, there are none.
+	// that may see a thread's runs may read its messages. If Threads is nil, there are no threads.
 	Threads Threads
 
 	// Queue returns how many runs are waiting, and how many are running. It is called by the
-	// goroutine of a request. If it is nil, the numbers are not known.
+	// goroutine that serves a request. If it is nil, the numbers are not known.
 	Queue func() Queue
 
-	// Elsewhere reports whether another process executes a run, so that its deltas do not
-	// reach this handler. A client that asks for the deltas is then told so. Elsewhere is
-	// called by the goroutine of the stream of such a client, after each opening of the run.
-	// If it is nil, no run is executed elsewhere.
+	// Elsewhere reports whether another process executes a run. If so, the run's deltas do not
+	// reach this handler, and a client that asks for them is told so. Elsewhere is called by the
+	// goroutine that streams to such a client, each time the run is opened. If it is nil, no run is
+	// executed elsewhere.
 	Elsewhere func(ctx context.Context, runID string) bool
 
-	// Redact is applied to every text of inputs, outputs and errors that is shown, in published
-	// records and in those from the source; see record.Record.Redacted. A store keeps texts
-	// unchanged, even those of runs with state.WithRedaction: use the same rules for both. Names of
-	// tools, pipelines and tags are not redacted. Redact is called by the goroutine that publishes.
-	// Deltas are shown as soon as they can no longer be part of a secret. If it is nil, texts are
-	// not redacted.
+	// Redact is applied to every text that is shown from inputs, outputs and errors, both in
+	// published records and in records from the source; see record.Record.Redacted. A store keeps
+	// texts unchanged, even those of runs with state.WithRedaction: use the same rules for both.
+	// Names of tools, pipelines and tags are not redacted. Redact is called by the goroutine that
+	// publishes. Deltas are shown as soon as they can no longer be part of a secret. If Redact is
+	// nil, texts are not redacted.
 	Redact redact.Redaction
 
 	// Vocabularies translate the events into the terms of other systems, by name:
@@ -77,19 +77,19 @@ type Options struct {
 	History int // events kept in memory, of all runs together and of each. Defaults to 16,384
 	Runs    int // runs kept in memory. Defaults to 1,000
 
-	// Memory is the approximate limit, in bytes, for the events that are kept for the stream of all
-	// runs, and again for the streams of single runs together; most events are in both. It applies
-	// regardless of the number of events. Defaults to 256 MB. Events that a client has missed and that
-	// are no longer kept are read from the source.
+	// Memory is the approximate limit, in bytes, for the events kept for the stream of all runs, and
+	// separately for the events kept for all streams of single runs together; most events are in
+	// both. It applies regardless of the number of events. Defaults to 256 MB. If a client has missed
+	// events that are no longer kept, they are read from the source.
 	Memory int64
 
 	Clients             int // event streams at a time. Defaults to 1,000
-	ClientsPerPrincipal int // event streams of one Access.Principal, unless that is empty. Defaults to Clients
-	ClientsPerAddress   int // event streams to one IPv4 address or IPv6 /64 network. Defaults to Clients: behind a proxy all clients have its address
+	ClientsPerPrincipal int // event streams for one Access.Principal; no limit if it is empty. Defaults to Clients
+	ClientsPerAddress   int // event streams to one IPv4 address or IPv6 /64 network. Defaults to Clients: behind a proxy, all clients have the proxy's address
 
 	Heartbeat    time.Duration // interval between comments on a stream where nothing happens. Defaults to 15 s
 	Reconnect    time.Duration // how long clients wait before they reconnect, with jitter. Defaults to 2 s
-	WriteTimeout time.Duration // how long a client may take to read what is sent at a time, 16 KB or one event. Defaults to 10 s
+	WriteTimeout time.Duration // how long a client may take to read one write: 16 KB or one event. Defaults to 10 s
 
 	// Origins are other origins whose pages may read responses, such as "https://ops.example.com".
 	// None by default.
@@ -98,7 +98,7 @@ type Options struct {
 
 const (
 	defaultMemory = 256 << 20
-	minMemory     = 1 << 20 // some of the largest events
+	minMemory     = 1 << 20 // room for a few of the largest events
 )
 
 // redactText returns the function that redacts texts, or nil if nothing is redacted.
@@ -109,7 +109,7 @@ func (o *Options) redactText() func(string) string {
 	return o.Redact.Text
 }
 
-// withDefaults checks o and returns it with the defaults.
+// withDefaults checks o and returns it with the defaults filled in.
 func (o Options) withDefaults() (Options, error) {
 	counts := []struct {
 		name string
@@ -163,21 +163,21 @@ func (o Options) withDefaults() (Options, error) {
 // concurrent use. Close releases its resources.
 type Handler struct {
 	options Options
-	source  Source // nil without one
-	whole   Source // the same, with texts that are not redacted
+	source  Source // nil if there is none
+	whole   Source // the same source without redaction
 	mux     *http.ServeMux
 	guard   *http.CrossOriginProtection // checks requests that change something
 	readers *http.CrossOriginProtection // checks requests that read; allows Origins
 
-	generation uint64 // the generation in the IDs of the stream of all runs
+	generation uint64 // the first number of the IDs in the stream of all runs
 	runs       *runs
 	all        *tape
 	history    *history
-	delta      func(live.Delta) // addDelta, with the redaction before it
+	delta      func(live.Delta) // addDelta, after redaction
 
-	buffers sync.Pool // of *bufio.Writer, for clients that are being sent something
+	buffers sync.Pool // holds *bufio.Writer, for clients that are being sent something
 
-	wakeup   chan struct{}      // some tapes have clients to notify
+	wakeup   chan struct{}      // receives a value when due is not empty
 	closing  <-chan struct{}    // closed when Close begins
 	open     context.Context    // ends when Close begins
 	shut     context.CancelFunc // ends open
@@ -239,8 +239,8 @@ func New(source Source, options Options) (*Handler, error) {
 	return h, nil
 }
 
-// randomGeneration returns a number that no other handler has, including earlier
-// ones of this program.
+// randomGeneration returns a number that differs from that of every other handler, including
+// those in earlier runs of this program.
 func randomGeneration() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -293,22 +293,22 @@ func (h *Handler) notifyLater(n notifier) {
 	}
 }
 
-// While events keep arriving, clients are notified in rounds, and the events since the
-// last round are a single write for each client. A write takes five to ten microseconds,
-// however short it is. The more clients there are, the longer a round, so that all
+// While events keep arriving, clients are notified in rounds, and each client receives the
+// events since the last round in a single write. A write takes five to ten microseconds,
+// however short it is. The more clients there are, the longer a round lasts, so that all
 // clients together take at most one processor, however many events there are.
 const (
 	shortestRound  = 5 * time.Millisecond
 	longestRound   = 100 * time.Millisecond
 	roundPerClient = 10 * time.Microsecond // by how much each client makes a round longer
 
-	// gatherTime is how long the other events that a run publishes at the same time may take to
-	// arrive after the first.
+	// gatherTime is how long to wait after a first event for others that the run publishes at the
+	// same time.
 	gatherTime = time.Millisecond
 )
 
-// notify notifies clients of events. Notifying a thousand clients takes longer than a run
-// should wait.
+// notify notifies clients of events, until the handler is closed. It has its own goroutine because
+// notifying a thousand clients takes longer than a run should wait.
 func (h *Handler) notify() {
 	defer close(h.notified)
 	timer := time.NewTimer(gatherTime)
@@ -342,7 +342,7 @@ func (h *Handler) round() time.Duration {
 	return min(max(shortestRound, time.Duration(h.clients.total)*roundPerClient), longestRound)
 }
 
-// pause waits for d. It returns false if the handler was closed meanwhile.
+// pause waits for d. It returns false if the handler is closed first.
 func (h *Handler) pause(timer *time.Timer, d time.Duration) bool {
 	timer.Reset(d)
 	select {
@@ -354,7 +354,7 @@ func (h *Handler) pause(timer *time.Timer, d time.Duration) bool {
 }
 
 // Close refuses new requests, ends all streams, and waits until they have ended. If ctx
-// ends first, Close returns its error. Closing twice is fine.
+// ends first, Close returns the cause. Closing twice is fine.
 func (h *Handler) Close(ctx context.Context) error {
 	h.mu.Lock()
 	if h.open.Err() == nil {
@@ -373,12 +373,11 @@ func (h *Handler) Close(ctx context.Context) error {
 	}
 }
 
-// ServeHTTP serves the dashboard, the event stream, and the JSON that the dashboard
-// reads first.
+// ServeHTTP serves the dashboard, the event streams, and the JSON API.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if req.URL.Path == "" {
-		// Mounted with its prefix stripped: the links of the page are relative, so the path must
-		// end in a slash.
+		// The handler is mounted with its prefix stripped. The page's links are relative, so the
+		// path must end in a slash.
 		w.Header().Set("Location", pathBase(req)+"/")
 		w.WriteHeader(http.StatusMovedPermanently)
 		return
@@ -422,7 +421,8 @@ func (h *Handler) routes() *http.ServeMux {
 	return mux
 }
 
-// find returns a run that the scope may see, from memory or from the source.
+// find returns a run from memory or from the source. If there is no such run, or the scope may not
+// see it, the error is ErrNotFound.
 func (h *Handler) find(ctx context.Context, id string, scope *Access) (*run, error) {
 	if !scope.sees(id) {
 		return nil, ErrNotFound // the sender must not learn whether it exists

@@ -12,26 +12,26 @@ import (
 // historyMinutes is how many minutes a history goes back.
 const historyMinutes = 60
 
-// A Minute is what the calls of all runs did in a minute.
+// A Minute sums up what the calls of all runs did in one minute.
 type Minute struct {
 	At           time.Time      `json:"at"` // the beginning of the minute
 	Attempts     int            `json:"attempts"`
-	Retries      int            `json:"retries"`           // how many of Attempts followed a failed one
+	Retries      int            `json:"retries"`           // how many of Attempts followed a failed attempt
 	Failures     int            `json:"failures"`          // calls that failed for good
-	Classes      map[string]int `json:"classes,omitempty"` // attempts that failed, by the class of their error
+	Classes      map[string]int `json:"classes,omitempty"` // number of failed attempts, by error class
 	InputTokens  int            `json:"input_tokens"`
 	OutputTokens int            `json:"output_tokens"`
 	Cost         float64        `json:"cost"`
 }
 
-// History is what was published in the last hour. It is the body of /api/history.
+// History sums up what was published in the last hour. It is the body of /api/history.
 type History struct {
 	Now     time.Time `json:"now"`
 	Since   time.Time `json:"since"`   // when the server began, but at most an hour ago: earlier events are not known
 	Minutes []Minute  `json:"minutes"` // minutes in which something was published, the oldest first
 }
 
-// history collects what is published.
+// history collects the figures for a History.
 type history struct {
 	mu      sync.Mutex
 	since   time.Time
@@ -40,8 +40,8 @@ type history struct {
 
 func newHistory(now time.Time) *history { return &history{since: now.UTC()} }
 
-// take adds a record that was published now. Older records, such as those of a run whose first
-// records came late, count for the minute in which they were written.
+// take counts a record that was published now. A record that arrives late counts for the minute in
+// which it was written.
 func (h *history) take(r *record.Record) {
 	if r.Replayed || r.Seq == 0 || !r.Kind.IsCall() || r.Kind == record.KindGroup || r.Kind == record.KindBranch || r.Time.Before(h.since.Add(-time.Minute)) {
 		return
@@ -73,7 +73,7 @@ func (h *history) take(r *record.Record) {
 	m.Cost += used.Cost
 }
 
-// minute returns the Minute of a time, or nil if a newer one has replaced it.
+// minute returns the Minute that contains t, or nil if a newer Minute has replaced it.
 func (h *history) minute(t time.Time) *Minute {
 	at := t.UTC().Truncate(time.Minute)
 	m := &h.minutes[at.Unix()/60%historyMinutes]
@@ -105,8 +105,8 @@ func (h *history) read(now time.Time) History {
 	return read
 }
 
-// serveHistory sends the history only to senders that may see all runs, since it is
-// about all of them.
+// serveHistory sends the history only to senders that may see all runs, because it
+// covers all runs.
 func (h *Handler) serveHistory(w http.ResponseWriter, _ *http.Request, scope *Access) {
 	if scope.Runs != nil {
 		h.refuse(w, http.StatusForbidden, "forbidden", "the history is about all runs, and you may not see all of them")

@@ -17,15 +17,15 @@ import (
 //go:embed page
 var page embed.FS
 
-// policy lets the page run its own scripts, talk to its own server and show pictures that it
-// has read from there, and nothing else. In browsers with trusted types, turning a string into
+// policy allows the page to run its own scripts, to talk to its own server and to show pictures that
+// it has read from there, and nothing else. In browsers with trusted types, turning a string into
 // markup is an error.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types hub"
 
-// contentTypes are the types of the files of the page. The types that the system has for
-// extensions are not used, because browsers refuse a script with a wrong type.
+// contentTypes maps the extensions of the page's files to their types. The system's own table is not
+// used, because it may be wrong, and browsers refuse a script with a wrong type.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -44,10 +44,10 @@ func (h *Handler) serveAsset(w http.ResponseWriter, req *http.Request, _ *Access
 // An asset is a file of the page.
 type asset struct {
 	data, compressed []byte
-	tag              string // the ETag of its content
+	tag              string // the ETag of data
 }
 
-// assets are the files of the page by their names.
+// assets returns the page's files by their names.
 var assets = sync.OnceValue(func() map[string]asset {
 	all := make(map[string]asset)
 	names, _ := fs.Glob(page, "page/*")
@@ -59,8 +59,8 @@ var assets = sync.OnceValue(func() map[string]asset {
 	return all
 })
 
-// sendPage sends a file of the page. Browsers keep it and ask each time
-// whether it has changed, so that the parts always fit together.
+// sendPage sends a file of the page. Browsers keep the file and ask each time
+// whether it has changed, so that all files always belong to the same version.
 func (h *Handler) sendPage(w http.ResponseWriter, req *http.Request, name string) {
 	file, ok := assets()[name]
 	if !ok {
@@ -81,8 +81,8 @@ func (h *Handler) sendPage(w http.ResponseWriter, req *http.Request, name string
 	http.ServeContent(w, req, name, time.Time{}, bytes.NewReader(data))
 }
 
-// acceptsGzip reports whether a response may be compressed. Ranges of a file are ranges of the
-// uncompressed file.
+// acceptsGzip reports whether a response may be compressed. A response to a request for a range must
+// not be, because ranges refer to the uncompressed file.
 func acceptsGzip(req *http.Request) bool {
 	if req.Header.Get("Range") != "" {
 		return false

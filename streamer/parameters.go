@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// api serves requests of admitted senders. A URL with a parameter that is not listed is
-// refused.
+// api serves requests from admitted senders. It refuses a request if its URL has a parameter that is
+// not listed.
 func (h *Handler) api(next func(http.ResponseWriter, *http.Request, *Access), parameters ...string) http.Handler {
 	return h.withAccess(func(w http.ResponseWriter, req *http.Request, scope *Access) {
 		if _, err := parametersOf(req, parameters); err != nil {
@@ -23,13 +23,13 @@ func (h *Handler) api(next func(http.ResponseWriter, *http.Request, *Access), pa
 	})
 }
 
-// parametersOf returns the parameters of the URL of a request. An unknown parameter is an
-// error: if it were ignored, a filter with a typo would select everything. A parameter that is
-// given twice is an error, too, unless it is one of many.
+// parametersOf returns the parameters in a request's URL. An unknown parameter is an error: if it were
+// ignored, a filter with a typo would select everything. A parameter that is given more than once is
+// an error, too, unless it is listed in many.
 func parametersOf(req *http.Request, known []string, many ...string) (url.Values, error) {
 	values, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil {
-		return nil, fmt.Errorf("the query of the URL cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot parse the URL's query: %w", err)
 	}
 	for name, all := range values {
 		switch {

@@ -16,14 +16,14 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// servePayload sends the whole input or output of a call as JSON, or its error as text. Clients may
-// ask for a range of it.
+// servePayload sends a call's whole input or output as JSON, or its error as text. Clients may
+// request a range.
 func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *Access) {
 	id, part := req.PathValue("run"), req.PathValue("part")
 	address, err := record.ParseAddress(req.PathValue("address"))
 	switch {
 	case part != "input" && part != "output" && part != "error":
-		h.refuse(w, http.StatusNotFound, "not_found", "a call has input, output and error, and no "+strconv.Quote(record.Truncate(part, maxName)))
+		h.refuse(w, http.StatusNotFound, "not_found", "a call has input, output and error, but no "+strconv.Quote(record.Truncate(part, maxName)))
 		return
 	case err != nil:
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error()+": want the address of a call, such as agent%2Fget_weather%232")
@@ -44,7 +44,7 @@ func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *
 		data, err = h.partOf(req.Context(), &parts, part)
 	}
 	if large := (*tooLargeError)(nil); errors.As(err, &large) {
-		h.refuse(w, http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the %s has %d bytes as it is stored; at most %d are sent: reprise show %s --%s %s prints it",
+		h.refuse(w, http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the stored %s has %d bytes, and at most %d are sent; to print it, use reprise show %s --%s %s",
 			part, large.bytes, maxPayload, id, part, address))
 		return
 	} else if err != nil {
@@ -62,8 +62,7 @@ type tooLargeError struct{ bytes int }
 
 func (e *tooLargeError) Error() string { return strconv.Itoa(e.bytes) + " bytes" }
 
-// partOf returns a part of a payload, without secrets. The error is ErrNotFound if there is
-// none.
+// partOf returns a redacted part of a payload. If there is no such part, the error is ErrNotFound.
 func (h *Handler) partOf(ctx context.Context, p *payload.Payload, part string) ([]byte, error) {
 	encoded := p.Input
 	switch {
@@ -107,7 +106,7 @@ func missingPart(part string) string {
 	return "no attempt of this call has failed"
 }
 
-// payloadPolicy lets a browser only show the output of a call.
+// payloadPolicy allows a browser to show a payload, and nothing else.
 const payloadPolicy = "default-src 'none'; frame-ancestors 'none'; sandbox"
 
 func (h *Handler) sendPayload(w http.ResponseWriter, req *http.Request, part string, data []byte) {

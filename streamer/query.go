@@ -15,17 +15,17 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Query selects runs of a [Source], and says in which order. The zero Query selects all,
-// the last updated first.
+// A Query selects runs from a [Source] and specifies their order. The zero Query selects all
+// runs, the most recently updated first.
 type Query struct {
-	Status     []string // any of these
-	Tags       []string // all of these
+	Status     []string // the run has any of these
+	Tags       []string // the run has all of these
 	Program    string
 	Version    string // version of the program
 	Pipeline   string
-	Parent     string    // the run from which they were forked
+	Parent     string    // the run from which the run was forked
 	ErrorClass string    // class of the last error
-	Text       string    // part of the ID, the description, an open question or the last error; case does not matter
+	Text       string    // part of the ID, the description, an open question or the last error; case is ignored
 	Asking     bool      // only runs with open questions
 	Since      time.Time // only runs updated at this time or later
 	Until      time.Time // only runs updated before this time
@@ -38,15 +38,15 @@ type Query struct {
 	Sort      string
 	Ascending bool // the lowest value first
 
-	After string // the Next of a page, for the page that follows it in the same order
-	Limit int    // the maximum number of runs, 0 for all
+	After string // the previous page's Next, if that page had the same order; empty for the first page
+	Limit int    // the maximum number of runs; 0 means all
 }
 
 // A RunPage is a part of a list of runs.
 type RunPage struct {
 	Runs   []RunInfo
-	Next   string         // the Query.After of the next page; empty after the last
-	Counts map[string]int // number of runs that the query would select without Status, by status
+	Next   string         // the Query.After for the next page; empty on the last page
+	Counts map[string]int // number of runs by status, on all pages; Query.Status is ignored
 }
 
 // total returns the number of runs on all pages that have one of the statuses, or of all runs
@@ -62,7 +62,7 @@ func (p *RunPage) total(statuses []string) (n int) {
 
 var sorts = []string{"updated", "start", "end", "duration", "cost", "tokens", "retries"}
 
-// matches reports whether the query selects a run, apart from its status.
+// matches reports whether the query selects a run, ignoring Query.Status.
 func (q *Query) matches(i *RunInfo) bool {
 	switch {
 	case q.Program != "" && q.Program != i.Program, q.Version != "" && q.Version != i.Version,
@@ -121,8 +121,8 @@ func (q *Query) compare(a, b *RunInfo) int {
 	return cmp.Or(by, cmp.Compare(a.RunID, b.RunID))
 }
 
-// PageOf returns the page of the given runs that a query selects, for a [Source] that has all
-// runs in memory. It fails with ErrInvalid if the query makes no sense.
+// PageOf applies a query to the given runs and returns the page that it selects. It is for a
+// [Source] that holds all runs in memory. If the query is not valid, the error is ErrInvalid.
 func PageOf(runs []RunInfo, q Query) (RunPage, error) {
 	if q.Sort != "" && !slices.Contains(sorts, q.Sort) {
 		return RunPage{}, fmt.Errorf("%w: sort is %.50q: want one of %v", ErrInvalid, q.Sort, sorts)
@@ -141,7 +141,7 @@ func PageOf(runs []RunInfo, q Query) (RunPage, error) {
 	if q.After != "" {
 		first, err := strconv.Atoi(q.After)
 		if err != nil || first < 0 {
-			return RunPage{}, fmt.Errorf("%w: after is %.50q: want the field next of a page", ErrInvalid, q.After)
+			return RunPage{}, fmt.Errorf("%w: after is %.50q: want the field next from the previous page", ErrInvalid, q.After)
 		}
 		page.Runs = page.Runs[min(first, len(page.Runs)):]
 	}
@@ -161,13 +161,13 @@ var allStatuses = []string{
 	"queued", statusRunning, statusPaused, statusInterrupted, statusCompleted, statusFailed, statusCancelled,
 }
 
-// queryOf reads a query from the URL of a request.
+// queryOf reads a query from a request's URL.
 func queryOf(req *http.Request, scope *Access) (q Query, err error) {
 	values, err := parametersOf(req, queryParameters, "tag")
 	if err != nil {
 		return q, err
 	}
-	isEmpty := func(tag string) bool { return tag == "" } // an empty tag selects nothing, like any other empty filter
+	isEmpty := func(tag string) bool { return tag == "" } // an empty tag restricts nothing, like any other empty filter
 	q = Query{
 		Tags: slices.DeleteFunc(values["tag"], isEmpty), Program: values.Get("program"), Version: values.Get("version"), Pipeline: values.Get("pipeline"),
 		Parent: values.Get("parent"), ErrorClass: values.Get("class"), Text: values.Get("text"), Sees: scope.Runs,
@@ -203,7 +203,7 @@ func queryOf(req *http.Request, scope *Access) (q Query, err error) {
 		return q, err
 	}
 	if !q.Until.IsZero() && !q.Since.Before(q.Until) {
-		return q, fmt.Errorf("since is %s and until is %s: want a since before until", values.Get("since"), values.Get("until"))
+		return q, fmt.Errorf("since is %s and until is %s: want since to be before until", values.Get("since"), values.Get("until"))
 	}
 	return q, nil
 }
@@ -219,7 +219,7 @@ func timeOf(values url.Values, name string, t *time.Time) (err error) {
 	return nil
 }
 
-// list returns the runs that the query selects, and where the next page begins.
+// list returns the page that the query selects, and the states of its runs.
 func (h *Handler) list(ctx context.Context, q Query) (states []RunState, page RunPage, err error) {
 	if h.source == nil {
 		known := h.inMemory(nil)
@@ -260,10 +260,10 @@ func (h *Handler) list(ctx context.Context, q Query) (states []RunState, page Ru
 	return states, page, nil
 }
 
-// maxRead is the number of runs of a list whose records are read, to show what the runs are doing:
-// runs that have not ended, and runs whose first records were not published. The states of other
-// runs are partial: they have what is known without reading records. It is also the number of running
-// runs of a list that are looked up to show who has asked them to stop.
+// maxRead is the maximum number of runs in a list whose records are read to show what the runs are
+// doing: runs that have not ended, and runs whose first records were not published. The states of
+// other runs are partial: they contain what is known without reading records. It is also the maximum
+// number of running runs in a list that are looked up to show who has asked them to stop.
 const maxRead = 50
 
 // stateOf returns the state of a stored run.
@@ -273,7 +273,7 @@ func (h *Handler) stateOf(ctx context.Context, info *RunInfo, reads *int) RunSta
 	if r != nil {
 		s = r.state(info)
 	}
-	isActive := info.Status == statusRunning || s.LastSeq > 0 // records of it were published
+	isActive := info.Status == statusRunning || s.LastSeq > 0 // some of its records were published
 	if isActive && (r == nil || s.Partial || s.LastSeq < info.LastSeq) && *reads < maxRead {
 		*reads++
 		r = h.runs.get(info.RunID, false)
@@ -287,7 +287,7 @@ func (h *Handler) stateOf(ctx context.Context, info *RunInfo, reads *int) RunSta
 	return partialState(info)
 }
 
-// partialState is what is known of a run without reading its records.
+// partialState returns what is known of a run without reading its records.
 func partialState(info *RunInfo) RunState {
 	s := RunState{RunInfo: *info, Usage: info.Usage, Partial: true, Questions: info.Questions, LastError: info.LastError}
 	s.Calls = Calls{Started: info.Calls, Failed: info.Failed, Asking: info.Asking, Retries: info.Retries}
@@ -302,7 +302,7 @@ func (s *RunState) info() RunInfo {
 }
 
 // inMemory returns the states of the runs in memory, by their IDs. If isWanted is not
-// nil, it returns only those for which isWanted reports true.
+// nil, inMemory returns only the runs for which isWanted returns true.
 func (h *Handler) inMemory(isWanted func(*run) bool) map[string]RunState {
 	known := make(map[string]RunState)
 	for _, r := range h.runs.all() {
@@ -316,11 +316,11 @@ func (h *Handler) inMemory(isWanted func(*run) bool) map[string]RunState {
 	return known
 }
 
-// unlisted returns a page of the runs that the source does not list. These are the runs that were
-// published and are not in the source, such as those of a program without a store, and, for a
-// query of runs with open questions, the runs that have asked since they were opened. Only a first
-// page has such runs, and at least one place on it stays free for a run of the source, from which
-// the next page continues.
+// unlisted returns a page of the runs that the source does not list. These are, first, the runs that
+// were published but are not in the source, such as those of a program without a store. If the query
+// asks for runs with open questions, the runs that have asked since they were opened are included,
+// too. Only the first page contains such runs. At least one place on it stays free for a run from
+// the source, because the next page continues after that run.
 func (h *Handler) unlisted(ctx context.Context, q Query, reads *int) (RunPage, error) {
 	known := h.inMemory(func(r *run) bool { return !h.isStored(ctx, r) })
 	infos := make([]RunInfo, 0, len(known))
@@ -344,14 +344,15 @@ func (h *Handler) unlisted(ctx context.Context, q Query, reads *int) (RunPage, e
 	return page, err
 }
 
-// askingSinceOpened returns the running runs that have asked since they were opened: the source
-// knows only the questions that were open when a run was last closed.
+// askingSinceOpened returns the running runs that may have asked since they were opened, with the
+// questions in their records. The source knows only the questions that were open when a run was last
+// closed.
 func (h *Handler) askingSinceOpened(ctx context.Context, q Query, reads *int) (asking []RunInfo, err error) {
 	if len(q.Status) > 0 && !slices.Contains(q.Status, statusRunning) {
 		return nil, nil
 	}
 	q.Status, q.Asking, q.After, q.Limit = []string{statusRunning}, false, "", maxRuns
-	q.Text, q.ErrorClass = "", "" // the caller compares these with what the records say
+	q.Text, q.ErrorClass = "", "" // the caller compares these with the records
 	page, err := h.source.List(ctx, q)
 	for _, info := range page.Runs {
 		if info.Asking > 0 {
@@ -378,8 +379,8 @@ func (p *RunPage) add(more *RunPage, q *Query) {
 	}
 }
 
-// isStored reports whether the source has a run. If the source does not have the run when its
-// first record is published, it never will.
+// isStored reports whether the source contains a run. A source that does not contain a run when the
+// run's first record is published never will.
 func (h *Handler) isStored(ctx context.Context, r *run) bool {
 	if found := r.stored.Load(); found != 0 {
 		return found > 0
@@ -415,8 +416,8 @@ type OpenQuestion struct {
 	Pipeline    string `json:"pipeline,omitempty"`
 }
 
-// serveQuestions sends the open questions of the runs of a page. Unlike those in the list of runs,
-// they are as in the state of the run, with the schema of the answer.
+// serveQuestions sends the open questions of the runs on a page. Unlike the questions in the list of
+// runs, these include all that the run's state contains, such as the schema of the answer.
 func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope *Access) {
 	q, err := queryOf(req, scope)
 	if err != nil {
@@ -441,8 +442,9 @@ func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope
 	h.sendJSON(w, body)
 }
 
-// questionsOf returns all open questions of a run. A RunInfo has only the first ones, without what
-// they are about; then the records are read, and reads is increased, up to maxRead.
+// questionsOf returns all open questions of a run. A RunInfo contains only the first of them, and
+// without their schemas. If s has no more than that, questionsOf reads the run's records and increases
+// reads, unless reads has reached maxRead.
 func (h *Handler) questionsOf(ctx context.Context, s *RunState, reads *int) []QuestionState {
 	if !s.Partial && s.Calls.Asking <= len(s.Questions) || h.source == nil || *reads == maxRead {
 		return s.Questions
@@ -453,7 +455,7 @@ func (h *Handler) questionsOf(ctx context.Context, s *RunState, reads *int) []Qu
 		return s.Questions
 	}
 	whole := r.state(&s.RunInfo)
-	if whole.LastSeq < s.LastSeq { // the source no longer has them, or not yet
+	if whole.LastSeq < s.LastSeq { // the source does not have the newest records, or not yet
 		return s.Questions
 	}
 	h.markAnswered(ctx, &whole)

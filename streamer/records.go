@@ -12,14 +12,14 @@ import (
 // recordsBody is the body of /api/runs/{run}/records.
 type recordsBody struct {
 	Records []json.RawMessage `json:"records"` // in order
-	Omitted uint64            `json:"omitted"` // the number of earlier records
+	Omitted uint64            `json:"omitted"` // number of earlier records
 }
 
-// errBefore means that the run does not have such a record.
-var errBefore = errors.New("before is not a record of the run")
+// errBefore means that a client asks for records before a number that the run does not have yet.
+var errBefore = errors.New("before is beyond the last record of the run")
 
-// serveRecords sends the records of a run before the record with a given number: a page of older
-// records, for a client that began with the newest.
+// serveRecords sends a page of the records before a given number, for a client that has read the
+// newest records first.
 func (h *Handler) serveRecords(w http.ResponseWriter, req *http.Request, scope *Access) {
 	limit, err := limitOf(req, defaultRecords, maxRecords)
 	if err != nil {
@@ -69,7 +69,7 @@ func (h *Handler) recordsBefore(ctx context.Context, r *run, before uint64, limi
 	case before == 0:
 		before = last + 1
 	case before > last+1:
-		return recordsBody{}, fmt.Errorf("%w: it is %d, and the last one is %d", errBefore, before, last)
+		return recordsBody{}, fmt.Errorf("%w: it is %d, and the last record is %d", errBefore, before, last)
 	}
 	after := before - 1 - min(before-1, uint64(limit))
 	frames, err := h.between(ctx, r, after, before)
@@ -101,8 +101,8 @@ func (h *Handler) lastOf(ctx context.Context, r *run) (uint64, error) {
 	return max(last, info.LastSeq), nil
 }
 
-// between returns the frames of a run with numbers above after and below before: from
-// memory if it has them, or from the source.
+// between returns the frames of a run with numbers above after and below before. It reads the
+// source if memory does not hold all of them.
 func (h *Handler) between(ctx context.Context, r *run, after, before uint64) (frames []*frame, err error) {
 	for _, e := range r.tape.all() {
 		if e.id.n > after && e.id.n < before {

@@ -35,7 +35,7 @@ func (h *Handler) refuse(w http.ResponseWriter, status int, code, message string
 	_, _ = w.Write(append(mustJSON(map[string]errorBody{"error": {code, message}}), '\n'))
 }
 
-// refuseError is refuse for an error of a source, a control or a limit. missing is
+// refuseError answers a request with an error from a source, a control or a limit. missing is
 // the text for ErrNotFound.
 func (h *Handler) refuseError(w http.ResponseWriter, err error, missing string) {
 	status, code, text := refusalOf(err, missing)
@@ -59,11 +59,11 @@ func refusalOf(err error, missing string) (status int, code, text string) {
 	case errors.Is(err, ErrConflict):
 		return http.StatusConflict, "conflict", strings.TrimPrefix(err.Error(), ErrConflict.Error()+": ")
 	}
-	// The text may contain paths and hosts.
+	// The error's text may contain paths and hosts.
 	return http.StatusInternalServerError, "unreadable", "the runs cannot be read"
 }
 
-// noRun says that a run does not exist.
+// noRun returns the message that a run does not exist.
 func noRun(id string) string { return "there is no run " + strconv.Quote(record.Truncate(id, maxName)) }
 
 // refuseMethod answers a request that nothing else serves.
@@ -77,7 +77,7 @@ func (h *Handler) refuseMethod(w http.ResponseWriter, req *http.Request) {
 	h.refuse(w, http.StatusMethodNotAllowed, "method_not_allowed", req.Method+" is not allowed here; want "+strings.Join(methods, " or "))
 }
 
-// methodsOf returns the methods with which the path of the request is served.
+// methodsOf returns the methods that the request's path accepts.
 func (h *Handler) methodsOf(req *http.Request) []string {
 	methods := []string{http.MethodGet, http.MethodHead, http.MethodPost}
 	return slices.DeleteFunc(methods, func(method string) bool {
@@ -105,8 +105,8 @@ func mustJSON(body any) []byte {
 	return data
 }
 
-// pathBase is the last part of the path that a request was sent to, before a
-// prefix was stripped from it.
+// pathBase returns the last element of a request's original path, from which no prefix was
+// stripped.
 func pathBase(req *http.Request) string {
 	path := req.RequestURI
 	if i := strings.IndexAny(path, "?#"); i >= 0 {

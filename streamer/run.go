@@ -8,13 +8,13 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// run is what the handler keeps of one run: its newest events, and its state.
+// run holds what the handler keeps of one run: its newest events, and its state.
 type run struct {
 	id      string
 	clients atomic.Int64 // number of clients; a run with clients is not forgotten
-	stored  atomic.Int32 // above 0 if the source has the run, below 0 if it does not, 0 if that is not known
+	stored  atomic.Int32 // positive if the source contains the run, negative if it does not, 0 if that is not known
 
-	ends    atomic.Int64 // how often the run was deleted, or replaced by another with its ID
+	ends    atomic.Int64 // how often the run was deleted, or replaced by another run with its ID
 	created atomic.Int64 // creation time, see cutCreated; 0 while it is not known
 
 	products products
@@ -25,22 +25,22 @@ type run struct {
 
 	published bool // whether a record was published
 
-	last     cursor // position of the newest record that was published
+	last     cursor // position of the newest published record
 	readUpTo uint64 // the number up to which the source was last read for the view
 
 	reading   *reading         // nil if the source is not being read for the view
-	meanwhile []*record.Record // what was published since reading began
+	meanwhile []*record.Record // records published since reading began
 }
 
 // A reading reads the source into a view.
 type reading struct {
 	view
-	done chan struct{} // closed when it has ended
-	err  error         // why it failed, set before done is closed; nil if its own request was cancelled
+	done chan struct{} // closed when the reading has ended
+	err  error         // why the reading failed, set before done is closed; nil if the request that reads was cancelled
 }
 
-// publish puts the frame of a record on the tape of the run and on that of all runs. fresh is
-// false for a record that the tapes already have, or that a crash has lost.
+// publish appends a record's frame to the run's own tape and to the tape of all runs. fresh is
+// false if the tapes already contain the record, or a crash has lost it.
 func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uint64) (fresh, due, allDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,12 +53,12 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 			r.forget()
 			r.tape.restart()
 		case id.generation < r.last.generation:
-			return false, false, false // a crash has lost it
+			return false, false, false // a crash has lost the record
 		case id.n > r.last.n:
 		case id.generation == r.last.generation:
-			return false, false, false // it was published before
+			return false, false, false // the record was published before
 		default:
-			r.tape.rewind(id.n) // a crash has lost what was there
+			r.tape.rewind(id.n) // a crash has lost the records from this number on
 		}
 		if id.generation > r.view.last.generation && id.n <= r.view.last.n {
 			r.forget()
@@ -77,15 +77,14 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 	return true, r.tape.append(f, id), all.appendNumbered(f, allGeneration)
 }
 
-// publishedTo returns the number of the newest record that was published; 0 if none was.
+// publishedTo returns the number of the newest published record, or 0 if no record was published.
 func (r *run) publishedTo() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last.n
 }
 
-// knownCreated returns the creation time of the run, see cutCreated, or 0 if it is not
-// known.
+// knownCreated returns the run's creation time as cutCreated does, or 0 if it is not known.
 func (r *run) knownCreated() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,8 +94,8 @@ func (r *run) knownCreated() int64 {
 	return r.created.Load()
 }
 
-// createdOf returns the creation time of the run. For a run that is not published to this
-// handler it asks the source, since the run may have been deleted and replaced without
+// createdOf returns the run's creation time. If the run is not published to this handler,
+// createdOf asks the source, because the run may have been deleted and replaced without
 // notice.
 func (h *Handler) createdOf(ctx context.Context, r *run) (int64, error) {
 	r.mu.Lock()
@@ -115,7 +114,7 @@ func (h *Handler) createdOf(ctx context.Context, r *run) (int64, error) {
 	return 0, err
 }
 
-// generation is the generation of the newest known record.
+// generation returns the generation of the newest known record.
 func (r *run) generation() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,8 +129,8 @@ func (r *run) isKnown() bool {
 	return r.published || r.view.LastSeq > 0
 }
 
-// isAnother reports whether rec begins another run with the same ID, because the previous one was
-// deleted, or existed only in memory.
+// isAnother reports whether rec begins another run with the same ID, because the previous run was
+// deleted or existed only in memory.
 func (r *run) isAnother(rec *record.Record) bool {
 	switch {
 	case rec.Seq != 1 || r.view.ledger.First == 0:
@@ -139,19 +138,19 @@ func (r *run) isAnother(rec *record.Record) bool {
 	case r.view.ledger.First == 1:
 		return rec.Generation == r.view.first && !rec.Time.Equal(r.view.Created)
 	}
-	// The first record of the previous run is unknown, and rec may be that one, arriving late. It is
-	// not if it is newer than everything known.
+	// The known run's first record is unknown, and rec may be that record, arriving late. If rec is
+	// newer than everything known, it begins another run.
 	return rec.Generation < r.view.first && rec.Time.After(r.view.Updated)
 }
 
-// forget forgets the state of the run. r.mu is held.
+// forget discards the run's state. r.mu must be held.
 func (r *run) forget() {
 	r.view, r.readUpTo = newView(r.id), 0
 	r.reading, r.meanwhile = nil, nil
 }
 
-// state returns the state and the cost of a run, as /api sends them. info is what the source knows
-// of the run, if anything.
+// state returns the run's state as /api sends it. info is what the source knows of the run; it may be
+// empty.
 func (r *run) state(info *RunInfo) RunState {
 	r.mu.Lock()
 	v := r.view.clone()
@@ -159,12 +158,12 @@ func (r *run) state(info *RunInfo) RunState {
 	if v.Status == statusRunning && info.isClosedAt(v.LastSeq) { // its process ended without recording the end
 		v.ledger.Add(&record.Record{Kind: record.KindRun, Status: record.StatusInterrupted, Generation: v.ledger.Generation})
 	}
-	return v.state() // without the lock: it sorts, and calls Error on errors of users
+	return v.state() // without the lock: it sorts, and calls the Error methods of users' errors
 }
 
-// readMissing reads records up to a number that were not published to the handler, if there is a
-// source: those before the first published record, and those after the newest known one. If another
-// request is reading them, it waits for that.
+// readMissing reads from the source, which may be nil, the records up to a number that were not
+// published to the handler: those before the first published record, and those after the newest known
+// record. If another request is reading them, readMissing waits for that request.
 func (r *run) readMissing(ctx context.Context, source Source, upTo uint64) error {
 	if source == nil {
 		return nil
@@ -190,18 +189,18 @@ func (r *run) readMissing(ctx context.Context, source Source, upTo uint64) error
 	}
 }
 
-// read reads the records of the source after those that the view knows, or all of them if a
-// crash has lost records that the view knows.
+// read adds the source's records after the newest that the view knows. If a crash has lost records
+// that the view knows, read starts again from the first record.
 func (v *view) read(ctx context.Context, source Source) error {
 	if known := v.last; known.n > 0 {
 		found := false
-		for rec, err := range source.Records(ctx, v.RunID, known.n-1) { // from the newest record that is known
+		for rec, err := range source.Records(ctx, v.RunID, known.n-1) { // from the newest known record
 			if err != nil {
 				return err
 			}
 			if !found {
 				if found = cursorOf(&rec) == known; !found {
-					break // a crash has lost it
+					break // a crash has lost the newest known record
 				}
 				continue
 			}
@@ -221,10 +220,10 @@ func (v *view) read(ctx context.Context, source Source) error {
 	return nil
 }
 
-// beginReading returns the reading that the caller must do, or the one that another goroutine is
-// doing, or neither if there is nothing to read. The source is read at most once up to the same
-// number, unless that failed, and by one goroutine at a time. Records that are published meanwhile
-// are kept and added afterwards.
+// beginReading returns the reading that the caller must do, or the reading that another goroutine is
+// doing, or neither if there is nothing to read. One goroutine reads the source at a time, and only
+// once up to the same number, unless the reading failed. Records that are published while the source
+// is being read are kept and added by endReading.
 func (r *run) beginReading(upTo uint64) (mine, other *reading) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -240,8 +239,8 @@ func (r *run) beginReading(upTo uint64) (mine, other *reading) {
 	return mine, nil
 }
 
-// endReading stores what was read, and adds the records that were published meanwhile. If the
-// reading failed, the next request reads again.
+// endReading stores what was read, and adds the records that were published while it was read. If
+// the reading failed, the next request reads again.
 func (r *run) endReading(mine *reading, err error, cancelled bool) {
 	defer close(mine.done)
 	if !cancelled {

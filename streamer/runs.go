@@ -7,19 +7,19 @@ import (
 	"sync/atomic"
 )
 
-// runs are the runs in memory.
+// runs holds the runs in memory.
 type runs struct {
 	mu   sync.Mutex
 	byID map[string]*run
 
 	limit  int          // maximum number of runs
 	events int          // maximum number of events of each run
-	memory int64        // upper limit for bytes
+	memory int64        // limit for bytes
 	bytes  atomic.Int64 // approximate size of the events of all runs
 }
 
-// get returns the run, and creates it if it is not in memory. If watch is true, the
-// run gets a client, and the caller must call clients.Add(-1) when done.
+// get returns the run, and creates it if it is not in memory. If watch is true, get counts
+// a client of the run, and the caller must call clients.Add(-1) when done.
 func (rs *runs) get(id string, watch bool) *run {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -54,7 +54,7 @@ func (rs *runs) all() []*run {
 }
 
 // makeRoom forgets runs without clients if there are too many runs. It forgets a
-// tenth of them at a time, so that searching for them is rare.
+// tenth of the limit at a time, so that it rarely has to sort all runs.
 func (rs *runs) makeRoom() {
 	if len(rs.byID) < rs.limit {
 		return
@@ -70,8 +70,8 @@ func (rs *runs) makeRoom() {
 	}
 }
 
-// shrink forgets events of runs when they take too much memory, until a quarter of it is free. It
-// forgets no run: their states stay known.
+// shrink forgets runs' events when they take too much memory, until a quarter of the limit is free.
+// The runs' states stay known.
 func (rs *runs) shrink() {
 	if rs.bytes.Load() <= rs.memory {
 		return
@@ -86,9 +86,9 @@ func (rs *runs) shrink() {
 	}
 }
 
-// evictionOrder returns the runs in the order in which they are forgotten: first those that nobody
-// watches; of these, first those that ended, and then those with the oldest last record. rs.mu is
-// held.
+// evictionOrder returns the runs in the order in which they are forgotten: runs that nobody watches
+// before others, runs that are not running before running ones, and otherwise by the time of their
+// last record, the oldest first. rs.mu must be held.
 func (rs *runs) evictionOrder() []*run {
 	type candidate struct {
 		run   *run

@@ -12,68 +12,69 @@ import (
 	"github.com/reprise-go/reprise/record/redact"
 )
 
-// A Source has runs that are not, or no longer, in the memory of a [Handler]. It must be
-// safe for concurrent use. It must contain every record when the record is published to
-// the handler, as a store does.
+// A Source provides runs that are not, or no longer, in the memory of a [Handler]. It must be
+// safe for concurrent use. By the time a record is published to the handler, the source must
+// contain it, as a store does.
 type Source interface {
 	// List returns a page of the runs that a query selects. It does not read their
-	// records. For a query that makes no sense the error is ErrInvalid.
+	// records. If the query is not valid, the error is ErrInvalid.
 	List(ctx context.Context, q Query) (RunPage, error)
 
-	// Run returns the info of one run, with RunInfo.Stopping, or ErrNotFound if it does not
-	// exist.
+	// Run returns the RunInfo of one run, including RunInfo.Stopping. If the run does not exist,
+	// the error is ErrNotFound.
 	Run(ctx context.Context, runID string) (RunInfo, error)
 
 	// Records yields the records of a run with numbers above after, in order. It ends
 	// after the first error.
 	Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error]
 
-	// Artifact returns the data of an artifact that a record refers to, or ErrNotFound.
+	// Artifact returns the data of an artifact that a record refers to. If the artifact does not
+	// exist, the error is ErrNotFound.
 	Artifact(ctx context.Context, reference string) ([]byte, error)
 
-	// Answered returns the IDs of the questions of a run whose answers are stored and wait for the
-	// run to be opened.
+	// Answered returns the IDs of a run's questions that have an answer in the store, which the run
+	// takes when it is next opened.
 	Answered(ctx context.Context, runID string) ([]string, error)
 }
 
-// RunInfo is what is known of a run without reading its records.
+// RunInfo contains what is known of a run without reading its records.
 type RunInfo struct {
 	RunID       string    `json:"run_id"`
-	ParentID    string    `json:"parent_run_id,omitempty"` // the run that it was forked from
-	CalledBy    string    `json:"called_by,omitempty"`     // the run that has started it and waits for it
+	ParentID    string    `json:"parent_run_id,omitempty"` // the run from which this run was forked
+	CalledBy    string    `json:"called_by,omitempty"`     // the run that started this run and waits for it
 	Status      string    `json:"status"`                  // queued, running, paused, interrupted, completed, failed or cancelled
-	Stop        *Stop     `json:"stop,omitempty"`          // why it is interrupted or cancelled
-	Stopping    *Stop     `json:"stopping,omitempty"`      // the stop that somebody has requested for a running run; its reason is user or cancel
+	Stop        *Stop     `json:"stop,omitempty"`          // why the run is interrupted or cancelled
+	Stopping    *Stop     `json:"stopping,omitempty"`      // the stop that somebody has requested while the run is running; its reason is user or cancel
 	Description string    `json:"description,omitempty"`
 	Pipeline    string    `json:"pipeline,omitempty"`
 	Tags        []string  `json:"tags,omitempty"`
 	Created     time.Time `json:"created_at"`
 	Updated     time.Time `json:"updated_at"`
-	Due         time.Time `json:"due_at,omitzero"` // when it begins, or continues by itself
+	Due         time.Time `json:"due_at,omitzero"` // when the run begins, or continues by itself
 	Program     string    `json:"program,omitempty"`
 	Version     string    `json:"program_version,omitempty"`
-	Worker      string    `json:"worker,omitempty"` // who last opened it
-	LastSeq     uint64    `json:"last_seq"`
+	Worker      string    `json:"worker,omitempty"` // who last opened the run
+	LastSeq     uint64    `json:"last_seq"`         // number of its newest known record
 
-	// Usage is what the run had consumed when it was last closed. A RunState of a run
-	// whose records were not all read has this usage.
+	// Usage is what the run had consumed when it was last closed. If not all of a run's records
+	// were read, its RunState reports this usage.
 	Usage record.Usage `json:"-"`
 
 	// The state of the run when it was last closed. Asking is the number of open questions, and
-	// Questions has the first of them, without the schema of the answer.
+	// Questions contains the first of them, without the answers' schemas.
 	Calls, Failed, Retries, Asking int             `json:"-"`
 	Questions                      []QuestionState `json:"-"`
 	LastError                      *CallError      `json:"-"`
 }
 
-// A Stop says why a run does not continue.
+// A Stop describes why a run stopped, or is asked to stop.
 type Stop struct {
 	Reason  string `json:"reason"`            // such as user, shutdown or crash
-	By      string `json:"by,omitempty"`      // the person who asked for it; empty for Reprise itself
-	Message string `json:"message,omitempty"` // why, in their words; for a divergence, what differs
+	By      string `json:"by,omitempty"`      // the person who asked for the stop; empty for Reprise itself
+	Message string `json:"message,omitempty"` // the person's explanation; for a divergence, what differs
 }
 
-// A redactedSource redacts the texts of a source.
+// A redactedSource redacts the texts that a source returns.
 type redactedSource struct {
 	Source
 	redact redact.Redaction
@@ -94,8 +95,8 @@ func (s redactedSource) Run(ctx context.Context, runID string) (RunInfo, error) 
 	return s.redacted(info), err
 }
 
-// redacted redacts the description and the reason of a stop as in the record that begins
-// the run.
+// redacted redacts the texts in info: the description, the messages of stops, the last error and the
+// questions.
 func (s redactedSource) redacted(info RunInfo) RunInfo {
 	info.Description = s.text(info.Description)
 	info.Stop, info.Stopping = s.stop(info.Stop), s.stop(info.Stopping)
@@ -137,37 +138,37 @@ func (s redactedSource) Records(ctx context.Context, runID string, after uint64)
 }
 
 // A Control carries out the requests that change a run. It must be safe for concurrent
-// use. Its methods return ErrNotFound for a run or a question that does not exist,
-// ErrConflict for a request that is not possible now, and ErrInvalid for a value that
-// cannot be an answer. The last two are wrapped with a text for the user.
+// use. Its methods return ErrNotFound if the run or the question does not exist,
+// ErrConflict if the request is not possible now, and ErrInvalid if the value
+// cannot be an answer. ErrConflict and ErrInvalid are wrapped in an error with a text for the user.
 type Control interface {
 	// Interrupt asks the process that has the run open to stop it. stop.By is the principal
-	// of the request's Access; if that has none, the name in the request, or
+	// of the request's Access. If there is no principal, stop.By is the name in the request, or
 	// "dashboard".
 	Interrupt(ctx context.Context, runID string, stop Stop) error
 
-	// Cancel ends the run for good, whether or not a process has it open. stop.By is as
+	// Cancel ends the run for good, whether or not a process has it open. stop.By is chosen as
 	// for Interrupt.
 	Cancel(ctx context.Context, runID string, stop Stop) error
 
-	// Answer answers a question of the run. by is as for Interrupt, and the value is
+	// Answer answers a question of the run. by is chosen as for Interrupt. The value is
 	// JSON.
 	Answer(ctx context.Context, runID, questionID, by string, value json.RawMessage) error
 
-	// Signal sends a signal to the run. s.By is as for Interrupt. ErrTooMany is returned if
-	// too many signals are waiting.
+	// Signal sends a signal to the run. s.By is chosen as for Interrupt. If too many signals are
+	// waiting, the error is ErrTooMany.
 	Signal(ctx context.Context, runID string, s Signal) error
 }
 
-// A Signal is a value about something that has happened outside a run, see core.Receive.
+// A Signal tells a run about something that has happened outside it; see core.Receive.
 type Signal struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value"`
 	ID    string          `json:"id,omitempty"` // the same each time the same signal is sent
-	By    string          `json:"by,omitempty"`
+	By    string          `json:"by,omitempty"` // who sends it
 }
 
-// The errors of a [Source] and a [Control], for errors.Is.
+// Errors that a [Source], a [Control] and similar interfaces return, for use with errors.Is.
 var (
 	ErrNotFound = errors.New("streamer: not found")
 	ErrConflict = errors.New("streamer: not possible now")

@@ -15,45 +15,45 @@ import (
 )
 
 // A Starter starts runs for senders whose Access allows control. It must be safe for concurrent use.
-// Its errors are those of a [Control], and ErrNotFound for a program that does not exist,
-// ErrInvalid for an input that does not fit it, ErrConflict for the ID of another run, ErrTooMany
-// if too many runs wait, and ErrUnavailable if nothing can be started for a while.
+// It returns the errors of a [Control]. It also returns ErrNotFound if the program does not exist,
+// ErrInvalid if the input does not fit the program, ErrConflict if another run has the ID, ErrTooMany
+// if too many runs are waiting, and ErrUnavailable if nothing can be started for a while.
 type Starter interface {
 	// Programs returns the programs that can be started, by their names.
 	Programs() []Program
 
-	// Start starts a run, or returns the run that was started before, which is not new.
+	// Start starts a run. If the run was started before, Start returns that run, and isNew is false.
 	Start(ctx context.Context, s Start) (info RunInfo, isNew bool, err error)
 
 	// Result returns the result of a run. If the run has not ended, the error is
 	// ErrConflict.
 	Result(ctx context.Context, runID string) (Result, error)
 
-	// Values returns the values that a run shows, keyed by name, as JSON.
+	// Values returns the values that a run exposes, as JSON, by their keys.
 	Values(ctx context.Context, runID string) (map[string]json.RawMessage, error)
 }
 
 // A Program is a program that can be started.
 type Program struct {
 	Name      string          `json:"name"`
-	Version   string          `json:"version"`             // the version of new runs
+	Version   string          `json:"version"`             // the version that new runs use
 	Versions  []string        `json:"versions"`            // all versions that can be started
-	Input     json.RawMessage `json:"input,omitempty"`     // the JSON schema of the input; nil if it has none
-	Schedules []Schedule      `json:"schedules,omitempty"` // the schedules that start it
+	Input     json.RawMessage `json:"input,omitempty"`     // the input's JSON schema; nil if there is none
+	Schedules []Schedule      `json:"schedules,omitempty"` // the schedules that start the program
 }
 
 // A Schedule starts runs of a program automatically.
 type Schedule struct {
 	Name string    `json:"name"`
 	When string    `json:"when"`          // such as "every 1h0m0s" or "0 9 * * MON-FRI (UTC)"
-	Next time.Time `json:"next,omitzero"` // zero if there is none
+	Next time.Time `json:"next,omitzero"` // when the next run starts; zero if no run will
 }
 
 // A Start is a request to start a run.
 type Start struct {
 	Program     string          `json:"program"`
-	Version     string          `json:"version,omitempty"` // version of the program; empty for the newest
-	RunID       string          `json:"run_id,omitempty"`  // empty for a random one
+	Version     string          `json:"version,omitempty"` // the program's version; empty for the newest
+	RunID       string          `json:"run_id,omitempty"`  // empty for a random ID
 	Input       json.RawMessage `json:"input"`
 	Priority    int             `json:"priority,omitempty"`
 	At          time.Time       `json:"at,omitzero"` // the earliest time to begin
@@ -65,8 +65,8 @@ type Start struct {
 	Principal string `json:"-"` // the sender's Access.Principal
 }
 
-// A Result is the result of a run: its output or its error. The error of a cancelled run
-// says who cancelled it, and why.
+// A Result is a run's output or error. The error of a cancelled run says who cancelled it,
+// and why.
 type Result struct {
 	RunID  string          `json:"run_id"`
 	Status string          `json:"status"`
@@ -118,7 +118,7 @@ func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Ac
 		return
 	}
 	if isNew {
-		// Relative to the request, so that it is also right behind a proxy with a prefix.
+		// The URL is relative to the request, so that it is correct behind a proxy with a prefix, too.
 		w.Header().Set("Location", "runs/"+url.PathEscape(info.RunID))
 		h.sendStatus(w, http.StatusCreated, startedBody{info.RunID, info.Status})
 		return
@@ -130,7 +130,7 @@ func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Ac
 func (h *Handler) serveResult(w http.ResponseWriter, req *http.Request, scope *Access) {
 	id := req.PathValue("run")
 	if h.options.Starter == nil {
-		h.refuse(w, http.StatusForbidden, "forbidden", "there are no results here")
+		h.refuse(w, http.StatusForbidden, "forbidden", "this server cannot read the results of runs")
 		return
 	}
 	if !h.admitRun(w, req, scope) {
@@ -152,15 +152,15 @@ func (h *Handler) serveResult(w http.ResponseWriter, req *http.Request, scope *A
 	h.sendJSON(w, result)
 }
 
-// valuesBody holds the values that a run shows.
+// valuesBody holds the values that a run exposes.
 type valuesBody struct {
 	Values map[string]json.RawMessage `json:"values"`
 }
 
-// serveValues sends the values of a run to senders that may see it.
+// serveValues sends a run's values to senders that may see the run.
 func (h *Handler) serveValues(w http.ResponseWriter, req *http.Request, scope *Access) {
 	if h.options.Starter == nil {
-		h.refuse(w, http.StatusForbidden, "forbidden", "there are no values here")
+		h.refuse(w, http.StatusForbidden, "forbidden", "this server cannot read the values of runs")
 		return
 	}
 	if !h.admitRun(w, req, scope) {
@@ -181,7 +181,7 @@ func (h *Handler) serveValues(w http.ResponseWriter, req *http.Request, scope *A
 	h.sendJSON(w, valuesBody{values})
 }
 
-// redactedJSON returns the JSON with redacted texts, nil if the result is not JSON.
+// redactedJSON returns the redacted text, or nil if redaction has made it invalid JSON.
 func (h *Handler) redactedJSON(text json.RawMessage) json.RawMessage {
 	redact := h.options.redactText()
 	if redact == nil {
@@ -212,7 +212,7 @@ func (h *Handler) admitRun(w http.ResponseWriter, req *http.Request, scope *Acce
 	return true
 }
 
-// admitPost refuses requests of other sites: a form cannot send JSON, and a script is
+// admitPost refuses requests from other sites' pages: a form cannot send JSON, and a script is
 // refused because of its origin.
 func (h *Handler) admitPost(w http.ResponseWriter, req *http.Request) bool {
 	if err := h.guard.Check(req); err != nil {
@@ -226,10 +226,10 @@ func (h *Handler) admitPost(w http.ResponseWriter, req *http.Request) bool {
 	return true
 }
 
-// maxName limits how much of an unknown name is repeated.
+// maxName limits how much of an unknown name is repeated in a message.
 const maxName = 200
 
-// unknownProgram returns an error with the unknown name in a Start, and the known names.
+// unknownProgram returns an error message with the unknown name in a Start, and the known names.
 func (h *Handler) unknownProgram(s *Start) string {
 	var programs []string
 	for _, p := range h.options.Starter.Programs() {

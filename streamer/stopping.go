@@ -2,7 +2,7 @@ package streamer
 
 import "context"
 
-// eventStopping is the name of the event that says who has asked a run to stop.
+// eventStopping is the name of the event that reports who has asked a run to stop.
 const eventStopping = "stopping"
 
 // stoppingBody is the data of the event "stopping".
@@ -12,7 +12,8 @@ type stoppingBody struct {
 }
 
 // PublishStopping tells the clients who has asked a running run to stop, with an event "stopping" in
-// the stream of all runs. It does nothing if nobody has asked, or if the handler has no source.
+// the stream of all runs. It does nothing if nobody has asked the run to stop, or if the handler has
+// no source.
 func (h *Handler) PublishStopping(ctx context.Context, runID string) {
 	if h.hasClients() { // a client that connects later reads the state of the run
 		h.sayStopping(ctx, runID)
@@ -25,8 +26,8 @@ func (h *Handler) hasClients() bool {
 	return h.clients.total > 0
 }
 
-// sayStopping does what PublishStopping does, and reports whether the run was asked to stop and is
-// still open.
+// sayStopping is like PublishStopping, but does not check whether there are clients. It reports
+// whether the run was asked to stop and is still open.
 func (h *Handler) sayStopping(ctx context.Context, runID string) bool {
 	if h.source == nil {
 		return false

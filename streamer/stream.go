@@ -14,32 +14,32 @@ import (
 // errSlow ends the stream of a client that fell behind.
 var errSlow = errors.New("streamer: the client fell behind")
 
-// stream is the stream of one client.
+// stream is one client's event stream.
 type stream struct {
 	handler    *Handler
-	run        *run // nil for all runs
+	run        *run // nil in the stream of all runs
 	filter     filter
 	w          http.ResponseWriter
 	control    *http.ResponseController
 	timer      *time.Timer  // ends the wait for the next event
-	watched    *watchedRuns // the runs whose deltas the client has asked for; nil for none
+	watched    *watchedRuns // the runs whose deltas the client has asked for; nil if there are none
 	created    int64        // creation time of the run, see cutCreated; 0 if it is not known
-	vocabulary string       // the vocabulary of the events; empty for that of this package
+	vocabulary string       // name in Options.Vocabularies; empty for this package's own events
 	proto      int          // the major version of HTTP
 
-	at       cursor        // the newest event that the client has or that was filtered out
+	at       cursor        // the newest event that was sent or filtered out
 	sent     cursor        // the newest ID that was sent
 	moves    uint64        // how often at was moved, forward or back
-	out      *bufio.Writer // what was written since the last flush; nil if nothing was
+	out      *bufio.Writer // holds what was written since the last flush; nil if nothing was
 	flushed  time.Time     // when out was last flushed
 	deadline time.Time     // deadline of the current write
 }
 
-// closeTimeout is how long a client may take to read what was written when the handler is closed.
+// closeTimeout is how long a client may take, after the handler is closed, to read what was written.
 const closeTimeout = time.Second
 
-// untilClosed returns a context that also ends when the handler is closed. Closing also ends
-// the wait for a client that reads nothing. The caller must call release before it returns.
+// untilClosed returns a context that also ends when the handler is closed. Closing the handler also
+// ends a write to a client that reads nothing. The caller must call release before it returns.
 func (s *stream) untilClosed(ctx context.Context) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -56,7 +56,7 @@ func (s *stream) untilClosed(ctx context.Context) (_ context.Context, release fu
 	}
 }
 
-// begin sends the head of the stream, at once, so that clients know that they
+// begin sends the head of the stream at once, so that clients know that they
 // are connected.
 func (s *stream) begin() {
 	header := s.w.Header()
@@ -64,11 +64,11 @@ func (s *stream) begin() {
 	header.Set("Cache-Control", "no-cache, no-store, no-transform")
 	header.Set("X-Accel-Buffering", "no") // tells nginx not to buffer
 	if s.proto == 1 {
-		// The write deadline stays with the connection, so the connection is not reused.
+		// The write deadline would remain on the connection, so the connection is not reused.
 		header.Set("Connection", "close")
 	}
 	s.w.WriteHeader(http.StatusOK)
-	// Clients that were cut off together should not reconnect at the same moment.
+	// Clients that were disconnected together should not reconnect at the same moment.
 	reconnect := s.handler.options.Reconnect
 	reconnect += time.Duration(rand.Int64N(int64(reconnect)/2 + 1))
 	_ = s.write(fmt.Appendf(nil, "retry: %d\n", max(1, reconnect.Milliseconds()))) // the next write returns its error too
@@ -77,8 +77,8 @@ func (s *stream) begin() {
 	}
 }
 
-// serveAll streams the runs from the cursor on, or from now. The client may have received only a
-// part of the event at the cursor.
+// serveAll streams all runs from the cursor on, or from now if id is empty. The client may have
+// received only a part of the event at the cursor; part says how much.
 func (s *stream) serveAll(ctx context.Context, id string, part int) error {
 	first, next := s.handler.all.span()
 	pos := next
@@ -103,8 +103,8 @@ func (s *stream) serveAll(ctx context.Context, id string, part int) error {
 	return s.follow(ctx, s.handler.all, pos)
 }
 
-// serveRun streams one run from the cursor on, or from its first record. The client may have
-// received only a part of the event at the cursor.
+// serveRun streams one run from the cursor on, or from its first record if id is empty. The client
+// may have received only a part of the event at the cursor; part says how much.
 func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 	if id != "" {
 		if err := s.resume(ctx, id, part); err != nil {
@@ -125,19 +125,19 @@ func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 				return err
 			}
 		}
-		if s.run.ends.Load() != ends { // while its records were read from the source
+		if s.run.ends.Load() != ends { // the run was deleted while its records were read
 			s.deleted()
 			continue
 		}
-		// A missing event is searched for again only if this made progress; otherwise the client
-		// must reconnect.
+		// Missing events are looked for again only if this round made progress; otherwise the
+		// client must reconnect.
 		if err := s.follow(ctx, s.run.tape, pos); !errors.Is(err, errHole) || s.moves == before && s.at != (cursor{}) {
 			return err
 		}
 	}
 }
 
-// resume continues after the ID of an event of the run. It starts from the beginning if the ID
+// resume continues after the event with the given ID. It starts from the beginning if the ID
 // belongs to another run, which had the same run ID.
 func (s *stream) resume(ctx context.Context, id string, part int) error {
 	created, id := cutCreated(id)
@@ -165,11 +165,11 @@ func (s *stream) resume(ctx context.Context, id string, part int) error {
 
 const anotherRun = "another run has this ID now"
 
-// errHole reports that events are missing from the tape: the publisher left
+// errHole reports that events are missing from the tape because the publisher left
 // some out.
 var errHole = errors.New("streamer: events are missing")
 
-// follow sends the events on the tape from the position on, and new ones as they come.
+// follow sends the events on the tape from the position on, and new events as they arrive.
 func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 	var batch [8]entry // small, since it is on the stack of every waiting client
 	for {
@@ -193,12 +193,12 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 			if s.run != nil && e.id.n > 0 {
 				switch {
 				case e.id.generation < s.at.generation:
-					continue // a crash has lost it
+					continue // a crash has lost this record
 				case e.id.generation > s.at.generation && e.id.n <= s.at.n:
 					s.reset("the run was opened again without records that a crash has lost; its stream begins again")
 					return errHole
 				case e.id.n <= s.at.n:
-					continue // the client already has it, from the source
+					continue // the client has already received it from the source
 				case e.id.n > s.at.n+1:
 					return errHole
 				}

@@ -10,11 +10,11 @@ import (
 // from it, and have no queues of their own.
 type tape struct {
 	limit int   // how many events are kept
-	room  int64 // how many bytes of memory they may take, approximately
+	room  int64 // how many bytes of memory the events may take, approximately
 
 	mu      sync.Mutex
-	entries []entry       // entries[(p - origin) % limit] is the one at position p
-	origin  uint64        // position of the first entry after they were last cleared
+	entries []entry       // entries[(p - origin) % limit] is the entry at position p
+	origin  uint64        // position of the first entry since the entries were last cleared
 	bytes   int64         // size of the entries
 	total   *atomic.Int64 // size of this tape and others; nil to count nothing
 	first   uint64        // position of the oldest event
@@ -27,7 +27,7 @@ type tape struct {
 
 	notified uint64        // clients were notified of the events before this position
 	changed  chan struct{} // closed when there are more events; nil while no client waits
-	due      bool          // notifying them is scheduled
+	due      bool          // a notification is scheduled
 }
 
 // entry is an event in a stream.
@@ -38,8 +38,8 @@ type entry struct {
 
 func newTape(limit int, room int64) *tape { return &tape{limit: limit, room: room} }
 
-// append puts an event at the end. If it returns true, the caller must schedule a notification of
-// the clients.
+// append puts an event at the end. If due is true, the caller must schedule a notification to the
+// clients.
 func (t *tape) append(f *frame, id cursor) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,8 +103,8 @@ func (t *tape) dropAll() {
 	t.entries, t.origin = nil, t.next // free the array, too
 }
 
-// retire removes all events, and does not count later ones: the run is being removed, although a
-// record of it may be about to be published.
+// retire removes all events, and stops counting the size of later ones: the run is being removed,
+// although one of its records may be about to be published.
 func (t *tape) retire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,9 +129,9 @@ func (t *tape) becomesDue() bool {
 	return true
 }
 
-// rewind removes the events from the number on, which a crash has lost. The earlier events are
-// appended again: a client that continues from an old position recognizes them by their numbers,
-// and a new client finds no others.
+// rewind removes the events from the number on, because a crash has lost their records. The earlier
+// events are appended again: a client that continues from an old position recognizes them by their
+// numbers, and a new client receives no others.
 func (t *tape) rewind(number uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,15 +155,15 @@ func (t *tape) rewind(number uint64) {
 	}
 }
 
-// restart removes all events and ends the streams of the clients that have read them:
-// this is another run with the same ID.
+// restart removes all events and ends the streams of the clients that have read them,
+// because another run with the same ID has begun.
 func (t *tape) restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.endLocked(restartedFrame)
 }
 
-// find returns the frame of the cursor, or nil if it is not kept.
+// find returns the frame of the event at the cursor, or nil if the event is not kept.
 func (t *tape) find(c cursor) *frame {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +176,7 @@ func (t *tape) find(c cursor) *frame {
 	return nil
 }
 
-// read copies events from the position on. It reports false if they are no longer kept.
+// read copies the events from the position on. If the first of them is no longer kept, ok is false.
 func (t *tape) read(pos uint64, into []entry) (n int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,9 +201,9 @@ func (t *tape) all() []entry {
 	return all
 }
 
-// more returns a channel that is closed when clients are notified of an event at the position,
-// or nil if they were notified already. If due is true, the caller must schedule a
-// notification.
+// more returns a channel that is closed when clients are notified of an event at the position.
+// The channel is nil if they were notified of it already. If due is true, the caller must schedule
+// a notification.
 func (t *tape) more(pos uint64) (changed <-chan struct{}, due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -227,24 +227,24 @@ func (t *tape) notify() {
 	}
 }
 
-// span returns the positions of the events: from first, and below next.
+// span returns the range of positions that hold events: first is included, next is not.
 func (t *tape) span() (first, next uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.first, t.next
 }
 
-// place is the place of a cursor in a tape.
+// place tells how a cursor relates to the events on a tape.
 type place uint8
 
 const (
-	placeFound   place = iota // the event after it is at the position
-	placeOlder                // some of what follows it is no longer kept
-	placeUnknown              // the tape has never contained its event
+	placeFound   place = iota // the event after the cursor is at the returned position
+	placeOlder                // some of the events after the cursor are no longer kept
+	placeUnknown              // the tape has never contained the cursor's event
 )
 
-// locate finds the position after a cursor. It skips events without an ID that follow
-// the event of the cursor: the client may have received them.
+// locate returns the position after a cursor. It skips events without an ID that follow
+// the cursor's event, because the client may have received them.
 func (t *tape) locate(c cursor) (pos uint64, where place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -258,8 +258,8 @@ func (t *tape) locate(c cursor) (pos uint64, where place) {
 	return pos, placeFound
 }
 
-// had reports whether the event of the cursor was on the tape, or before the tape. A crash may have
-// lost it since.
+// had reports whether the cursor's event was on the tape at some time, or preceded the events on it.
+// A crash may have lost the event since.
 func (t *tape) had(c cursor) bool {
 	for i, begun := range t.begun {
 		if begun.generation != c.generation {
@@ -281,16 +281,16 @@ func (t *tape) lastForgotten() cursor {
 	return t.before
 }
 
-// after finds the first event after the cursor. If there is none, the position is that of the next
-// event to be published.
+// after returns the first kept event after the cursor. If there is none, kept is false, and pos is
+// the position of the next event to be published.
 func (t *tape) after(c cursor) (pos uint64, id cursor, kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.afterLocked(c)
 }
 
-// afterLocked does what after does; t.mu must be held. Numbers rise from event to event. Events of
-// an older generation than that of the cursor are being removed by rewind.
+// afterLocked is like after, but t.mu must be held. Numbers rise from event to event. Events with an
+// older generation than the cursor's are about to be removed by rewind.
 func (t *tape) afterLocked(c cursor) (pos uint64, id cursor, kept bool) {
 	pos = t.next
 	for p := t.next; p > t.first; {

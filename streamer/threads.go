@@ -8,52 +8,52 @@ import (
 	"strconv"
 )
 
-// Threads are conversations whose turns are runs. They must be safe for concurrent use.
-// Their errors are those of a [Starter], and ErrConflict for a turn while the one before
-// has not ended.
+// Threads are conversations whose turns are runs. An implementation must be safe for concurrent
+// use. It returns the errors of a [Starter]; the error is also ErrConflict if the thread's
+// previous turn has not ended.
 type Threads interface {
-	// FirstRun returns the ID of the run of the first turn of a thread. A sender may use
-	// a thread if its Access may see that run.
+	// FirstRun returns the ID of the run that is a thread's first turn. A sender that may see
+	// this run may use the thread.
 	FirstRun(thread string) string
 
-	// Send starts the next turn of a thread, or returns the turn that was started
-	// before, which is not new.
+	// Send starts the next turn of a thread. If the turn was started before, Send returns that
+	// turn, and isNew is false.
 	Send(ctx context.Context, thread string, m ThreadMessage) (turn ThreadTurn, isNew bool, err error)
 
-	// Turns returns the last turns of a thread, at most limit of them, in their order.
+	// Turns returns the last turns of a thread in order, at most limit of them.
 	Turns(ctx context.Context, thread string, limit int) ([]ThreadTurn, error)
 }
 
 // A ThreadMessage begins a turn of a thread.
 type ThreadMessage struct {
 	Text  string          `json:"text"`
-	Parts json.RawMessage `json:"parts,omitempty"` // images and files, as actors.Part
+	Parts json.RawMessage `json:"parts,omitempty"` // images and files, as a JSON array of actors.Part
 
-	// Program is the program that answers. Defaults to the one that answered the previous turn, and
-	// in a new thread to the default of the server.
+	// Program is the program that answers. Defaults to the program that answered the previous turn;
+	// in a new thread, to the server's default.
 	Program string `json:"program,omitempty"`
 
-	// Turn is the number of the turn, from 1. A message that is sent again with the same number
-	// begins no second turn. 0 means the next turn.
+	// Turn is the number of the turn, from 1. If a message is sent again with the same number, it
+	// does not begin a second turn. 0 means the next turn.
 	Turn int `json:"turn,omitempty"`
 
-	// ID is the sender's own ID of the message, at most 256 bytes; empty for none. It is
+	// ID is the sender's own ID for the message, at most 256 bytes long. It may be empty. It is
 	// kept with the turn.
 	ID string `json:"id,omitempty"`
 
 	Principal string `json:"-"` // the sender's Access.Principal
 }
 
-// A ThreadTurn is a turn of a thread. Its run can be watched, and its questions answered.
+// A ThreadTurn is a turn of a thread. Its run can be watched, and the run's questions answered.
 type ThreadTurn struct {
 	Turn    int    `json:"turn"`
 	RunID   string `json:"run_id"`
 	Program string `json:"program,omitempty"`
 	Status  string `json:"status"`
-	Text    string `json:"text,omitempty"`   // what was asked
-	Answer  string `json:"answer,omitempty"` // the answer, if it completed
-	Error   string `json:"error,omitempty"`  // the error, if it failed or was cancelled
-	ID      string `json:"id,omitempty"`     // ID of the message, if its sender gave one
+	Text    string `json:"text,omitempty"`   // the message's text
+	Answer  string `json:"answer,omitempty"` // the answer, if the run completed
+	Error   string `json:"error,omitempty"`  // the error, if the run failed or was cancelled
+	ID      string `json:"id,omitempty"`     // ThreadMessage.ID
 }
 
 // threadBody is the body of /api/threads/{thread}.
@@ -94,7 +94,7 @@ func (h *Handler) serveSend(w http.ResponseWriter, req *http.Request, scope *Acc
 	h.sendJSON(w, turn)
 }
 
-// missingProgram returns the error text for ErrNotFound when a message is posted.
+// missingProgram returns the message for ErrNotFound from Threads.Send.
 func (h *Handler) missingProgram(program string) string {
 	if h.options.Starter == nil {
 		return "there is no program " + strconv.Quote(program)
@@ -109,7 +109,7 @@ func (h *Handler) serveThread(w http.ResponseWriter, req *http.Request, scope *A
 		return
 	}
 	if h.options.Threads == nil {
-		h.refuse(w, http.StatusForbidden, "forbidden", "there are no threads here")
+		h.refuse(w, http.StatusForbidden, "forbidden", "this server has no threads")
 		return
 	}
 	if !h.admitThread(w, req, scope) {
@@ -142,9 +142,9 @@ func (h *Handler) admitThread(w http.ResponseWriter, req *http.Request, scope *A
 
 func noThread(id string) string { return "there is no thread " + strconv.Quote(id) }
 
-// Send sends a message to a thread, and returns the turn that answers it. While the previous turn
+// Send sends a message to a thread, and returns the turn that answers it. If the previous turn
 // has not ended, the error is ErrConflict; other errors are those of [Client.Start]. A message with
-// a Turn may be sent again.
+// a Turn may safely be sent again.
 func (c *Client) Send(ctx context.Context, thread string, m ThreadMessage) (ThreadTurn, error) {
 	u, err := c.address("api", "threads", thread)
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *Client) Send(ctx context.Context, thread string, m ThreadMessage) (Thre
 	return turn, err
 }
 
-// Thread returns the last turns of a thread, at most 50 of them.
+// Thread returns the last turns of a thread in order, at most 50 of them.
 func (c *Client) Thread(ctx context.Context, thread string) ([]ThreadTurn, error) {
 	u, err := c.address("api", "threads", thread)
 	if err != nil {

@@ -12,24 +12,24 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Share is what some of the calls of a run consumed.
+// A Share is what some of a run's calls consumed.
 type Share struct {
 	Name  string `json:"name"`
 	Calls int    `json:"calls"` // calls that consumed something, each counted once
 	record.Usage
 }
 
-// Consumption is what the calls of a run consumed, the most expensive first. It is the body
-// of /api/runs/{run}/usage.
+// Consumption is what a run's calls consumed. In each list, the most expensive share is first. It is
+// the body of /api/runs/{run}/usage.
 type Consumption struct {
 	Total   record.Usage `json:"total"`
-	Calls   []Share      `json:"calls"`             // shares by the name of the call
-	Models  []Share      `json:"models"`            // shares by the model that answered, or by the name of the call if the model is not known
+	Calls   []Share      `json:"calls"`             // shares by the call's name
+	Models  []Share      `json:"models"`            // shares by the model that answered, or by the call's name if the model is not known
 	Agents  []Share      `json:"agents"`            // shares by the innermost agent around the call; the name is empty for calls outside any agent
-	Partial bool         `json:"partial,omitempty"` // not all records of the run could be read
+	Partial bool         `json:"partial,omitempty"` // some of the run's records could not be read
 }
 
-// recordUsage is the consumption in a record.
+// recordUsage contains the fields of a record that are needed to count its consumption.
 type recordUsage struct {
 	Address  record.Address `json:"address"`
 	Name     string         `json:"name"`
@@ -41,21 +41,21 @@ type recordUsage struct {
 	} `json:"metadata"`
 }
 
-// consumption adds up what records contain.
+// consumption adds up the usage in records.
 type consumption struct {
 	total                    record.Usage
-	agents                   map[string]string // the names of agents, by their paths
+	agents                   map[string]string // names of agents, by their addresses
 	byCall, byModel, byAgent shares
 	next                     uint64 // the number of the next record
-	holes                    bool
+	holes                    bool   // records are missing
 }
 
-// shares has shares by name.
+// shares holds shares by name.
 type shares map[string]*share
 
 type share struct {
 	usage record.Usage
-	calls map[string]bool // the counted calls, by address
+	calls map[string]bool // addresses of the counted calls
 }
 
 func (s shares) add(name, address string, u record.Usage) {
@@ -112,7 +112,7 @@ func (c *consumption) agentAround(path string) string {
 	}
 }
 
-// serveUsage sends what the calls of a run consumed. It reads all of its records.
+// serveUsage sends what the calls of a run consumed. It reads all records of the run.
 func (h *Handler) serveUsage(w http.ResponseWriter, req *http.Request, scope *Access) {
 	id := req.PathValue("run")
 	r, err := h.find(req.Context(), id, scope)
@@ -132,7 +132,8 @@ func (h *Handler) consumptionOf(ctx context.Context, r *run) (Consumption, error
 	return Consumption{Total: c.total, Calls: c.byCall.list(), Models: c.byModel.list(), Agents: c.byAgent.list(), Partial: c.holes}, err
 }
 
-// consume reads the records of the source, and those in memory if it does not have the run.
+// consume counts the run's records in the source, or those in memory if the source does not have the
+// run.
 func (h *Handler) consume(ctx context.Context, r *run, c *consumption) error {
 	if h.source != nil {
 		for rec, err := range h.source.Records(ctx, r.id, 0) {

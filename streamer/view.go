@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
-// The statuses of a run in a [RunState] and a [RunInfo].
+// Values of RunInfo.Status; another is "queued".
 const (
 	statusRunning     = "running"
 	statusPaused      = "paused"
@@ -32,27 +32,27 @@ type RunState struct {
 	Usage     record.Usage    `json:"usage"`
 	Current   *CallState      `json:"current,omitempty"`    // the innermost running call; the latest, if there are several
 	Around    []CallState     `json:"around,omitempty"`     // the calls around Current, the outermost first
-	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait for time, the next first; at most 50
+	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait for a time, the next due first; at most 50
 	Others    []CallState     `json:"others,omitempty"`     // other calls that have not ended, the latest first; at most 50
-	LastError *CallError      `json:"last_error,omitempty"` // error of the newest attempt that failed, unless its call has completed since or is made again
-	Questions []QuestionState `json:"questions,omitempty"`  // questions that can still be answered, in the order of asking
-	Partial   bool            `json:"partial,omitempty"`    // not all records were read: calls and errors in the others are not known
+	LastError *CallError      `json:"last_error,omitempty"` // error of the newest failed attempt, unless its call has completed since or is made again
+	Questions []QuestionState `json:"questions,omitempty"`  // questions that can still be answered, in the order in which they were asked
+	Partial   bool            `json:"partial,omitempty"`    // some records were not read: calls and errors in them are not known
 }
 
-// Calls are the [record.Counts] of a run, of all kinds together. Groups and branches
-// are not counted, only the calls in them.
+// Calls sums up a run's [record.Counts] over all kinds of calls. Groups and branches are not
+// counted, only the calls in them.
 type Calls struct {
-	Started   int `json:"started"`   // calls, each once: those that are Active, Asking, Stopped, Completed and Failed
-	Active    int `json:"active"`    // calls that are running, or waiting for time
-	Waiting   int `json:"waiting"`   // how many of Active wait for time, such as that of their next attempt
+	Started   int `json:"started"`   // all calls, each once: the sum of Active, Asking, Stopped, Completed and Failed
+	Active    int `json:"active"`    // calls that are running, or waiting for a time
+	Waiting   int `json:"waiting"`   // how many of Active wait for a time, such as that of their next attempt
 	Asking    int `json:"asking"`    // calls that are suspended until somebody answers
 	Stopped   int `json:"stopped"`   // calls that were interrupted, or cut off by the end of the run or a crash
 	Completed int `json:"completed"` // calls that completed with an output
 	Failed    int `json:"failed"`    // calls that failed for good
 	Attempts  int `json:"attempts"`  // attempts of all calls
-	Retries   int `json:"retries"`   // how many of Attempts followed a failed one
-	Repeats   int `json:"repeats"`   // how many of Attempts repeat one that was interrupted or lost, or whose outcome was replaced
-	Restored  int `json:"restored"`  // calls that were recalled from the records of an earlier opening of the run
+	Retries   int `json:"retries"`   // how many of Attempts followed a failed attempt
+	Repeats   int `json:"repeats"`   // how many of Attempts repeat an attempt that was interrupted or lost, or whose outcome was replaced
+	Restored  int `json:"restored"`  // calls whose outcome was recalled because they ended before the run was last opened
 }
 
 func callsOf(c *record.Counts) Calls {
@@ -70,20 +70,20 @@ type CallState struct {
 	Name          string         `json:"name"`
 	Kind          record.Kind    `json:"event_type"`
 	State         record.State   `json:"state"`            // running, waiting, asking or stopped
-	Status        record.Status  `json:"execution_status"` // the status of its latest record
+	Status        record.Status  `json:"execution_status"` // the status of the call's latest record
 	Seq           uint64         `json:"seq"`              // the number of that record
 	Attempt       int            `json:"retry_attempt"`    // number of the attempt, from 0
-	MaxAttempts   int            `json:"max_attempts"`     // below 0 for no limit
-	Attempts      int            `json:"attempts"`         // how many began, according to the highest attempt number
-	Since         time.Time      `json:"since"`            // when it got this status
+	MaxAttempts   int            `json:"max_attempts"`     // negative if there is no limit
+	Attempts      int            `json:"attempts"`         // how many attempts began, according to the highest attempt number
+	Since         time.Time      `json:"since"`            // the time of the latest record
 	RetryDelay    float64        `json:"retry_delay,omitempty"`
 	DelaySource   string         `json:"delay_source,omitempty"`
 	NextAttemptAt *time.Time     `json:"next_attempt_at,omitempty"`
-	Error         string         `json:"original_error,omitempty"` // error of the previous attempt; for a suspended call, what it waits for
+	Error         string         `json:"original_error,omitempty"` // the previous attempt's error; for a suspended call, what it waits for
 	ErrorClass    string         `json:"error_class,omitempty"`    // empty for a suspended call, which has not failed
 }
 
-// CallError is why an attempt of a call failed.
+// CallError describes why an attempt of a call failed.
 type CallError struct {
 	Address record.Address `json:"address"`
 	Name    string         `json:"name"`
@@ -100,40 +100,40 @@ type QuestionState struct {
 	ID       string           `json:"id"`
 	Awaits   record.AwaitKind `json:"awaits,omitempty"` // answer or decision
 	Text     string           `json:"message"`
-	Redacted bool             `json:"redacted,omitempty"` // Text is not the original
+	Redacted bool             `json:"redacted,omitempty"` // Text differs from the original
 	Address  record.Address   `json:"address"`
-	Seq      uint64           `json:"seq,omitempty"` // number of its record; 0 if that was not read
+	Seq      uint64           `json:"seq,omitempty"` // number of the question's record; 0 if the record was not read
 	Asked    time.Time        `json:"asked_at"`
-	Due      time.Time        `json:"due_at,omitzero"`   // when the default answers it; zero if it has none
+	Due      time.Time        `json:"due_at,omitzero"`   // when the default becomes the answer; zero if there is no default
 	Refused  string           `json:"refused,omitempty"` // why the previous answer was refused
 
-	// Answered is set if an answer is stored, which the run takes when it is opened.
+	// Answered is set if an answer is stored that the run takes when it is next opened.
 	Answered bool `json:"answered,omitempty"`
 
-	// Schema is the JSON schema of the answer; for a question about a call in doubt,
+	// Schema is the answer's JSON schema. For a question about a call in doubt, it is
 	// the schema of the call's output.
 	Schema  json.RawMessage     `json:"schema,omitempty"`
 	InDoubt *record.CallInDoubt `json:"in_doubt,omitempty"`
 }
 
-// maxText is how long the text of an error in a RunState may be.
+// maxText is the maximum length of an error's text in a RunState.
 const maxText = 4 << 10
 
-// maxListed is how many waiting calls, and how many others, a RunState lists.
+// maxListed is the maximum length of RunState.Waiting and of RunState.Others.
 const maxListed = 50
 
-// view follows a run from record to record.
+// view builds the state of a run from its records.
 type view struct {
 	RunInfo
 	ledger    record.Ledger
 	lastError *record.Record
-	first     uint64 // the generation of the oldest record it knows
-	last      cursor // position of the newest record it knows
+	first     uint64 // the generation of the oldest known record
+	last      cursor // position of the newest known record
 }
 
 func newView(runID string) view { return view{RunInfo: RunInfo{RunID: runID, Status: statusRunning}} }
 
-// isWhole reports whether no record is missing before the newest.
+// isWhole reports whether the view contains every record up to the newest.
 func (v *view) isWhole() bool { return v.ledger.First == 1 && !v.ledger.Gaps }
 
 // take adds the next record of the run, and keeps a pointer to it.
@@ -167,7 +167,7 @@ var statusesOfRuns = map[record.Status]string{
 	record.StatusAwaiting: statusPaused, record.StatusInterrupted: statusInterrupted, record.StatusCancelled: statusCancelled,
 }
 
-// stopOf returns why a run has stopped, nil if it has no reason.
+// stopOf returns why a run has stopped, or nil if no reason is known.
 func stopOf(e *record.InterruptedError) *Stop {
 	if e == nil {
 		return nil
@@ -186,7 +186,7 @@ func (v *view) clone() view {
 	return s
 }
 
-// state returns the view in the form in which it is sent.
+// state returns the view as a RunState, as it is sent.
 func (v *view) state() RunState {
 	counts := v.ledger.Counts()
 	s := RunState{
@@ -230,7 +230,7 @@ func (v *view) state() RunState {
 	return s
 }
 
-// compareDue compares two times at which something is due. The zero Time is after
+// compareDue compares two times at which something is due. The zero Time comes after
 // all others.
 func compareDue(a, b time.Time) int {
 	switch {
@@ -242,7 +242,7 @@ func compareDue(a, b time.Time) int {
 	return -1
 }
 
-// callStates returns the calls in the form in which they are sent.
+// callStates returns the first calls as CallStates, at most maxListed of them.
 func callStates(calls []*record.Call) (states []CallState) {
 	for _, call := range calls[:min(len(calls), maxListed)] {
 		states = append(states, callOf(call))
@@ -250,13 +250,13 @@ func callStates(calls []*record.Call) (states []CallState) {
 	return states
 }
 
-// isAround reports whether a call is around another.
+// isAround reports whether inner was made inside call, directly or not.
 func isAround(call, inner *record.Call) bool {
 	rest, ok := strings.CutPrefix(inner.Address.Scope(), call.Address.String())
-	return ok && (rest == "" || rest[0] == '/' || rest[0] == '@') // with the attempt that made it
+	return ok && (rest == "" || rest[0] == '/' || rest[0] == '@') // '@' precedes the attempt that made the call
 }
 
-// isInner reports whether a is deeper than b, or as deep with a later record.
+// isInner reports whether a is nested deeper than b, or equally deep with a later record.
 func isInner(a, b *record.Call) bool {
 	if d := cmp.Compare(a.Address.Depth(), b.Address.Depth()); d != 0 {
 		return d > 0

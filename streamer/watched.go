@@ -14,7 +14,7 @@ import (
 // eventDelta is the name of the event that shows what a call produces.
 const eventDelta = "delta"
 
-// eventElsewhere is the name of the event that says that no deltas are available.
+// eventElsewhere is the name of the event that reports that no deltas are available.
 const eventElsewhere = "elsewhere"
 
 // watchedRuns are the runs whose deltas a client has asked for.
@@ -27,8 +27,8 @@ type watchedRuns struct {
 // maxWatched is how many runs a client may watch on the stream of all runs.
 const maxWatched = 100
 
-// parseDeltas reports whether a client sets the parameter deltas, which only the
-// stream of one run has.
+// parseDeltas reads the parameter deltas, which is allowed only in the stream of one run. one reports
+// whether this is such a stream.
 func parseDeltas(values []string, one bool) (bool, error) {
 	if len(values) == 0 {
 		return false, nil
@@ -36,20 +36,20 @@ func parseDeltas(values []string, one bool) (bool, error) {
 	wanted, err := strconv.ParseBool(values[0])
 	switch {
 	case err != nil || len(values) > 1:
-		return false, fmt.Errorf("deltas is %q: want one true or false", values)
+		return false, fmt.Errorf("deltas is %q: want true or false, once", values)
 	case wanted && !one:
-		return false, errors.New("deltas are available for one run only: name it, as run=ID, or as watch=ID on the stream of all runs")
+		return false, errors.New("deltas are sent only for named runs: use run=ID, or watch=ID in the stream of all runs")
 	}
 	return wanted, nil
 }
 
-// parseWatched returns the runs that a client of the stream of all runs watches, and whether
-// it also gets the records of other runs.
+// parseWatched reads the parameters watch and others of the stream of all runs: the runs whose deltas
+// the client wants, and whether it also wants the records of other runs.
 func parseWatched(watch, others []string) (ids []string, all bool, err error) {
 	all = true
 	if len(others) > 0 {
 		if all, err = strconv.ParseBool(others[0]); err != nil || len(others) > 1 {
-			return nil, false, fmt.Errorf("others is %q: want one true or false", others)
+			return nil, false, fmt.Errorf("others is %q: want true or false, once", others)
 		}
 	}
 	if len(watch) > maxWatched {
@@ -63,8 +63,8 @@ func parseWatched(watch, others []string) (ids []string, all bool, err error) {
 	return watch, all, nil
 }
 
-// watch notes that the client of s wants the deltas of runs that its sender may see. The
-// caller releases them.
+// watch subscribes the client of s to the deltas of those runs that it may see. The caller
+// must call release when the stream ends.
 func (h *Handler) watch(s *stream, ids []string) (release func()) {
 	if len(ids) == 0 {
 		return func() {}
@@ -72,7 +72,7 @@ func (h *Handler) watch(s *stream, ids []string) (release func()) {
 	w := &watchedRuns{fresh: make(chan struct{}, 1)}
 	for _, id := range ids {
 		if !s.filter.scope.sees(id) {
-			continue // ignore runs that the sender may not see
+			continue // the client must not learn whether such a run exists
 		}
 		r := h.runs.get(id, true)
 		r.products.watch(w.fresh)
@@ -89,9 +89,9 @@ func (h *Handler) watch(s *stream, ids []string) (release func()) {
 	}
 }
 
-// sendDeltas sends what the calls of watched runs have produced since the previous call, at
-// most ten times a second. If there is nothing to send now, it returns what to wait for: a
-// channel that receives a value when there are more deltas, and a pause.
+// sendDeltas sends what the calls of watched runs have produced since deltas were last sent, at
+// most ten times a second. It returns what to wait for before the next call: a channel, which
+// may be nil, that receives a value when there are more deltas, or the end of a pause.
 func (s *stream) sendDeltas() (more <-chan struct{}, pause time.Duration, err error) {
 	w := s.watched
 	if w == nil {
@@ -120,8 +120,8 @@ func (s *stream) sendDeltas() (more <-chan struct{}, pause time.Duration, err er
 	return nil, every, s.flush()
 }
 
-// sayElsewhere tells a client that asks for deltas that there are none here, once for each
-// opening of a run by another process.
+// sayElsewhere tells a client that has asked for deltas that there are none, once each time another
+// process opens a run.
 func (s *stream) sayElsewhere(ctx context.Context) error {
 	if s.watched == nil || s.handler.options.Elsewhere == nil {
 		return nil
@@ -138,7 +138,7 @@ func (s *stream) sayElsewhere(ctx context.Context) error {
 		if !s.handler.isElsewhere(ctx, shown.run.id) {
 			continue
 		}
-		s.event(eventElsewhere, elsewhereBody{RunID: shown.run.id, Message: "What the calls of this run produce is not available here: another process executes it."})
+		s.event(eventElsewhere, elsewhereBody{RunID: shown.run.id, Message: "Another process executes this run, so what its calls are producing is not available here."})
 		if err := s.flush(); err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (s *stream) sayElsewhere(ctx context.Context) error {
 	return nil
 }
 
-// elsewhereTimeout is how long a store may take to say who executes a run.
+// elsewhereTimeout is how long Options.Elsewhere may take.
 const elsewhereTimeout = 2 * time.Second
 
 func (h *Handler) isElsewhere(ctx context.Context, runID string) bool {

@@ -12,29 +12,29 @@ import (
 	"github.com/reprise-go/reprise/streamer/vocabulary"
 )
 
-// Vocabularies are the vocabularies that a client can ask for, by name.
+// Vocabularies contains the vocabularies that a client can request, by name.
 type Vocabularies map[string]vocabulary.Vocabulary
 
-// check refuses names that no client could ask for.
+// check refuses names that no client could request.
 func (v Vocabularies) check() error {
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7F }) {
-			return fmt.Errorf("streamer: Options.Vocabularies has a name %q: want one without spaces and control characters", name)
+			return fmt.Errorf("streamer: Options.Vocabularies contains the name %q: want a name without spaces or control characters", name)
 		}
 		if v[name] == nil {
-			return fmt.Errorf("streamer: Options.Vocabularies has nil for %q", name)
+			return fmt.Errorf("streamer: Options.Vocabularies contains nil for %q", name)
 		}
 	}
 	return nil
 }
 
-// parse returns the vocabulary that a client asks for; empty for none.
+// parse returns the name of the vocabulary that a client requests, or "" if it requests none.
 func (v Vocabularies) parse(values []string) (name string, err error) {
 	if len(values) == 0 {
 		return "", nil
 	}
 	if len(v) == 0 {
-		return "", fmt.Errorf("vocabulary is %q: this server has none, see Options.Vocabularies", values)
+		return "", fmt.Errorf("vocabulary is %q: this server has no vocabularies; see Options.Vocabularies", values)
 	}
 	if _, known := v[values[0]]; !known || len(values) > 1 {
 		return "", fmt.Errorf("vocabulary is %q: want one of %q", values, slices.Sorted(maps.Keys(v)))
@@ -42,8 +42,8 @@ func (v Vocabularies) parse(values []string) (name string, err error) {
 	return values[0], nil
 }
 
-// encode returns the events that each vocabulary makes of the record, in the form in which they are
-// sent, without their IDs.
+// encode returns the events that each vocabulary makes from the record, encoded as they are sent but
+// without IDs.
 func (v Vocabularies) encode(r *record.Record) map[string][][]byte {
 	if len(v) == 0 {
 		return nil
@@ -57,10 +57,10 @@ func (v Vocabularies) encode(r *record.Record) map[string][][]byte {
 	return events
 }
 
-// eventUnsaid is the name of the event that replaces a record on which a vocabulary failed.
+// eventUnsaid is the name of the event that replaces a record on which a vocabulary panicked.
 const eventUnsaid = "unsaid"
 
-// eventsIn returns the events that a vocabulary makes of a record. A vocabulary that panics
+// eventsIn returns the events that a vocabulary makes from a record. A vocabulary that panics
 // must not end the stream or the run.
 func eventsIn(words vocabulary.Vocabulary, r *record.Record) (events []vocabulary.Event) {
 	defer func() {
@@ -71,8 +71,8 @@ func eventsIn(words vocabulary.Vocabulary, r *record.Record) (events []vocabular
 	return words(*r)
 }
 
-// encodeEvent encodes an event of a vocabulary, which may be a user's own. Its name
-// is one line.
+// encodeEvent encodes an event from a vocabulary. Since users write their own vocabularies, the event
+// may be invalid: its name is reduced to one line.
 func encodeEvent(e vocabulary.Event) []byte {
 	e.Name = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(e.Name, "?"), func(r rune) bool { return r < ' ' || r == 0x7F }), " ")
 	data, err := e.MarshalJSON()
@@ -85,11 +85,12 @@ func encodeEvent(e vocabulary.Event) []byte {
 	return fmt.Appendf(nil, "data: %s\nevent: %s\n", data, e.Name)
 }
 
-// A vocabulary may make several events from one record. The last one has the ID of the record. To the
-// ID of each earlier one, a hyphen and the number of the event are added, so that a client that is cut
-// off between them can continue with the next one.
+// A vocabulary may make several events from one record. The last event has the record's ID. The ID of
+// each earlier event is the record's ID, a hyphen and the event's number, so that a client that is
+// disconnected between two of them can continue with the next.
 
-// cutPart splits the ID of an event into the ID of the record and the number of the part.
+// cutPart splits an event's ID into the record's ID and the event's number among those of the record.
+// The number is 0 in the ID of the last event.
 func cutPart(id string) (whole string, part int) {
 	i := strings.LastIndexByte(id, '-')
 	if i < 0 || strings.Count(id, "-") != 2 {
@@ -102,8 +103,8 @@ func cutPart(id string) (whole string, part int) {
 	return id[:i], n
 }
 
-// sendTranslated sends the events of the client's vocabulary for a record, after the part that the
-// client has.
+// sendTranslated sends the events that the client's vocabulary makes from a record. It begins after
+// the event with the number part, which the client has already received.
 func (s *stream) sendTranslated(f *frame, id cursor, part int) error {
 	events := f.eventsFor(s.vocabulary)
 	for n := part + 1; n <= len(events); n++ {
@@ -126,8 +127,9 @@ func (s *stream) sendTranslated(f *frame, id cursor, part int) error {
 	return nil
 }
 
-// sendTranslatedRest sends the remaining events for the record of the cursor, if the client has
-// only some of them. If the record is neither kept nor in the source, these events are lost.
+// sendTranslatedRest sends the remaining events for the record at the cursor, if the client has
+// received only some of them. If the record is neither in memory nor in the source, these events are
+// lost.
 func (s *stream) sendTranslatedRest(ctx context.Context, t *tape, part int) error {
 	if part == 0 || s.vocabulary == "" {
 		return nil

@@ -166,11 +166,11 @@ func TestAUsersVocabularyBreaksNoStream(t *testing.T) {
 	assert.Contains(t, said.Error.Message, `vocabulary is ["noetl"]: want one of ["mine"]`)
 	_, without := serve(t, nil, streamer.Options{})
 	require.Equal(t, 400, get(t, without.URL+"/events?vocabulary=noetl", &said))
-	assert.Contains(t, said.Error.Message, "this server has none")
+	assert.Contains(t, said.Error.Message, "this server has no vocabularies")
 	for want, v := range map[string]streamer.Vocabularies{
-		`a name "a b"`:  {"a b": words},
-		`a name ""`:     {"": words},
-		`nil for "nil"`: {"nil": nil},
+		`the name "a b"`: {"a b": words},
+		`the name ""`:    {"": words},
+		`nil for "nil"`:  {"nil": nil},
 	} {
 		_, err := streamer.New(nil, streamer.Options{Vocabularies: v})
 		assert.ErrorContains(t, err, want)

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// A Queue has the number of runs that are waiting, and of runs that are running.
+// A Queue counts the runs that are waiting and those that are running.
 type Queue struct {
 	Queued int `json:"queued"` // runs that are due and wait for a slot, in all processes that share the queue
-	Parked int `json:"parked"` // runs that wait for their time
+	Parked int `json:"parked"` // runs that are not due yet
 	Open   int `json:"open"`   // runs that this process has open
 	Limit  int `json:"limit"`  // how many runs this process may have open
 }
 
 // A Worker is a process that has runs open.
 type Worker struct {
-	Name string `json:"name"` // empty for those that have none
-	Runs int    `json:"runs"`
+	Name string `json:"name"` // empty for all workers without a name together
+	Runs int    `json:"runs"` // number of open runs
 }
 
 // Work describes the queue, the workers and the programs. It is the body of /api/work.
@@ -28,11 +28,11 @@ type Work struct {
 	Queue    *Queue    `json:"queue,omitempty"` // nil if it is not known
 	Running  int       `json:"running"`         // runs that are open, in all processes
 	Workers  []Worker  `json:"workers"`         // the workers of the newest 1,000 open runs, those with the most runs first
-	Programs []Program `json:"programs"`        // without the schemas of their inputs
+	Programs []Program `json:"programs"`        // without their input schemas
 }
 
-// serveWork sends the Work to senders that may see all runs, since it is about all of
-// them.
+// serveWork sends the Work only to senders that may see all runs, because it covers all
+// runs.
 func (h *Handler) serveWork(w http.ResponseWriter, req *http.Request, scope *Access) {
 	if scope.Runs != nil {
 		h.refuse(w, http.StatusForbidden, "forbidden", "the queue and the workers serve all runs, and you may not see all runs")

@@ -15,13 +15,13 @@ import (
 // some deliver truncated events. Only events end with an empty line: some clients make an
 // event of every empty line.
 
-// send sends an event if the filter selects it, and moves the cursor.
+// send moves the cursor, and sends the event if the filter selects it.
 func (s *stream) send(f *frame, id cursor) error {
 	if id.n > 0 {
 		s.at = id
 		s.moves++
 		if s.created == 0 && s.run != nil {
-			s.created = s.run.created.Load() // the first record of the run has just come
+			s.created = s.run.created.Load() // the run's first record may just have arrived
 		}
 	}
 	if !s.filter.picks(f) {
@@ -39,7 +39,7 @@ func (s *stream) send(f *frame, id cursor) error {
 	return s.write([]byte("\n"))
 }
 
-// endWithID ends an event with its ID, which moves the cursor of the client.
+// endWithID ends an event with its ID, which moves the client's cursor.
 func (s *stream) endWithID() error {
 	s.sent = s.at
 	line := append(s.buffer().AvailableBuffer(), "id: "...)
@@ -47,8 +47,8 @@ func (s *stream) endWithID() error {
 	return s.write(append(line, "\n\n"...))
 }
 
-// heartbeat shows that the connection is alive. If events were not selected since the last
-// one that was sent, an event "cursor" moves the cursor of the client.
+// heartbeat shows the client that the connection is alive. If events were filtered out since the
+// last event that was sent, an event "cursor" moves the client's cursor past them.
 func (s *stream) heartbeat() error {
 	if s.at != s.sent && s.at.n > 0 {
 		s.event(eventCursor, struct{}{})
@@ -67,12 +67,12 @@ func (s *stream) gap(missed uint64) {
 	s.event("gap", wire.Gap{RunID: s.runID(), Missed: missed})
 }
 
-// reset makes the client discard what it has, and continues from the beginning.
+// reset tells the client to discard what it has. The stream of a run continues from the beginning.
 func (s *stream) reset(reason string) {
 	s.handler.counters.resets.Add(1)
 	s.moves++
 	if s.run != nil {
-		// a client that is disconnected now must not continue after its old events
+		// A client that is disconnected now must not continue after its old cursor.
 		s.at, s.created = cursor{}, 0
 	}
 	s.event("reset", resetBody{RunID: s.runID(), Reason: reason})
@@ -91,12 +91,12 @@ type resetBody struct {
 	Reason string `json:"reason"`
 }
 
-// eventCursor is the name of the event that moves the cursor of a client past events that
-// it did not select.
+// eventCursor is the name of the event that moves a client's cursor past events that
+// the client did not select.
 const eventCursor = "cursor"
 
-// event sends an event of the stream itself, with the cursor. If the connection is broken,
-// the next flush returns the error.
+// event sends an event about the stream itself, with the cursor as its ID. If the connection is
+// broken, the next flush returns the error.
 func (s *stream) event(name string, body any) {
 	_ = s.write(fmt.Appendf(nil, "data: %s\nevent: %s\n", mustJSON(body), name))
 	_ = s.endWithID()
@@ -110,8 +110,8 @@ const gatherBytes = 16 << 10
 // newBuffer makes a buffer for [Handler.buffers].
 func newBuffer() any { return bufio.NewWriterSize(nil, gatherBytes) }
 
-// buffer returns the buffer that gathers writes. A client that waits has none, since
-// most clients wait.
+// buffer returns the buffer that gathers writes. Since most clients wait most of the time, a
+// client has a buffer only while something is being sent to it.
 func (s *stream) buffer() *bufio.Writer {
 	if s.out == nil {
 		s.out = s.handler.buffers.Get().(*bufio.Writer)
@@ -146,13 +146,13 @@ func (s *stream) flush() error {
 	return writeError(s.control.Flush())
 }
 
-// deadlineWriter writes within the deadline of the stream.
+// deadlineWriter sets the connection's write deadline before each write.
 type deadlineWriter struct{ *stream }
 
 func (s deadlineWriter) Write(p []byte) (int, error) {
 	if now := time.Now(); s.deadline.Sub(now) < s.handler.options.WriteTimeout*3/4 {
 		s.deadline = now.Add(s.handler.options.WriteTimeout)
-		// the writer of a router or a test may not support deadlines
+		// The writer of a router or a test may not support deadlines.
 		_ = s.control.SetWriteDeadline(s.deadline)
 		if s.handler.open.Err() != nil { // Close may just have set an earlier deadline
 			return 0, http.ErrServerClosed

@@ -53,7 +53,7 @@ func TestWatchSaysWhatIsWrong(t *testing.T) {
 	call(t, dir, "watch").failed(t, exitUsage, "URL is missing: usage is reprise watch URL [RUN] [flags]")
 	call(t, dir, "watch", url, "").failed(t, exitUsage, "RUN is empty; leave it out to watch all runs")
 	call(t, dir, "watch", url, "nobody").failed(t, exitFailure, "there is no run nobody at "+url)
-	call(t, dir, "watch", "localhost:80").failed(t, exitFailure, `streamer: Client.URL is "localhost:80": a URL begins with http:// or https:// and a host`)
+	call(t, dir, "watch", "localhost:80").failed(t, exitFailure, `streamer: Client.URL is "localhost:80": want http:// or https://, followed by a host`)
 	call(t, dir, "watch", url, "--header", "nonsense").failed(t, exitUsage, `--header is "nonsense": want a name and a value, such as "Authorization: Bearer ..."`)
 	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Header.Get("Authorization") != "Bearer me" {

@@ -293,7 +293,7 @@ func TestBadRequestsStartNothing(t *testing.T) {
 		`{"program":"echo","input":{"text":""},"priority":"high"}`:                    {400, "priority is a string; want an integer"},
 		`{"program":"echo","input":{"text":""},"tags":"a"}`:                           {400, "tags is a string; want an array of strings"},
 		`{"program":[],"input":{}}`:                                                   {400, "program is an array; want a string"},
-		`{"program":"echo","input":{},"at":3}`:                                        {400, "a time is not a string; want one such as"},
+		`{"program":"echo","input":{},"at":3}`:                                        {400, "a time is not a string; want a string such as"},
 		`{"program":"echo","input":null}`:                                             {400, "got null, want an object"},
 		`[]`:                                                                          {400, "want an object"},
 		`{"program":"echo","input":` + nested(5000) + `}`:                             {400, "nested deeper than 1000 levels"},

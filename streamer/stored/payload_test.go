@@ -102,7 +102,7 @@ func TestInputsAndOutputsAreSentInFull(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, resp.Body.Close())
 			assert.Equal(t, http.StatusRequestEntityTooLarge, resp.StatusCode)
-			assert.Contains(t, string(data), "the output has 67108865 bytes as it is stored; at most 67108864 are sent: reprise show r --output agent/echo prints it")
+			assert.Contains(t, string(data), "the stored output has 67108865 bytes, and at most 67108864 are sent; to print it, use reprise show r --output agent/echo")
 
 			_, nothing := serveWith(t, nil, streamer.Options{})
 			resp, err = http.Get(nothing + "/api/runs/r/calls/agent/input")

@@ -180,7 +180,7 @@ func TestAServerThatIsFullIsAskedAgain(t *testing.T) {
 	p.wait(`document.querySelector("#connection").dataset.state === "reconnecting"`)
 	other := occupy(t, s.url()+"events")
 	n.wake()
-	p.waitText("#trouble", "There are as many event streams as the server allows: 1.")
+	p.waitText("#trouble", "The server allows at most this many event streams: 1.")
 	succeed(t, st, "get_weather")
 	other()
 	p.click("#retry")
