@@ -190,7 +190,7 @@ func TestWhatCannotBeRunIsARunError(t *testing.T) {
 		input("a", "", `{"id":"x","role":"boss"}`):                                         "has the role",
 		input("a", "", `{"id":"x","role":"user","content":""}`):                            "no text",
 		input("a", "", `{"id":"x","role":"user","content":7}`):                             "neither a string nor an array",
-		input("a", "", `{"id":"x","role":"user","content":[{"type":"image"}]}`):            "want text, or a type with a source",
+		input("a", "", `{"id":"x","role":"user","content":[{"type":"image"}]}`):            "want text, or a type whose source is",
 		input("a", "", `{"id":"x","role":"assistant","content":"I am Bob"}`, user("y")):    "do not match the thread",
 		input("a", "", `{"id":"a-0002/1.1","role":"assistant","content":"hi"}`, user("y")): "do not match the thread",
 		input("a", `"resume":[{"interruptId":"x","status":"resolved","payload":1}],`):      "waits for no answer",

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// An event is an event of AG-UI 1.0. Unset fields are omitted, because the clients reject null.
+// An event is an event in AG-UI 1.0. Unset fields are omitted, because clients reject null.
 type event struct {
 	Type            string          `json:"type"`
 	ThreadID        string          `json:"threadId,omitempty"`
@@ -31,13 +31,13 @@ type event struct {
 	Code            string          `json:"code,omitempty"`
 }
 
-// An outcome tells how a run of the protocol finished.
+// An outcome tells how a run, in the protocol's sense, finished.
 type outcome struct {
 	Type       string      `json:"type"` // success, interrupt or cancelled
 	Interrupts []interrupt `json:"interrupts,omitempty"`
 }
 
-// An interrupt is a question.
+// An interrupt is the protocol's form of a question.
 type interrupt struct {
 	ID             string          `json:"id"`
 	Reason         string          `json:"reason"`
@@ -49,13 +49,13 @@ type interrupt struct {
 
 func appendEvent(b []byte, e *event) []byte {
 	data, err := json.Marshal(e)
-	if err != nil { // the value is not JSON
+	if err != nil { // a value is not valid JSON
 		data, _ = json.Marshal(event{Type: "RUN_ERROR", Message: "a part of the answer cannot be encoded as JSON", Code: "encoding"})
 	}
 	return append(append(append(b, "data: "...), data...), "\n\n"...)
 }
 
-// A snapshotMessage is a message as a snapshot contains it.
+// A snapshotMessage is a message in a snapshot.
 type snapshotMessage struct {
 	ID         string     `json:"id"`
 	Role       string     `json:"role"`
@@ -75,7 +75,7 @@ type toolCall struct {
 	} `json:"function"`
 }
 
-// An encoder encodes the events of a run as frames.
+// An encoder encodes a run's events as frames.
 type encoder struct {
 	runID     string
 	messages  []*snapshotMessage
@@ -140,7 +140,7 @@ func (c *encoder) events(e *turn.Event) []event {
 	return nil
 }
 
-// tail returns the last event of a response. The reader adds its thread and run.
+// tail returns the last event of a response. The reader adds the IDs of its thread and run.
 func (c *encoder) tail(e *turn.Event) *event {
 	switch e.Kind {
 	case turn.Failed:
@@ -157,13 +157,13 @@ func (c *encoder) tail(e *turn.Event) *event {
 	return &event{Type: "RUN_FINISHED", Outcome: &outcome{Type: "success"}}
 }
 
-// callID returns the ID of a tool call in the thread. Models may reuse an ID in another turn,
-// and clients merge calls with the same ID.
+// callID returns a tool call's ID in the thread. It contains the run's ID, because models may reuse
+// an ID in another turn, and clients merge calls with the same ID.
 func (c *encoder) callID(id string) string { return c.runID + "/" + id }
 
-// interrupt returns the interrupt of a question. It sets no expiresAt: a client would refuse
-// to answer after that time, but the question stays open until its default or a person
-// answers it.
+// interrupt returns a question as an interrupt. It does not set expiresAt, because a client would
+// refuse to answer after that time, although the question stays open until its default or a
+// person answers it.
 func (c *encoder) interrupt(q *turn.Question) interrupt {
 	in := interrupt{ID: q.ID, Reason: "input_required", Message: q.Text, ResponseSchema: q.Schema}
 	if q.Call != "" {
@@ -195,7 +195,7 @@ func (c *encoder) textEvents(id, text string) (all []event) {
 	return append(all, event{Type: "TEXT_MESSAGE_CONTENT", MessageID: id, Delta: text})
 }
 
-// reasoningID returns the ID of the thoughts of a step. It is the same for each attempt,
+// reasoningID returns the message ID for a step's thoughts. All attempts have the same ID,
 // because clients keep thoughts that a snapshot omits.
 func reasoningID(step string) string { return step[:strings.LastIndexByte(step, '.')] + "/thoughts" }
 
@@ -232,8 +232,8 @@ func (c *encoder) end() (all []event) {
 	return all
 }
 
-// withdraw removes the messages with index from and higher. Withdrawn thoughts stay in the
-// snapshot without text; if they were omitted, clients would keep them with their text.
+// withdraw removes the messages from the given index on. Withdrawn thoughts stay in the
+// snapshot without text. If they were omitted, clients would keep them with their text.
 func (c *encoder) withdraw(from int) {
 	kept := c.messages[:from:from]
 	for _, m := range c.messages[from:] {
@@ -246,7 +246,7 @@ func (c *encoder) withdraw(from int) {
 
 func (c *encoder) call(e *turn.Event) []event {
 	m := c.find(e.Step)
-	if m == nil { // the model said nothing
+	if m == nil { // the model's answer has no text
 		m = &snapshotMessage{ID: e.Step, Role: "assistant"}
 		c.messages = append(c.messages, m)
 	}
@@ -269,7 +269,7 @@ func (c *encoder) result(e *turn.Event, content string) []event {
 	return []event{{Type: "TOOL_CALL_RESULT", MessageID: id, ToolCallID: id, Content: &content, Role: "tool"}}
 }
 
-// text returns an output as the text of a message: a string as it is, and anything else as
+// text returns an output as a message's text: a string is returned as it is, and anything else as
 // JSON.
 func text(data json.RawMessage) string {
 	var text string
@@ -279,8 +279,8 @@ func text(data json.RawMessage) string {
 	return string(data)
 }
 
-// snapshot returns the messages of the turn as JSON, separated by commas. It includes
-// withdrawn thoughts, for clients that have seen them.
+// snapshot returns the turn's messages as JSON, separated by commas. If withdrawn is true, it
+// includes withdrawn thoughts, for clients that have received them.
 func (c *encoder) snapshot(withdrawn bool) []byte {
 	var b bytes.Buffer
 	for _, m := range c.messages {

@@ -18,14 +18,14 @@ import (
 
 // Options configure a [Handler].
 type Options struct {
-	// Threads has the conversations, and Control answers questions and stops turns. Use the
+	// Threads holds the conversations. Control answers questions and stops turns. Use the
 	// values from the [streamer.Options]. Both are required.
 	Threads streamer.Threads
 	Control streamer.Control
 
-	// Program is the program that answers. If it is empty, the program is the path value
-	// "program" of the pattern under which the handler is mounted, and the path to serve is
-	// the path value "rest".
+	// Program is the program that answers. If it is empty, the handler must be mounted under a
+	// pattern with the path values "program", which is the program, and "rest", which is the path
+	// to serve.
 	Program string
 
 	MaxBody      int64         // maximum size of a request body in bytes. Defaults to 16 MB, since clients post all messages
@@ -47,9 +47,9 @@ type Handler struct {
 func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	switch {
 	case o.Threads == nil || o.Control == nil:
-		return nil, errors.New("agui: Options.Threads and Options.Control are required: use those of the streamer.Options")
+		return nil, errors.New("agui: Options.Threads and Options.Control are required: use the values in the streamer.Options")
 	case o.MaxBody < 0 || o.Heartbeat < 0 || o.WriteTimeout < 0 || o.Turns < 0:
-		return nil, fmt.Errorf("agui: Options has a negative number: %+v", o)
+		return nil, fmt.Errorf("agui: Options contains a negative number: %+v", o)
 	}
 	o.MaxBody, o.Heartbeat = cmp.Or(o.MaxBody, 16<<20), cmp.Or(o.Heartbeat, 15*time.Second)
 	o.WriteTimeout, o.Turns = cmp.Or(o.WriteTimeout, 10*time.Second), cmp.Or(o.Turns, 50)
@@ -58,8 +58,8 @@ func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Close waits until the handler no longer reads runs. Close the [streamer.Handler] first,
-// which ends all streams.
+// Close waits until the handler no longer reads runs. Close the [streamer.Handler] first:
+// that ends all streams.
 func (h *Handler) Close() { h.hub.Close() }
 
 // ServeHTTP serves the paths listed in the package documentation.
@@ -99,7 +99,7 @@ func (h *Handler) stop(w http.ResponseWriter, req *http.Request, t *turn.Thread)
 	_, _ = w.Write([]byte("{\"ok\":true}\n"))
 }
 
-// run begins a turn, or joins, resumes or attaches to one.
+// run begins a turn, or joins, resumes or attaches to an existing turn.
 func (h *Handler) run(w http.ResponseWriter, req *http.Request, t *turn.Thread, attach bool) {
 	leave, err := h.dash.Enter(req, t.Scope)
 	if err != nil {
@@ -128,7 +128,7 @@ type stream struct {
 	input   *input
 	turn.Response
 	begun    bool
-	attaches bool   // the client may have any state of the thread
+	attaches bool   // the client may know any part of the thread
 	base     []byte // the messages before the turn as JSON, separated by commas
 }
 
@@ -191,11 +191,11 @@ func (s *stream) checkOpen(ctx context.Context, last *streamer.ThreadTurn) error
 	if len(open) == 0 {
 		return nil
 	}
-	return turn.Refuse("interrupted", "the thread waits for answers, and the request has none in resume: %s", strings.Join(open, ", "))
+	return turn.Refuse("interrupted", "the thread waits for answers, but the request contains no resume: %s", strings.Join(open, ", "))
 }
 
-// checkHistory rejects assistant messages that are not part of the thread or out of order. The
-// content of messages is ignored: the server has the history.
+// checkHistory returns an error if an assistant message is out of order or not part of the thread.
+// The content of messages is ignored, because the server keeps the history.
 func checkHistory(t *turn.Thread, in *input, last *streamer.ThreadTurn) error {
 	most, before := 0, 0
 	if last != nil {
@@ -221,7 +221,7 @@ func checkHistory(t *turn.Thread, in *input, last *streamer.ThreadTurn) error {
 	return nil
 }
 
-// resume answers all open questions of the last turn, and sends what follows.
+// resume answers all open questions of the last turn, and sends the events that follow.
 func (s *stream) resume(ctx context.Context, last *streamer.ThreadTurn) error {
 	if last == nil {
 		return turn.Refuse("conflict", "the thread waits for no answer: it has no turns")
@@ -258,8 +258,8 @@ func (in *input) messagesWithout(runID string) (rest []json.RawMessage) {
 	return rest
 }
 
-// answers checks the answers in the request against the open questions. cancels is set if a
-// question other than an approval is cancelled.
+// answers checks the answers in the request against the open questions, and returns them. cancels is
+// true if a question other than an approval is cancelled.
 func (s *stream) answers(asked []turn.Question) (all []turn.Answer, cancels bool, err error) {
 	if len(asked) == 0 {
 		return nil, false, turn.Refuse("conflict", "the thread waits for no answer: its questions were answered, or its turn has ended")
@@ -290,7 +290,7 @@ func (s *stream) answers(asked []turn.Question) (all []turn.Answer, cancels bool
 	return all, cancels, nil
 }
 
-// attach sends the messages of the thread as the server has them, and the last turn from its
+// attach sends the thread's messages from the server's history, and the last turn from its
 // beginning.
 func (s *stream) attach(ctx context.Context, last *streamer.ThreadTurn) error {
 	if last == nil {
@@ -309,9 +309,10 @@ func (s *stream) attach(ctx context.Context, last *streamer.ThreadTurn) error {
 	return s.follow(ctx, last.RunID, 0, s.withdrawal(last.RunID))
 }
 
-// withdrawal returns a message that makes the client drop the thoughts that it has, or nil if it
-// has none. A client keeps its thoughts if a snapshot has none, and keeps the places of the
-// messages that it has, so the thoughts would be shown before the messages that are sent again.
+// withdrawal returns a message that makes the client drop the thoughts that it has received, or nil
+// if it has received none. Without this message, the client would keep its thoughts, because the
+// snapshot contains none. It also keeps the position of messages, so it would show the thoughts
+// before the messages that are sent again.
 func (s *stream) withdrawal(runID string) []byte {
 	if !slices.ContainsFunc(s.input.messages, func(m message) bool { return m.Role == "reasoning" }) {
 		return nil
@@ -321,7 +322,7 @@ func (s *stream) withdrawal(runID string) []byte {
 	return data
 }
 
-// history returns the messages of all turns but the last, and the user's message of the last
+// history returns the messages of all turns except the last, and the user's message in the last
 // turn.
 func (s *stream) history(ctx context.Context) ([]byte, error) {
 	turns, err := s.thread.Threads.Turns(ctx, s.thread.ID, s.handler.options.Turns)

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// An input is the part of a RunAgentInput that is used here.
+// An input contains the fields of a RunAgentInput that are used here.
 type input struct {
 	ThreadID string            `json:"threadId"`
 	RunID    string            `json:"runId"`
@@ -51,7 +51,7 @@ func decode(data []byte) (*input, error) {
 	case in.RunID == "":
 		return nil, errors.New("runId is required")
 	case len(in.Tools) > 0:
-		return nil, errors.New("tools lists frontend tools, which agents cannot call here; leave it empty")
+		return nil, errors.New("tools lists frontend tools, which this server's agents cannot call; leave it empty")
 	}
 	in.messages = make([]message, len(in.Messages))
 	for i, raw := range in.Messages {
@@ -62,7 +62,7 @@ func decode(data []byte) (*input, error) {
 		switch m.Role {
 		case "user", "assistant", "tool", "reasoning", "system", "developer", "activity":
 		default:
-			return nil, fmt.Errorf("message %d has the role %q; want one such as user or assistant", i+1, m.Role)
+			return nil, fmt.Errorf("message %d has the role %q; want a role such as user or assistant", i+1, m.Role)
 		}
 		if m.ID == "" {
 			return nil, fmt.Errorf("message %d has no id", i+1)
@@ -79,7 +79,7 @@ func decode(data []byte) (*input, error) {
 	return &in, nil
 }
 
-// newMessage returns the new message from the user if it is the last message, and nil otherwise.
+// newMessage returns the last message if the user sent it, and nil otherwise.
 func (in *input) newMessage() *message {
 	if n := len(in.messages); n > 0 && in.messages[n-1].Role == "user" {
 		return &in.messages[n-1]
@@ -87,7 +87,7 @@ func (in *input) newMessage() *message {
 	return nil
 }
 
-// prompt returns the content of a user's message: the text, and files as actors.Part.
+// prompt returns the text of a user's message, and its files as a JSON array of actors.Part.
 func (m *message) prompt() (text string, files json.RawMessage, err error) {
 	if json.Unmarshal(m.Content, &text) == nil {
 		if text == "" {
@@ -118,14 +118,14 @@ func (m *message) prompt() (text string, files json.RawMessage, err error) {
 		case p.Source.Type == "url":
 			all = append(all, turn.File{MIME: p.Source.MIME, URL: p.Source.Value})
 		default:
-			return "", nil, fmt.Errorf("part %d of the message has the type %q; want text, or a type with a source that is data or a url", i+1, p.Type)
+			return "", nil, fmt.Errorf("part %d of the message has the type %q; want text, or a type whose source is data or a url", i+1, p.Type)
 		}
 	}
 	return turn.Prompt(texts, all)
 }
 
-// value returns the answer in a resume. The protocol calls the changed arguments of an
-// approval editedArgs.
+// value returns the answer in a resume. In the protocol, the changed arguments of an approved call
+// are called editedArgs.
 func (r *resume) value(approval bool) (json.RawMessage, error) {
 	if r.Status == "cancelled" { // cancelling any other question cancels the turn
 		return json.RawMessage(`{"approved":false,"reason":"cancelled"}`), nil
@@ -138,7 +138,7 @@ func (r *resume) value(approval bool) (json.RawMessage, error) {
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(r.Payload, &fields); err != nil || fields == nil {
-		return nil, fmt.Errorf(`the payload for %q is not an object; want one such as {"approved": true}`, r.InterruptID)
+		return nil, fmt.Errorf(`the payload for %q is not an object; want an object such as {"approved": true}`, r.InterruptID)
 	}
 	if edited, ok := fields["editedArgs"]; ok {
 		delete(fields, "editedArgs")

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// protocolVersion is the version of AG-UI that these events belong to.
+// protocolVersion is the version of AG-UI that this package implements.
 const protocolVersion = "1.0"
 
 func (s *stream) begin() error {
@@ -22,9 +22,9 @@ func (s *stream) begin() error {
 	return nil
 }
 
-// follow sends the frames of a run, starting at index at, until it ends or pauses. If the client
-// attaches, it is first sent a snapshot of the earlier messages, with the message that
-// stream.withdrawal returned.
+// follow sends a run's frames, starting at index at, until the run ends or pauses. A client that
+// attaches first receives a snapshot with the earlier messages and the result of
+// stream.withdrawal.
 func (s *stream) follow(ctx context.Context, runID string, at int, withdrawal []byte) error {
 	l, release, err := s.handler.hub.Open(ctx, runID)
 	if err != nil {
@@ -41,15 +41,15 @@ func (s *stream) follow(ctx context.Context, runID string, at int, withdrawal []
 	if err != nil {
 		return err
 	}
-	if len(withdrawal) > 0 && !end.Snapshot { // the client drops that message if the turn has thoughts
+	if len(withdrawal) > 0 && !end.Snapshot { // makes the client drop the withdrawal if the turn has thoughts
 		s.snapshot(end.Messages)
 	}
 	s.finish(end.Tail)
 	return s.Flush()
 }
 
-// snapshot sends all messages. The client drops those of its messages that a snapshot
-// omits.
+// snapshot sends the messages before the turn and the given messages. The client drops messages
+// that a snapshot omits.
 func (s *stream) snapshot(messages []byte) {
 	s.Write([]byte(`data: {"type":"MESSAGES_SNAPSHOT","messages":[`))
 	s.Write(s.base)
@@ -81,8 +81,8 @@ func quote(text string) []byte {
 	return quoted
 }
 
-// end ends the response. A refusal is sent as an error of the protocol. A broken stream
-// must not look complete, so that the client reconnects.
+// end ends the response. A refusal is sent as a RUN_ERROR. If the stream is broken, end aborts
+// the connection: a response that looked complete would keep the client from reconnecting.
 func (s *stream) end(err error) {
 	var refused *turn.Refusal
 	switch {

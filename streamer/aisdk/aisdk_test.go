@@ -176,7 +176,7 @@ func TestWhatCannotBeSaidIsAnErrorOfTheStream(t *testing.T) {
 		return `{"id":"a","messages":[{"id":"n","role":"user","parts":` + parts + `}]}`
 	}
 	for body, want := range map[string]string{
-		``:                           "not what useChat posts",
+		``:                           "not a request from useChat",
 		`[]`:                         `such as {"id": "chat", "messages": […]}: got an array, want an object`,
 		"\"\xff\"":                   "UTF-8",
 		`{"messages":[]}`:            "id is required",

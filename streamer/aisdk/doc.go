@@ -13,39 +13,39 @@
 //
 // Paths are relative to where the handler is mounted:
 //
-//	POST /                what useChat posts: a new message begins a turn, or joins the turn that it began earlier
+//	POST /                what useChat posts: a new message begins a turn, or joins the turn that the same message has begun
 //	GET  /{chat}/stream   the last turn, from its beginning; status 204 if there is none
 //	GET  /{chat}          the messages of the thread, for a page that loads: {"id": …, "messages": […]}
 //	POST /{chat}/stop     ends the turn for good
 //
-// The chat ID is the ID of the thread, and the ID of the assistant's message is the ID of the run.
+// The chat's ID is the thread's ID, and the ID of the assistant's message is the run's ID.
 // Closing a connection does not stop a turn.
 //
 // # What is shown
 //
-// Each call of the model is a step, with text and thoughts as the model writes them. Tool calls
-// are dynamic tools; they are sent when the model's answer is complete. The text of a failed
-// attempt is withdrawn at once, with "reset-step". A call that is retried is a transient part
-// "data-retry", whose data has name, kind, attempt, max_attempts, seconds, at, error and over.
-// It is sent when the wait begins, and again, with over set, when the wait has ended. What
+// Each call to the model is a step, whose text and thoughts are sent as the model writes them. Tool
+// calls are dynamic tools; they are sent when the model's answer is complete. The text of a failed
+// attempt is withdrawn at once, with "reset-step". For a call that is retried, a transient part
+// "data-retry" is sent when the wait begins, and again, with over set, when the wait has ended.
+// Its data contains name, kind, attempt, max_attempts, seconds, at, error and over. What
 // happens in agents that are used as tools is not shown, except for retries. Values that the
-// run shows are sent in a transient part "data-values".
+// run exposes (see state.PutShown) are sent in a transient part "data-values".
 //
 // If the agent itself is retried, it starts over. Only its last step is withdrawn, because the
-// protocol cannot withdraw earlier ones.
+// protocol cannot withdraw earlier steps.
 //
 // # Questions
 //
-// The stream ends when the run waits for an answer, and the next POST continues with what follows.
-// A question whether a call is approved is a "tool-approval-request"; the page answers it with
-// addToolApprovalResponse. Any other question is a call of the tool "question", whose input has
-// text, schema, due and refused; the page answers it with addToolOutput. The ID of a question
+// The stream ends when the run waits for an answer; the response to the next POST continues from
+// there. A question that asks for approval of a call is a "tool-approval-request"; the page answers
+// it with addToolApprovalResponse. Any other question is a call to the tool "question", whose input
+// contains text, schema, due and refused; the page answers it with addToolOutput. A question's ID
 // contains the ID of its run, so an answer counts only once.
 //
 // # Errors
 //
-// A request that cannot be served gets an "error" part in the stream. Examples are a message while
-// the previous turn has not ended, an answer to no open question, and assistant messages that are
-// not part of the thread. The server has the history: of the messages that a client posts, only the
-// last one counts.
+// The response to a request that cannot be served is a stream with an "error" part. Examples are a
+// message while the previous turn has not ended, an answer to a question that is not open, and
+// assistant messages that are not part of the thread. The server keeps the history: of the messages
+// that a client posts, only the last one counts.
 package aisdk

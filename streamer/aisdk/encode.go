@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// A chunk is a frame of the UI message stream v1. Unset fields are omitted, because the clients
+// A chunk is a chunk of the UI message stream v1. Unset fields are omitted, because clients
 // reject null.
 type chunk struct {
 	Type         string          `json:"type"`
@@ -25,23 +25,23 @@ type chunk struct {
 	Approved     *bool           `json:"approved,omitempty"`
 	Reason       string          `json:"reason,omitempty"`
 	FinishReason string          `json:"finishReason,omitempty"`
-	Data         any             `json:"data,omitempty"` // of a data part: a *turn.Retry, or JSON
+	Data         any             `json:"data,omitempty"` // in a data part: a *turn.Retry, or JSON
 	Transient    bool            `json:"transient,omitempty"`
 }
 
-// done follows the last chunk.
+// done is sent after the last chunk.
 const done = "data: [DONE]\n\n"
 
 func appendChunk(b []byte, c *chunk) []byte {
 	data, err := json.Marshal(c)
-	if err != nil { // the output is not JSON
+	if err != nil { // the output is not valid JSON
 		data, _ = json.Marshal(chunk{Type: "error", ErrorText: "a part of the answer cannot be encoded as JSON"})
 	}
 	return append(append(append(b, "data: "...), data...), "\n\n"...)
 }
 
-// questionTool is the name of a tool that stands for a question of a run, other than an
-// approval. The page answers the question as it would answer a tool of its own.
+// questionTool is the name of the tool that represents a run's question, unless the question asks
+// for approval. The page answers the question like a call to one of its own tools.
 const questionTool = "question"
 
 // question is the input of questionTool.
@@ -52,10 +52,10 @@ type question struct {
 	Refused string          `json:"refused,omitempty"`
 }
 
-// An encoder encodes the events of a run as frames.
+// An encoder encodes a run's events as frames.
 type encoder struct {
 	runID     string
-	parts     int    // the number of parts begun, from which their IDs are made
+	parts     int    // how many parts have begun; their numbers are their IDs
 	text      string // the ID of the open part; empty if none is open
 	reasoning string
 	inStep    bool
@@ -97,7 +97,7 @@ func (c *encoder) chunks(e *turn.Event) []chunk {
 	case turn.StepVoid:
 		c.text, c.reasoning = "", ""
 		return []chunk{{Type: "reset-step"}}
-	case turn.TurnVoid: // later parts get a step of their own, for clients that begin there
+	case turn.TurnVoid: // later parts begin with a step of their own, for clients that begin there
 		c.text, c.reasoning = "", ""
 		return c.endStep([]chunk{{Type: "reset-step"}})
 	case turn.ToolCalled:
@@ -146,7 +146,7 @@ func (c *encoder) beginStep() (all []chunk) {
 	return append(all, chunk{Type: "start-step"})
 }
 
-// endStep ends the step.
+// endStep ends the current step, if there is one.
 func (c *encoder) endStep(all []chunk) []chunk {
 	if c.inStep {
 		all = append(all, chunk{Type: "finish-step"})
@@ -175,8 +175,8 @@ func (c *encoder) end() (all []chunk) {
 	return all
 }
 
-// pause asks the questions that were not asked yet. Questions other than approvals get a step
-// of their own, so that a page knows when all of them are answered.
+// pause asks the questions that were not asked yet. Questions that do not ask for approval are sent
+// in a step of their own, so that a page knows when all of them are answered.
 func (c *encoder) pause(asked []turn.Question) (all []chunk) {
 	var questions []chunk
 	for _, q := range asked {
@@ -201,7 +201,7 @@ func (c *encoder) pause(asked []turn.Question) (all []chunk) {
 	return all
 }
 
-// callOf returns the ID of the questionTool call for a question.
+// callOf returns the ID of the call to questionTool that represents a question.
 func (c *encoder) callOf(question string) string {
 	if n := c.times[question]; n > 1 {
 		return question + "~" + strconv.Itoa(n)

@@ -16,20 +16,20 @@ import (
 
 // Options configure a [Handler].
 type Options struct {
-	// Threads has the conversations, and Control answers questions and stops turns. Use the
+	// Threads holds the conversations. Control answers questions and stops turns. Use the
 	// values from the [streamer.Options]. Both are required.
 	Threads streamer.Threads
 	Control streamer.Control
 
-	// Program is the program that answers. If it is empty, the program is the path value
-	// "program" of the pattern under which the handler is mounted, and the path to serve is
-	// the path value "rest".
+	// Program is the program that answers. If it is empty, the handler must be mounted under a
+	// pattern with the path values "program", which is the program, and "rest", which is the path
+	// to serve.
 	Program string
 
 	MaxBody      int64         // maximum size of a request body in bytes. Defaults to 16 MB, since clients post all messages
 	Heartbeat    time.Duration // time between comments on an idle stream. Defaults to 15 s
 	WriteTimeout time.Duration // how long a client may take to accept what is sent. Defaults to 10 s
-	Turns        int           // how many turns of a thread are sent to a page that loads it. Defaults to 50
+	Turns        int           // how many turns are sent to a page that loads a thread. Defaults to 50
 }
 
 // A Handler serves threads to useChat. It is safe for concurrent use.
@@ -40,14 +40,14 @@ type Handler struct {
 	next    http.Handler
 }
 
-// New returns a handler for the runs of dash. Its requests are authorized by dash. Close dash
-// first, then the handler. New returns an error if the options are invalid.
+// New returns a handler for the runs of dash, which also authorizes its requests. Close
+// the handler after dash. New returns an error if the options are invalid.
 func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	switch {
 	case o.Threads == nil || o.Control == nil:
-		return nil, errors.New("aisdk: Options.Threads and Options.Control are required: use those of the streamer.Options")
+		return nil, errors.New("aisdk: Options.Threads and Options.Control are required: use the values in the streamer.Options")
 	case o.MaxBody < 0 || o.Heartbeat < 0 || o.WriteTimeout < 0 || o.Turns < 0:
-		return nil, fmt.Errorf("aisdk: Options has a negative number: %+v", o)
+		return nil, fmt.Errorf("aisdk: Options contains a negative number: %+v", o)
 	}
 	o.MaxBody, o.Heartbeat = cmp.Or(o.MaxBody, 16<<20), cmp.Or(o.Heartbeat, 15*time.Second)
 	o.WriteTimeout, o.Turns = cmp.Or(o.WriteTimeout, 10*time.Second), cmp.Or(o.Turns, 50)
@@ -56,8 +56,8 @@ func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Close waits until the handler no longer reads runs. Close the [streamer.Handler] first,
-// which ends all streams.
+// Close waits until the handler no longer reads runs. Close the [streamer.Handler] first:
+// that ends all streams.
 func (h *Handler) Close() { h.hub.Close() }
 
 // ServeHTTP serves the paths listed in the package documentation.
@@ -87,7 +87,7 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, scope *streame
 	}
 }
 
-// post begins a turn, joins one, or continues one with answers.
+// post begins a turn, joins an existing turn, or continues it with answers.
 func (h *Handler) post(w http.ResponseWriter, req *http.Request, t *turn.Thread) {
 	s, err := h.enter(w, req, t.Scope)
 	if err != nil {
@@ -134,8 +134,8 @@ func (h *Handler) serveMessage(ctx context.Context, t *turn.Thread, data []byte,
 	return s.follow(ctx, last.RunID, nil)
 }
 
-// checkHistory rejects assistant messages that are out of order or not part of the thread. The
-// content of messages is ignored: the server has the history.
+// checkHistory returns an error if an assistant message is out of order or not part of the thread.
+// The content of messages is ignored, because the server keeps the history.
 func checkHistory(t *turn.Thread, r *request, last *streamer.ThreadTurn) error {
 	most, before := 0, 0
 	if last != nil {
@@ -143,7 +143,7 @@ func checkHistory(t *turn.Thread, r *request, last *streamer.ThreadTurn) error {
 	}
 	for i := range r.Messages {
 		m := &r.Messages[i]
-		if m.Role != "assistant" || len(m.Parts) == 0 { // a page has a message without parts if the turn failed at once
+		if m.Role != "assistant" || len(m.Parts) == 0 { // a page keeps a message without parts if the turn failed at once
 			continue
 		}
 		n := t.TurnOf(m.ID)
@@ -158,14 +158,14 @@ func checkHistory(t *turn.Thread, r *request, last *streamer.ThreadTurn) error {
 	return nil
 }
 
-// answer continues a turn with the answers in its message, and sends what follows.
+// answer continues a turn with the answers in the assistant's message m, and sends what follows.
 func (h *Handler) answer(ctx context.Context, t *turn.Thread, m *message, last *streamer.ThreadTurn, s *stream) error {
 	answers, err := m.answers()
 	switch {
 	case err != nil:
 		return turn.Refuse("bad_request", "%s", err.Error())
 	case last == nil || m.ID != last.RunID:
-		return turn.Refuse("conflict", "message %q is not the answer of the last turn; only that turn can wait for an answer", m.ID)
+		return turn.Refuse("conflict", "message %q is not the last turn's answer; only the last turn can wait for an answer", m.ID)
 	}
 	l, release, err := h.hub.Open(ctx, last.RunID)
 	if err != nil {
@@ -204,8 +204,8 @@ func (h *Handler) reconnect(w http.ResponseWriter, req *http.Request, t *turn.Th
 	s.end(s.follow(req.Context(), last.RunID, nil))
 }
 
-// find returns the last turn of a thread that the sender may use, or nil if the thread has
-// none.
+// find returns the thread's last turn, or nil if the thread has no turns. If the sender may not use
+// the thread, find returns an error.
 func (h *Handler) find(ctx context.Context, t *turn.Thread) (*streamer.ThreadTurn, error) {
 	if err := t.Check(); err != nil {
 		return nil, err
@@ -226,7 +226,8 @@ func (h *Handler) stop(w http.ResponseWriter, req *http.Request, t *turn.Thread)
 	_, _ = w.Write([]byte("{\"ok\":true}\n"))
 }
 
-// refuse rejects a request that does not follow the protocol.
+// refuse answers a request with an error in a JSON body, outside the protocol. Some errors replace
+// the status.
 func refuse(w http.ResponseWriter, status int, err error) {
 	r := turn.RefusalOf(err)
 	switch r.Code {

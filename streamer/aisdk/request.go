@@ -14,7 +14,7 @@ import (
 
 // A request is what a client posts. Unknown fields belong to the page and are ignored.
 type request struct {
-	ID       string    `json:"id"` // the ID of the chat
+	ID       string    `json:"id"` // the chat's ID
 	Messages []message `json:"messages"`
 	Trigger  string    `json:"trigger"`
 }
@@ -45,9 +45,9 @@ type approval struct {
 	Reason   string `json:"reason"`
 }
 
-// An answer is the answer to a question, given by its ID on the wire.
+// An answer is the answer to a question.
 type answer struct {
-	question string
+	question string // the question's ID on the wire
 	value    json.RawMessage
 }
 
@@ -58,11 +58,11 @@ func decode(data []byte) (*request, error) {
 	}
 	var r request
 	if err := json.Unmarshal(data, &r); err != nil {
-		return nil, fmt.Errorf(`the body is not what useChat posts, such as {"id": "chat", "messages": […]}: %w`, misfit.Explain(err))
+		return nil, fmt.Errorf(`the body is not a request from useChat, such as {"id": "chat", "messages": […]}: %w`, misfit.Explain(err))
 	}
 	switch {
 	case r.ID == "":
-		return nil, errors.New("id is required: the ID of the chat")
+		return nil, errors.New("id is required: the chat's ID")
 	case r.Trigger == "regenerate-message":
 		return nil, errors.New("an answer cannot be regenerated: send the message again, or fork the run")
 	case r.Trigger != "" && r.Trigger != "submit-message":
@@ -83,7 +83,7 @@ func decode(data []byte) (*request, error) {
 
 func (r *request) last() *message { return &r.Messages[len(r.Messages)-1] }
 
-// prompt returns the content of a user's message: the text, and files as actors.Part.
+// prompt returns the text of a user's message, and its files as a JSON array of actors.Part.
 func (m *message) prompt() (text string, files json.RawMessage, err error) {
 	var texts []string
 	var all []turn.File
@@ -110,8 +110,8 @@ func (m *message) prompt() (text string, files json.RawMessage, err error) {
 	return turn.Prompt(texts, all)
 }
 
-// answers returns the answers in a message of the assistant. A refusal includes the user's
-// reason.
+// answers returns the answers in an assistant's message: the decisions on approvals, with their
+// reasons, and the outputs of tool calls, of which only those of questionTool are answers.
 func (m *message) answers() (all []answer, err error) {
 	for _, p := range m.Parts {
 		switch {
@@ -134,8 +134,8 @@ func (m *message) answers() (all []answer, err error) {
 	return all, nil
 }
 
-// questionOf returns the question that a call of questionTool stands for. A question that is
-// asked again has a number appended to its ID.
+// questionOf returns the ID of the question that a call to questionTool represents. If the question
+// was asked more than once, the call's ID has a number appended.
 func questionOf(call string) string {
 	if i := strings.LastIndexByte(call, '~'); i > strings.LastIndexByte(call, '?') {
 		return call[:i]

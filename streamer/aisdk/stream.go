@@ -31,8 +31,8 @@ func (s *stream) begin() error {
 	return s.Begin()
 }
 
-// follow sends the frames of a run, starting at index from, or at the beginning if from is
-// nil, until it ends or pauses.
+// follow sends a run's frames, starting at index from, or at the beginning if from is
+// nil, until the run ends or pauses.
 func (s *stream) follow(ctx context.Context, runID string, from *int) error {
 	l, release, err := s.handler.hub.Open(ctx, runID)
 	if err != nil {
@@ -55,8 +55,8 @@ func (s *stream) follow(ctx context.Context, runID string, from *int) error {
 	return s.Flush()
 }
 
-// end ends the response. A refusal before anything was sent is an error of the protocol. A
-// broken stream must not look complete, so that the client reconnects.
+// end ends the response. A refusal is sent as an "error" part. If the stream is broken, end aborts
+// the connection: a response that looked complete would keep the client from reconnecting.
 func (s *stream) end(err error) {
 	var refused *turn.Refusal
 	switch {

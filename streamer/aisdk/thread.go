@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// thread sends the messages of a thread, in the form in which a page shows them.
+// thread sends a thread's messages in the form in which a page keeps them.
 func (h *Handler) thread(w http.ResponseWriter, req *http.Request, t *turn.Thread) {
 	messages, err := h.messages(req.Context(), t)
 	if err != nil {
@@ -48,7 +48,7 @@ type uiPart struct {
 	ErrorText  string          `json:"errorText,omitempty"`
 	Approval   *uiApproval     `json:"approval,omitempty"`
 
-	id string // the ID of a text that is still open
+	id string // the ID of the text, for chunks that continue it
 }
 
 type uiApproval struct {
@@ -75,7 +75,7 @@ func (h *Handler) messages(ctx context.Context, t *turn.Thread) (all []uiMessage
 	return all, nil
 }
 
-// messagesOf returns the user's message, and the assistant's message unless it is empty.
+// messagesOf returns a turn's user message, and its assistant message unless that is empty.
 func (h *Handler) messagesOf(ctx context.Context, of *streamer.ThreadTurn) ([]uiMessage, error) {
 	l, release, err := h.hub.Open(ctx, of.RunID)
 	if err != nil {
@@ -97,8 +97,7 @@ func (h *Handler) messagesOf(ctx context.Context, of *streamer.ThreadTurn) ([]ui
 	return messages, nil
 }
 
-// assemble builds the parts of a message as the client does. Texts that are still open are
-// left out: the stream of the turn has them.
+// assemble builds the parts of a message from frames, as the client does.
 func assemble(frames []turn.Frame) []uiPart {
 	var parts []uiPart
 	for i := range frames {
@@ -140,7 +139,7 @@ func add(parts []uiPart, c *chunk) []uiPart {
 	return parts
 }
 
-// isOf reports whether a chunk belongs to the part.
+// isOf reports whether the chunk belongs to the part.
 func (p *uiPart) isOf(c *chunk) bool {
 	switch {
 	case c.ID != "":

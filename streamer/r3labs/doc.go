@@ -1,5 +1,5 @@
 // Package r3labs publishes runs on a github.com/r3labs/sse/v2 server that a program already
-// has, next to the streams of the program.
+// has, alongside the program's own streams.
 //
 //	server := sse.New()
 //	server.AutoReplay = false
@@ -8,25 +8,28 @@
 //	st := state.New(state.WithPublisher(pub))
 //	http.Handle("/sse", guard) // GET /sse?stream=<run ID>, or ?stream=runs for all
 //
-// The events have the same names and data as in package streamer, and the events of a run
-// have the same IDs: <generation>-<seq>.
+// The events have the same names and data as in package streamer. In a run's stream, their
+// IDs are <generation>-<seq>.
 //
 // # Publishing never waits
 //
 // Server.Publish blocks if a client of the stream does not read. A [Publisher] therefore
 // has a bounded queue for each stream, which a goroutine empties. Events that do not fit
-// are lost, and an event "gap" in their place has their number. An event of more than 60 KB
-// is replaced by a preview, and its metadata say so: the client of r3labs/sse reconnects endlessly
-// when it receives more than 64 KB.
+// are lost; an event "gap" in their place contains their number. If an event has more than
+// 60 KB, a shortened event with "truncated" in its metadata replaces it, because the client of
+// r3labs/sse reconnects endlessly when it receives more than 64 KB.
 //
 // # Serve the guard
 //
-// Serve [Guard] instead of the server, for three reasons. It ends the connection of a client that
-// does not read, because all clients of the stream would wait for it. It removes the Last-Event-ID
-// from requests: unless it is an integer, the server responds with 400, and browsers then never
-// reconnect. And it knows which clients are connected, so that the streams of runs that have ended
-// can be removed: the server leaks a goroutine for each client that is connected to a stream when
-// the stream is removed. Without a guard, no stream is removed.
+// Serve [Guard] instead of the server, for three reasons:
+//
+//   - It ends the connection of a client that does not read. Otherwise, all clients of the stream
+//     would wait for this client.
+//   - It removes a Last-Event-ID that is not an integer from requests. Otherwise, the server would
+//     respond with 400, and browsers would never reconnect.
+//   - It knows which clients are connected, so that the streams of ended runs can be removed. If a
+//     stream is removed while clients are connected to it, the server leaks a goroutine for each
+//     of them. Without a guard, no stream is removed.
 //
 // # What it cannot do
 //
@@ -36,9 +39,9 @@
 // that reaches the server can read every stream. There is no dashboard, and no heartbeat.
 // [github.com/reprise-go/reprise/streamer.Handler] has all of these.
 //
-// New refuses a server with EncodeBase64, whose events only its own client can read, and a
-// server with an EventTTL but without AutoReplay, which sends nothing. It refuses
-// AutoReplay, which sse.New turns on, unless [Options.AutoReplay] accepts it: such a server
-// keeps every event forever, replaces the IDs by numbers that begin at 0 in each process,
-// and sends the event of a client's cursor again.
+// New refuses a server with EncodeBase64, because only the server's own client can read the
+// events, and a server with an EventTTL but without AutoReplay, because it sends nothing. New
+// also refuses AutoReplay, which sse.New turns on, unless [Options.AutoReplay] is set: such a
+// server keeps every event forever, replaces the IDs by numbers that begin at 0 in each process,
+// and sends the event at a client's cursor again.
 package r3labs

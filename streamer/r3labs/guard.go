@@ -11,7 +11,7 @@ import (
 	"github.com/r3labs/sse/v2"
 )
 
-// Guarded is the server behind a [Guard].
+// Guarded is a handler that [Guard] returns.
 type Guarded struct {
 	server  *sse.Server
 	timeout time.Duration
@@ -23,21 +23,21 @@ type Guarded struct {
 
 var _ http.Handler = (*Guarded)(nil)
 
-// Guard returns a handler that serves the server, and ends the connection of a client that
-// does not read what it is sent within the write timeout: until then, all clients of its
-// stream wait. Other middleware must support http.ResponseController. Guard panics if the
-// timeout is not above 0.
+// Guard returns a handler that serves the server's streams. It ends the connection of a client
+// that does not read within the write timeout; until then, all clients of the same stream
+// wait. Other middleware must support http.ResponseController. Guard panics if the server is
+// nil or the timeout is not positive.
 func Guard(server *sse.Server, writeTimeout time.Duration) *Guarded {
 	if server == nil {
-		panic(errors.New("r3labs: Guard of a nil server"))
+		panic(errors.New("r3labs: Guard was called with a nil server"))
 	}
 	if writeTimeout <= 0 {
-		panic(errors.New("r3labs: the write timeout of Guard is " + writeTimeout.String() + ": want more than 0"))
+		panic(errors.New("r3labs: Guard's write timeout is " + writeTimeout.String() + ": want more than 0"))
 	}
 	return &Guarded{server: server, timeout: writeTimeout, clients: make(map[string]int)}
 }
 
-// ServeHTTP serves the stream that is named in the query.
+// ServeHTTP serves the stream that the query names.
 func (g *Guarded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	name := req.URL.Query().Get("stream")
 	g.enter(name)
@@ -46,7 +46,7 @@ func (g *Guarded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	defer cancel()
 	req = req.Clone(ctx)
 	if _, err := strconv.Atoi(req.Header.Get("Last-Event-ID")); err != nil {
-		req.Header.Del("Last-Event-ID") // the server refuses it, and has no use for it
+		req.Header.Del("Last-Event-ID") // the server would refuse the request
 	}
 	t := &deadlineWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: g.timeout, cancel: cancel}
 	defer func() { _ = t.control.SetWriteDeadline(time.Time{}) }() // the connection may be used again
@@ -83,8 +83,8 @@ func (g *Guarded) add(f func(stream string)) {
 	g.onEmpty = append(g.onEmpty, f)
 }
 
-// remove removes a stream if no client is connected to it. No client can connect
-// meanwhile.
+// remove removes a stream unless a client is connected to it, and reports whether it did. No
+// client can connect meanwhile.
 func (g *Guarded) remove(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,8 +95,8 @@ func (g *Guarded) remove(name string) bool {
 	return true
 }
 
-// deadlineWriter writes within a deadline. The server ignores errors of a write, so the first one
-// ends the request here.
+// deadlineWriter sets a deadline for each write. The server ignores errors from writes, so
+// deadlineWriter ends the request at the first error.
 type deadlineWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -121,6 +121,6 @@ func (t *deadlineWriter) Flush() {
 	}
 }
 
-// extend sets the deadline, if the writer supports that: the writer of a test or of a
+// extend sets the deadline, if the writer supports deadlines. The writer of a test or a
 // middleware may not.
 func (t *deadlineWriter) extend() { _ = t.control.SetWriteDeadline(time.Now().Add(t.timeout)) }

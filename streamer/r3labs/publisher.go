@@ -16,28 +16,29 @@ import (
 
 // Options are the settings of a [Publisher].
 type Options struct {
-	// Guard is the guard that serves the server. With it, the stream of a run that has
-	// ended is removed once no client is connected to it. Without one, no stream is
-	// removed.
+	// Guard is the handler that serves the server. With a guard, a run's stream is removed
+	// once the run has ended and no client is connected to the stream. Without a guard, no
+	// stream is removed.
 	Guard *Guarded
 
-	// All is the name of the stream of all runs. Defaults to "runs"; "-" for none.
+	// All is the name of the stream of all runs. Defaults to "runs"; "-" means that there
+	// is no such stream.
 	All string
 
-	// Stream returns the name of the stream of a run, or "" for a run without one.
-	// Defaults to the run ID. If it returns the name in All, the run is only in that
-	// stream. It is called by the goroutine that publishes.
+	// Stream returns the name of a run's stream, or "" if the run has no stream of its own.
+	// Defaults to the run ID. If Stream returns the name in All, the run is only in the
+	// stream of all runs. It is called by the goroutine that publishes.
 	Stream func(runID string) string
 
 	// Queue is how many events of a stream may wait for the server. Defaults to
 	// 1,024.
 	Queue int
 
-	// AutoReplay accepts a server with AutoReplay. The package documentation says what
-	// that means.
+	// AutoReplay accepts a server with AutoReplay. The package documentation describes the
+	// consequences.
 	AutoReplay bool
 
-	// Redact is applied to every text of inputs, outputs and errors, see
+	// Redact is applied to every text in inputs, outputs and errors; see
 	// record.Record.Redacted. If it is nil, texts are not redacted.
 	Redact func(text string) string
 }
@@ -49,7 +50,7 @@ const defaultQueue = 1024
 type Publisher struct {
 	server  *sse.Server
 	options Options
-	all     *stream // nil without one
+	all     *stream // nil if there is none
 
 	mu      sync.RWMutex // guards the fields below
 	streams map[string]*stream
@@ -72,9 +73,9 @@ func New(server *sse.Server, options Options) (*Publisher, error) {
 	case server == nil:
 		return nil, errors.New("r3labs: the server is nil")
 	case server.EncodeBase64:
-		return nil, errors.New("r3labs: the server has EncodeBase64 on: only its own client could read the events; turn it off")
+		return nil, errors.New("r3labs: the server's EncodeBase64 is on: only its own client could read the events; turn it off")
 	case server.AutoReplay && !options.AutoReplay:
-		return nil, errors.New("r3labs: the server has AutoReplay on: it would keep every event forever, replace their IDs, and repeat events to clients that come back; set server.AutoReplay = false before New, or Options.AutoReplay to accept that")
+		return nil, errors.New("r3labs: the server's AutoReplay is on: it would keep all events forever, replace their IDs, and repeat events to clients that reconnect; set server.AutoReplay = false before New, or set Options.AutoReplay to accept that")
 	case server.EventTTL != 0 && !server.AutoReplay:
 		return nil, fmt.Errorf("r3labs: with an EventTTL of %v and AutoReplay off, the server would treat every event as expired; set EventTTL to 0", server.EventTTL)
 	case options.Queue < 0:
@@ -110,20 +111,20 @@ func randomGeneration() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// open creates the stream with the name, and the server's stream with that name. p.mu must be held,
+// open creates the stream with the given name, both here and on the server. p.mu must be held,
 // unless p is not shared yet.
 func (p *Publisher) open(name string) (*stream, error) {
 	s := &stream{name: name, limit: p.options.Queue, own: !p.server.StreamExists(name)}
-	// A stream that exists keeps its settings.
+	// If the stream exists already, it keeps its settings.
 	if there := p.server.CreateStream(name); there.AutoReplay && !p.options.AutoReplay {
-		return nil, fmt.Errorf("r3labs: the stream %q already exists, with AutoReplay: choose another name, or set Options.AutoReplay to accept it", name)
+		return nil, fmt.Errorf("r3labs: the stream %q already exists with AutoReplay on: choose another name, or set Options.AutoReplay to accept that", name)
 	}
 	p.streams[name] = s
 	return s, nil
 }
 
-// Publish puts the record into the queue of the stream of its run, and into that of the
-// stream of all runs. It never waits. After Close it does nothing.
+// Publish puts the record into the queues of its run's stream and of the stream of all runs.
+// It never waits. After Close it does nothing.
 func (p *Publisher) Publish(rec record.Record) {
 	rec = rec.Redacted(p.options.Redact)
 	name := rec.RunID
@@ -154,8 +155,8 @@ func (p *Publisher) Publish(rec record.Record) {
 	}
 }
 
-// create makes the stream of a run, unless it already exists. A stream that cannot be used
-// is not tried again.
+// create creates a run's stream, unless it already exists. If the stream cannot be used,
+// create does not try again.
 func (p *Publisher) create(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +168,7 @@ func (p *Publisher) create(name string) {
 	}
 }
 
-// push queues an event, and starts the goroutine that sends. p.mu must be held.
+// push queues an event, and starts the goroutine that sends if necessary. p.mu must be held.
 func (p *Publisher) push(s *stream, e *event) {
 	starts, lost := s.push(e)
 	if lost {
@@ -185,8 +186,8 @@ func (p *Publisher) send(s *stream) {
 		if !more {
 			break
 		}
-		// Publish ignores a stream that the server has removed: with AutoStream it
-		// removes a stream with its last client, and Close removes all streams.
+		// Server.Publish ignores a stream that the server has removed. With AutoStream, the
+		// server removes a stream when its last client leaves; Server.Close removes all streams.
 		p.server.Publish(s.name, s.encode(q))
 		if q.event != nil {
 			p.counters.sent.Add(1)
@@ -195,7 +196,7 @@ func (p *Publisher) send(s *stream) {
 	p.retire(s)
 }
 
-// onEmpty is called when the last client of a stream has gone.
+// onEmpty is called when the last client of a stream has left.
 func (p *Publisher) onEmpty(name string) {
 	p.mu.RLock()
 	s := p.streams[name]
@@ -205,7 +206,7 @@ func (p *Publisher) onEmpty(name string) {
 	}
 }
 
-// retire removes the stream of a run that has ended, if all events were sent and no client
+// retire removes a run's stream if the run has ended, all events were sent and no client
 // is connected.
 func (p *Publisher) retire(s *stream) {
 	if p.options.Guard == nil || !s.isDone() {
@@ -223,9 +224,9 @@ func (p *Publisher) retire(s *stream) {
 
 // Stats are the counters of a [Publisher].
 type Stats struct {
-	Streams int    // streams that it publishes into
-	Sent    uint64 // events that the server has taken
-	Lost    uint64 // events that did not fit into the queue of a stream
+	Streams int    // streams on which it publishes
+	Sent    uint64 // events that were passed to the server
+	Lost    uint64 // events that did not fit into a stream's queue
 	Refused uint64 // events of runs whose stream cannot be used
 }
 
@@ -242,10 +243,10 @@ func (p *Publisher) Stats() Stats {
 	return Stats{Streams: n, Sent: p.counters.sent.Load(), Lost: p.counters.lost.Load(), Refused: p.counters.refused.Load()}
 }
 
-// Close sends the queued events and, with a guard, removes the streams that this publisher
-// created and that have no clients. It waits until that is done. If ctx ends before, Close
-// returns the error of ctx, and a client that does not read blocks the server until the
-// server is closed. Closing twice is fine.
+// Close waits until the queued events are sent. With a guard, it then removes the streams that
+// this publisher created and that have no clients. If ctx ends first, Close returns the cause of
+// ctx; a client that does not read then blocks the server until the server is closed. Closing
+// twice is fine.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true

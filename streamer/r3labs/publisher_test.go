@@ -69,12 +69,12 @@ func TestEventsAreThoseOfTheHandler(t *testing.T) {
 
 func TestServersThatWouldLoseEventsAreRefused(t *testing.T) {
 	for want, change := range map[string]func(*sse.Server, *r3labs.Options){
-		"EncodeBase64 on":              func(s *sse.Server, _ *r3labs.Options) { s.EncodeBase64 = true },
-		"AutoReplay on":                func(s *sse.Server, _ *r3labs.Options) { s.AutoReplay = true },
+		"EncodeBase64 is on":           func(s *sse.Server, _ *r3labs.Options) { s.EncodeBase64 = true },
+		"AutoReplay is on":             func(s *sse.Server, _ *r3labs.Options) { s.AutoReplay = true },
 		"EventTTL of 1m0s":             func(s *sse.Server, _ *r3labs.Options) { s.EventTTL = time.Minute },
 		"Options.Queue is -1":          func(_ *sse.Server, o *r3labs.Options) { o.Queue = -1 },
 		"Options.Guard guards another": func(_ *sse.Server, o *r3labs.Options) { o.Guard = r3labs.Guard(newServer(), 1) },
-		`stream "runs" already exists, with AutoRepl`: func(s *sse.Server, _ *r3labs.Options) {
+		`stream "runs" already exists with AutoRepl`: func(s *sse.Server, _ *r3labs.Options) {
 			s.AutoReplay = true
 			s.CreateStream("runs")
 			s.AutoReplay = false
@@ -88,8 +88,8 @@ func TestServersThatWouldLoseEventsAreRefused(t *testing.T) {
 	}
 	_, err := r3labs.New(nil, r3labs.Options{})
 	assert.ErrorContains(t, err, "the server is nil")
-	assert.PanicsWithError(t, "r3labs: the write timeout of Guard is 0s: want more than 0", func() { r3labs.Guard(newServer(), 0) })
-	assert.PanicsWithError(t, "r3labs: Guard of a nil server", func() { r3labs.Guard(nil, 1) })
+	assert.PanicsWithError(t, "r3labs: Guard's write timeout is 0s: want more than 0", func() { r3labs.Guard(newServer(), 0) })
+	assert.PanicsWithError(t, "r3labs: Guard was called with a nil server", func() { r3labs.Guard(nil, 1) })
 }
 
 func TestStreamsOfOthersAreNotRemovedAndNotReplayed(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
-// maxData is the maximum length of the data of an event. Together with the name and
-// the ID, it stays below the 64 KB that the client of r3labs/sse can read.
+// maxData is the maximum length of an event's data. Together with its name and ID, an event
+// stays below the 64 KB that the client of r3labs/sse can read.
 const maxData = 60 << 10
 
 // An event is a record that is encoded once for all its streams, by the goroutine that
@@ -32,22 +32,22 @@ func (e *event) bytes() []byte {
 type stream struct {
 	name       string
 	limit      int
-	own        bool   // the publisher created it
-	generation uint64 // in the IDs of the stream of all runs; 0 in those of a run
+	own        bool   // the publisher created the server's stream
+	generation uint64 // first number of the IDs in the stream of all runs; 0 in the stream of a run
 
 	mu      sync.Mutex // guards the fields below
 	queue   []queuedEvent
-	lost    uint64 // events lost after the last one in the queue
+	lost    uint64 // events lost after the last event in the queue
 	sending bool
-	ended   bool // the newest record is the end of the run
+	ended   bool // the newest record ends the run
 
 	// The fields below belong to the goroutine that sends; there is one at a time.
 	n      uint64 // events of the stream of all runs
 	lastID []byte
 }
 
-// queuedEvent is an event and the number of events that were lost before it. If the event is
-// nil, it is only a gap.
+// queuedEvent holds an event and the number of events that were lost before it. If the event is
+// nil, there is only a gap.
 type queuedEvent struct {
 	event *event
 	lost  uint64
@@ -63,7 +63,7 @@ func (s *stream) push(e *event) (starts, lost bool) {
 	}
 	if len(s.queue) >= s.limit {
 		s.lost++
-		return false, true // the goroutine is already sending
+		return false, true // the goroutine that sends is already running
 	}
 	s.queue = append(s.queue, queuedEvent{event: e, lost: s.lost})
 	s.lost = 0
@@ -71,7 +71,7 @@ func (s *stream) push(e *event) (starts, lost bool) {
 	return starts, false
 }
 
-// pop takes the next event to send. If there is none, sending has ended.
+// pop takes the next event from the queue. If there is none, the goroutine that sends must end.
 func (s *stream) pop() (q queuedEvent, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +100,7 @@ func (s *stream) isDone() bool {
 	return s.own && s.generation == 0 && s.ended && !s.sending
 }
 
-// encode returns a new event for the server, which changes the events that it is given.
+// encode returns a new event for the server, because the server changes the events that it is given.
 func (s *stream) encode(q queuedEvent) *sse.Event {
 	if q.event == nil {
 		gap := wire.Gap{Missed: q.lost}

@@ -14,8 +14,8 @@ import (
 
 var _ streamer.Continuer = (*Control)(nil)
 
-// Resume implements [streamer.Continuer]. A runner with the program of the run, in any
-// process, continues it.
+// Resume implements [streamer.Continuer]. A runner in any process that has the run's
+// program continues the run.
 func (c *Control) Resume(ctx context.Context, runID string) error {
 	return controlError(c.resume(ctx, runID))
 }
@@ -51,12 +51,12 @@ func (c *Control) retry(ctx context.Context, runID string) error {
 	return err
 }
 
-// ContinueAll calls act with the selection of a sender, for a request that is for runs of the status,
-// and returns the results in the form in which they are sent. For a selection of another status, or
-// one that is impossible, the error is [streamer.ErrInvalid].
+// ContinueAll calls act with a sender's selection of runs that have the given status, and returns the
+// results as they are sent. If the selection is for another status, or is not possible, the error is
+// [streamer.ErrInvalid].
 func ContinueAll(ctx context.Context, c streamer.Selection, status snapshot.Status, act func(context.Context, state.Selection) ([]state.SelectedRun, error)) ([]streamer.SelectedRun, error) {
 	if c.Status != "" && c.Status != string(status) {
-		return nil, fmt.Errorf("%w: status %q: want %s", streamer.ErrInvalid, record.Truncate(c.Status, 50), status)
+		return nil, fmt.Errorf("%w: status is %q: want %s", streamer.ErrInvalid, record.Truncate(c.Status, 50), status)
 	}
 	chosen, err := act(ctx, state.Selection{Reason: c.Reason, Program: c.Program, Since: c.Since, Sees: c.Sees})
 	if errors.Is(err, state.ErrSelection) {

@@ -15,12 +15,12 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// Control answers questions of runs in a store, sends signals to them, interrupts those that some
-// process has open, and cancels, resumes, retries and forks them. It implements
+// Control controls the runs in a store: it answers their questions, sends them signals, interrupts
+// runs that some process has open, and cancels, resumes, retries and forks runs. It implements
 // [streamer.Control], [streamer.Continuer] and [streamer.Forker].
 type Control struct{ store snapshot.Store }
 
-// NewControl returns the control over the runs of a store.
+// NewControl returns a Control for the runs in a store.
 func NewControl(store snapshot.Store) *Control { return &Control{store} }
 
 var _ streamer.Control = (*Control)(nil)
@@ -41,8 +41,9 @@ func (c *Control) Cancel(ctx context.Context, runID string, stop streamer.Stop) 
 	return controlError(AwaitStop(ctx, c.store, runID))
 }
 
-// AwaitStop gives a run that was asked to stop a second to do so. If the request came too late, it
-// returns the error of [state.AwaitStop]. A run that takes longer is not an error.
+// AwaitStop waits at most a second until a run that was asked to stop has stopped. If the request came
+// too late, it returns the error from [state.AwaitStop]. If the run takes longer than a second, that is
+// not an error.
 func AwaitStop(ctx context.Context, store snapshot.Store, runID string) error {
 	waiting, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -56,7 +57,7 @@ func (c *Control) Answer(ctx context.Context, runID, questionID, by string, valu
 	if err != nil {
 		return fmt.Errorf("%w: the answer cannot be read: %w", streamer.ErrInvalid, err)
 	}
-	if _, err := record.Encode(v); err != nil { // it is nested too deeply to be stored
+	if _, err := record.Encode(v); err != nil { // nested too deeply to be stored
 		return fmt.Errorf("%w: the answer cannot be stored: %w", streamer.ErrInvalid, err)
 	}
 	return controlError(state.Answer(ctx, c.store, runID, questionID, by, v))
@@ -71,7 +72,7 @@ func (c *Control) Signal(ctx context.Context, runID string, s streamer.Signal) e
 	return controlError(state.Signal(ctx, c.store, runID, s.Name, value, state.SignalOptions{ID: s.ID, By: s.By}))
 }
 
-// controlError translates the errors of a run into those of a Control.
+// controlError translates an error from package state into an error of a [streamer.Control].
 func controlError(err error) error {
 	switch {
 	case errors.Is(err, snapshot.ErrNotFound), errors.Is(err, state.ErrNotAsked):

@@ -48,7 +48,7 @@ func TestASelectionOfAnotherStatusIsInvalid(t *testing.T) {
 	c := stored.NewControl(memstore.New())
 	_, err := c.ResumeAll(t.Context(), streamer.Selection{Status: "failed"})
 	require.ErrorIs(t, err, streamer.ErrInvalid)
-	require.ErrorContains(t, err, `status "failed": want interrupted`)
+	require.ErrorContains(t, err, `status is "failed": want interrupted`)
 	_, err = c.RetryAll(t.Context(), streamer.Selection{Status: "interrupted"})
 	require.ErrorIs(t, err, streamer.ErrInvalid)
 	chosen, err := c.RetryAll(t.Context(), streamer.Selection{Status: "failed"})

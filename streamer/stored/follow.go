@@ -8,9 +8,9 @@ import (
 )
 
 // FollowChanges calls deleted for each run that any process deletes from now on, and asked for each
-// open run that may have been asked to stop, until ctx ends, and returns the error of ctx. Pass it the
-// methods PublishDeletion and PublishStopping of a streamer.Handler, which tell the clients; without
-// clients, they do not read whether the run was asked to stop.
+// open run that may have been asked to stop. It returns when ctx ends, with the cause. Pass it the
+// methods PublishDeletion and PublishStopping of a streamer.Handler, which tell the clients. If there
+// are no clients, PublishStopping reads nothing from the store.
 func (s *Runs) FollowChanges(ctx context.Context, deleted, asked func(ctx context.Context, runID string)) error {
 	for event, err := range s.store.Watch(ctx, snapshot.WatchOptions{Messages: true}) {
 		switch {
@@ -25,10 +25,10 @@ func (s *Runs) FollowChanges(ctx context.Context, deleted, asked func(ctx contex
 	return context.Cause(ctx)
 }
 
-// Follow publishes the records that any process adds to the store from now on,
-// until ctx ends, and returns the error of ctx. The records of a run are published
-// in order. Runs that cannot be read are skipped; reading them with Records returns
-// the error.
+// Follow publishes the records that any process adds to the store from now on. It
+// returns when ctx ends, with the cause. The records of a run are published
+// in order. If a run cannot be read, it is skipped; Records returns the error
+// for such a run.
 func (s *Runs) Follow(ctx context.Context, publish func(record.Record)) error {
 	for event, err := range s.store.Watch(ctx, snapshot.WatchOptions{Records: true}) {
 		if err != nil {

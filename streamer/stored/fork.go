@@ -39,8 +39,8 @@ func (c *Control) Fork(ctx context.Context, runID string, f streamer.Fork) error
 	return fmt.Errorf("%w: %s", streamer.ErrInvalid, strings.TrimPrefix(err.Error(), "state: "))
 }
 
-// effectsText returns the text of an error of a fork, with the decisions as a sender
-// writes them.
+// effectsText returns the text of an error from state.Fork, in which Go names are replaced by
+// what a sender writes in a request.
 func effectsText(err error) string {
 	return strings.NewReplacer("state: ", "", "ForkOptions.Effects", "effects", "TakeOverEffects", `"take_over"`, "RepeatEffects", `"repeat"`).Replace(err.Error())
 }

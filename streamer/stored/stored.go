@@ -14,11 +14,11 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// Runs are the runs of a store, as a [streamer.Source]. It is safe for concurrent
+// Runs is a [streamer.Source] that reads the runs in a store. It is safe for concurrent
 // use, and need not be closed.
 type Runs struct{ store snapshot.Store }
 
-// New returns the runs of the store.
+// New returns the runs in the store.
 func New(store snapshot.Store) *Runs { return &Runs{store} }
 
 var _ streamer.Source = (*Runs)(nil)
@@ -49,7 +49,7 @@ func (s *Runs) List(ctx context.Context, q streamer.Query) (page streamer.RunPag
 		if part.Next == "" || q.Limit == 0 || len(page.Runs) >= q.Limit {
 			return page, nil
 		}
-		f.After, f.Limit, f.Count = part.Next, q.Limit-len(page.Runs), false // the page was short: read on
+		f.After, f.Limit, f.Count = part.Next, q.Limit-len(page.Runs), false // the store's page was short: read on
 	}
 }
 
@@ -118,8 +118,8 @@ func infoOf(i *snapshot.Info) streamer.RunInfo {
 	return info
 }
 
-// askerOf returns the address of the call that asks the question. The ID is the address
-// followed by a question mark, which is escaped inside addresses.
+// askerOf returns the address of the call that asks a question. The question's ID begins with
+// the address and a question mark, which is escaped inside addresses.
 func askerOf(questionID string) record.Address {
 	address, _, _ := strings.Cut(questionID, "?")
 	a, _ := record.ParseAddress(address)
@@ -144,7 +144,7 @@ func (s *Runs) Answered(ctx context.Context, runID string) ([]string, error) {
 	return ids, sourceError(err)
 }
 
-// stopOf returns nil if the reason is not known.
+// stopOf returns s as a [streamer.Stop], or nil if it is empty.
 func stopOf(s snapshot.Stop) *streamer.Stop {
 	if s == (snapshot.Stop{}) {
 		return nil
@@ -152,7 +152,7 @@ func stopOf(s snapshot.Stop) *streamer.Stop {
 	return &streamer.Stop{Reason: string(s.Reason), By: s.By, Message: s.Message}
 }
 
-// sourceError translates the errors of a store into those of a source.
+// sourceError translates an error from a store into an error of a [streamer.Source].
 func sourceError(err error) error {
 	if errors.Is(err, snapshot.ErrNotFound) {
 		return fmt.Errorf("%w: %w", streamer.ErrNotFound, err)

@@ -6,17 +6,17 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Argyll has the events of Argyll's work items: work_started,
+// Argyll translates records into the events of Argyll's work items: work_started,
 // work_not_completed, work_retry_scheduled, work_failed and work_succeeded.
 // Their fields are flow_id (the run), step_id (the actor's name), token, error, and, in
-// work_retry_scheduled, retry_count and next_retry_at. The token names the work item and is the
-// same for all its attempts; it is not the key of core.IdempotencyKey, which depends on the input too.
+// work_retry_scheduled, retry_count and next_retry_at. The token identifies the work item and is the
+// same for all attempts. It is not the key from core.IdempotencyKey, which also depends on the input.
 //
-// Compensations have the same events with the prefix compensation_ instead of work_: Argyll's
-// document names compensation_failed, and the others follow its pattern. What Argyll has no
-// word for is a separate field or event: work_succeeded has cached: true where a cache answered,
-// and breaker_opened, breaker_half_opened and breaker_closed say what a circuit breaker did at a
-// step.
+// Compensations cause the same events, with the prefix compensation_ instead of work_. Argyll's
+// document defines only compensation_failed; the other names follow its pattern. What Argyll has no
+// term for is a separate field or event: work_succeeded contains cached: true if a cache answered,
+// and breaker_opened, breaker_half_opened and breaker_closed report how a circuit breaker changed
+// at a step.
 func Argyll(r record.Record) []Event {
 	if changed, ok := breakerEvent(&r); ok {
 		changed.Fields["flow_id"] = r.RunID

@@ -2,19 +2,19 @@ package vocabulary
 
 import "github.com/reprise-go/reprise/record"
 
-// NoETL has the events of NoETL's retry architecture: action_started,
+// NoETL translates records into the events of NoETL's retry architecture: action_started,
 // action_error, step_retry, step_retry_exhausted, step_failed_terminal,
 // action_completed, step_completed and execution_failed. Their fields are
 // execution_id (the run), node_id (the address), node_name, node_type, status
 // and context. In the context of step_retry_exhausted, reason is the limit that was reached, such
-// as exhausted or budget; a step that has one attempt, and so no retries, has no such event, as in
-// NoETL. The context of step_retry has delay_source where the service or a circuit breaker chose
+// as exhausted or budget. As in NoETL, a step that is limited to one attempt does not cause this
+// event. The context of step_retry contains delay_source if the service or a circuit breaker chose
 // the delay.
 //
-// A compensation has the same events as a step, with compensation as its node_type.
-// What NoETL has no word for is a separate field of the context or a separate
-// event: cached: true where a cache answered, and breaker_opened,
-// breaker_half_opened and breaker_closed for what a circuit breaker did.
+// A compensation causes the same events as a step, with compensation as the node_type.
+// What NoETL has no term for is a separate field of the context or a separate
+// event: cached: true if a cache answered, and breaker_opened,
+// breaker_half_opened and breaker_closed when a circuit breaker changed.
 func NoETL(r record.Record) []Event {
 	if r.Kind == record.KindRun && r.Status == record.StatusFailed && !r.Replayed {
 		return []Event{{"execution_failed", map[string]any{"execution_id": r.RunID, "status": "FAILED", "context": map[string]any{"error": errorText(&r)}}}}
@@ -71,7 +71,7 @@ func noetlFailure(r *record.Record, event func(name, status string, context map[
 	return append(events, event("step_failed_terminal", "FAILED", map[string]any{"error": errorText(r), "reason": r.Reason.String()}))
 }
 
-// maxAttempts returns the limit, or nil if there is none.
+// maxAttempts returns the maximum number of attempts, or nil if there is no limit.
 func maxAttempts(r *record.Record) any {
 	if r.MaxAttempts <= 0 {
 		return nil

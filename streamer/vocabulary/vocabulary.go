@@ -6,8 +6,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Vocabulary returns the events of a system for a record, in order, or none if the
-// system has no event for the record. It must be safe for concurrent use.
+// A Vocabulary returns another system's events for a record, in order. If the system has
+// no event for the record, it returns none. It must be safe for concurrent use.
 type Vocabulary func(record.Record) []Event
 
 // An Event is an event in the terms of another system.
@@ -16,7 +16,7 @@ type Event struct {
 	Fields map[string]any // values that can be encoded as JSON
 }
 
-// MarshalJSON writes the fields as an object, with the name as "event_type".
+// MarshalJSON encodes the fields as an object, in which "event_type" is the name.
 func (e Event) MarshalJSON() ([]byte, error) {
 	all := make(map[string]any, len(e.Fields)+1)
 	for name, value := range e.Fields {
@@ -26,14 +26,14 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// With returns a vocabulary in which extend edits the events of each record: it may add events,
+// With returns a vocabulary in which extend edits the events for each record. It may add events,
 // change them or leave them out.
 func (v Vocabulary) With(extend func(r record.Record, events []Event) []Event) Vocabulary {
 	return func(r record.Record) []Event { return extend(r, v(r)) }
 }
 
-// Subscriber returns a function for bus.Subscribe, which calls f with each event
-// of each record, in their order.
+// Subscriber returns a function to pass to Subscribe of a bus. It calls f with the events
+// for each record, in order.
 func (v Vocabulary) Subscriber(f func(Event)) func(record.Record) {
 	return func(r record.Record) {
 		for _, e := range v(r) {
@@ -55,8 +55,8 @@ func isStep(r *record.Record) bool {
 // isCached reports whether a cache answered the call.
 func isCached(r *record.Record) bool { return r.Detail != nil && r.Detail.Cached }
 
-// breakerEvent is the event for a record of a circuit breaker that changed its
-// state. The vocabulary adds its fields for the run and the call.
+// breakerEvent returns the event for a record that a circuit breaker has changed its
+// state. The caller adds the vocabulary's own fields for the run and the call.
 func breakerEvent(r *record.Record) (Event, bool) {
 	if r.Kind != record.KindLog || r.Replayed || r.Detail == nil {
 		return Event{}, false

@@ -17,7 +17,7 @@ type Runs interface {
 	RecordJSON(ctx context.Context, rec *record.Record) ([]byte, error)
 }
 
-// A Builder turns the records and deltas of a run into events, in their order.
+// A Builder turns a run's records and deltas into events, in order.
 type Builder struct {
 	runs  Runs
 	runID string
@@ -32,7 +32,7 @@ type Builder struct {
 	retries map[string]*Retry // pending
 	asked   map[string]Question
 	done    map[record.Address]bool    // steps that have ended
-	values  map[string]json.RawMessage // shown by the run
+	values  map[string]json.RawMessage // values that the run exposes
 }
 
 // NewBuilder returns a builder for a run.
@@ -102,7 +102,7 @@ func (b *Builder) runEvents(r *record.Record) []Event {
 	case record.StatusRecorded:
 		b.takePrompt(r)
 	case record.StatusStarted:
-		return b.voidStep(nil) // unfinished work of the previous process is repeated
+		return b.voidStep(nil) // what the previous process left unfinished is repeated
 	case record.StatusAwaiting:
 		if asked := b.open(); len(asked) > 0 {
 			return []Event{{Kind: Paused, Asked: asked}}
@@ -129,7 +129,7 @@ func (b *Builder) reason(r *record.Record) string {
 	return b.runs.RedactText(e.Message)
 }
 
-// errorText returns the text of the error of a record, redacted and truncated.
+// errorText returns the text of a record's error, redacted and truncated.
 func (b *Builder) errorText(r *record.Record) string {
 	if r.Err == nil {
 		return "it failed"
@@ -137,7 +137,7 @@ func (b *Builder) errorText(r *record.Record) string {
 	return record.Truncate(b.runs.RedactText(fmt.Sprint(r.Err)), record.MessageLimit)
 }
 
-// retryOver reports that the wait for another attempt is over.
+// retryOver appends an event if the record ends a call's wait for another attempt.
 func (b *Builder) retryOver(out []Event, r *record.Record) []Event {
 	id := r.Address.String()
 	if planned := b.retries[id]; planned != nil && (r.Status == record.StatusStarted || r.IsOutcome()) {
@@ -149,7 +149,7 @@ func (b *Builder) retryOver(out []Event, r *record.Record) []Event {
 	return out
 }
 
-// retryPlanned reports that a call will be tried again.
+// retryPlanned appends an event if the record reports that a call will be tried again.
 func (b *Builder) retryPlanned(out []Event, r *record.Record) []Event {
 	if r.Status != record.StatusFailed || !r.WillRetry {
 		return out
@@ -163,10 +163,10 @@ func (b *Builder) retryPlanned(out []Event, r *record.Record) []Event {
 	return append(out, Event{Kind: RetryPlanned, Retry: planned})
 }
 
-// shownMessage marks the record of a value that is shown, see state.PutShown.
+// shownMessage is the message in the record of a value that the run exposes; see state.PutShown.
 const shownMessage = "shown"
 
-// value returns an event with all shown values if the record shows or hides a value.
+// value returns an event with all values that the run exposes, if the record changes one of them.
 func (b *Builder) value(ctx context.Context, r *record.Record) ([]Event, error) {
 	_, was := b.values[r.Name]
 	delete(b.values, r.Name)

@@ -15,13 +15,13 @@ import (
 // A call is a tool call that the model requested.
 type call struct {
 	id      string // ID on the wire
-	modelID string // ID given by the model
+	modelID string // ID from the model
 	name    string
 	address record.Address // set once the call has a record
 	over    bool
 }
 
-// valid returns data, or a JSON string of it if redaction has made it invalid JSON.
+// valid returns data, or a JSON string that contains data if redaction has made it invalid JSON.
 func valid(data []byte) json.RawMessage {
 	if json.Valid(data) {
 		return data
@@ -30,7 +30,8 @@ func valid(data []byte) json.RawMessage {
 	return quoted
 }
 
-// argumentsJSON returns arguments as JSON: {} if they are empty, and a string if they are not JSON.
+// argumentsJSON returns arguments as JSON: as {} if they are empty, and as a JSON string if they are
+// not valid JSON.
 func argumentsJSON(arguments string) json.RawMessage {
 	if strings.TrimSpace(arguments) == "" {
 		return json.RawMessage("{}")
@@ -38,8 +39,8 @@ func argumentsJSON(arguments string) json.RawMessage {
 	return valid([]byte(arguments))
 }
 
-// unique returns the ID of a tool call on the wire. This is the model's ID, unless another call
-// of the run has it: some services give no IDs, and some count from 0 in each answer.
+// unique returns a tool call's ID on the wire. This is the ID from the model, unless it is empty or
+// another call in the run has the same ID: some services count from 0 in each answer.
 func (b *Builder) unique(id string, index int) string {
 	if id == "" {
 		id = "call-" + strconv.Itoa(b.step.number) + "-" + strconv.Itoa(index+1)
@@ -66,7 +67,7 @@ func (b *Builder) find(r *record.Record) *call {
 			return c
 		}
 	}
-	for i := len(b.calls) - 1; i >= 0; i-- { // search the latest step first; of two calls with the same ID, take the first
+	for i := len(b.calls) - 1; i >= 0; i-- { // search the latest step first; if two of its calls have the same ID, take the first
 		c := b.calls[i]
 		if c.modelID != r.Detail.ToolCall || !c.address.IsZero() {
 			continue
@@ -93,7 +94,7 @@ func (b *Builder) callEvents(ctx context.Context, out []Event, r *record.Record)
 	case r.Status == record.StatusCompleted:
 		data, err := b.runs.RecordJSON(ctx, r)
 		if err != nil {
-			return out, fmt.Errorf("the output of %s: %w", r.Address, err)
+			return out, fmt.Errorf("reading the output of %s: %w", r.Address, err)
 		}
 		e.Kind, e.Data = ToolResult, valid(data)
 	case errors.Is(r.Err, actors.ErrNotApproved):

@@ -13,22 +13,22 @@ import (
 // An Encoder encodes the events of one run, in order, as frames of a protocol.
 type Encoder interface{ Encode(e *Event) Frame }
 
-// A Frame is an event as a client receives it.
+// A Frame is an event in the form in which a client receives it.
 type Frame struct {
 	Kind Kind
 	Data []byte // encoded event; nil if the event is not sent
 
-	// Messages are the messages of the turn as JSON, separated by commas. They are set if a
-	// snapshot of all messages follows the frame. The reader writes the snapshot, since it
-	// knows the earlier messages.
+	// Messages contains the turn's messages as JSON, separated by commas. It is set if Snapshot is
+	// set, or if the event ends or pauses the run. Snapshot means that a snapshot of all messages
+	// follows the frame. The reader writes the snapshot, because it knows the earlier messages.
 	Messages []byte
 	Snapshot bool
 
 	Tail  []byte     // written after the last frame of a response
-	Asked []Question // of a frame of kind Paused: the open questions
+	Asked []Question // for Paused, the open questions; for Answered, the question that was answered
 }
 
-// A Log has the frames of a run from its beginning, and grows while the run continues. Any
+// A Log contains a run's frames from the beginning, and grows while the run continues. Any
 // number of readers can start at any index.
 type Log struct {
 	mu       sync.Mutex
@@ -37,7 +37,7 @@ type Log struct {
 	changed  chan struct{} // closed when there are more frames; nil while no reader waits
 	err      error         // why there will be no more frames
 	prompt   string
-	answered map[string]bool // questions, by ID on the wire, whose answers are stored but not yet in frames
+	answered map[string]bool // questions, by ID on the wire, that have an answer in the store but not yet in a frame
 
 	ready chan struct{} // closed when the log has caught up with the run
 	stop  context.CancelFunc
@@ -45,13 +45,13 @@ type Log struct {
 	idle  uint64
 }
 
-// A Source is what a [Hub] reads runs from. A [streamer.Handler] implements it.
+// A [Hub] reads runs from a Source. A [streamer.Handler] implements it.
 type Source interface {
 	Runs
 	Follow(ctx context.Context, runID string) iter.Seq2[streamer.FollowEvent, error]
 }
 
-// A Hub has the logs of the runs that are being read. It is safe for concurrent use.
+// A Hub holds the logs of the runs that are being read. It is safe for concurrent use.
 type Hub struct {
 	source  Source
 	encoder func(runID string) Encoder
@@ -68,14 +68,14 @@ func NewHub(source Source, encoder func(runID string) Encoder) *Hub {
 	return &Hub{source: source, encoder: encoder, logs: make(map[string]*Log)}
 }
 
-// ErrClosed is the error of a closed hub.
+// ErrClosed is returned by a closed hub.
 var ErrClosed = errors.New("turn: the server is shutting down")
 
-// maxIdle is how many logs are kept without a reader. They let a page that reloads see the
-// beginning of a text that is still being written.
+// maxIdle is how many logs without a reader are kept. When a page reloads, such a log still contains
+// the beginning of a text that the model is writing.
 const maxIdle = 64
 
-// Open returns the log of a run once it has caught up with the run. The caller must call
+// Open returns a run's log once the log has caught up with the run. The caller must call
 // release.
 func (h *Hub) Open(ctx context.Context, runID string) (l *Log, release func(), err error) {
 	if l, err = h.acquire(ctx, runID); err != nil {
@@ -224,14 +224,14 @@ func (l *Log) failure() error {
 	return l.err
 }
 
-// isOver reports whether no more frames come unless the run is answered or resumed.
+// isOver reports whether no more frames will come, unless the run is answered or resumed.
 func (l *Log) isOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err != nil || l.endLocked(len(l.frames)) != nil
 }
 
-// endAt returns the last frame if the log has n frames, and there are no more until the run is
+// endAt returns the last frame if the log contains n frames and no more will come until the run is
 // answered or resumed. Otherwise it returns nil.
 func (l *Log) endAt(n int) *Frame {
 	l.mu.Lock()
@@ -239,8 +239,8 @@ func (l *Log) endAt(n int) *Frame {
 	return l.endLocked(n)
 }
 
-// endLocked is like endAt. A frame with questions is not the last one if one of them has been
-// answered: the run is about to continue. l.mu must be held.
+// endLocked is like endAt, but l.mu must be held. If one of the questions in the last frame has been
+// answered, more frames will come, because the run is about to continue.
 func (l *Log) endLocked(n int) *Frame {
 	if n == 0 || n != len(l.frames) || !l.frames[n-1].Kind.IsEnd() {
 		return nil
@@ -259,8 +259,8 @@ func (l *Log) Prompt() string {
 	return l.prompt
 }
 
-// Begin returns the index at which a new reader begins: after the frames that the last attempt
-// of the agent has withdrawn.
+// Begin returns the index at which a new reader begins: after the frames that were withdrawn when the
+// agent last started over.
 func (l *Log) Begin() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -295,8 +295,8 @@ func (l *Log) open() (open []Question) {
 	return open
 }
 
-// beginAnswer reports whether the question is open, and notes that it is answered. An answer is
-// stored before it is recorded; meanwhile, a client must not be asked again.
+// beginAnswer marks a question as answered, and reports whether it was open. An answer is stored
+// before the run records it; until then, a client must not be asked again.
 func (l *Log) beginAnswer(question string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -310,7 +310,7 @@ func (l *Log) beginAnswer(question string) bool {
 	return true
 }
 
-// reopen notes that a question was not answered after all.
+// reopen marks a question as open again, because its answer could not be stored.
 func (l *Log) reopen(question string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -318,8 +318,8 @@ func (l *Log) reopen(question string) {
 	l.wake()
 }
 
-// Frames returns the frames starting at index from. If there are none yet, it returns a
-// channel that is closed when there are some. The caller must not change the frames.
+// Frames returns the frames from the given index on. If there are none yet, it returns a
+// channel that is closed when there are more. The caller must not change the frames.
 func (l *Log) Frames(from int) (frames []Frame, more <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// WireID returns the ID of a question on the wire. An ID stays valid in later turns.
+// WireID returns a question's ID on the wire. Since it contains the run's ID, it is unique in a
+// thread.
 func WireID(runID, question string) string { return runID + ":" + question }
 
 // QuestionID returns the run's ID for a question on the wire. ok is false if the question
@@ -43,13 +44,13 @@ func (b *Builder) ask(r *record.Record) {
 }
 
 // isApproval reports whether the question asks for approval of a tool call. Such a question is
-// asked by the call around the tool call, see actors.WithApproval.
+// asked by the call around the tool call; see actors.WithApproval.
 func isApproval(r *record.Record) bool {
 	path := r.Address.String()
 	return strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], "approve_") && r.Awaits() == record.AwaitAnswer
 }
 
-// open returns the questions that wait for a person.
+// open returns the questions that wait for a person's answer.
 func (b *Builder) open() (asked []Question) {
 	for _, q := range b.ledger.Questions(false) {
 		if known, ok := b.asked[q.ID]; ok {

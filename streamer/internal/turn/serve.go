@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// A Response is the stream of one client. It is not safe for concurrent use.
+// A Response is an event stream to one client. It is not safe for concurrent use.
 type Response struct {
 	W            http.ResponseWriter
 	Heartbeat    time.Duration // time between comments while nothing happens
-	WriteTimeout time.Duration // limit for the client to accept a write
+	WriteTimeout time.Duration // how long the client may take to accept a write
 
 	control *http.ResponseController
 	buffer  bytes.Buffer
@@ -24,7 +24,7 @@ func (r *Response) Begin() error {
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-cache, no-store, no-transform")
 	header.Set("X-Accel-Buffering", "no") // tells nginx not to buffer
-	header.Set("Connection", "close")     // the write deadline would outlive the response on a reused connection
+	header.Set("Connection", "close")     // the write deadline would remain on a reused connection
 	r.W.WriteHeader(http.StatusOK)
 	return r.Flush()
 }
@@ -46,9 +46,9 @@ func (r *Response) Flush() error {
 // gatherBytes is how many bytes are buffered before they are sent.
 const gatherBytes = 64 << 10
 
-// Follow sends the frames of a log, starting at index from, until a frame that ends the turn
-// or waits for the client. If write is not nil, it writes each frame, which may need more
-// than its data. Follow returns the last frame, or why the log or the connection failed.
+// Follow sends a log's frames from the given index on, until a frame that ends the turn or asks the
+// client for answers. After a frame with Snapshot set, it calls write, which must write the snapshot.
+// Follow returns the last frame, or the error from the log or the connection.
 func (r *Response) Follow(ctx context.Context, l *Log, from int, write func(*Frame)) (*Frame, error) {
 	heartbeat := time.NewTimer(r.Heartbeat)
 	defer heartbeat.Stop()
@@ -71,7 +71,7 @@ func (r *Response) Follow(ctx context.Context, l *Log, from int, write func(*Fra
 		if n := len(frames); n > 0 {
 			from += n
 			if end := l.endAt(from); end != nil {
-				return end, nil // the caller flushes it together with what follows
+				return end, nil // the caller flushes the frame together with what follows
 			}
 			if err := r.Flush(); err != nil {
 				return nil, err
@@ -81,7 +81,7 @@ func (r *Response) Follow(ctx context.Context, l *Log, from int, write func(*Fra
 		heartbeat.Reset(r.Heartbeat)
 		select {
 		case <-more:
-			if end := l.endAt(from); end != nil { // an answer was refused after all
+			if end := l.endAt(from); end != nil { // an answer could not be stored: the question is open again
 				return end, nil
 			}
 		case <-ctx.Done():

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A step is a call of the model by the agent, as in the protocols of the pages. It has nothing to do
+// A step is a call that the agent makes to the model, as in the pages' protocols. It has nothing to do
 // with core.Step.
 type step struct {
 	address  record.Address
@@ -21,7 +21,7 @@ type step struct {
 	shown    [2]strings.Builder // the text and the reasoning shown so far
 	hasShown bool               // something was shown
 	over     bool               // the attempt has failed
-	cut      bool               // its beginning is unknown, so nothing is shown before its end
+	cut      bool               // the beginning of the text is not known, so nothing is shown until the step ends
 }
 
 func (b *Builder) delta(d *streamer.Delta) (out []Event) {
@@ -38,7 +38,7 @@ func (b *Builder) delta(d *streamer.Delta) (out []Event) {
 		return nil
 	case b.step == nil || b.step.address != d.Address || b.step.attempt < d.Attempt:
 		out = b.begin(out, d.Address, d.Attempt)
-	case b.step.attempt > d.Attempt: // the attempt was abandoned
+	case b.step.attempt > d.Attempt: // from an abandoned attempt
 		return nil
 	}
 	if b.step.cut = b.step.cut || d.Cut; b.step.cut {
@@ -52,7 +52,7 @@ func (b *Builder) isStep(a record.Address) bool {
 	return !b.agent.IsZero() && a.IsInside(b.agent) && a.Depth() == b.agent.Depth()+1
 }
 
-// begin begins a step, or an attempt of one, unless it has begun already.
+// begin begins a step, or another attempt of the current step, unless it has begun already.
 func (b *Builder) begin(out []Event, a record.Address, attempt int) []Event {
 	switch s := b.step; {
 	case s != nil && s.address == a && s.attempt == attempt && !s.hasShown:
@@ -67,7 +67,7 @@ func (b *Builder) begin(out []Event, a record.Address, attempt int) []Event {
 	return append(out, Event{Kind: StepBegins, Step: b.stepName()})
 }
 
-// stepName returns a name that is different for each attempt.
+// stepName returns the current step's name, which is different for each attempt.
 func (b *Builder) stepName() string {
 	return b.runID + "/" + strconv.Itoa(b.step.number) + "." + strconv.Itoa(b.step.attempt+1)
 }
@@ -94,7 +94,7 @@ func (b *Builder) voidStep(out []Event) []Event {
 	return out
 }
 
-// void withdraws all that the current attempt of the agent has shown.
+// void withdraws everything that the agent's current attempt has shown.
 func (b *Builder) void(out []Event) []Event {
 	if b.step == nil && len(b.calls) == 0 {
 		return out
@@ -127,14 +127,14 @@ func (b *Builder) stepEvents(ctx context.Context, out []Event, r *record.Record)
 	return b.finish(out, &resp.Message), nil
 }
 
-// response returns the output of a model call, redacted.
+// response returns a model call's output after redaction.
 func (b *Builder) response(ctx context.Context, r *record.Record) (resp actors.Response, err error) {
 	encoded, err := b.runs.RecordOutput(ctx, r)
 	if err == nil {
 		err = record.Decode(encoded, &resp)
 	}
 	if err != nil {
-		return resp, fmt.Errorf("the answer of the model at %s: %w", r.Address, err)
+		return resp, fmt.Errorf("reading the model's answer at %s: %w", r.Address, err)
 	}
 	m := &resp.Message
 	m.Text, m.Reasoning = b.runs.RedactText(m.Text), b.runs.RedactText(m.Reasoning)
@@ -144,8 +144,8 @@ func (b *Builder) response(ctx context.Context, r *record.Record) (resp actors.R
 	return resp, nil
 }
 
-// finish shows the parts of a message that no delta has shown, and ends the step. If other text
-// was shown, the step is void.
+// finish shows the parts of a message that no delta has shown, and ends the step. If the deltas have
+// shown a different text, finish withdraws it and shows the message from the beginning.
 func (b *Builder) finish(out []Event, m *actors.Message) []Event {
 	text, hasText := strings.CutPrefix(m.Text, b.step.shown[0].String())
 	thoughts, hasThoughts := strings.CutPrefix(m.Reasoning, b.step.shown[1].String())

@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A Refusal says why a request cannot be served, in words for its sender. Code is a word for
-// programs.
+// A Refusal is an error that tells the sender why a request cannot be served. Message is for people,
+// and Code is for programs.
 type Refusal struct{ Code, Message string }
 
 func (r *Refusal) Error() string { return r.Message }
@@ -25,8 +25,8 @@ func Refuse(code, format string, args ...any) error {
 	return &Refusal{code, fmt.Sprintf(format, args...)}
 }
 
-// RefusalOf returns what the client is told about an error. It hides the text of an unknown
-// error, which may contain paths and hosts.
+// RefusalOf returns what the client is told about an error. It hides the text of an error that it
+// does not know, because the text may contain paths and hosts.
 func RefusalOf(err error) *Refusal {
 	var r *Refusal
 	kinds := []struct {
@@ -69,7 +69,7 @@ func ReadBody(w http.ResponseWriter, req *http.Request, most int64) ([]byte, err
 // bodyTime is how long a body may take to arrive.
 const bodyTime = 30 * time.Second
 
-// A File is a file in a user's message, in the form of actors.Part.
+// A File is a file in a user's message. It is encoded like an actors.Part.
 type File struct {
 	MIME string `json:"mime,omitempty"`
 	Data string `json:"data,omitempty"` // base64
@@ -77,8 +77,8 @@ type File struct {
 	Name string `json:"name,omitempty"`
 }
 
-// Prompt returns a user's message in the form of a [streamer.ThreadMessage]. A message with
-// neither text nor files is an error.
+// Prompt returns the text and the files of a user's message, as a [streamer.ThreadMessage] contains
+// them. If the message has neither text nor files, Prompt returns an error.
 func Prompt(texts []string, all []File) (text string, files json.RawMessage, err error) {
 	if text = strings.Join(texts, "\n"); text == "" && len(all) == 0 {
 		return "", nil, errors.New("the message has no text and no file")
@@ -99,7 +99,7 @@ type Thread struct {
 	ID      string
 }
 
-// Check rejects a sender that may not use the thread.
+// Check returns a Refusal if the sender may not use the thread.
 func (t *Thread) Check() error {
 	switch {
 	case t.ID == "":
@@ -124,8 +124,8 @@ func (t *Thread) Last(ctx context.Context) (*streamer.ThreadTurn, error) {
 	return &turns[len(turns)-1], nil
 }
 
-// Send begins the turn after last, or joins the turn that another request with the same
-// message has begun.
+// Send begins the turn after last. If another request with the same message has begun that turn, Send
+// returns it.
 func (t *Thread) Send(ctx context.Context, last *streamer.ThreadTurn, m streamer.ThreadMessage) (*streamer.ThreadTurn, error) {
 	m.Program, m.Principal, m.Turn = t.Program, t.Scope.Principal, 1
 	if last != nil {
@@ -144,8 +144,8 @@ func (t *Thread) Send(ctx context.Context, last *streamer.ThreadTurn, m streamer
 // searchedTurns is the number of turns that checkNew searches.
 const searchedTurns = 10
 
-// checkNew refuses a message that already began a turn, such as one that a proxy sends again
-// late.
+// checkNew refuses a message that has already begun a turn, for example because a proxy has sent it
+// again, late.
 func (t *Thread) checkNew(ctx context.Context, message string) error {
 	if message == "" {
 		return nil
@@ -156,20 +156,20 @@ func (t *Thread) checkNew(ctx context.Context, message string) error {
 	}
 	for i := range turns {
 		if turns[i].ID == message {
-			return Refuse("conflict", "the message %q was sent before: it began turn %d, and other turns have followed", message, turns[i].Turn)
+			return Refuse("conflict", "the message %q was sent before; it began turn %d, and other turns have followed", message, turns[i].Turn)
 		}
 	}
 	return nil
 }
 
-// An Answer answers a question, given by its ID on the wire.
+// An Answer answers a question.
 type Answer struct {
-	Question string
+	Question string // the question's ID on the wire
 	Value    []byte
 }
 
 // Answer answers open questions of the last turn, whose log is l. It ignores answers to
-// questions that were answered already, and rejects a request that has no other answers.
+// questions that are not open. If there are no other answers, it returns an error.
 func (t *Thread) Answer(ctx context.Context, runID string, l *Log, answers []Answer) error {
 	waiting := len(l.Asked()) > 0
 	taken, refused := 0, error(nil)
@@ -199,7 +199,7 @@ func (t *Thread) Answer(ctx context.Context, runID string, l *Log, answers []Ans
 	case !waiting:
 		return Refuse("conflict", "the thread waits for no answer: its questions were answered, or its turn has ended")
 	case len(answers) == 0:
-		return Refuse("conflict", "the thread waits for an answer, and the request has none")
+		return Refuse("conflict", "the thread waits for an answer, but the request contains none")
 	}
 	return Refuse("not_found", "no question %q is open: it was answered, or belongs to another turn", answers[0].Question)
 }
@@ -225,7 +225,7 @@ func (t *Thread) by() string {
 	return t.Scope.Principal
 }
 
-// TurnOf returns the number of the turn whose run has the ID, or 0 if the run is not part of
+// TurnOf returns the number of the turn with the given run, or 0 if the run is not part of
 // the thread.
 func (t *Thread) TurnOf(runID string) int {
 	first := t.Threads.FirstRun(t.ID)

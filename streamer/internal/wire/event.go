@@ -23,15 +23,15 @@ type Gap struct {
 	Missed uint64 `json:"missed"`
 }
 
-// JSON returns the record on one line of at most limit bytes. If the record is
-// too long, values from users are cut, and its metadata say so. The limit must
+// JSON encodes the record as one line of at most limit bytes. If the record is
+// too long, users' texts are cut, and the metadata contain "truncated". The limit must
 // be at least 4 KB.
 func JSON(r *record.Record, limit int) []byte {
-	data, err := r.MarshalJSON() // json.Marshal would scan all of it again
+	data, err := r.MarshalJSON() // json.Marshal would scan the result again
 	if err == nil && len(data) <= limit {
 		return data
 	}
-	text := limit / 64 // JSON may encode a byte as six
+	text := limit / 64 // JSON may encode one byte as six
 	cut := record.Record{
 		RunID: r.RunID, Seq: r.Seq, Generation: r.Generation, Ordinal: r.Ordinal, Time: r.Time,
 		Address: r.Address, Name: CutText(r.Name, text),
@@ -41,7 +41,7 @@ func JSON(r *record.Record, limit int) []byte {
 		Detail: &record.Detail{Metadata: map[string]any{"truncated": "the record is too long for an event"}},
 	}
 	if r.Err != nil {
-		cut.Err = cutError(CutText(fmt.Sprint(r.Err), text)) // Sprint recovers an Error method that panics
+		cut.Err = cutError(CutText(fmt.Sprint(r.Err), text)) // Sprint recovers if the Error method panics
 	}
 	if r.Detail != nil {
 		cut.Detail.Usage = r.Detail.Usage
@@ -64,8 +64,8 @@ type cutError string
 
 func (e cutError) Error() string { return string(e) }
 
-// CutText returns at most the first limit bytes of s, cut at a rune boundary,
-// with an ellipsis if s is longer.
+// CutText returns s if it has at most limit bytes. Otherwise it returns the beginning of s,
+// cut at a rune boundary, and an ellipsis.
 func CutText(s string, limit int) string {
 	if len(s) <= limit {
 		return s
