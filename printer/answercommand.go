@@ -11,17 +11,17 @@ import (
 // maxWord is the maximum length in bytes of a quoted command argument.
 const maxWord = 160
 
-// placeholder replaces the answer in a command if no example is known, and the output of a call in
-// doubt. It is not JSON, so that a command that was pasted as it is answers nothing.
+// placeholder is used in a command if no example answer is known, and for the output of a call in
+// doubt. It is not JSON, so that a command that is pasted unchanged does not answer the question.
 const placeholder = "JSON"
 
 // HowToAnswer describes the possible answers to a question of a run. The returned words
-// are a phrase such as "true or false". Each of the commands has the arguments of the reprise
-// command that gives an example answer, quoted for a shell, such as "answer refund-7
-// 'agent/refund?1' true". There is one command, or for a call in doubt one for each decision, where
-// JSON or "..." takes the place of the output. If the schema of the question cannot be described in a few
-// words, words is empty and JSON takes the place of the example. If the IDs cannot be quoted
-// portably, both results are empty.
+// are a phrase such as "true or false". Each of the returned commands contains the arguments of a
+// reprise command that gives an example answer, quoted for a shell, such as "answer refund-7
+// 'agent/refund?1' true". Usually there is one command. If the question is about a call in doubt,
+// there is one for each decision, in which JSON or "..." stands for the output. If the question's
+// schema cannot be described in a few words, words is empty and JSON stands for the answer. If the
+// IDs cannot be quoted portably, both results are empty.
 func HowToAnswer(runID string, q core.Question) (words string, commands []string) {
 	if q.Awaits == record.AwaitSignal {
 		return "", howToSignal(runID, q.Text)
@@ -52,7 +52,7 @@ func HowToAnswer(runID string, q core.Question) (words string, commands []string
 }
 
 // decisions returns the possible answers to a question about a call in doubt. described describes
-// the output of the call, or is empty, and output is an example of it.
+// the call's output, or is empty; output is an example.
 func decisions(q *core.Question, described, output string) (words string, answers []string) {
 	if described != "" {
 		described = " (" + described + ")"
@@ -84,8 +84,8 @@ func shellWord(s string) string {
 	return s
 }
 
-// jsonWord is like shellWord for JSON text. Unlike shellWord it accepts double quotes,
-// which are safe inside single quotes.
+// jsonWord is like shellWord, but for JSON text: it also accepts double quotes, which are
+// safe inside single quotes.
 func jsonWord(text string) string {
 	if len(text) > maxWord || strings.ContainsFunc(text, func(c rune) bool { return isUnquotable(c) && c != '"' }) {
 		return ""

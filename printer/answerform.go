@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// An answerForm is the subset of an answer's JSON schema needed to describe it.
+// An answerForm holds the parts of an answer's JSON schema that are needed to describe the answer.
 type answerForm struct {
 	Type       json.RawMessage        `json:"type"` // a type name or a list of them
 	Format     string                 `json:"format"`
@@ -15,8 +15,8 @@ type answerForm struct {
 	Required   []string               `json:"required"`
 }
 
-// describeAnswer returns a short description of the values a schema allows and an
-// example value as JSON. Both are empty if the schema has no short description.
+// describeAnswer returns a short description of the values that a schema allows, and an
+// example value as JSON. Both are empty if the schema cannot be described briefly.
 func describeAnswer(schema json.RawMessage) (words, example string) {
 	var f answerForm
 	if len(schema) == 0 || json.Unmarshal(schema, &f) != nil {
@@ -32,7 +32,7 @@ func describeAnswer(schema json.RawMessage) (words, example string) {
 	return words, example
 }
 
-// describesString reports whether a schema allows any string, and maybe null.
+// describesString reports whether a schema allows any string, and perhaps null.
 func describesString(schema json.RawMessage) bool {
 	var f answerForm
 	return len(schema) > 0 && json.Unmarshal(schema, &f) == nil && f.kind() == "string" && f.example() == `"text"`

@@ -6,11 +6,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// maxBuffer is the maximum size in bytes of the buffered lines of a call, not counting
-// its first line.
+// maxBuffer is the maximum size, in bytes, of a call's buffered lines, not counting
+// the first line.
 const maxBuffer = 16 << 10
 
-// A buffer holds the lines of a call that are not written yet. Lines are stored without
+// A buffer holds a call's lines that are not written yet, without
 // indentation.
 type buffer struct {
 	opened  bool   // the first line has been written
@@ -39,7 +39,7 @@ func (b *buffer) add(lines []byte) {
 	b.rest = bytes.Clone(b.rest[cut:])
 }
 
-// writeFirst writes the first line unless it has been written.
+// writeFirst writes the first line unless it has been written already.
 func (b *buffer) writeFirst(to *text, depth int) {
 	if !b.opened {
 		to.addIndented(depth, b.first)

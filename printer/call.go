@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// call writes the record of a call. The calls that a branch of a group makes have their own
-// lines, so the branch has lines only if it does not succeed.
+// call writes a call's record. Calls inside a group's branch have their own lines, so the
+// branch itself has lines only if it does not succeed.
 func (t *text) call(r *record.Record) {
 	if r.Kind == record.KindBranch && (r.Status == record.StatusStarted || isSuccess(r)) {
 		return
@@ -45,7 +45,7 @@ func (t *text) call(r *record.Record) {
 		t.ending(r)
 	}
 	t.finish(r)
-	if r.Reason == record.ReasonPermanent && r.Message() != "" { // the message says how to make it retried
+	if r.Reason == record.ReasonPermanent && r.Message() != "" { // the message says how to have such an error retried
 		t.beginContinuation(mark{t.note, faint})
 		t.message("", r.Message())
 		t.end()
@@ -60,7 +60,7 @@ func (t *text) call(r *record.Record) {
 	}
 }
 
-// ordinal returns the number of the attempt and, if known, the maximum: "2/3".
+// ordinal returns the attempt's number and, if known, the maximum: "2/3".
 func ordinal(r *record.Record) string {
 	n := strconv.Itoa(r.Attempt + 1)
 	if r.MaxAttempts > 0 {
@@ -84,7 +84,7 @@ func (t *text) retrying(r *record.Record) {
 	}
 }
 
-// ending writes the status of an attempt or its call after the label.
+// ending writes the status of an attempt or a call after the label.
 func (t *text) ending(r *record.Record) {
 	switch r.Status {
 	case record.StatusCompleted:
@@ -117,7 +117,7 @@ func (t *text) ending(r *record.Record) {
 	}
 }
 
-// origin says where an output comes from if the handler has not returned it: another call, an
+// origin adds where an output comes from if the handler did not return it: another call, an
 // answer, the system in which the call was looked up, or whoever forked the run.
 func (t *text) origin(r *record.Record) {
 	if isSet(r) {
@@ -142,14 +142,14 @@ func (t *text) failure(r *record.Record) {
 	t.usage(r)
 	t.attributes(r)
 	if r.Reason == record.ReasonPanic && r.Err != nil {
-		t.message(" - ", strings.TrimPrefix(fmt.Sprint(r.Err), "panic: ")) // the tag already says so
+		t.message(" - ", strings.TrimPrefix(fmt.Sprint(r.Err), "panic: ")) // the tag already reports the panic
 		return
 	}
 	t.cause(r.Err)
 }
 
-// times adds the duration of the attempt. It adds the total time of the call unless a
-// following line shows it.
+// times adds the attempt's duration. If the call was retried and no other line will show its total
+// time, times adds the total time, too.
 func (t *text) times(r *record.Record) {
 	took := r.Duration
 	if !r.IsRetry() {
@@ -164,7 +164,7 @@ func (t *text) times(r *record.Record) {
 		return
 	}
 	t.add(" (")
-	if took > 0 { // zero if it failed while waiting
+	if took > 0 { // zero if the call failed while it waited for the attempt
 		t.add(duration(took), ", ")
 	}
 	t.add(duration(r.Elapsed), " total)")
@@ -186,7 +186,7 @@ func (t *text) total(r *record.Record) {
 	}
 }
 
-// interrupt adds the reason of an interruption and who requested it: "user by terminal:
+// interrupt adds the reason for an interruption and who requested it: "user by terminal:
 // Ctrl-C".
 func (t *text) interrupt(r *record.Record) {
 	e := r.Interrupt()
@@ -194,7 +194,7 @@ func (t *text) interrupt(r *record.Record) {
 		t.cause(r.Err)
 		return
 	}
-	if r.Status != record.StatusCancelled || e.Reason != record.InterruptCancel { // the status already says so
+	if r.Status != record.StatusCancelled || e.Reason != record.InterruptCancel { // the status already reports this
 		t.message(" ", strings.ReplaceAll(string(e.Reason), "_", " "))
 	}
 	t.message(" by ", e.By)

@@ -2,7 +2,7 @@ package printer
 
 import "golang.org/x/sys/windows"
 
-// enableSequences enables control sequences on the console and reports whether that
+// enableSequences enables control sequences on the console and reports whether it
 // succeeded.
 func enableSequences(fd uintptr) bool {
 	console := windows.Handle(fd)

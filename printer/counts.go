@@ -7,13 +7,13 @@ import (
 )
 
 // maxFollowed is the maximum number of calls without an outcome that are tracked.
-// Beyond it, a call is counted when its outcome arrives.
+// Beyond this limit, a call is counted when its outcome arrives.
 const maxFollowed = 1 << 16
 
 // maxRuns is the maximum number of runs with a ledger.
 const maxRuns = 1 << 12
 
-// counts summarizes the records of many runs. It has a ledger for each run.
+// counts summarizes the records of many runs. It keeps a ledger for each run.
 type counts struct {
 	runs    map[string]*record.Ledger
 	evicted Summary // totals of evicted runs
@@ -26,10 +26,10 @@ func newCounts(limit int) counts {
 	return counts{runs: make(map[string]*record.Ledger), limit: limit}
 }
 
-// add counts r unless the ledger of its run has counted it. The records of a run must
+// add counts r unless it was counted before. The records of a run must
 // arrive in order.
 func (c *counts) add(r *record.Record) {
-	if r.Replayed && r.Status != record.StatusRecovered { // count a record from history if it is new
+	if r.Replayed && r.Status != record.StatusRecovered { // a record from history counts unless it was counted before
 		again := *r
 		again.Replayed = false
 		r = &again
@@ -99,11 +99,11 @@ func (s *Summary) addReasons(reasons map[record.InterruptReason]int) {
 	}
 }
 
-// maxSlow is the number of slowest calls to keep.
+// maxSlow is how many of the slowest calls are kept.
 const maxSlow = 5
 
-// addSlow inserts a call into the slowest calls, replacing an earlier entry for the
-// same call.
+// addSlow adds a call to the slowest calls if it is one of them. It replaces an earlier entry
+// for the same call.
 func (c *counts) addSlow(call SlowCall) {
 	c.slowest = slices.DeleteFunc(c.slowest, func(s SlowCall) bool { return s.Address == call.Address && s.RunID == call.RunID })
 	i := len(c.slowest)

@@ -42,7 +42,7 @@ func TestRunOfAChangedProgramSaysWhatDiffersAndHowToContinue(t *testing.T) {
 	assert.Contains(t, out, "⏸ run trip-1 [INTERRUPTED] divergence: call 1 of planner: recorded planner/book (tool), now planner/reserve (tool) "+
 		"(the call is not on record: it was inserted or renamed)\n"+
 		"  · run the previous program, or fork the run: reprise --dir data fork trip-1 planner/book NEW\n"+
-		"  · if calls after that one have had effects, the command lists them, with the flags that decide what becomes of them\n")
+		"  · if calls after the given one have had effects, the command lists them and the flags that decide how to handle them\n")
 	require.ErrorIs(t, book("book", "Rome"), core.ErrDivergence)
 	out = printed(testkit.LoadRun(t, store, "trip-1").Records)
 	assert.Contains(t, out, "⏸ run trip-1 [INTERRUPTED] divergence: the input of planner: recorded \"Oslo\", now \"Rome\"\n"+

@@ -10,9 +10,9 @@
 //	    ↻ Recovered after 1 retry
 //	✔ assistant [COMPLETED] (3.2s)
 //
-// A [Printer] can be the publisher of a run. Its lines and the output of the program
-// are then in the order of the events, and the run waits for the writer. As a
-// subscriber of a bus (subscribe p.Publish) it never delays the run.
+// A [Printer] can be the publisher of a run. Its lines and the program's own output
+// then appear in the order of the events, and the run waits for the writer. If
+// p.Publish is subscribed to a bus instead, the printer never delays the run.
 //
 // # Three forms
 //
@@ -21,13 +21,13 @@
 // (TERM=dumb) and CI systems (CI is set). [WithPlain] selects it everywhere.
 //
 // Compact ([WithCompact]): the lines of a call are written when the call ends. For a
-// call that succeeds these are its first and last lines, however often it was retried;
-// for any other call they include all attempts. The lines of a call are written
+// call that succeeds, these are its first and last lines, however often it was retried;
+// for any other call, they include all attempts. The lines of a call are written
 // together, so the lines of concurrent calls do not mix. The lines of a nested call are
-// between those of the outer call: before anything inside a call is written, the
-// buffered lines of the outer call are written. Log lines, values, questions and the
+// between those of the outer call: before anything inside the outer call is written,
+// its buffered lines are written. Log lines, values, questions and the
 // lines of a run are written immediately. A call that ends without a record, because
-// its attempt timed out or its run ended, is shown as [UNFINISHED].
+// the attempt around it timed out or its run ended, is shown as [UNFINISHED].
 //
 // Live: the default for a terminal. It writes the compact form. Below it, the running
 // calls are shown as a tree that is redrawn ten times a second:
@@ -57,14 +57,15 @@
 //
 // # Names
 //
-// A line begins with the name of the actor. If a scope calls the same actor more than
-// once, the second call has "#2" after the name. The tag of the call and the innermost
-// group branch that contains it follow in parentheses: "get_weather#2 (step,
+// A line begins with the actor's name. If a scope calls the same actor more than
+// once, the name of the second call is followed by "#2". The call's tag and the innermost
+// group branch that contains the call follow in parentheses: "get_weather#2 (step,
 // cities/3)".
 //
-// The attributes of an attempt (core.Annotate) end the line that says how it ended. Of a
-// model's attributes, provider, server_address, server_port and response_id are left out,
-// and so is the model if it is also the name of the actor. A [Log] has all of them.
+// The line that shows how an attempt ended also shows the attempt's attributes
+// (core.Annotate). For a model, the attributes provider, server_address, server_port and
+// response_id are left out, and so is model if it equals the actor's name. A [Log] writes
+// all attributes.
 //
 // Text from tools, models and users is truncated and shown on one line. Control
 // characters, escape sequences and invisible formatting are shown as escapes such as
@@ -72,24 +73,25 @@
 //
 // # Groups
 //
-// A group is shown like a call, with the number of its branches. In plain form it
-// writes a progress line whenever another tenth of its branches has ended. On a
-// terminal it has a progress bar instead, with one cell for each branch or, for more
-// than twenty branches, one cell for several. If the group does not succeed, a line
+// A group is shown like a call, with the number of its branches. In plain form, a
+// progress line is written whenever another tenth of its branches has ended. A
+// terminal shows a progress bar instead, with one cell for each branch or, if there are
+// more than twenty branches, one cell for several. If the group does not succeed, a line
 // shows how its branches ended.
 //
-// If the branches are calls of one actor (actors.Map), they have the same lines as
+// If the branches are calls to one actor (actors.Map), they have the same lines as
 // other calls. If they are functions (actors.Parallel), a branch has a line of its own
-// only if it fails, is interrupted, or is recalled as failed, and no line of a call
-// inside it shows this.
+// only if it fails, is interrupted, or is recalled as failed, and if no call inside it
+// has a line that shows this.
 //
 // # Questions
 //
 // Until its run pauses, a question is written only once, with the command that answers it
-// ([WithCommand]). The calls that wait for it show its ID. If the run is resumed without the
-// answer, the question is written again, with the command that lists the questions. A question that
-// is asked again shows why the previous answer was rejected. If a question was answered before a call
-// around it is suspended, the call says so, and that it continues when the run is opened again.
+// ([WithCommand]). The calls that wait for the question show its ID. If the run is resumed without
+// an answer, the question is written again, with the command that lists the run's questions. A
+// question that is asked again shows why the previous answer was rejected. If a question is answered
+// before a call around it is suspended, the call's line shows this, and that the call continues
+// when the run is opened again.
 //
 // # Logs
 //

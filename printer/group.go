@@ -37,14 +37,14 @@ func (p *progress) end(status record.Status) {
 // branches returns the number of branches known so far.
 func (p *progress) branches() int { return max(p.total, p.all()+p.running+p.retrying) }
 
-// isDue reports whether to write a progress line: another tenth of the branches has
-// ended, and some have not.
+// isDue reports whether to write a progress line: if another tenth of the branches has
+// ended, but not all of them.
 func (p *progress) isDue() bool {
 	n := p.branches()
 	return p.all() < n && p.all() >= p.written.all()+max(1, n/10)
 }
 
-// start records the label and the size of the group from its first record.
+// start stores the group's label, and its size from its first record.
 func (p *progress) start(r *record.Record, label string) {
 	p.label = label
 	if r.Detail != nil {

@@ -9,8 +9,8 @@ import (
 
 const groupPrefix = "group:"
 
-// label adds the name of a call: the actor's name, the number of the call among calls
-// of the same name, the tag, and the branch.
+// label adds a call's label: the actor's name, the call's number among the calls with the same
+// name, the tag, and the branch.
 func (t *text) label(r *record.Record) {
 	path := r.Address.String()
 	branch := branchOf(path)
@@ -47,8 +47,8 @@ func (t *text) label(r *record.Record) {
 	}
 }
 
-// lastSegment returns the name in the last segment of a path and its number ("#2"). The
-// number is empty for the first call of a name.
+// lastSegment returns the name in the last segment of a path, and the number after it ("#2"). The
+// number is empty for the first call with a name.
 func lastSegment(path string) (name, nth string) {
 	_, last := cutLast(path)
 	if name, n, ok := strings.Cut(last, "#"); ok {
@@ -57,8 +57,8 @@ func lastSegment(path string) (name, nth string) {
 	return last, ""
 }
 
-// branchOf returns the innermost group branch in a path, such as "collect/3". It
-// returns "" if there is none.
+// branchOf returns the innermost group branch in a path, such as "collect/3", or "" if
+// there is none.
 func branchOf(path string) string {
 	for {
 		// Colons are escaped in names and tags, so a match begins a segment.

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// liveState holds what the live line of a call shows.
+// liveState holds what a call's live line shows.
 type liveState struct {
 	label   string
 	mark    mark
@@ -37,8 +37,8 @@ func (l *liveState) update(r *record.Record, text *rendered, m mark) {
 // redrawEvery is the interval between redraws. Live lines show tenths of a second.
 const redrawEvery = 100 * time.Millisecond
 
-// startRedrawing starts the goroutine that draws live lines, unless it is running or
-// there are none. The caller holds p.mu.
+// startRedrawing starts the goroutine that draws live lines, unless it is running already or
+// there are no live lines. p.mu must be held.
 func (p *Printer) startRedrawing() {
 	if p.screen == nil || p.closed || p.redrawing || p.scheduler.tree.calls == 0 {
 		return
@@ -68,7 +68,7 @@ func (p *Printer) drawAgain() (more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer func() {
-		if v := recover(); v != nil { // the writer or the function of WithTerminal panicked
+		if v := recover(); v != nil { // the writer, or the function passed to WithTerminal, panicked
 			p.err = cmp.Or(p.err, fmt.Errorf("printer: drawing panicked: %v", v))
 		}
 		p.redrawing = more

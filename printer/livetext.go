@@ -30,11 +30,11 @@ func (p *Printer) PublishDelta(d live.Delta) {
 
 const (
 	maxTexts    = 1 << 10
-	maxTail     = 2 << 10 // bytes kept of a text
+	maxTail     = 2 << 10 // bytes kept per text
 	maxTextRows = 3       // rows shown below a live line
 )
 
-// A liveText is the latest output of an attempt.
+// A liveText holds the latest output of an attempt.
 type liveText struct {
 	attempt int
 	part    live.Part
@@ -91,8 +91,8 @@ func (l liveTexts) end(r *record.Record) {
 	}
 }
 
-// rows returns at most limit rows from the end of the text, wrapped to the given number
-// of columns.
+// rows wraps the text to the given number of columns, and returns at most the last limit
+// rows.
 func (t *liveText) rows(columns, limit int, ellipsis string) []string {
 	text := t.tail
 	if t.name != "" {

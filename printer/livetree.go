@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-// A liveLine is one row of a terminal. Each piece of it has one color.
+// A liveLine is one row of a terminal, made of pieces that each have one color.
 type liveLine []piece
 
 type piece struct {
@@ -19,7 +19,7 @@ type piece struct {
 }
 
 // widths measures text in terminal columns. Terminals disagree about ambiguous
-// characters; the terminal truncates a line that turns out too long.
+// characters; the terminal itself truncates a line that turns out to be too long.
 var widths = runewidth.Condition{}
 
 // displayWidth returns the number of columns that s takes.
@@ -48,8 +48,8 @@ type liveTree struct {
 	waiting int // number of drawn calls that wait for a retry
 }
 
-// draw returns the live lines. If there is not enough room, the last line shows the
-// number of calls left out.
+// draw returns the live lines. If there is not enough room, the last line shows how many
+// calls are left out.
 func (t *liveTree) draw() []liveLine {
 	if t.tree.calls == 0 || t.rows < 1 {
 		return nil
@@ -114,8 +114,8 @@ func (t *liveTree) text(n *node, guides string) {
 	}
 }
 
-// children appends at most limit nodes inside n that have a line. A branch is replaced
-// by the running calls inside it.
+// children appends nodes inside n that have a line, until there are limit nodes. A branch is
+// replaced by the running calls inside it.
 func (t *liveTree) children(nodes []*node, n *node, limit int) []*node {
 	for child := n.first; child != nil && len(nodes) < limit; child = child.next {
 		if child.isBranch() && child.first != nil {
@@ -158,8 +158,8 @@ func (t *liveTree) shorten(guides string) string {
 	return t.ellipsis + string(kept[len(kept)-most+displayWidth(t.ellipsis):])
 }
 
-// call returns the line of a call: its name and state. The name is truncated if there
-// is not enough room for both.
+// call returns the pieces of a call's line: its name and state. The name is truncated if
+// there is not enough room for both.
 func (t *liveTree) call(l *liveState, waits bool, room int) []piece {
 	state := t.state(l, waits, room)
 	room -= displayWidth(l.mark.symbol) + 2
@@ -175,7 +175,7 @@ func (t *liveTree) call(l *liveState, waits bool, room int) []piece {
 	return pieces
 }
 
-// narrow is the width below which a line uses the short form of a wait.
+// narrow is the width below which a line shows a wait in its short form.
 const narrow = 60
 
 func (t *liveTree) state(l *liveState, waits bool, room int) []piece {
@@ -198,7 +198,7 @@ func (t *liveTree) state(l *liveState, waits bool, room int) []piece {
 	return []piece{{warning, t.retry + " Retrying (attempt " + l.ordinal + ") at once..."}}
 }
 
-// tenths formats the elapsed or remaining time of a live line: in tenths of a second up
+// tenths formats the elapsed or remaining time in a live line: in tenths of a second up
 // to a minute, then in seconds.
 func tenths(d time.Duration) string {
 	if d = max(0, d); d < time.Minute {
@@ -207,8 +207,8 @@ func tenths(d time.Duration) string {
 	return duration(d.Truncate(time.Second))
 }
 
-// progress returns the line of a group with a progress bar. The bar has a cell for each
-// branch if there is room, otherwise a cell for several branches.
+// progress returns the pieces of a group's line, with a progress bar. Each cell of the bar stands
+// for one branch if there is room, otherwise for several branches.
 func (t *liveTree) progress(p *progress, room int) []piece {
 	state := " " + p.String()
 	pieces := []piece{{faint, t.group + " "}, {"", p.label + " "}}
@@ -230,8 +230,8 @@ func (t *liveTree) progress(p *progress, room int) []piece {
 	return append(pieces, piece{"", state})
 }
 
-// missing returns the line that replaces the calls left out, given the total number of
-// lines.
+// missing returns the text that replaces the calls left out. all is the number of lines that
+// all calls would have.
 func (t *liveTree) missing(all int) string {
 	waiting := t.tree.waiting - t.waiting
 	running := all - len(t.lines) - waiting

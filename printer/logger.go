@@ -12,15 +12,15 @@ import (
 )
 
 // A Log is a publisher that writes records to a [slog.Logger]. It is safe for
-// concurrent use if the logger's handler is, as the handlers of slog are.
+// concurrent use if the logger's handler is, as the handlers in package slog are.
 //
-// Log lines of the run keep their message and severity. Other records have messages
-// such as "tool call started". The level depends on the record: a failed outcome is an
-// error; a failure that will be retried and an interruption are warnings; completed
-// calls, records of the run itself and questions are informational; all other records
-// are for debugging. Attributes use the names of the JSON form of a record: run_id,
-// address, execution_status, original_error. Durations are in seconds. The metadata of
-// a log line is the group "metadata". Inputs and outputs are left out.
+// The run's own log lines keep their message and severity. Other records have messages
+// such as "tool call started". Their level depends on the record: a failed outcome has
+// level Error; a failure that will be retried and an interruption have level Warn;
+// completed calls, records of the run itself and questions have level Info; all other
+// records have level Debug. The attributes have the same names as in a record's JSON form:
+// run_id, address, execution_status, original_error and so on. Durations are in seconds. The
+// metadata are in the group "metadata". Inputs and outputs are left out.
 type Log struct{ handler slog.Handler }
 
 // NewLog returns a Log that writes to logger. If logger is nil, it uses [slog.Default].
@@ -32,7 +32,7 @@ func NewLog(logger *slog.Logger) *Log {
 	return &Log{logger.Handler()}
 }
 
-// Publish writes r with the time of r. Errors of the handler are ignored.
+// Publish writes r with its own time. Errors from the handler are ignored.
 func (l *Log) Publish(r record.Record) {
 	ctx, level := context.Background(), levelOf(&r)
 	if !l.handler.Enabled(ctx, level) {
@@ -136,7 +136,7 @@ func details(r *record.Record) (attrs []slog.Attr) {
 	return attrs
 }
 
-// usage returns the attributes of the consumption of a call. Parts of the token counts
+// usage returns the attributes that show what a call consumed. Optional token counts
 // that are zero are left out.
 func usage(u *record.Usage) []slog.Attr {
 	attrs := []slog.Attr{

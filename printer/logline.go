@@ -77,5 +77,5 @@ func quote(s string) string {
 	if s != "" && !strings.ContainsAny(s, " \t\r\n\"=") {
 		return s
 	}
-	return strconv.Quote(s[:min(len(s), 4*maxValue)]) // the caller truncates it anyway
+	return strconv.Quote(s[:min(len(s), 4*maxValue)]) // the caller truncates the result anyway
 }

@@ -24,30 +24,30 @@ const (
 // default for everything that is not a terminal.
 func WithPlain() Option { return func(c *config) { c.form = formPlain } }
 
-// WithCompact writes the lines of a call when it ends: the first and last lines of a
-// call that succeeds, all attempts of any other call. Before anything inside a call is
-// written, the lines of the call so far are written. Log lines, questions and the
+// WithCompact writes the lines of a call when it ends: the first and last lines if the
+// call succeeds, otherwise all attempts. Before anything inside a call is
+// written, the call's buffered lines are written. Log lines, questions and the
 // beginning and end of a run are written immediately.
 func WithCompact() Option { return func(c *config) { c.form = formCompact } }
 
-// WithPreviews adds lines with the input and the output of records that have them. Off
-// by default.
+// WithPreviews adds lines with the input and the output of a call, if its records contain
+// them. Off by default.
 func WithPreviews() Option { return func(c *config) { c.previews = true } }
 
 // WithASCII uses ASCII symbols such as "*", "x" and "~", for consoles without emoji.
 // Names and messages are not changed.
 func WithASCII() Option { return func(c *config) { c.symbols = &ascii } }
 
-// WithCommand sets the command shown in hints, such as below a question, a recalled failure and a
-// run whose program has changed. Use it if the command needs flags, such as "reprise --dir
+// WithCommand sets the command shown in hints, for example below a question, a recalled failure, or
+// a run whose program has changed. Use it if the command needs flags, such as "reprise --dir
 // /var/lib/agents". Line breaks are removed. Defaults to "reprise"; an empty command
 // turns hints off.
 func WithCommand(command string) Option { return func(c *config) { c.command = command } }
 
 // WithTerminal makes the printer treat its writer as a terminal. Use it for writers
 // other than *os.File, such as a remote shell session. The function size returns the
-// size of the terminal, 0 if unknown. It is called before every drawing and must not
-// call the printer. With a nil function the writer is not treated as a terminal.
+// terminal's size, or zeros if it is not known. It is called before every drawing and must
+// not call the printer. If size is nil, the writer is not treated as a terminal.
 func WithTerminal(size func() (columns, rows int)) Option {
 	return func(c *config) {
 		c.terminal = nil

@@ -10,13 +10,13 @@ import (
 )
 
 // A Printer writes records as lines of text. It is safe for concurrent use and can show
-// several runs. Lines that belong together are written with one call of Write, so they
-// are never interleaved with others.
+// several runs. Lines that belong together are written with one call to Write, so they
+// are never interleaved with other lines.
 type Printer struct {
 	theme    theme
 	previews bool
 	compact  bool           // false after Close
-	live     bool           // has live lines, until Close
+	live     bool           // live lines are shown until Close
 	done     chan struct{}  // closed by Close
 	redraws  sync.WaitGroup // waits for the goroutine that draws live lines
 
@@ -26,7 +26,7 @@ type Printer struct {
 	counts    counts
 	scheduler scheduler
 	texts     liveTexts
-	screen    *screen // nil without live lines
+	screen    *screen // nil if there are no live lines
 	partial   []byte  // an unfinished line passed to Write
 	redrawing bool
 	closed    bool
@@ -62,7 +62,7 @@ func New(w io.Writer, options ...Option) *Printer {
 }
 
 // Publish shows r and counts it for the [Summary]. It blocks until the writer returns.
-// Errors of the writer are reported by Err. After Close, lines are written in plain
+// Err reports errors from the writer. After Close, lines are written in plain
 // form.
 func (p *Printer) Publish(r record.Record) {
 	text := p.render(&r)
@@ -77,9 +77,9 @@ func (p *Printer) Publish(r record.Record) {
 	p.startRedrawing()
 }
 
-// Write writes output of the program between the lines of the printer, above the live
+// Write writes the program's own output between the printer's lines, above the live
 // lines. An unfinished line is buffered until it is complete or Close is called. The
-// data is not modified. It returns the error of the writer.
+// data is not modified. Write returns the writer's error.
 func (p *Printer) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +110,7 @@ func (p *Printer) endPartial() {
 	}
 }
 
-// Err returns the first error of the writer, or nil. The printer continues to write
+// Err returns the first error from the writer, or nil. The printer continues to write
 // after an error.
 func (p *Printer) Err() error {
 	p.mu.Lock()
@@ -142,8 +142,8 @@ func (p *Printer) close() {
 	p.scheduler.compact, p.scheduler.bars = false, false
 }
 
-// flush writes the pending lines, followed by the live lines, in one Write. The caller
-// holds p.mu.
+// flush writes the pending lines, followed by the live lines, in one Write. p.mu must be
+// held.
 func (p *Printer) flush() error {
 	out := p.scheduler.out.buf
 	if p.screen != nil {

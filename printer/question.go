@@ -5,7 +5,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// question writes a question, the reason if it is asked again, and the command that
+// question writes a question, why it is asked again if so, and the command that
 // answers it.
 func (t *text) question(r *record.Record) {
 	t.begin(mark{t.suspended, paused})
@@ -54,8 +54,8 @@ func (t *text) hint(runID string, q core.Question) {
 	t.end()
 }
 
-// listHint writes the command that lists the questions of a run. It is used where the
-// schema of the answer is not known.
+// listHint writes the command that lists a run's questions. It is used where the
+// answer's schema is not known.
 func (t *text) listHint(runID string) {
 	run := shellWord(runID)
 	if run == "" || t.command == "" {
@@ -66,8 +66,8 @@ func (t *text) listHint(runID string) {
 	t.end()
 }
 
-// awaitedQuestion returns the ID of the question that a call waits for. It returns "" if the
-// call waits for none.
+// awaitedQuestion returns the ID of the question that a call waits for, or "" if the call waits
+// for no question.
 func awaitedQuestion(r *record.Record) string {
 	if e := r.Interrupt(); e != nil && r.Status == record.StatusAwaiting && r.Kind.IsCall() {
 		return e.Question
@@ -80,15 +80,15 @@ func awaitedQuestion(r *record.Record) string {
 const maxAsked = 1 << 12
 
 // questions records the questions written since their run began or was resumed, by run
-// and ID, and for each whether it was answered. It ensures that each question is written once in
-// that time, and only until it has an answer.
+// and ID, and whether each was answered. It ensures that a question is written only once in
+// this time, and not after it was answered.
 type questions struct {
 	answered map[string]map[string]bool
 	n        int
 }
 
-// add updates the set from a record and the question that its call waits for, if any.
-// It reports whether that question has already been written, and whether it was answered.
+// add records what r says about questions. awaited is the ID of the question that r's call waits
+// for, or empty. add reports whether that question was written before, and whether it was answered.
 func (q *questions) add(r *record.Record, awaited string) (before, answered bool) {
 	switch {
 	case r.Kind == record.KindRun:
@@ -129,8 +129,8 @@ func (t *text) answer(r *record.Record) {
 	t.finish(r)
 }
 
-// awaiting adds the ID of the question that a call waits for. It adds the text of the
-// question if that has not been written, or says that the question was answered meanwhile.
+// awaiting adds the ID of the question that a call waits for. It also adds the question's text if
+// it was not written before, or adds that the question was answered meanwhile.
 func (t *text) awaiting(r *record.Record) {
 	e := r.Interrupt()
 	if e == nil {

@@ -2,16 +2,16 @@ package printer
 
 import "github.com/reprise-go/reprise/record"
 
-// recalledCalls counts calls whose results were recalled from history and that are not shown
-// yet. All such calls inside a call share one line: a resumed agent may recall
-// hundreds. The line is written before the next line inside that call.
+// recalledCalls counts the calls inside a call whose results were recalled from history and that are
+// not shown yet. They share one line, because a resumed agent may recall hundreds of calls. The line
+// is written before the next line inside the outer call.
 type recalledCalls struct {
 	n, failed int
 	first     []byte // lines of the first call
 	depth     int    // depth of these lines
 }
 
-// recall handles the record of a recalled call. It reports whether the call will be
+// recall handles a recalled call's record. It reports whether the call will be
 // shown later, as part of a shared line.
 func (s *scheduler) recall(n *node, r *record.Record, lines []byte) bool {
 	caller := n.parent
@@ -31,16 +31,18 @@ func (s *scheduler) recall(n *node, r *record.Record, lines []byte) bool {
 	return true
 }
 
-// recalledFailure takes the place of the ID of a question for failures that were recalled: the
-// hint about them is written once, like a question.
+// recalledFailure replaces a question's ID for recalled failures, because the hint about such a
+// failure is written only once, like a question.
 const recalledFailure = "failure"
 
-// isRecalledFailure reports whether r returns the recorded failure of a root call.
+// isRecalledFailure reports whether r is the record of a root call that has returned its recorded
+// failure.
 func isRecalledFailure(r *record.Record) bool {
 	return r.Kind.IsCall() && r.Status == record.StatusRecovered && r.Err != nil && !r.Address.IsZero() && r.Address.Scope() == ""
 }
 
-// retryHint writes that a failure is not new, and the command that lets it be tried again.
+// retryHint writes that a failure is not new, and the command with which the failed calls are made
+// again.
 func (t *text) retryHint(runID string) {
 	t.beginContinuation(mark{t.note, faint})
 	t.add("this is the recorded failure: nothing ran again")

@@ -6,12 +6,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// maxCause is the maximum length in bytes of an error that is compared with the error
-// of the branch that contains its call.
+// maxCause is the maximum length, in bytes, of a call's error when it is compared with the error
+// of the branch that contains the call.
 const maxCause = 1 << 10
 
-// render returns the text of a record. It calls methods of the user's errors and
-// values, so the caller must not hold p.mu.
+// render returns a record's text. It calls methods of the user's errors and
+// values, so p.mu must not be held.
 func (p *Printer) render(r *record.Record) rendered {
 	t := text{theme: &p.theme, buf: make([]byte, 0, 160)}
 	t.withPreviews(r, p.previews)

@@ -20,7 +20,7 @@ func (t *text) run(r *record.Record) {
 	case record.StatusStarted:
 		if r.Reason == record.ReasonRetry {
 			t.tag("", "RETRIED")
-		} else if r.Generation > 1 || r.Generation == 0 && r.Seq > 1 { // its description was written when it began
+		} else if r.Generation > 1 || r.Generation == 0 && r.Seq > 1 { // the description was written when the run began
 			t.tag("", "RESUMED")
 		} else {
 			t.state(r)
@@ -30,7 +30,7 @@ func (t *text) run(r *record.Record) {
 	case record.StatusCompleted:
 		t.tag(good, "COMPLETED")
 	case record.StatusFailed:
-		if r.Reason != record.ReasonNone && r.Reason != record.ReasonExhausted { // as for a call: its line says how many attempts were made
+		if r.Reason != record.ReasonNone && r.Reason != record.ReasonExhausted { // the call's own line shows that all attempts were made
 			t.tag(bad, "FAILED: ", words(r.Reason))
 		} else {
 			t.tag(bad, "FAILED")
@@ -54,7 +54,7 @@ func (t *text) run(r *record.Record) {
 	t.finish(r)
 }
 
-// divergenceHint writes what to do about a run that stopped because its program has
+// divergenceHint writes what can be done if a run stopped because its program has
 // changed.
 func (t *text) divergenceHint(r *record.Record) {
 	var d *core.DivergenceError
@@ -73,7 +73,7 @@ func (t *text) divergenceHint(r *record.Record) {
 		t.paint(faint, t.command, " fork ", run, " ", address, " NEW")
 		t.end()
 		t.beginContinuation(mark{t.note, faint})
-		t.add("if calls after that one have had effects, the command lists them, with the flags that decide what becomes of them")
+		t.add("if calls after the given one have had effects, the command lists them and the flags that decide how to handle them")
 	}
 	t.end()
 }

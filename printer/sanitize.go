@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxMarks is the maximum number of combining marks on one character. With more of
-// them, text grows into the lines above and below.
+// maxMarks is the maximum number of combining marks on one character. With more marks,
+// a character grows into the lines above and below.
 const maxMarks = 8
 
 const (
@@ -15,13 +15,13 @@ const (
 	zeroWidthJoiner    = '\u200d'
 )
 
-// maxPerCharacter is the maximum number of bytes read per character shown. It bounds
+// maxPerCharacter is the maximum number of bytes read per character shown. It limits
 // the time spent on megabytes of blanks or marks.
 const maxPerCharacter = 64
 
 // appendClean appends s as part of one line: white space becomes a single blank,
 // characters that are not graphic become escapes, and marks beyond maxMarks are
-// dropped. After limit characters it appends the ellipsis instead of the rest.
+// dropped. After limit characters, it appends the ellipsis instead of the rest of s.
 func appendClean(dst []byte, s string, limit int, ellipsis string) []byte {
 	blank, count, marks, most := false, 0, 0, limit*maxPerCharacter
 	for i := 0; i < len(s); {

@@ -6,25 +6,25 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A scheduler tracks the running calls and decides when lines are written: immediately
-// in plain form, when the call ends in compact form.
+// A scheduler tracks the running calls and decides when lines are written. In plain form,
+// they are written immediately.
 //
-// In compact form the lines of a call are buffered until it ends. If it succeeds, its
+// In compact form, a call's lines are buffered until it ends. If the call succeeds, its
 // first and last lines are written, otherwise all of them. Before anything inside a
-// call is written, the buffered lines of the call are written.
+// call is written, the call's buffered lines are written.
 type scheduler struct {
 	tree    tree
 	compact bool
-	bars    bool // groups have bars instead of progress lines
+	bars    bool // groups are shown as bars instead of progress lines
 	out     text // lines to write
 	asked   questions
 }
 
-// rendered is the text of a record. Lines have no indentation.
+// rendered is a record's text. Lines have no indentation.
 type rendered struct {
 	lines []byte
-	label string // label of a running call; only in compact form
-	cause string // error of the attempt
+	label string // the label of a group, or, in compact form, of a running call
+	cause string // the attempt's error
 
 	question string // ID of the question that the call waits for, or recalledFailure
 	repeat   []byte // replaces lines if the question was written before
@@ -43,8 +43,7 @@ func (s *scheduler) add(r *record.Record, text *rendered) {
 	case r.Kind.IsCall():
 		s.call(r, text)
 	case r.Kind == record.KindRun:
-		// No call runs after the end of a run, nor when a run begins again after a
-		// crash.
+		// No call runs when a run ends, or when it begins again after a crash.
 		if top := s.tree.runs[r.RunID]; top != nil {
 			s.endChildren(top)
 		}
@@ -55,7 +54,7 @@ func (s *scheduler) add(r *record.Record, text *rendered) {
 }
 
 // event writes the lines of a record that is not about a call, at the depth of the call
-// that it belongs to.
+// to which the record belongs.
 func (s *scheduler) event(r *record.Record, lines []byte) {
 	if r.Address.IsZero() {
 		s.out.addIndented(0, lines)
@@ -90,7 +89,7 @@ func (s *scheduler) call(r *record.Record, text *rendered) {
 	}
 }
 
-// keepsRunning reports whether the call of r runs after it.
+// keepsRunning reports whether the call continues after r.
 func keepsRunning(r *record.Record) bool {
 	return r.Status == record.StatusStarted || r.Status == record.StatusRetrying || r.WillRetry
 }
@@ -108,7 +107,7 @@ func (s *scheduler) update(n *node, r *record.Record, text *rendered) {
 	}
 	s.tree.wait(n, r.Status == record.StatusRetrying)
 	n.call.buffer.add(text.lines)
-	// The failure is written together with the wait, whose record comes next, so that
+	// A failure is written together with the wait that the next record reports, so that
 	// lines of other runs do not come between them.
 	if !s.compact && r.Status != record.StatusFailed {
 		s.open(n)
@@ -158,7 +157,7 @@ func (s *scheduler) leave(n *node, r *record.Record, cause string) {
 }
 
 // explains reports whether the lines of a call inside a branch already show everything
-// in the record that ends the branch.
+// that the record that ends the branch reports.
 func (t failure) explains(r *record.Record, cause string) bool {
 	return t.status == r.Status && strings.Contains(cause, t.cause)
 }
@@ -182,9 +181,9 @@ func (s *scheduler) open(n *node) {
 	}
 }
 
-// endChildren ends the calls inside n, because its attempt or the run is over. These
-// calls were abandoned or the records of their ends were lost; no record of them will
-// come.
+// endChildren ends the calls inside n, because the attempt of n or the run has ended. These
+// calls were abandoned, or the records that end them were lost; no more records about them
+// will arrive.
 func (s *scheduler) endChildren(n *node) {
 	for n.first != nil {
 		child := n.first

@@ -1,8 +1,8 @@
 package printer
 
 // The control sequences are from ECMA-48, which current terminals support. The cursor
-// is never hidden and stays below the live lines, so a process that is killed leaves
-// the terminal usable.
+// is never hidden and stays below the live lines, so that the terminal remains usable if
+// the process is killed.
 //
 // Lines are erased one by one. If they were erased all at once, some terminals, such as
 // tmux, would keep them in the scrollback and show them twice.
@@ -23,7 +23,7 @@ type screen struct {
 	reflows bool // the terminal reflows lines when it becomes narrower
 
 	drawn   []int // widths of the live lines on the terminal
-	columns int   // width of the terminal when they were drawn
+	columns int   // width of the terminal when the lines were drawn
 	last    []byte
 	buf     []byte
 }

@@ -10,32 +10,32 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Summary counts the calls that a [Printer] has seen, over all runs.
+// A Summary counts the calls in the records that were published to a [Printer], over all runs.
 type Summary struct {
 	record.Counts
 
-	Interrupts map[record.InterruptReason]int // interrupted calls by reason; nil if none
+	Interrupts map[record.InterruptReason]int // interrupted calls by reason; nil if there are none
 	Slowest    []SlowCall                     // at most five, slowest first
 }
 
-// A SlowCall describes a slow call of a tool or LLM, or a slow step. Agents are
-// excluded because their time is spent in their calls.
+// A SlowCall describes a slow call to a tool or an LLM, or a slow step. Agents are
+// excluded because they spend their time in the calls that they make.
 type SlowCall struct {
 	RunID    string
 	Address  record.Address
-	Name     string        // name of the actor
+	Name     string        // the actor's name
 	Elapsed  time.Duration // over all attempts and waits
 	Attempts int
 }
 
-// Summary returns the counts of all records published so far, over all runs. Records
-// of a restored run can be published, too.
+// Summary returns the counts of all records published so far, over all runs. These may
+// include the records of a restored run.
 //
 // Groups and their branches are not counted as calls. A record that is published twice,
 // with the same sequence number in its run, counts once. A recalled call counts as
 // recovered unless its outcome was already counted. To do this, the printer remembers
-// the last sequence numbers of 4,096 runs and 65,536 calls without an outcome. Further
-// calls are counted when they have an outcome.
+// the last sequence numbers of 4,096 runs, and 65,536 calls without an outcome. Beyond
+// this limit, a call is counted only when it has an outcome.
 func (p *Printer) Summary() Summary {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,8 +123,8 @@ func (s *Summary) reasons() string {
 	return strings.Join(parts, ", ")
 }
 
-// slowest returns a line for each slow call. It names the call by its address, adds the
-// actor if the address does not contain it, and adds the run if there are several.
+// slowest returns a line for each slow call. The line contains the call's address, the actor if
+// the address does not show it, and the run if there are several.
 func (s *Summary) slowest(t *text) []string {
 	several := slices.ContainsFunc(s.Slowest, func(c SlowCall) bool { return c.RunID != s.Slowest[0].RunID })
 	lines := make([]string, len(s.Slowest))

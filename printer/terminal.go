@@ -43,14 +43,14 @@ func control(f *os.File, do func(fd uintptr)) {
 	}
 }
 
-// isDumb reports whether the terminal cannot move its cursor. On Windows TERM is not
-// set.
+// isDumb reports whether a terminal with the given TERM cannot move its cursor. On Windows, TERM
+// is not set.
 func isDumb(name string) bool {
 	return name == "dumb" || name == "" && runtime.GOOS != "windows"
 }
 
-// isCI reports whether the output is the log of a CI system, according to the value of
-// the variable CI.
+// isCI reports whether the value of the environment variable CI indicates that the output
+// is the log of a CI system.
 func isCI(value string) bool { return value != "" && value != "false" && value != "0" }
 
 // reflows reports whether the terminal reflows long lines when it becomes narrower.

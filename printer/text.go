@@ -33,7 +33,7 @@ type theme struct {
 	colors bool
 	guides bool // nested lines begin with guides
 
-	command string // shown in hints; empty for no hints
+	command string // shown in hints; if empty, there are no hints
 }
 
 // text builds lines. Text from outside this package must be added with clean.
@@ -43,7 +43,7 @@ type text struct {
 	asked questionState
 }
 
-// A questionState is the state of the question for which a call waits.
+// A questionState tells whether the question for which a call waits was written or answered.
 type questionState uint8
 
 const (
@@ -62,7 +62,7 @@ func (t *text) clean(s string, limit int) {
 	t.buf = appendClean(t.buf, s, limit, t.ellipsis)
 }
 
-// cleanOr adds s, or fallback if cleaning leaves nothing of s.
+// cleanOr adds s, or fallback if s is empty after cleaning.
 func (t *text) cleanOr(s string, limit int, fallback string) {
 	before := len(t.buf)
 	t.clean(s, limit)
@@ -77,10 +77,10 @@ func (t *text) name(before, name, after string) {
 	t.add(after)
 }
 
-// message adds before and s. It adds nothing if cleaning leaves nothing of s.
+// message adds before and s. It adds nothing if s is empty after cleaning.
 func (t *text) message(before, s string) { t.upTo(maxMessage, before, s) }
 
-// upTo is message with another limit.
+// upTo is like message, but with another limit.
 func (t *text) upTo(limit int, before, s string) {
 	begin := len(t.buf)
 	t.add(before)
@@ -91,7 +91,7 @@ func (t *text) upTo(limit int, before, s string) {
 	}
 }
 
-// cause adds the text of an error. fmt.Sprint handles an Error method that panics.
+// cause adds an error's text. fmt.Sprint recovers if the Error method panics.
 func (t *text) cause(err error) {
 	if err != nil {
 		t.message(" - ", fmt.Sprint(err))
@@ -136,7 +136,7 @@ func (t *text) end() { t.add("\n") }
 
 // finish ends the first line of a record.
 func (t *text) finish(r *record.Record) {
-	if r.Replayed && r.Status != record.StatusRecovered { // the status already says so
+	if r.Replayed && r.Status != record.StatusRecovered { // RECOVERED already implies it
 		t.add(" (replayed)")
 	}
 	t.end()
@@ -174,8 +174,8 @@ func (t *text) usage(r *record.Record) {
 	}
 }
 
-// attributes adds the metadata of the attempt that r ends, sorted by key. Attributes of a model that
-// would be the same on most lines, or that are only good for looking something up, are left out.
+// attributes adds the metadata of the attempt that r ends, sorted by key. For a model, attributes are
+// left out if they are the same on most lines, or useful only for looking something up.
 func (t *text) attributes(r *record.Record) {
 	if r.Detail == nil {
 		return
@@ -187,7 +187,7 @@ func (t *text) attributes(r *record.Record) {
 			switch key {
 			case "provider", "server_address", "server_port", "response_id":
 				return true
-			case "model": // the label of the line says it
+			case "model": // the line's label already shows it
 				return value == r.Name
 			}
 			return false
@@ -222,7 +222,7 @@ func (t *text) pairs(m map[string]any, before string) {
 	}
 }
 
-// estimateMark returns the prefix of a value: "~" if it is estimated.
+// estimateMark returns the prefix for a value in u: "~" if u is estimated.
 func estimateMark(u *record.Usage) string {
 	if u.Estimated {
 		return "~"

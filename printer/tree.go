@@ -11,7 +11,7 @@ import (
 const maxNodes = 1 << 16
 
 // tree holds the running calls, nested and in the order in which they began. The
-// children of its root are runs.
+// root's children are runs.
 type tree struct {
 	root  node
 	runs  map[string]*node
@@ -27,8 +27,8 @@ type tree struct {
 type node struct {
 	parent, prev, next, first, last *node
 
-	path  string // address of the call in its run
-	depth int    // depth of its lines
+	path  string // the call's address in its run
+	depth int    // indentation of its lines
 
 	run  *runNode
 	call *callNode // nil for a run
@@ -48,7 +48,8 @@ type callNode struct {
 	waits  bool      // the call waits for its next attempt
 	group  *progress // nil unless the call is a group
 
-	// lastFailure is the latest call inside a branch that did not succeed. Only branches have it.
+	// lastFailure describes the latest call inside this branch that did not succeed. It is set
+	// only in branches.
 	lastFailure failure
 
 	recalled recalledCalls
@@ -76,9 +77,9 @@ func (t *tree) find(run string, a record.Address) *node {
 // are treated as if they were directly in the run.
 const maxScope = 4 << 10
 
-// nearest returns the innermost tracked call that contains the address, or else the
-// run, or nil if the run is not tracked. It also returns the depth of a call at the
-// address.
+// nearest returns the innermost tracked call that contains the address. If there is none, it
+// returns the run, or nil if the run is not tracked. It also returns the depth of a call at
+// the address.
 func (t *tree) nearest(run string, a record.Address) (parent *node, depth int) {
 	top := t.runs[run]
 	scope := a.Scope()
@@ -91,7 +92,7 @@ func (t *tree) nearest(run string, a record.Address) (parent *node, depth int) {
 		if n := top.run.calls[scope[:len(scope)-len(last)+len(name)]]; n != nil {
 			return n, n.innerDepth() + depth
 		}
-		scope = outer // not tracked: it began before the printer, or its precondition makes calls before it begins
+		scope = outer // not tracked: it began before the printer was used, or its precondition makes calls before it begins
 		depth++
 	}
 	if scope != "" {
@@ -100,8 +101,8 @@ func (t *tree) nearest(run string, a record.Address) (parent *node, depth int) {
 	return top, depth
 }
 
-// innerDepth returns the depth of the lines inside n. Running branches have no lines,
-// so their calls take their place.
+// innerDepth returns the depth of the lines inside n. Running branches have no lines, so
+// the calls inside a branch have the depth of the branch.
 func (n *node) innerDepth() int {
 	switch {
 	case n.call == nil:
@@ -190,7 +191,7 @@ func (t *tree) leave(n *node, status record.Status) {
 	t.prune(n.parent)
 }
 
-// remove removes n from the tree. It must not have children.
+// remove removes n from the tree. n must not have children.
 func (t *tree) remove(n *node) {
 	t.nodes--
 	if n.prev != nil {
