@@ -14,22 +14,22 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An Agent is an actor that calls others. It is immutable and safe for concurrent
-// use. Make one with [NewAgent], decorators.Agent or [DefineAgent]; calling the
-// zero Agent is an error.
+// An Agent is an actor that calls other actors. It is immutable and safe for
+// concurrent use. Make one with [NewAgent], decorators.Agent or [DefineAgent];
+// calling the zero Agent is an error.
 //
-// By default an agent itself is not retried, only its calls are. An agent that is
-// retried makes its calls again.
+// By default, only the calls of an agent are retried, not the agent itself. If an
+// agent is retried, it makes its calls again.
 type Agent[In, Out any] struct {
 	definition *core.Definition[In, Out]
 	schema     Schema
 	calls      []compensable // the actors that the agent is known to call: those passed to NewAgent or NewTypedAgent
 }
 
-// DefineAgent returns an agent with a handler. The schema is sent to a model if
-// the agent is a tool of another agent, and may be nil otherwise. DefineAgent
-// panics if the name is not one that LLM services accept, the handler is nil or
-// an option is invalid.
+// DefineAgent returns an agent with the given handler. The schema is sent to a
+// model if the agent is a tool of another agent; otherwise it may be nil.
+// DefineAgent panics if LLM services do not accept the name, the handler is
+// nil, or an option is invalid.
 func DefineAgent[In, Out any](name, description string, schema Schema, handler core.Handler[In, Out], opts ...Option) Agent[In, Out] {
 	if err := CheckFunctionName(name); err != nil {
 		panic(err)
@@ -38,7 +38,7 @@ func DefineAgent[In, Out any](name, description string, schema Schema, handler c
 	return Agent[In, Out]{definition: define(applyTyped(spec, opts), handler), schema: schema}
 }
 
-// Call executes the agent, see [core.ExecutionEvent.Execute].
+// Call executes the agent; see [core.ExecutionEvent.Execute].
 func (a Agent[In, Out]) Call(ctx context.Context, in In) (Out, error) {
 	return a.definition.Event().Execute(ctx, in)
 }
@@ -59,16 +59,17 @@ func (a Agent[In, Out]) Ensure(condition func(context.Context, In, Out) error) A
 	return a
 }
 
-// Compensate returns a copy whose completed calls are undone by f, see [Tool.Compensate].
-// f must also undo the calls that a completed agent made.
+// Compensate returns a copy whose completed calls are undone by f; see [Tool.Compensate].
+// f must also undo the calls that the agent made.
 func (a Agent[In, Out]) Compensate(f func(context.Context, In, Out) error) Agent[In, Out] {
 	a.definition = a.definition.Compensate(f)
 	return a
 }
 
-// Compensations returns the compensations of the agent, and of the model and the functions that it
-// was made with, at any depth. For an agent of DefineAgent or decorators.Agent, the calls that its
-// handler makes are not known.
+// Compensations returns the compensations of the agent and, at any depth, those of the model and
+// the functions that were passed to its constructor. For an agent made by DefineAgent or
+// decorators.Agent, the calls in its handler are not known, so their compensations are not
+// included.
 func (a Agent[In, Out]) Compensations() []*core.Compensation {
 	all := a.definition.Compensations()
 	for _, actor := range a.calls {
@@ -77,7 +78,7 @@ func (a Agent[In, Out]) Compensations() []*core.Compensation {
 	return all
 }
 
-// Name returns the name of the agent; empty for the zero Agent.
+// Name returns the agent's name, or "" for the zero Agent.
 func (a Agent[In, Out]) Name() string { return a.definition.Spec().Name }
 
 // Describe implements [Function].
@@ -90,15 +91,16 @@ func (a Agent[In, Out]) Prepare(ctx context.Context, arguments string) (Prepared
 
 // NewAgent returns an agent that answers a prompt: it asks llm and calls the
 // tools that the model asks for, until the model answers without asking for
-// one. It panics as DefineAgent does, and if two tools have the same name.
+// one. It panics for the same reasons as DefineAgent, and if two tools have the
+// same name.
 //
-// The answer is complete: if the model was cut off, or the service withheld its
-// answer or failed in the middle, the agent fails with an *[UnfinishedError].
-// If the answer is empty, the model is asked again, as after a failed
-// postcondition of the LLM.
+// The returned answer is always complete: if the model was cut off, or the
+// service withheld the answer or failed in the middle, the agent fails with an
+// *[UnfinishedError]. If the answer is empty, the model is asked again, as
+// after a failed postcondition of the LLM.
 //
-// The agent can be a tool of another agent: the model of the other agent sends {"text": …}, and
-// gets the text of the answer.
+// The agent can be a tool of another agent, whose model then sends {"text": …} and receives the
+// text of the answer.
 func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 	l, o := newLoop(name, llm, opts)
 	for option, used := range map[string]bool{"WithStrict": o.strict, "WithAnswerByTool": o.answerByTool} {
@@ -109,9 +111,9 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 	return Agent[Prompt, Answer]{withIdentity(must(core.NewDefinition(o.spec, withVoidDeltas(l.run))), o.identity), promptSchema, calledBy(llm, o.functions)}
 }
 
-// withVoidDeltas wraps the handler of an agent. Each attempt after the first begins by reporting
-// that the deltas of earlier attempts are void: its calls have other addresses, so their deltas do
-// not replace the earlier ones.
+// withVoidDeltas wraps an agent's handler: each attempt after the first begins by reporting that
+// the deltas from earlier attempts are void. The calls of the new attempt have other addresses, so
+// their deltas would not replace the earlier ones.
 func withVoidDeltas[In, Out any](handler core.Handler[In, Out]) core.Handler[In, Out] {
 	return func(ctx context.Context, in In) (Out, error) {
 		voidDeltas(ctx)
@@ -119,7 +121,7 @@ func withVoidDeltas[In, Out any](handler core.Handler[In, Out]) core.Handler[In,
 	}
 }
 
-// voidDeltas makes the deltas of earlier attempts of the agent void, if there were any.
+// voidDeltas reports that the deltas from earlier attempts of the agent, if any, are void.
 func voidDeltas(ctx context.Context) {
 	if core.ScopeOf(ctx).Attempt() > 0 {
 		live.Emit(ctx, live.Delta{Part: live.PartBegin})
@@ -131,7 +133,7 @@ func voidDeltas(ctx context.Context) {
 type compensable interface{ Compensations() []*core.Compensation }
 
 // calledBy returns the actors that an agent calls. A Function that is neither a Tool nor an Agent
-// need not be compensable.
+// need not implement compensable.
 func calledBy(llm LLM, functions []Function) []compensable {
 	all := []compensable{llm}
 	for _, f := range functions {
@@ -142,7 +144,7 @@ func calledBy(llm LLM, functions []Function) []compensable {
 	return all
 }
 
-// newLoop returns the loop of an agent, and its options.
+// newLoop returns an agent's loop and options.
 func newLoop(name string, llm LLM, opts []Option) (*loop, *options) {
 	if err := CheckFunctionName(name); err != nil {
 		panic(err)
@@ -177,8 +179,8 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, *options) {
 	return l, o
 }
 
-// checkNotEmpty is the postcondition that an answer is not empty. Truncated answers
-// are checked later.
+// checkNotEmpty is a postcondition that fails if the answer is empty. Truncated
+// answers are checked later.
 func checkNotEmpty(_ context.Context, _ Request, resp Response) error {
 	switch resp.finish() {
 	case FinishStop, FinishOther:
@@ -195,15 +197,15 @@ func WithTools(functions ...Function) Option {
 	return agentOption("WithTools", func(o *options) { o.functions = append(o.functions, functions...) })
 }
 
-// WithToolsFunc gives an agent tools that are determined inside each of its calls, such as
-// those that a server lists. They follow the tools of [WithTools], and those of an earlier
+// WithToolsFunc gives an agent tools that are determined inside each of its calls, such as the
+// tools that a server lists. They come after the tools from [WithTools] and from an earlier
 // WithToolsFunc.
 //
-// take is called whenever the handler of the agent is entered, and so also when its run is
-// resumed. What take reads from outside the run must come from a [core.Step]: the list is
-// then recorded, the model is shown the same tools after a resume, and a replay needs no
-// server. An error fails the call, and so do two tools with the same name. The compensations
-// of such tools are not among those of [Agent.Compensations].
+// take is called whenever the agent's handler is entered, including when its run is resumed. take
+// must read data from outside the run in a [core.Step]: the list is then recorded, the model sees
+// the same tools after a resume, and a replay needs no server. The call fails if take returns an
+// error or if two tools have the same name. [Agent.Compensations] does not include the
+// compensations of these tools.
 func WithToolsFunc(take func(context.Context) ([]Function, error)) Option {
 	return agentOption("WithToolsFunc", func(o *options) {
 		if take == nil {
@@ -218,25 +220,24 @@ func WithInstructions(text string) Option {
 	return agentOption("WithInstructions", func(o *options) { o.instructions = instructions{text: text} })
 }
 
-// WithInstructionParts sets the system message of an agent to parts, which must be texts. A
-// part may have fields for particular services, such as a marker up to which the service
-// caches the prompt; see [Extra]. If an agent has several options for its instructions, the
-// last one applies.
+// WithInstructionParts sets the system message of an agent to parts, all of which must be text. A
+// part may have fields for particular services, such as a marker that ends the part of the prompt
+// to cache; see [Extra]. If several options set the agent's instructions, the last one applies.
 func WithInstructionParts(parts ...Part) Option {
 	return agentOption("WithInstructionParts", func(o *options) {
 		for i, p := range parts {
 			if p.Text == "" || len(p.Data) > 0 || p.URL != "" {
-				panic(fmt.Sprintf("actors: WithInstructionParts: part %d is not a text; a system message can only have texts", i+1))
+				panic(fmt.Sprintf("actors: WithInstructionParts: part %d is not text; a system message can contain only text", i+1))
 			}
 		}
 		o.instructions = instructions{parts: slices.Clone(parts)}
 	})
 }
 
-// WithInstructionsFunc builds the system message for each call of the agent, such as one that
-// contains the date. If the text is empty, there is no message. build is called once for each
-// call: the text is recorded as the step "instructions", and is the same when the call is
-// resumed. An error fails the call.
+// WithInstructionsFunc sets a function that builds the system message for each call of the agent,
+// for example to include the date. If the text is empty, no system message is sent. build is called
+// once for each call: the text is recorded as the step "instructions" and stays the same when the
+// call is resumed. If build returns an error, the call fails.
 func WithInstructionsFunc(build func(context.Context, Prompt) (string, error)) Option {
 	return agentOption("WithInstructionsFunc", func(o *options) { o.instructions = instructions{build: build} })
 }
@@ -252,10 +253,10 @@ func WithDescription(text string) Option {
 	return agentOption("WithDescription", func(o *options) { o.spec.Description = text })
 }
 
-// WithMaxTurns limits how often an agent asks its LLM before it fails with [ErrTurnLimit].
-// Requests after tool calls count, and so do those in which a typed agent asks for a corrected
-// answer. Defaults to 10. A request that is refused because of its format, and repeated with a
-// tool, counts once.
+// WithMaxTurns limits how often an agent asks its LLM before it fails with [ErrTurnLimit]. Requests
+// that follow tool calls count, and so do a typed agent's requests for a corrected answer. If a
+// service refuses a request because of its format, and the request is repeated with a tool, both
+// count as one. Defaults to 10.
 func WithMaxTurns(n int) Option {
 	return agentOption("WithMaxTurns", func(o *options) {
 		if n < 1 {
@@ -265,8 +266,8 @@ func WithMaxTurns(n int) Option {
 	})
 }
 
-// WithToolWorkers limits how many tools of one turn run at once. Defaults to
-// 8.
+// WithToolWorkers limits how many tool calls of one turn run at once. Defaults
+// to 8.
 func WithToolWorkers(n int) Option {
 	return agentOption("WithToolWorkers", func(o *options) {
 		if n < 1 {
@@ -276,8 +277,9 @@ func WithToolWorkers(n int) Option {
 	})
 }
 
-// WithStopOnToolError makes an agent fail when a tool has failed for good.
-// Without it, the failure is sent to the model, and the agent continues.
+// WithStopOnToolError makes an agent fail when a tool call has failed for good.
+// Without this option, the failure is sent to the model, and the agent
+// continues.
 func WithStopOnToolError() Option {
 	return agentOption("WithStopOnToolError", func(o *options) { o.stopOnError = true })
 }
@@ -296,8 +298,8 @@ func agentOption(name string, set func(*options)) Option {
 	}
 }
 
-// promptSchema is the schema of the input of an agent that NewAgent made: the
-// text alone, without history.
+// promptSchema is the input schema of the agents that NewAgent makes: the text
+// alone, without history.
 var promptSchema = must(schema.ForArguments(reflect.TypeFor[struct {
 	Text string `json:"text" jsonschema:"what the agent is asked, with everything it needs to know"`
 }]()))

@@ -15,27 +15,27 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrNotApproved is found by errors.Is in the failure of a tool call that was not approved.
+// ErrNotApproved is the error of a tool call that was not approved; use errors.Is to test for it.
 var ErrNotApproved = errors.New("not approved")
 
 func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 
-// WithApproval makes calls of a tool wait for the approval of a person: the run is paused
-// with a question that shows the tool and the arguments, and continues when it is
+// WithApproval makes calls to a tool wait for a person's approval: the run is paused with
+// a question that shows the tool and the arguments, and continues when the question is
 // answered with an [Approval] (see state.Answer). Preconditions are checked before the
-// question is asked. If the person changes the arguments and they do not fit the tool,
-// the answer is refused at once; if the tool's schema is not inferred from a type, or has
-// references, the question is instead asked again, with the problem, when the run
-// continues.
+// question is asked. If the person changes the arguments and the new ones do not fit the
+// tool, the answer is refused at once. If the tool's schema was not inferred from a type,
+// or contains references, the new arguments are instead checked when the run continues;
+// if they do not fit, the question is asked again and states the problem.
 //
-// The question is asked by another call around that of the tool, named approve_
-// followed by the name of the tool. An approved call runs with the approved
-// arguments and the tool's retries and time limits, and its conditions are
-// checked. It is approved once: a retry, or a resumed run, does not ask again.
-// [WithInDoubt] sets, as for any tool, whether an approved call may be made
-// twice if its process ended while it ran.
+// The question is asked by a call around the tool call, named approve_ followed
+// by the tool's name. An approved call runs with the approved arguments and
+// with the tool's retries, time limits and conditions. One approval is enough:
+// neither a retry nor a resumed run asks again. As for any tool, [WithInDoubt]
+// determines whether an approved call may be made twice if the process ended
+// while the call was running.
 //
-// Options of the approval say which calls need it ([ApprovalIf]), what the question
+// The options determine which calls need approval ([ApprovalIf]), what the question
 // is ([ApprovalQuestion]), and which answer is used if nobody answers in time
 // ([ApprovalDefault]):
 //
@@ -61,19 +61,18 @@ func WithApproval(how ...ApprovalOption) Option {
 // An ApprovalOption configures [WithApproval].
 type ApprovalOption func(*approval)
 
-// approval has the options of WithApproval.
+// approval holds the options of WithApproval.
 type approval struct {
-	needed   any // a func(In) bool; nil for always
-	question any // a func(In) string; nil for the default
+	needed   any // a func(In) bool; if nil, every call needs approval
+	question any // a func(In) string; if nil, the default question is asked
 	after    time.Duration
-	answer   Approval // the answer after that time
+	answer   Approval // the answer that is used after that time
 }
 
-// ApprovalIf requires approval for a call only if needed returns true for its arguments, such as an
-// amount above 100 EUR. In is the input type of the tool. The result must depend only on the
-// arguments, since needed is called again when the run is resumed. If needed panics, the call
-// fails. The constructor of the tool panics if needed is nil, or its argument type is not the input
-// type of the tool.
+// ApprovalIf requires approval for a call only if needed returns true for its arguments, for
+// example if an amount is above 100 EUR. In is the tool's input type; if it is not, the tool's
+// constructor panics. The result must depend only on the arguments, since needed is called again
+// when the run is resumed. If needed panics, the call fails. ApprovalIf panics if needed is nil.
 func ApprovalIf[In any](needed func(In) bool) ApprovalOption {
 	if needed == nil {
 		panic("actors: ApprovalIf got nil")
@@ -81,10 +80,10 @@ func ApprovalIf[In any](needed func(In) bool) ApprovalOption {
 	return func(a *approval) { a.needed = needed }
 }
 
-// ApprovalQuestion sets the text of the question. It stands alone: whoever answers
-// sees the arguments only if they are in the text. If it is empty, the question is the
-// default: the name of the tool and the arguments. The constructor of the tool panics
-// if text is nil, or its argument type is not the input type of the tool.
+// ApprovalQuestion sets the text of the question. Whoever answers sees the arguments
+// only if the text contains them. If the text is empty, the default question is asked,
+// which contains the tool's name and the arguments. In is the tool's input type; if it
+// is not, the tool's constructor panics. ApprovalQuestion panics if text is nil.
 func ApprovalQuestion[In any](text func(In) string) ApprovalOption {
 	if text == nil {
 		panic("actors: ApprovalQuestion got nil")
@@ -92,10 +91,10 @@ func ApprovalQuestion[In any](text func(In) string) ApprovalOption {
 	return func(a *approval) { a.question = text }
 }
 
-// ApprovalDefault sets the answer that is used if nobody has answered in time, like
-// [core.AwaitDefault]: a runner then resumes the run. The time is counted from the
-// question. ApprovalDefault panics if after is not above 0. The constructor of the
-// tool panics if the arguments in answer do not fit the tool.
+// ApprovalDefault sets the answer that is used if nobody answers within the given
+// time after the question was asked. A runner then resumes the run, as for
+// [core.AwaitDefault]. ApprovalDefault panics if after is not positive. The tool's
+// constructor panics if the arguments in answer do not fit the tool.
 func ApprovalDefault(after time.Duration, answer Approval) ApprovalOption {
 	if after <= 0 {
 		panic(fmt.Sprintf("actors: ApprovalDefault(%v, …): want a time above 0", after))
@@ -105,13 +104,14 @@ func ApprovalDefault(after time.Duration, answer Approval) ApprovalOption {
 
 // typedApproval is an approval whose functions take In.
 type typedApproval[In any] struct {
-	needed   func(In) bool   // nil for always
-	question func(In) string // nil for the default
+	needed   func(In) bool   // if nil, every call needs approval
+	question func(In) string // if nil, the default question is asked
 	answer   *schema.Schema
-	byTime   engine.DefaultAnswer // zero for none
+	byTime   engine.DefaultAnswer // zero if there is none
 }
 
-// newApproval gives the functions of an approval their type. It panics if one does not take In.
+// newApproval converts the functions in a to functions that take In. It panics if one of them takes
+// another type.
 func newApproval[In any](tool string, a *approval, arguments Schema) *typedApproval[In] {
 	of := &typedApproval[In]{answer: answerSchema(arguments)}
 	var ok bool
@@ -132,9 +132,9 @@ func newApproval[In any](tool string, a *approval, arguments Schema) *typedAppro
 	return of
 }
 
-// answerSchema returns the schema of an [Approval] of a tool. It contains the schema of the
-// arguments if that is inferred from a type and has no references, since those are relative to the
-// root of a schema. Otherwise, arguments are checked when the run continues.
+// answerSchema returns the schema for the [Approval] of a tool call. It contains the schema of the
+// arguments if that schema was inferred from a type and has no references: a reference is relative
+// to the root of its schema. Otherwise, the arguments are checked when the run continues.
 func answerSchema(arguments Schema) *schema.Schema {
 	of := json.RawMessage(`{"description":"any JSON value"}`)
 	if inferred, ok := arguments.(*schema.Schema); ok && !bytes.Contains(inferred.JSON(), []byte(`"$ref"`)) {
@@ -143,7 +143,7 @@ func answerSchema(arguments Schema) *schema.Schema {
 	return must(schema.Restore(fmt.Appendf(nil, `{"type":"object","properties":{"approved":{"type":"boolean"},"arguments":%s,"reason":{"type":"string"}},"required":["approved"],"additionalProperties":false}`, of)))
 }
 
-// checkTaken panics if the function that the option got does not take the input of the tool.
+// checkTaken panics if the function passed to the option does not take the tool's input.
 func checkTaken(tool, option string, got any, ok bool, in any) {
 	if got != nil && !ok {
 		panic(fmt.Sprintf("actors: %q: %s got a %T, want a function that takes a %T, as the tool does", tool, option, got, in))
@@ -171,11 +171,11 @@ func defaultQuestion(tool string, in any) (string, error) {
 // An Approval is the answer to whether a tool may be called.
 type Approval struct {
 	Approved  bool            `json:"approved"`
-	Arguments json.RawMessage `json:"arguments,omitempty"` // replace all those of the model; checked in the same way
-	Reason    string          `json:"reason,omitempty"`    // why the call is refused, for the model
+	Arguments json.RawMessage `json:"arguments,omitempty"` // if set, replace all of the model's arguments; checked in the same way
+	Reason    string          `json:"reason,omitempty"`    // why the call is refused; the model sees it
 }
 
-// Approve allows the call with the arguments of the model.
+// Approve allows the call with the model's arguments.
 func Approve() Approval { return Approval{Approved: true} }
 
 // ApproveWith allows the call with other arguments, which are encoded as JSON.
@@ -244,13 +244,13 @@ func (t Tool[In, Out]) ask(ctx context.Context, name string, in In) (In, error) 
 	return changed, nil
 }
 
-// readApproval decodes an answer into approval, and the arguments that replace those of the call,
-// if it has any, into the pointer changed. An answer that does not fit is an error: the question is
-// asked again, with the problem.
+// readApproval decodes an answer into approval. If the answer contains arguments, it also decodes
+// them into the pointer changed. If it returns an error, the answer does not fit, and the question
+// is asked again with that problem.
 func readApproval(encoded []byte, answer *schema.Schema, arguments Schema, approval *Approval, changed any) error {
 	text, err := codec.AppendJSON(nil, encoded, 0)
 	var given Approval
-	if record.Decode(encoded, &given) == nil && len(given.Arguments) > 0 { // a Go value: its arguments are bytes
+	if record.Decode(encoded, &given) == nil && len(given.Arguments) > 0 { // encoded from a Go value, whose arguments are bytes
 		text, err = json.Marshal(given)
 	}
 	if err == nil {

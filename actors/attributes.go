@@ -8,12 +8,11 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// Annotate sets the options as attributes of the attempt that ctx belongs to (see
-// [core.Annotate]): request_model, max_tokens, temperature, top_p, seed, stop (as JSON),
-// effort and output_type (json if there is a format), each if it is set, and the numbers
-// top_k, frequency_penalty, presence_penalty and n of ExtraBody. [NewLLM] does that with the
-// options of the request; a handler with defaults of its own calls Annotate with the options
-// that it sends.
+// Annotate records the options that are set as attributes of the attempt that ctx belongs to (see
+// [core.Annotate]): request_model, max_tokens, temperature, top_p, seed, stop (as JSON), effort and
+// output_type (json if there is a format). It also records the numbers top_k, frequency_penalty,
+// presence_penalty and n from ExtraBody. [NewLLM] calls Annotate with the options of the request. A
+// handler with defaults of its own should call it with the options that it sends.
 func (o ModelOptions) Annotate(ctx context.Context) {
 	setAttribute(ctx, "request_model", o.Model)
 	setAttribute(ctx, "max_tokens", o.MaxTokens)
@@ -41,7 +40,7 @@ func (o ModelOptions) Annotate(ctx context.Context) {
 	}
 }
 
-// setAttribute sets an attribute that is not zero.
+// setAttribute records an attribute unless its value is zero.
 func setAttribute[T comparable](ctx context.Context, key string, value T) {
 	var zero T
 	if value != zero {
@@ -49,7 +48,7 @@ func setAttribute[T comparable](ctx context.Context, key string, value T) {
 	}
 }
 
-// annotate sets what a response says about itself as attributes of the attempt.
+// annotate records the model, ID and finish reason of a response as attributes of the attempt.
 func annotate(ctx context.Context, resp *Response) {
 	setAttribute(ctx, "model", resp.Model)
 	setAttribute(ctx, "response_id", resp.ID)

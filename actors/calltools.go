@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A CallResult is the result of one call of a function.
+// A CallResult is the result of one function call.
 type CallResult struct {
 	Call   ToolCall
 	Output ToolOutput // zero if it failed
@@ -18,11 +18,11 @@ type CallResult struct {
 // CallResults are the results of several calls, in the order of the calls.
 type CallResults []CallResult
 
-// CallTools makes calls of the functions in parallel, each as a branch of the
-// group like those of [Parallel], and returns their results. All calls run to
-// their end, whatever g.CollectAll is. The result of a call that failed, or whose
-// function is not in tools, has the error. CallTools itself returns an error if
-// the group was not made or did not finish.
+// CallTools makes the calls in parallel, each as a branch of a group like that of
+// [Parallel], and returns their results. All calls run to their end, whatever
+// g.CollectAll is. If a call fails, or its function is not in tools, its result
+// contains the error. CallTools itself returns an error only if the group did not
+// run or did not finish.
 func CallTools(ctx context.Context, g Group, tools ToolSet, calls []ToolCall) (CallResults, error) {
 	g.CollectAll = true
 	branches := make([]func(context.Context) (ToolOutput, error), len(calls))
@@ -58,7 +58,7 @@ func CallTools(ctx context.Context, g Group, tools ToolSet, calls []ToolCall) (C
 	return results, nil
 }
 
-// Err returns the joined errors of the calls that failed; nil if none did.
+// Err returns the joined errors of the failed calls, or nil if none failed.
 func (r CallResults) Err() error {
 	var errs []error
 	for i := range r {

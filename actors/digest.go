@@ -10,16 +10,17 @@ import (
 )
 
 // A conversation grows by a few messages from turn to turn, and each turn is a call whose input is
-// hashed. So the hash of a conversation is computed from its last message and the hash of the
-// conversation before that, and an agent keeps the hashes that it has computed.
+// hashed. To avoid hashing every message again, the hash of a conversation is computed from the
+// hash of the conversation before the last message and the hash of that message. An agent keeps the
+// hashes that it has computed.
 
-// digests are the hashes of a conversation after each of its messages.
+// digests holds the hashes of a conversation after each message.
 type digests struct {
 	mu    sync.Mutex
 	known []digest
 }
 
-// digest contains the hashes of a conversation that ends with the message.
+// digest contains the hashes of a conversation that ends with message.
 type digest struct {
 	message  Message
 	identity record.Hash // see Request.Identity
@@ -28,7 +29,7 @@ type digest struct {
 }
 
 // of returns the digest of the messages. It encodes only the messages that are new or have changed.
-// A nil d knows no messages.
+// A nil d holds no hashes.
 func (d *digests) of(messages []Message) (digest, error) {
 	var last digest
 	if d != nil {
@@ -52,7 +53,7 @@ func (d *digests) of(messages []Message) (digest, error) {
 	return last, nil
 }
 
-// with returns the digest of the conversation with one more message.
+// with returns the digest of the conversation extended by one message.
 func (d *digest) with(m *Message) (digest, error) {
 	next := digest{message: *m, identity: d.identity, size: d.size + len(m.Text)}
 	hash, err := record.HashOf(m)
@@ -78,8 +79,8 @@ func chainHash(before, hash record.Hash) record.Hash {
 	return record.Hash(sum[:len(before)])
 }
 
-// isCopiedAs reports whether n is a copy of m, or m itself: its fields are equal, and its slices and
-// its map share their memory with those of m.
+// isCopiedAs reports whether n is a copy of m, or m itself: the fields of n equal those of m, and
+// the slices and the map share their memory with those of m.
 func (m *Message) isCopiedAs(n *Message) bool {
 	return m.Role == n.Role && m.Text == n.Text && m.Reasoning == n.Reasoning && m.Refusal == n.Refusal &&
 		m.ToolCallID == n.ToolCallID && m.IsError == n.IsError && m.Opaque == n.Opaque && m.Commentary == n.Commentary &&
@@ -88,7 +89,7 @@ func (m *Message) isCopiedAs(n *Message) bool {
 		reflect.ValueOf(m.Extra).UnsafePointer() == reflect.ValueOf(n.Extra).UnsafePointer()
 }
 
-// areCopies reports whether each message of n is a copy of the one in m.
+// areCopies reports whether, for each message of m, n has a copy of it at the same index.
 func areCopies(m, n []Message) bool {
 	for i := range m {
 		if !m[i].isCopiedAs(&n[i]) {
@@ -105,7 +106,7 @@ func isSameSlice[T any](a, b []T) bool {
 // IdentityHash implements core.Digester.
 func (r Request) IdentityHash() (record.Hash, error) {
 	d, err := r.digests.of(r.Messages)
-	return chainHash(d.identity, record.Hash{}), err // so that it is not zero without messages
+	return chainHash(d.identity, record.Hash{}), err // hashed again, so that the hash is not zero if there are no messages
 }
 
 // WholeHash implements core.Digester.

@@ -6,16 +6,16 @@ import (
 )
 
 // Models are told to answer with a JSON document only. If nothing enforces that, many put the
-// document into a fence, write something before it, or think aloud in <think> tags. If the
-// document can be found, the model need not be asked, and paid, for another answer.
+// document into a fence, write something before it, or think aloud in <think> tags. If the document
+// can be found anyway, there is no need to pay for another answer.
 
 // maxDocuments limits how many places in an answer are tried as the beginning
 // of a document.
 const maxDocuments = 32
 
-// documentIn returns the document in an answer that check accepts: the whole text, or else the
-// last such document in it. problem says what is wrong with the last document in the text, or
-// with the whole text if there is none.
+// documentIn returns the document in an answer: the whole text if check accepts it, or else the
+// last JSON object in the text that check accepts. If check accepts none, problem is the error for
+// the last object in the text, or for the whole text if it contains no object.
 func documentIn(text string, check func(string) error) (document string, problem error) {
 	whole := strings.TrimSpace(text)
 	if problem = check(whole); problem == nil {
@@ -37,8 +37,8 @@ func documentIn(text string, check func(string) error) (document string, problem
 	return "", problem
 }
 
-// objectsIn returns the JSON objects in a text, in their order, without those inside
-// others.
+// objectsIn returns the JSON objects in a text, in order, without objects inside
+// other objects.
 func objectsIn(text string) []string {
 	var found []string
 	for range maxDocuments {

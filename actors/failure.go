@@ -7,8 +7,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Errors of models that a retry cannot fix. errors.Is finds them in the failures of LLMs and
-// agents, live and recorded, independent of the service and its codes.
+// Errors from models that a retry cannot fix. Whatever codes a service uses, errors.Is reports
+// these errors for the failures of LLMs and agents, also if a failure was read from a record.
 var (
 	ErrContextTooLong    = errors.New("the conversation is longer than the model's context")
 	ErrQuota             = errors.New("the quota is used up, or the account is inactive")
@@ -21,14 +21,14 @@ var (
 // middle of an answer. It is never retried: the model would stop there again.
 type UnfinishedError struct {
 	Finish  Finish // FinishLength, FinishFilter, FinishRefusal or FinishError
-	Partial string // the text before it stopped
+	Partial string // the text that the model wrote before it stopped
 }
 
-// Error returns why the model stopped, and what can be done.
+// Error describes why the model stopped and what can be done.
 func (e *UnfinishedError) Error() string {
 	switch e.Finish {
 	case FinishLength:
-		return fmt.Sprintf("the answer was cut off by the limit on tokens after %d bytes; raise Options.MaxTokens, or ask for less", len(e.Partial))
+		return fmt.Sprintf("the answer was cut off by the token limit after %d bytes; raise Options.MaxTokens, or ask for less", len(e.Partial))
 	case FinishFilter:
 		return ErrFiltered.Error()
 	case FinishRefusal:

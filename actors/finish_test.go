@@ -33,7 +33,7 @@ func TestAnAnswerThatIsNotWholeIsAnErrorLiveAndOnReplay(t *testing.T) {
 		filter bool
 		text   string
 	}{
-		{actors.FinishLength, false, "cut off by the limit on tokens after 11 bytes"},
+		{actors.FinishLength, false, "cut off by the token limit after 11 bytes"},
 		{actors.FinishFilter, true, "withheld"},
 		{actors.FinishError, false, "broke off the answer after 11 bytes"},
 	} {
@@ -94,7 +94,7 @@ func TestToolCallsThatWereCutOffAreAnsweredWithAnError(t *testing.T) {
 	assert.Equal(t, actors.ToolResult("1", "1"), results[0])
 	for _, result := range results[1:] {
 		assert.True(t, result.IsError)
-		assert.Contains(t, result.Text, "cut off by the limit on tokens")
+		assert.Contains(t, result.Text, "cut off by the token limit")
 	}
 	assert.ElementsMatch(t, []string{"assistant", "assistant/model", "assistant/echo", "assistant/refused_echo", "assistant/refused_echo#2", "assistant/model#2"}, addresses(t, st))
 	sent := model.asked()[1].Messages[1].ToolCalls

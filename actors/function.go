@@ -12,25 +12,26 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A Function is what a model can call: a tool or an agent without its types.
+// A Function is a tool or an agent in the untyped form that a model can call.
 type Function interface {
 	// Describe returns what is sent to the model.
 	Describe() FunctionSpec
 
 	// Prepare checks the arguments, a JSON object from the model, and claims
-	// the address of the call in the scope of ctx. Arguments that are not JSON,
-	// or that the schema does not allow, are an *[ArgumentsError].
+	// the address of the call in the scope of ctx. If they are not JSON, or the
+	// schema does not allow them, the error is an *[ArgumentsError].
 	Prepare(ctx context.Context, arguments string) (PreparedFunction, error)
 }
 
-// A PreparedFunction makes the prepared call, once, and returns its output as it
-// is sent to the model. A string, a json.RawMessage, a [ToolOutput], a [Part]
-// and a []Part are sent unchanged, a value with a method ToolResult() string as
-// what that method returns, and anything else as JSON.
+// A PreparedFunction makes the prepared call, which it can do only once, and
+// returns the output in the form that is sent to the model. A string, a
+// json.RawMessage, a [ToolOutput], a [Part] and a []Part are sent unchanged. If
+// a value has a method ToolResult() string, the result of that method is sent.
+// Any other value is sent as JSON.
 type PreparedFunction func(ctx context.Context) (ToolOutput, error)
 
-// A ToolOutput is the output of a function as it is sent to a model: text, and
-// then images, audio and files.
+// A ToolOutput is the output of a function as it is sent to a model: text,
+// followed by images, audio and files.
 type ToolOutput struct {
 	Text  string `json:"text,omitempty"`
 	Parts []Part `json:"parts,omitempty"`
@@ -41,13 +42,13 @@ type FunctionSpec struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters,omitempty"` // a JSON schema
-	Strict      bool            `json:"strict,omitempty"`     // the service enforces the schema, see WithStrict
+	Strict      bool            `json:"strict,omitempty"`     // the service enforces the schema; see WithStrict
 }
 
-// An ArgumentsError reports invalid arguments of a function call.
+// An ArgumentsError reports that the arguments of a function call are invalid.
 type ArgumentsError struct {
 	Function string
-	Err      error // names each field
+	Err      error // names each invalid field
 }
 
 // Error returns a text for the model that sent the arguments.
@@ -55,7 +56,7 @@ func (e *ArgumentsError) Error() string {
 	return fmt.Sprintf("invalid arguments for %s: %v", e.Function, e.Err)
 }
 
-// Unwrap returns the error of the schema.
+// Unwrap returns e.Err.
 func (e *ArgumentsError) Unwrap() error { return e.Err }
 
 // prepare implements Function.Prepare for a definition with a schema.
@@ -99,11 +100,11 @@ func toolOutput(name string, out any) (ToolOutput, error) {
 	return ToolOutput{Text: text}, err
 }
 
-// resultText returns an output as text for a model.
+// resultText converts an output to text for a model.
 func resultText(name string, out any) (text string, err error) {
 	defer func() {
-		if p := recover(); p != nil { // a method of the user's type has panicked
-			err = fmt.Errorf("actors: the output of %s as text: panic: %v", name, p)
+		if p := recover(); p != nil { // a method of the output type has panicked
+			err = fmt.Errorf("actors: converting the output of %s to text panicked: %v", name, p)
 		}
 	}()
 	switch out := out.(type) {
@@ -115,12 +116,12 @@ func resultText(name string, out any) (text string, err error) {
 		return string(out), nil
 	}
 	if text, err = jsonText(out); err != nil {
-		return "", fmt.Errorf("actors: the output of %s as text: %w", name, err)
+		return "", fmt.Errorf("actors: convert the output of %s to text: %w", name, err)
 	}
 	return text, nil
 }
 
-// jsonText returns a value as JSON for a model, in which <, > and & are not escaped.
+// jsonText encodes a value as JSON for a model, without escaping <, > and &.
 func jsonText(v any) (string, error) {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
@@ -129,22 +130,22 @@ func jsonText(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// A ToolSet is an ordered set of functions with different names. It does not
-// change; the zero ToolSet is empty.
+// A ToolSet is an ordered set of functions with different names. It is
+// immutable. The zero ToolSet is empty.
 type ToolSet struct {
 	functions []Function
 	specs     []FunctionSpec
 	byName    map[string]int
 }
 
-// NewToolSet returns a set of the functions. It returns an error for a nil
-// function, for a name that LLM services refuse, and for two functions with the
-// same name.
+// NewToolSet returns a set of the functions. It returns an error if a function
+// is nil or has no schema, if LLM services do not accept its name, or if two
+// functions have the same name.
 func NewToolSet(functions ...Function) (ToolSet, error) {
 	return ToolSet{}.With(functions...)
 }
 
-// With returns a set that also has the functions.
+// With returns a set that contains the functions of ts, followed by the given ones.
 func (ts ToolSet) With(functions ...Function) (ToolSet, error) {
 	all := append(slices.Clone(ts.functions), functions...)
 	out := ToolSet{functions: all, byName: make(map[string]int, len(all))}
@@ -180,7 +181,7 @@ func (ts ToolSet) With(functions ...Function) (ToolSet, error) {
 // Describe returns the descriptions of the functions, in the order of the set.
 func (ts ToolSet) Describe() []FunctionSpec { return slices.Clone(ts.specs) }
 
-// Lookup returns the function with the name.
+// Lookup returns the function with the given name.
 func (ts ToolSet) Lookup(name string) (Function, bool) {
 	i, ok := ts.byName[name]
 	if !ok {
@@ -192,8 +193,8 @@ func (ts ToolSet) Lookup(name string) (Function, bool) {
 // Len returns the number of functions.
 func (ts ToolSet) Len() int { return len(ts.functions) }
 
-// names returns the names, for a model that asked for a function that is not in
-// the set.
+// names lists the names of the functions, to correct a model that asked for
+// another one.
 func (ts ToolSet) names() string {
 	names := make([]string, len(ts.specs))
 	for i, spec := range ts.specs {

@@ -15,42 +15,43 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Group sets how [Map] and [Parallel] make independent calls in parallel.
-// Each call is a branch with a scope of its own. Branches are numbered in the
-// order of submission, so their calls have the same addresses in every run.
+// A Group configures how [Map] and [Parallel] make independent calls in
+// parallel. Each call is a branch with a scope of its own. Branches are
+// numbered in the order of submission, so their calls have the same addresses
+// in every run.
 type Group struct {
 	// Name is the name of the group in addresses:
 	// assistant/group:name/3/weather. It is required.
 	Name string
 
-	// Workers is how many branches run at once. Defaults to all.
+	// Workers limits how many branches run at once. Defaults to no limit.
 	Workers int
 
-	// CollectAll lets every branch run to its end, whatever happens to the others. By default the
-	// first failure interrupts the other branches, and branches that wait for a worker are not
-	// started. The same holds when the run is resumed: branches with a recorded outcome are
-	// recalled before any other branch begins, so they must not wait for those.
+	// CollectAll lets every branch run to its end, whatever happens to the others. By default, the
+	// first failure interrupts the other branches, and branches that are waiting for a worker are
+	// not started. The same holds when the run is resumed: branches with a recorded outcome are
+	// recalled before any other branch begins, so they must not wait for branches without one.
 	CollectAll bool
 
-	// Timeout bounds the group: when it has passed, branches that have not ended are interrupted,
-	// and the group fails with [core.ErrGroupTimeout]. When the run is resumed, the timeout begins
-	// again. Defaults to none.
+	// Timeout limits the duration of the group: when it has passed, branches that have not ended
+	// are interrupted, and the group fails with [core.ErrGroupTimeout]. When the run is resumed,
+	// the timeout starts again. Defaults to no limit.
 	Timeout time.Duration
 
 	// YieldWaits lets a branch of [Map] release its worker while it waits for its next attempt:
-	// another branch begins, and the waiting one continues when a worker is free. Workers then
+	// another branch begins, and the waiting branch continues when a worker is free. Workers then
 	// limits the attempts that run at once, not the branches that have begun.
 	YieldWaits bool
 
-	// OnFailure, if set, is called for each branch that fails, with its number, counted from 1, in
-	// the goroutine of the branch. It is for branches that depend on each other, such as one that
-	// begins when another has failed. When the run is resumed, the function of a branch that failed
-	// is not called again, but OnFailure is, before any branch without a recorded outcome begins. A
-	// panic in it is added to the error of the branch.
+	// OnFailure, if set, is called for each branch that fails, in the goroutine of the branch, with
+	// the branch's number, counted from 1. It is for branches that depend on each other: for
+	// example, one branch may begin when another has failed. When the run is resumed, a failed
+	// branch does not run again, but OnFailure is called for it again, before any branch without a
+	// recorded outcome begins. If OnFailure panics, the panic is added to the branch's error.
 	OnFailure func(branch int, err error)
 
 	// Interceptors are called around the attempts of the branches of [Map], inside
-	// those of their actor. Defaults to none.
+	// the actor's own interceptors.
 	Interceptors []core.Interceptor
 }
 
@@ -59,11 +60,11 @@ func event[In, Out any](g *Group, actor Actor[In, Out], i int) core.ExecutionEve
 	return actor.Event().InBranch(i + 1).WithInterceptors(g.Interceptors...)
 }
 
-// A GroupError lists the branches that failed. errors.Is and errors.As look
-// into each of them.
+// A GroupError lists the branches that failed. errors.Is and errors.As examine
+// the error of each branch.
 type GroupError struct {
 	Group    string
-	Branches int           // the number of all branches
+	Branches int           // the total number of branches
 	Failed   []BranchError // in the order of submission
 
 	// NotEnded lists the branches, from 1, that were interrupted or not
@@ -71,7 +72,7 @@ type GroupError struct {
 	// succeeded, and their results are valid.
 	NotEnded []int
 
-	// Err is core.ErrGroupTimeout if the time of the group has passed, and nil otherwise.
+	// Err is core.ErrGroupTimeout if the group's Timeout has passed, and nil otherwise.
 	Err error
 }
 
@@ -81,8 +82,9 @@ type BranchError struct {
 	Err    error
 }
 
-// Error lists the failures, for the text of the *[core.CallError] that names
-// the group. A branch whose error begins with its address is not numbered.
+// Error lists the failures. It does not name the group, since the
+// *[core.CallError] around it does. It states the number of a branch only if
+// the branch's error does not begin with an address.
 func (e *GroupError) Error() string { return e.text((*BranchError).line) }
 
 // text lists the failures, each with the text that line returns.
@@ -103,7 +105,8 @@ func (e *GroupError) text(line func(*BranchError) string) string {
 	return b.String()
 }
 
-// line returns the text of the error, with the branch.
+// line returns the text of the branch's error, preceded by the branch's number if the text does not
+// begin with an address.
 func (e *BranchError) line() string {
 	text := fmt.Sprint(e.Err)
 	var call *core.CallError
@@ -113,7 +116,7 @@ func (e *BranchError) line() string {
 	return fmt.Sprintf("branch %d: %s", e.Branch, text)
 }
 
-// Unwrap returns the errors of the branches, and Err.
+// Unwrap returns the errors of the branches, followed by Err if it is not nil.
 func (e *GroupError) Unwrap() []error {
 	errs := make([]error, len(e.Failed), len(e.Failed)+1)
 	for i, f := range e.Failed {
@@ -125,7 +128,7 @@ func (e *GroupError) Unwrap() []error {
 	return errs
 }
 
-// An Actor can be called: it is a [Tool], an [LLM] or an [Agent].
+// An Actor is something that can be called: a [Tool], an [LLM] or an [Agent].
 type Actor[In, Out any] interface {
 	Event() core.ExecutionEvent[In, Out]
 }
@@ -133,10 +136,10 @@ type Actor[In, Out any] interface {
 // Map calls actor with each of the inputs in parallel, and returns the outputs
 // in the order of the inputs. The outputs of branches that did not succeed are
 // zero. The error is a *[core.CallError] that wraps a *[GroupError], or an
-// *[core.InterruptedError] if something around the group ended first.
+// *[core.InterruptedError] if a call around the group ended first.
 //
-// The group is a call of kind [record.KindGroup], and each call of the actor is
-// a branch of it: assistant/group:name/3.
+// The group is a call of kind [record.KindGroup], and each call to the actor is
+// a branch of the group: assistant/group:name/3.
 func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) ([]Out, error) {
 	if actor == nil {
 		return nil, fmt.Errorf("actors: Map in group %q: the actor is nil", g.Name)
@@ -148,10 +151,11 @@ func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs
 
 // Parallel runs the branches in parallel and returns their results in the order of
 // submission, as [Map] does. Each branch is a call of kind [record.KindBranch], and
-// the calls made in it belong to it. When the run is resumed, a branch that has
-// completed does not run again: its result is recalled. Only a branch that called
-// an actor with WithNoStore runs again, since its result may be the output of that
-// actor. If T cannot be stored, Parallel returns an error and runs nothing.
+// the calls made in a branch belong to that branch. When the run is resumed, a
+// branch that has completed does not run again: its result is recalled. Only a
+// branch that called an actor with WithNoStore runs again, because its result may
+// be the actor's output. If T cannot be stored, Parallel returns an error and runs
+// nothing.
 func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) ([]T, error) {
 	prepare, err := branchesOf(g, branches)
 	if err != nil {
@@ -198,8 +202,8 @@ func (g Group) check() error {
 	return nil
 }
 
-// parallel makes a group of n branches. It returns results also if the group
-// fails: those of the branches that succeeded are valid.
+// parallel executes a group of n branches. It returns the results even if the
+// group fails; those of the branches that succeeded are valid.
 func parallel[In, Out any](ctx context.Context, g Group, n int, prepare prepareFunc[In, Out]) ([]Out, error) {
 	if err := g.check(); err != nil {
 		return nil, err
@@ -213,7 +217,7 @@ func parallel[In, Out any](ctx context.Context, g Group, n int, prepare prepareF
 	return results, err
 }
 
-// group makes the call of the group. run executes its n branches.
+// group makes the call for the group; run executes the group's n branches.
 func group(ctx context.Context, g Group, n int, run func(context.Context) error) error {
 	if err := g.check(); err != nil {
 		return err
@@ -233,7 +237,7 @@ func group(ctx context.Context, g Group, n int, run func(context.Context) error)
 	return err
 }
 
-// branches makes the branches of a group.
+// branches executes the branches of a group.
 type branches[In, Out any] struct {
 	group   Group
 	calls   []*core.PreparedCall[In, Out]
@@ -250,7 +254,7 @@ type branches[In, Out any] struct {
 	notSucceeded func(i int) // called for a branch that did not succeed; may be nil
 }
 
-// prepareFunc claims the address of branch i, from 0.
+// prepareFunc claims the address of branch i, counted from 0.
 type prepareFunc[In, Out any] func(context.Context, int) *core.PreparedCall[In, Out]
 
 // newBranches claims the addresses of all branches, in order, before any of
@@ -264,7 +268,7 @@ func newBranches[In, Out any](ctx context.Context, g Group, results []Out, prepa
 	return b
 }
 
-// run makes the branches: first those with a recorded outcome, which are
+// run executes the branches: first those with a recorded outcome, which are
 // recalled, and then the others. The others do not begin if the failure of a
 // recalled branch fails the group, or if the group has ended.
 func (b *branches[In, Out]) run(ctx context.Context) error {
@@ -290,7 +294,7 @@ func (b *branches[In, Out]) run(ctx context.Context) error {
 	return b.err(ctx)
 }
 
-// make makes the branches. fail is called with the error that fails the group.
+// make executes the given branches. It calls fail with the error that fails the group.
 func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(error)) {
 	one := func(n int, slot engine.Slot) {
 		i := which[n]
@@ -322,7 +326,7 @@ func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(err
 	each(len(which), workers, one, func(n int, err error) { b.noteEnd(which[n], err, fail) })
 }
 
-// noteEnd notes that a branch did not succeed. err is nil if it was not started.
+// noteEnd records that a branch did not succeed. err is nil if the branch was not started.
 func (b *branches[In, Out]) noteEnd(i int, err error, fail func(error)) {
 	if b.notSucceeded != nil {
 		defer b.notSucceeded(i)
@@ -347,7 +351,7 @@ func (b *branches[In, Out]) noteEnd(i int, err error, fail func(error)) {
 	}
 }
 
-// notifyFailure calls OnFailure of the group.
+// notifyFailure calls the group's OnFailure and adds a panic in it to the branch's error.
 func (b *branches[In, Out]) notifyFailure(i int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -369,7 +373,7 @@ func (b *branches[In, Out]) firstFailure() error {
 	return nil
 }
 
-// err returns the error of the group.
+// err returns the group's error.
 func (b *branches[In, Out]) err(ctx context.Context) error {
 	failed := &GroupError{Group: b.group.Name, Branches: len(b.errs)}
 	for i, err := range b.errs {

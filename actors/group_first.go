@@ -10,12 +10,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// First runs the branches in parallel and returns the result of the branch that
-// succeeds first; the others are interrupted. A branch that fails does not
-// affect the others: the group fails when all branches have failed, with a
-// *[core.CallError] that wraps a *[GroupError]. The group is a call like that
-// of [Parallel], and has the same winner with the same result when the run is
-// resumed.
+// First runs the branches in parallel, returns the result of the branch that
+// succeeds first, and interrupts the others. A branch that fails does not
+// affect the others. If all branches fail, the group fails with a
+// *[core.CallError] that wraps a *[GroupError]. The group is a call, as with
+// [Parallel]. When the run is resumed, it has the same winner and the same
+// result.
 func First[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) (T, error) {
 	var won T
 	g.CollectAll = true
@@ -49,14 +49,14 @@ func First[T any](ctx context.Context, g Group, branches ...func(context.Context
 	return won, err
 }
 
-// race finds the winner of a group.
+// race determines the winner of a group.
 type race[T any] struct {
 	ctx    context.Context // the context of the group's handler
 	choice *core.PreparedCall[struct{}, int]
 
 	mu     sync.Mutex
 	winner int   // -1 if there is none yet
-	err    error // the error of recording the winner
+	err    error // the error from recording the winner
 }
 
 // succeeded makes the first branch that succeeds the winner, and ends the group.
@@ -72,8 +72,8 @@ func (f *race[T]) succeeded(i int) {
 	}
 }
 
-// prepareChoice claims a step of the group that records the number of a branch. If the process ends
-// while the step runs, the step chooses again: nobody has seen its choice.
+// prepareChoice prepares a step that records the index of a branch. If the process ends while the
+// step is running, the step chooses again, since nobody has seen the first choice.
 func prepareChoice(ctx context.Context, name string, choose func() (int, error)) *core.PreparedCall[struct{}, int] {
 	d := must(core.NewDefinition(core.Spec{Kind: record.KindStep, Name: name}, func(context.Context, struct{}) (int, error) { return choose() }))
 	again := core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: core.NoDelay}

@@ -10,9 +10,9 @@ import (
 	"github.com/reprise-go/reprise/internal/engine"
 )
 
-// eachLimited calls f for 0 … n-1, in order and at most workers at once, and
-// returns when all calls have returned. If f panics or ends its goroutine,
-// broken is called.
+// eachLimited calls f for 0 … n-1, in order, with at most workers calls at
+// once. It returns when all calls have returned. If f panics or ends its
+// goroutine, broken is called.
 func eachLimited(n, workers int, f func(i int, slot engine.Slot), broken func(i int, err error)) {
 	var (
 		next atomic.Int64
@@ -32,8 +32,8 @@ func eachLimited(n, workers int, f func(i int, slot engine.Slot), broken func(i 
 	wg.Wait()
 }
 
-// eachYielding is like eachLimited, but a call that releases its slot lets the
-// next begin.
+// eachYielding is like eachLimited, but when a call releases its slot, the next
+// one may begin.
 func eachYielding(n, workers int, f func(i int, slot engine.Slot), broken func(i int, err error)) {
 	var wg sync.WaitGroup
 	places := make(places, workers)
@@ -51,7 +51,7 @@ func eachYielding(n, workers int, f func(i int, slot engine.Slot), broken func(i
 // places limits how many calls run at once.
 type places chan struct{}
 
-// slot is the place of one call. Only its goroutine uses it.
+// slot is the place that one call occupies. Only the goroutine of that call uses it.
 type slot struct {
 	places places
 	held   bool
@@ -74,8 +74,8 @@ func (s *slot) Release() {
 	}
 }
 
-// callGuarded calls f. If f panics or ends the goroutine, broken is called, and if f ends the
-// goroutine, left, too.
+// callGuarded calls f. If f panics, it calls broken. If f ends the goroutine, it calls broken and
+// then left.
 func callGuarded(i int, slot engine.Slot, f func(i int, slot engine.Slot), broken func(i int, err error), left func()) {
 	returned := false
 	defer func() {

@@ -5,21 +5,22 @@ import "slices"
 // messageIdentity is the part of a message that belongs to the identity of a conversation.
 type messageIdentity struct {
 	Role       Role
-	Text       string     `json:",omitempty"` // only in messages of users and of the model
+	Text       string     `json:",omitempty"` // empty in tool results
 	Parts      []Part     `json:",omitempty"`
 	ToolCalls  []ToolCall `json:",omitempty"`
 	ToolCallID string     `json:",omitempty"`
 	IsError    bool       `json:",omitempty"`
 }
 
-// Identity implements core.Identifier. It is the conversation without instructions,
-// texts of tool results, tools and options. So a reworded instruction, a new tool
-// or a new field in the output of a tool does not change the identity, and the
-// recorded answer of the model is used.
+// Identity implements core.Identifier. The identity is the conversation without
+// instructions, texts of tool results, tools and options. A reworded instruction, a
+// new tool or a new field in a tool's output therefore does not change the
+// identity, and the model's recorded answer is used.
 func (r Request) Identity() any { return messageIdentities(r.Messages) }
 
-// Identity implements core.Identifier. It is the text and the history, as for a
-// [Request], without the options.
+// Identity implements core.Identifier. The identity consists of the text, the
+// parts and the history, the latter reduced as for a [Request]. It does not
+// include the options.
 func (p Prompt) Identity() any {
 	return struct {
 		Text    string

@@ -6,16 +6,15 @@ import (
 	"github.com/reprise-go/reprise/internal/misfit"
 )
 
-// DecodeInput decodes an input of the agent from JSON. For an input that the schema
-// of the agent does not allow, the error is an *[ArgumentsError] that names the
-// field. An agent without a schema accepts whatever encoding/json accepts.
+// DecodeInput decodes an input of the agent from JSON. If the agent's schema does
+// not allow the input, the error is an *[ArgumentsError] that names the field. An
+// agent without a schema accepts whatever encoding/json accepts.
 func (a Agent[In, Out]) DecodeInput(input json.RawMessage) (In, error) {
 	return decodeInput[In](a.Name(), a.schema, input)
 }
 
-// DecodeInput decodes an input of the tool from JSON. For an input that the
-// schema of the tool does not allow, the error is an *[ArgumentsError] that
-// names the field.
+// DecodeInput decodes an input of the tool from JSON. If the tool's schema does
+// not allow the input, the error is an *[ArgumentsError] that names the field.
 func (t Tool[In, Out]) DecodeInput(input json.RawMessage) (In, error) {
 	return decodeInput[In](t.Name(), t.schema, input)
 }
@@ -26,13 +25,14 @@ func (a Agent[In, Out]) Description() string { return a.definition.Spec().Descri
 // Description returns the description of the tool, which may be empty.
 func (t Tool[In, Out]) Description() string { return t.definition.Spec().Description }
 
-// InputSchema returns the JSON schema of the input of DecodeInput, or nil for an agent
-// without one.
+// InputSchema returns the JSON schema against which DecodeInput checks an input, or
+// nil if the agent has none.
 func (a Agent[In, Out]) InputSchema() json.RawMessage {
 	return describe(a.definition, a.schema).Parameters
 }
 
-// InputSchema returns the JSON schema of the input of DecodeInput, or nil for a tool without one.
+// InputSchema returns the JSON schema against which DecodeInput checks an input, or nil if the tool
+// has none.
 func (t Tool[In, Out]) InputSchema() json.RawMessage {
 	return describe(t.definition, t.schema).Parameters
 }

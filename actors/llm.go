@@ -17,18 +17,18 @@ type LLM struct {
 	definition *core.Definition[Request, Response]
 }
 
-// NewLLM returns an LLM with a handler. The usage of each response is counted for the
-// call, unless the handler asks another LLM, whose call has counted it already. The
-// attempt gets attributes (see [core.Annotate]): those of [ModelOptions.Annotate] from the
-// request; model, response_id and finish from the response; and first_token, in seconds,
-// if the answer is streamed. NewLLM panics if the name or an option is invalid or the
-// handler is nil.
+// NewLLM returns an LLM with the given handler. The usage of each response is added to the call,
+// unless the handler calls another LLM, which has already counted it. Each attempt is annotated
+// (see [core.Annotate]) with what [ModelOptions.Annotate] takes from the request; with model,
+// response_id and finish from the response; and, if the answer is streamed, with first_token, the
+// time until the first delta. NewLLM panics if the name or an option is invalid, or the handler is
+// nil.
 func NewLLM(name string, handler core.Handler[Request, Response], opts ...Option) LLM {
 	observed := handler
 	if handler != nil {
 		observed = func(ctx context.Context, req Request) (Response, error) {
 			growStack(0)
-			req.digests = nil // for the handler's own calls of the LLM
+			req.digests = nil // not for calls that the handler makes with req
 			req, err := withData(ctx, req)
 			if err != nil {
 				return Response{}, err
@@ -45,8 +45,8 @@ func NewLLM(name string, handler core.Handler[Request, Response], opts ...Option
 	return LLM{define(applyTyped(core.Spec{Kind: record.KindLLM, Name: name}, opts), observed)}
 }
 
-// callWithDeltas calls the handler of an LLM and emits deltas of its attempt: the beginning, the end, and
-// the answer if the handler itself has emitted no deltas.
+// callWithDeltas calls an LLM's handler and emits deltas for the beginning and the end of the
+// attempt. If the handler itself emits none, the answer is emitted, too.
 func callWithDeltas(ctx context.Context, req Request, handler core.Handler[Request, Response]) (Response, error) {
 	emit := live.Emitter(ctx)
 	if emit == nil {
@@ -76,7 +76,7 @@ func callWithDeltas(ctx context.Context, req Request, handler core.Handler[Reque
 	return resp, nil
 }
 
-// Call asks the model, see [core.ExecutionEvent.Execute].
+// Call asks the model; see [core.ExecutionEvent.Execute].
 func (l LLM) Call(ctx context.Context, req Request) (Response, error) {
 	return l.definition.Event().Execute(ctx, req)
 }
@@ -91,8 +91,9 @@ func (l LLM) Require(condition func(context.Context, Request) error) LLM {
 }
 
 // Ensure returns a copy with one more postcondition, such as one on the form of
-// the answer: if it does not hold, the model is asked again. It is not checked
-// for a response that asks for tools, which is not the answer yet.
+// the answer. If condition returns an error, the model is asked again. The
+// condition is not checked for a response that asks for tools, since that is
+// not yet an answer.
 func (l LLM) Ensure(condition func(context.Context, Request, Response) error) LLM {
 	if condition == nil {
 		return LLM{l.definition.Ensure(nil)} // panics with a message
@@ -105,12 +106,12 @@ func (l LLM) Ensure(condition func(context.Context, Request, Response) error) LL
 	})}
 }
 
-// Compensate returns a copy whose completed calls are undone by f, see [Tool.Compensate].
+// Compensate returns a copy whose completed calls are undone by f; see [Tool.Compensate].
 func (l LLM) Compensate(f func(context.Context, Request, Response) error) LLM {
 	return LLM{l.definition.Compensate(f)}
 }
 
-// CompensateInDoubt returns a copy whose calls in doubt are undone by f, too; see
+// CompensateInDoubt returns a copy whose calls in doubt are undone by f; see
 // [Tool.CompensateInDoubt].
 func (l LLM) CompensateInDoubt(f func(context.Context, Request) error) LLM {
 	return LLM{l.definition.CompensateInDoubt(f)}
@@ -119,5 +120,5 @@ func (l LLM) CompensateInDoubt(f func(context.Context, Request) error) LLM {
 // Compensations returns the compensation of the model, if it has one.
 func (l LLM) Compensations() []*core.Compensation { return l.definition.Compensations() }
 
-// Name returns the name of the model; empty for the zero LLM.
+// Name returns the model's name, or "" for the zero LLM.
 func (l LLM) Name() string { return l.definition.Spec().Name }

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrTurnLimit is found by errors.Is in the failure of an agent whose model still asked for
-// tools in its last turn, or gave an answer that does not fit its type.
+// ErrTurnLimit is the error of an agent whose model, in the last turn, still asked for tools or
+// gave an answer that did not fit the type. Use errors.Is to test for it.
 var ErrTurnLimit = errors.New("turn limit reached")
 
 // loop is the handler of an agent made by NewAgent or NewTypedAgent.
@@ -45,7 +45,7 @@ func (i instructions) of(ctx context.Context, prompt Prompt) (string, error) {
 	return core.Step(ctx, "instructions", func(ctx context.Context) (string, error) { return i.build(ctx, prompt) })
 }
 
-// run is the handler: it takes the tools of this call, and answers.
+// run is the handler: it determines the tools for this call and answers the prompt.
 func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 	own := *l
 	for _, take := range l.toolsFuncs {
@@ -74,8 +74,8 @@ func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 	var problem error // what is wrong with the last answer
 	corrections, turns := 0, l.maxTurns
 	known := new(digests)
-	// The messages of the last request. If its handler has changed them, they are copied again: a resumed run
-	// would lack the changes.
+	// shown holds the messages of the last request. If the LLM's handler has changed them, they are
+	// copied again, since a resumed run would lack the changes.
 	var shown []Message
 	for answer.Turns < turns {
 		if !areCopies(conversation[:len(shown)], shown) {
@@ -112,7 +112,7 @@ func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 			}
 			conversation = append(conversation, results...)
 			if options.forcesTools() {
-				options.ToolChoice = "" // it has called a tool; if it had to call one again, it could never answer
+				options.ToolChoice = "" // the model has called a tool; if it had to call one in every turn, it could never answer
 			}
 			continue
 		}
@@ -133,8 +133,8 @@ func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 	return Answer{}, core.Permanent(l.outOfTurns(&answer, problem))
 }
 
-// outOfTurns returns the failure of an agent that has used up its turns. problem says what is
-// wrong with the last answer; it is nil if the last turn gave none.
+// outOfTurns returns the failure of an agent that has used up its turns. problem says what is wrong
+// with the last answer; it is nil if the last turn gave no answer.
 func (l *loop) outOfTurns(answer *Answer, problem error) error {
 	const format = "actors: %s after %d turns: %w; raise it with WithMaxTurns"
 	switch {
@@ -147,8 +147,8 @@ func (l *loop) outOfTurns(answer *Answer, problem error) error {
 	return fmt.Errorf(format, "the model still asks for tools", l.maxTurns, ErrTurnLimit)
 }
 
-// checkOptions checks the options of a call or, outside of a call, those of the agent, whose
-// tools may not be known yet.
+// checkOptions checks the options of a call or, if inCall is false, the agent's own options; the
+// tools may then not be known yet.
 func (l *loop) checkOptions(o ModelOptions, inCall bool) error {
 	if err := o.Check(); err != nil {
 		return err
@@ -162,8 +162,8 @@ func (l *loop) checkOptions(o ModelOptions, inCall bool) error {
 	return nil
 }
 
-// checkFinish returns the failure of the agent if the response is neither an answer nor asks for
-// tools. A response that was cut off may ask for tools.
+// checkFinish returns the agent's error if the response is neither an answer nor a request for
+// tools. A response that was cut off may still ask for tools.
 func (l *loop) checkFinish(resp Response) error {
 	switch resp.finish() {
 	case FinishFilter, FinishError:
@@ -213,17 +213,18 @@ func isObject(text string) bool {
 	return strings.HasPrefix(strings.TrimSpace(text), "{") && json.Valid([]byte(text))
 }
 
-// callTools answers every tool call of one turn, in the order of the calls. The
-// addresses are claimed in that order before anything runs, so they are the
-// same in every run. If the turn was cut off, a call with incomplete arguments
-// is answered with an error. A call that is refused has a record, too.
+// callTools makes the tool calls of one turn and returns their results in the
+// same order. The addresses are claimed in that order before anything runs, so
+// they are the same in every run. If the turn was cut off, a call with
+// incomplete arguments is answered with an error. A refused call is recorded,
+// too.
 func (l *loop) callTools(ctx context.Context, calls []ToolCall, cut bool) ([]Message, error) {
 	results := make([]Message, len(calls))
 	prepared, isRefused := make([]PreparedFunction, len(calls)), make([]bool, len(calls))
 	for i, call := range calls {
 		var err error
 		if cut && !isObject(call.Arguments) {
-			err = errors.New("the call was cut off by the limit on tokens; call again with shorter arguments, or in several steps")
+			err = errors.New("the call was cut off by the token limit; call again with shorter arguments, or in several steps")
 		} else {
 			prepared[i], err = l.prepare(engine.WithToolCall(ctx, call.ID), call)
 		}
@@ -272,9 +273,9 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 	return prepared, err
 }
 
-// refusedCall returns a call that fails with the reason. It records what the model requested, and what
-// it was told. The name of the call differs from the names of all tools, so that the calls
-// of tools keep their addresses.
+// refusedCall returns a call that fails with the given reason. Its record contains what the model
+// requested and what the model was told. The name of the call differs from the name of every tool,
+// so that the calls to tools keep their addresses.
 func refusedCall(ctx context.Context, call ToolCall, reason error) PreparedFunction {
 	name := call.Name
 	if CheckFunctionName(name) != nil {
@@ -298,8 +299,8 @@ func fatalError(err error, stopOnError bool) error {
 	return nil
 }
 
-// errorResult returns the answer to a tool call that failed. A model that does not know that the call
-// is in doubt would make it again.
+// errorResult returns the answer to a failed tool call. It tells the model if the call is in doubt;
+// otherwise the model would make the call again.
 func errorResult(callID string, err error) Message {
 	text := "error: " + record.Truncate(plainText(err), record.MessageLimit)
 	if mayHaveActed(err) {
@@ -310,8 +311,8 @@ func errorResult(callID string, err error) Message {
 	return m
 }
 
-// mayHaveActed reports whether the error is that of a call in doubt which has begun, and about which
-// nobody has decided.
+// mayHaveActed reports whether err comes from a call in doubt that has begun, and nobody has
+// decided that the call failed.
 func mayHaveActed(err error) bool {
 	var call *core.CallError
 	begun := !errors.As(err, &call) || call.Stage != record.StageEntry
@@ -319,9 +320,9 @@ func mayHaveActed(err error) bool {
 }
 
 // plainText returns the text of an error for a model, without addresses and
-// attempts. The text of a group lists the branches that failed. A recorded error
-// has the same text. An error that wraps the error of a call and has a text of
-// its own is shown with that text.
+// attempts. For a group, the text lists the branches that failed. An error read
+// from a record gives the same text. If an error adds its own text to the error
+// of a call, the whole text is returned.
 func plainText(err error) string {
 	text := fmt.Sprint(err)
 	var call *core.CallError

@@ -434,8 +434,8 @@ func TestOutputOfAToolIsTextForTheModel(t *testing.T) {
 		{"a number", 1.5, actors.ToolResult("1", "1.5")},
 		{"a struct without escapes of HTML", page{"<b>&</b>"}, actors.ToolResult("1", `{"html":"<b>&</b>"}`)},
 		{"nothing", nil, actors.ToolResult("1", "null")},
-		{"what JSON cannot hold", make(chan int), errorResult("1", "actors: the output of tool as text: json: unsupported type: chan int")},
-		{"a method that panics", unkind{}, errorResult("1", "actors: the output of tool as text: panic: no text")},
+		{"what JSON cannot hold", make(chan int), errorResult("1", "actors: convert the output of tool to text: json: unsupported type: chan int")},
+		{"a method that panics", unkind{}, errorResult("1", "actors: converting the output of tool to text panicked: no text")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			model := newScript(asks(call("tool", `{}`)), says("done"))

@@ -15,27 +15,27 @@ import (
 
 // A BranchOutput is a branch that has ended.
 type BranchOutput[T any] struct {
-	Branch int // counted from 1; 0 if the pair has the error of the group
+	Branch int // counted from 1; 0 if the error in the pair is that of the group
 	Output T   // zero if the branch failed
 }
 
-// MapSeq calls actor with each of the inputs, as [Map] does, and yields each output, or its
-// error, with the number of its branch when the branch ends. With CollectAll it continues until
-// all branches have ended; otherwise it yields nothing after the first failure. If the group ends
-// for another reason before all its branches have ended, the last pair contains that error, and
-// Branch is 0. Breaking out of the loop interrupts the branches that have not ended, and the group
-// completes. If the loop is left because a call in its body was suspended, the branches run to
-// their end, and the group is suspended too: it continues when the run is resumed.
+// MapSeq calls actor with each of the inputs, as [Map] does, and yields each output, or its error,
+// with the number of its branch when the branch ends. With CollectAll it continues until all
+// branches have ended; otherwise it yields nothing after the first failure. If the group ends for
+// another reason before all its branches have ended, the last pair contains the group's error, and
+// its Branch is 0. Breaking out of the loop interrupts the branches that have not ended, and the
+// group completes. If the loop is left because a call in its body was suspended, the branches run
+// to their end, and the group is suspended too: it continues when the run is resumed.
 //
-// The order is recorded, and is the same on resume. The body of the loop belongs to the caller: its
-// calls are made by the attempt that ctx belongs to, while the group is running.
+// The order is recorded, and is the same when the run is resumed. Calls in the body of the loop are
+// made by the attempt that ctx belongs to, not by the group, although the group is still running.
 func MapSeq[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) iter.Seq2[BranchOutput[Out], error] {
 	return func(yield func(BranchOutput[Out], error) bool) {
 		if actor == nil {
 			yield(BranchOutput[Out]{}, fmt.Errorf("actors: MapSeq in group %q: the actor is nil", g.Name))
 			return
 		}
-		failFast, over := !g.CollectAll, false // over: the caller has left the loop
+		failFast, over := !g.CollectAll, false // over is true once the caller has left the loop
 		g.CollectAll = true                    // f.each ends the group
 		err := group(ctx, g, len(inputs), func(ctx context.Context) error {
 			f := &finishedIterator[In, Out]{ctx: ctx, failFast: failFast, ended: make(chan int, len(inputs))}
@@ -53,8 +53,8 @@ func MapSeq[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inp
 	}
 }
 
-// hasOnlyBranchErrors reports whether the error contains only failures of branches,
-// which have been yielded.
+// hasOnlyBranchErrors reports whether err consists of the failures of branches, all
+// of which have been yielded.
 func hasOnlyBranchErrors(err error) bool {
 	var failed *GroupError
 	return errors.As(err, &failed) && failed.Err == nil
@@ -109,7 +109,7 @@ func (f *finishedIterator[In, Out]) run(yield func(BranchOutput[Out], error) boo
 	return err
 }
 
-// each yields one branch after the other, until one fails the group, or the
+// each yields one branch after the other, until a branch fails the group or the
 // caller leaves the loop.
 func (f *finishedIterator[In, Out]) each(yield func(BranchOutput[Out], error) bool) (failure error, enough bool) {
 	for range f.calls {
@@ -136,8 +136,8 @@ func (f *finishedIterator[In, Out]) each(yield func(BranchOutput[Out], error) bo
 	return nil, false
 }
 
-// awaitAny waits until a branch has ended and returns it, or -1 if no more branches
-// end.
+// awaitAny waits until a branch has ended and returns it, or -1 if no other branch
+// will end.
 func (f *finishedIterator[In, Out]) awaitAny() int {
 	if len(f.arrived) == 0 && !f.receive() {
 		return -1
@@ -145,8 +145,8 @@ func (f *finishedIterator[In, Out]) awaitAny() int {
 	return f.arrived[0]
 }
 
-// await waits until branch i has ended, and removes it from arrived. It reports
-// false if the branch does not end.
+// await waits until branch i has ended, and removes it from arrived. It returns
+// false if the branch will not end.
 func (f *finishedIterator[In, Out]) await(i int) bool {
 	for !slices.Contains(f.arrived, i) {
 		if !f.receive() {

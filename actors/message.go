@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// Role is the role of the speaker of a [Message].
+// Role identifies the speaker of a [Message].
 type Role string
 
 // The roles.
@@ -18,7 +18,7 @@ const (
 )
 
 // A Message is one turn of a conversation with a model. Its content is Text,
-// and then Parts in their order.
+// followed by Parts.
 type Message struct {
 	Role Role   `json:"role"`
 	Text string `json:"text,omitempty"`
@@ -26,40 +26,40 @@ type Message struct {
 	// Parts are images, audio, files and further text.
 	Parts []Part `json:"parts,omitempty"`
 
-	// Reasoning is the reasoning of an assistant, if the service shows it. It is for people; the
-	// part that the service needs back is in Opaque.
+	// Reasoning is the assistant's reasoning, if the service reveals it. It is meant for people;
+	// what must be sent back to the service is in Opaque.
 	Reasoning string `json:"reasoning,omitempty"`
 
 	// Commentary is what the model said about its work in addition to the answer,
 	// if the service distinguishes the two.
 	Commentary string `json:"commentary,omitempty"`
 
-	// Citations are the sources that the text of an assistant refers to.
+	// Citations are the sources that the assistant's text refers to.
 	Citations []Citation `json:"citations,omitempty"`
 
-	// Logprobs are the logprobs of the tokens of the text, if they were requested.
+	// Logprobs are the log probabilities of the text's tokens, if they were requested.
 	Logprobs []Logprob `json:"logprobs,omitempty"`
 
 	// Refusal is set if Text is the model's refusal to answer.
 	Refusal bool `json:"refusal,omitempty"`
 
-	// ToolCalls are the calls that an assistant asks for.
+	// ToolCalls are the calls that the assistant asks for.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
 
-	// ToolCallID is the ID of the call that a message of a tool answers.
-	// IsError is set if the answer is an error.
+	// ToolCallID is the ID of the call that a tool message answers. IsError is
+	// set if the answer is an error.
 	ToolCallID string `json:"tool_call_id,omitempty"`
 	IsError    bool   `json:"is_error,omitempty"`
 
-	// Opaque is data that the service needs back unchanged. Nil if there is none.
+	// Opaque is data that must be sent back to the service unchanged, or nil if there is none.
 	Opaque *Opaque `json:"opaque,omitempty"`
 
 	Extra Extra `json:"extra,omitempty"` // further fields of the message
 }
 
-// Extra contains additional fields for particular services. The key is the host of the service,
-// or a domain that contains the host. The fields are sent to no other service; those of the key
-// "" are sent to all. They are not part of the identity of a conversation.
+// Extra contains additional fields for particular services. The key is the host of the service, or
+// a domain that contains the host. The fields are sent only to hosts that the key matches; fields
+// under the key "" are sent to all. They are not part of the identity of a conversation.
 //
 //	actors.Part{Text: manual, Extra: actors.Extra{"openrouter.ai": {"cache_control": map[string]string{"type": "ephemeral"}}}}
 type Extra map[string]map[string]any
@@ -69,9 +69,9 @@ type Citation struct {
 	URL    string `json:"url,omitempty"`
 	Title  string `json:"title,omitempty"`
 	FileID string `json:"file_id,omitempty"` // the ID of a file at the service
-	Text   string `json:"text,omitempty"`    // what is cited, if the service says so
-	Begin  int    `json:"begin,omitempty"`   // where the passage that refers to the source begins in the text, as the service counts
-	End    int    `json:"end,omitempty"`     // where that passage ends; 0 if the service does not say
+	Text   string `json:"text,omitempty"`    // the cited passage of the source, if known
+	Begin  int    `json:"begin,omitempty"`   // where the passage that refers to the source begins in the message's text, as the service counts
+	End    int    `json:"end,omitempty"`     // where that passage ends; 0 if unknown
 }
 
 // A Logprob is the logarithm of the probability of a token.
@@ -81,10 +81,10 @@ type Logprob struct {
 	Top     []Logprob `json:"top,omitempty"` // the most likely tokens at that position
 }
 
-// A Part is a piece of the content of a message: text, data of a MIME type, or
-// a URL from which the service fetches the data. One of Text, Data and URL is
-// set. In the message of an assistant, parts are the images and audio that it
-// made.
+// A Part is a piece of a message's content: text, data with a MIME type, or a
+// URL from which the service fetches the data. One of Text, Data and URL is
+// set. In an assistant message, parts are the images and audio that the model
+// produced.
 type Part struct {
 	Text string `json:"text,omitempty"`
 	MIME string `json:"mime,omitempty"` // such as "image/png", "audio/wav", "application/pdf"
@@ -98,21 +98,21 @@ type Part struct {
 // Image returns a part that is a picture.
 func Image(mime string, data []byte) Part { return Part{MIME: mime, Data: data} }
 
-// ImageURL returns a part that is a picture which the service fetches itself.
+// ImageURL returns a part for a picture that the service itself fetches.
 func ImageURL(url string) Part { return Part{MIME: "image/*", URL: url} }
 
 // File returns a part that is a file, such as a PDF document.
 func File(name, mime string, data []byte) Part { return Part{Name: name, MIME: mime, Data: data} }
 
-// Opaque is data in the form of a service that the service needs back verbatim, such as
-// signed or encrypted reasoning. An LLM sends it back only to the service that it came
-// from.
+// Opaque is data in a service's own format that must be sent back to the service
+// verbatim, such as signed or encrypted reasoning. An LLM sends the data back only to
+// the service that it came from.
 type Opaque struct {
 	Wire string          `json:"wire"` // the API and service it came from, as identified by the LLM
 	Data json.RawMessage `json:"data"`
 }
 
-// A ToolCall is a call of a function that a model asks for.
+// A ToolCall is a function call that a model asks for.
 type ToolCall struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
@@ -127,7 +127,7 @@ func User(text string, parts ...Part) Message {
 	return Message{Role: RoleUser, Text: text, Parts: parts}
 }
 
-// Assistant returns a message of the model.
+// Assistant returns a message from the model.
 func Assistant(text string) Message { return Message{Role: RoleAssistant, Text: text} }
 
 // ToolResult returns the answer to the tool call with the ID.
@@ -137,10 +137,10 @@ func ToolResult(callID, text string, parts ...Part) Message {
 
 // A Request is the input of an [LLM]: the conversation so far, the functions that
 // the model may call, and how to answer. All fields are part of the hash of the
-// input of the call.
+// call's input.
 //
-// The requests of an agent share what their messages refer to: a handler may change the elements
-// of Messages, but not those of their Parts or ToolCalls.
+// An agent's requests share the memory that their messages refer to. A handler may therefore change
+// the elements of Messages, but not the elements of a message's Parts or ToolCalls.
 type Request struct {
 	Messages []Message      `json:"messages"`
 	Tools    []FunctionSpec `json:"tools,omitempty"`
@@ -153,32 +153,32 @@ type Request struct {
 type Response struct {
 	Message      Message    `json:"message"`
 	Finish       Finish     `json:"finish,omitempty"`
-	FinishReason string     `json:"finish_reason,omitempty"` // the name that the service uses
+	FinishReason string     `json:"finish_reason,omitempty"` // the service's own name for the reason
 	ID           string     `json:"id,omitempty"`            // the ID of the answer at the service
 	Model        string     `json:"model,omitempty"`         // the model that answered
 	Usage        core.Usage `json:"usage,omitzero"`
 
-	// Raw is the reply of the service, unchanged, if Options.Raw asks for it: for a stream, an
-	// array of its events.
+	// Raw is the service's unchanged reply, if Options.Raw is set. For a stream, it is an array of
+	// the events.
 	Raw json.RawMessage `json:"raw,omitempty"`
 }
 
-// Finish says why a model stopped. An empty Finish means FinishStop, or FinishToolCalls if the
-// model asks for tools.
+// Finish is the reason why a model stopped. An empty Finish means FinishToolCalls if the model asks
+// for tools, FinishRefusal if Message.Refusal is set, and FinishStop otherwise.
 type Finish string
 
-// Why a model stopped.
+// The reasons why a model stopped.
 const (
 	FinishStop      Finish = "stop"       // the answer is complete
-	FinishLength    Finish = "length"     // it reached a limit on tokens: the text is cut off
-	FinishToolCalls Finish = "tool_calls" // it asks for tools
+	FinishLength    Finish = "length"     // the model reached a token limit: the text is cut off
+	FinishToolCalls Finish = "tool_calls" // the model asks for tools
 	FinishFilter    Finish = "filter"     // the service withheld the rest
-	FinishRefusal   Finish = "refusal"    // it refuses to answer
+	FinishRefusal   Finish = "refusal"    // the model refuses to answer
 	FinishError     Finish = "error"      // the service failed in the middle: the text is cut off
 
-	// FinishMalformedCall says that the model asked for a tool in a way that the service could
-	// not read. Text is what the model wrote. An agent reports the problem to the model, and
-	// asks again.
+	// FinishMalformedCall means that the model asked for a tool in a form that the service could
+	// not parse. Text is what the model wrote. An agent tells the model about the problem and asks
+	// again.
 	FinishMalformedCall Finish = "malformed_call"
 	FinishOther         Finish = "other" // see Response.FinishReason
 )
@@ -200,9 +200,9 @@ func (r Response) finish() Finish {
 
 // A Prompt is the input of an agent that [NewAgent] made.
 //
-// Before contains messages before the history. It is not recorded with the prompt: in a resumed
-// run, the caller of the agent must pass the same messages, or the calls of the LLM differ from
-// their records. The Messages of the answer do not contain it.
+// Before contains messages that precede the history. It is not recorded with the prompt: when the
+// run is resumed, the caller must pass the same messages again, or the LLM calls differ from their
+// records. The Messages of the answer do not include those of Before.
 type Prompt struct {
 	Text    string       `json:"text"`
 	Parts   []Part       `json:"parts,omitempty"`   // images and files, in addition to the text
@@ -220,9 +220,9 @@ type Answer struct {
 	Finish   Finish     `json:"finish"`             // FinishStop, FinishRefusal or FinishOther
 	Messages []Message  `json:"messages,omitempty"` // the conversation, from the prompt's History on; without instructions
 	Turns    int        `json:"turns"`              // calls of the LLM
-	Usage    core.Usage `json:"usage,omitzero"`     // what all turns and the tools consumed
+	Usage    core.Usage `json:"usage,omitzero"`     // what all turns and tools consumed
 }
 
-// ToolResult returns the text, which is the only part of the answer that the model of
-// another agent gets.
+// ToolResult returns the text, which is the only part of the answer that another
+// agent's model receives.
 func (a Answer) ToolResult() string { return a.Text }

@@ -9,16 +9,17 @@ import (
 	"slices"
 )
 
-// ModelOptions set how a model answers. For a zero field the next level decides: the
-// options of a [Prompt] take precedence over those of the agent
-// ([WithModelOptions]), and these over those of the model, field by field.
+// ModelOptions sets how a model answers. A zero field takes its value from the next
+// level: the options of a [Prompt] come first, then those of the agent
+// ([WithModelOptions]), then those of the model.
 //
-// ToolChoice is not sent without tools. An agent that must call a tool
-// ("required", or the name of one) may answer after it has called some.
+// ToolChoice is not sent if there are no tools. If it forces an agent to call a
+// tool ("required", or a tool's name), the agent may answer once it has called
+// one.
 type ModelOptions struct {
 	Model           string   `json:"model,omitempty"`       // name of another model of the same service
 	MaxTokens       int      `json:"max_tokens,omitempty"`  // limit for one answer, including reasoning
-	Temperature     *float64 `json:"temperature,omitempty"` // 0 to 2, as new(0.5)
+	Temperature     *float64 `json:"temperature,omitempty"` // 0 to 2, for example new(0.5)
 	TopP            *float64 `json:"top_p,omitempty"`       // 0 to 1
 	Seed            *int64   `json:"seed,omitempty"`
 	Stop            []string `json:"stop,omitempty"`             // texts that end the answer
@@ -29,10 +30,11 @@ type ModelOptions struct {
 
 	Raw bool `json:"raw,omitempty"` // Response.Raw contains the unchanged reply
 
-	// ExtraBody has additional fields for the body of the request, in the form of the
-	// service, for settings without a field above. They take precedence, and nil
-	// removes a field. The exception is "tools": these tools, such as those that
-	// the service itself runs, are added to the tools of the request.
+	// ExtraBody contains additional fields for the request body, in the service's own
+	// form, for settings without a field above. A field in ExtraBody replaces the
+	// request's field of that name; nil removes it. The exception is "tools": the
+	// tools in it, such as those that the service itself runs, are added to the
+	// request's tools.
 	ExtraBody map[string]any `json:"extra_body,omitempty"`
 }
 
@@ -42,8 +44,8 @@ type Format struct {
 	Schema json.RawMessage `json:"schema"`           // JSON schema of an object
 	Strict bool            `json:"strict,omitempty"` // the service enforces the schema, which must then have a restricted form
 
-	// Loose says why a typed agent does not set Strict: it names the part of the schema that
-	// services do not enforce. It is not sent.
+	// Loose is the reason why a typed agent does not set Strict: it names the part of the schema
+	// that services do not enforce. Loose is not sent.
 	Loose string `json:"loose,omitempty"`
 
 	// ByTool makes the model give its answer as the arguments of a tool named Name,
@@ -90,7 +92,7 @@ func (o ModelOptions) forcesTools() bool {
 }
 
 // Check returns an error for the first field with a value that no service
-// accepts; it says what is allowed.
+// accepts; the error states what is allowed.
 func (o ModelOptions) Check() error {
 	outside := func(v *float64, most float64) bool {
 		return v != nil && (math.IsNaN(*v) || *v < 0 || *v > most)
@@ -103,7 +105,7 @@ func (o ModelOptions) Check() error {
 	case outside(o.TopP, 1):
 		return fmt.Errorf("actors: Options.TopP is %v; it must be from 0 to 1", *o.TopP)
 	case slices.Contains(o.Stop, ""):
-		return fmt.Errorf("actors: Options.Stop has an empty text, which would end every answer before its first word")
+		return fmt.Errorf("actors: Options.Stop contains an empty string, which would end every answer before its first word")
 	}
 	for key, v := range o.ExtraBody {
 		if _, err := json.Marshal(v); err != nil {

@@ -16,16 +16,17 @@ import (
 type Option func(*options)
 
 // WithRetry sets the actor's own retry configuration, which takes precedence over
-// those of the run. The constructor panics if it is invalid.
+// the run's configurations. The constructor panics if c is invalid.
 func WithRetry(c core.RetryConfig) Option {
 	return func(o *options) { o.spec.Retry = &c }
 }
 
-// WithAttemptTimeout bounds each attempt of the actor's calls: the context of the
-// attempt ends, and a handler that does not return within 50 ms is abandoned. It
-// takes precedence over the AttemptTimeout of every retry configuration except that
-// of core.ExecutionEvent.WithRetry. The default is 10 minutes for an LLM, which
-// core.NoTimeout removes, and none for other actors.
+// WithAttemptTimeout limits the duration of each attempt of the actor's calls.
+// After d, the attempt's context ends, and a handler that does not return within
+// another 50 ms is abandoned. d takes precedence over the AttemptTimeout of every
+// retry configuration except one set by core.ExecutionEvent.WithRetry. The default
+// is 10 minutes for an LLM (core.NoTimeout removes it) and no limit for other
+// actors.
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(o *options) {
 		if d <= 0 && d != core.NoTimeout {
@@ -35,24 +36,28 @@ func WithAttemptTimeout(d time.Duration) Option {
 	}
 }
 
-// WithInDoubt sets what happens to a call in doubt, which may or may not have taken effect: its process
-// ended or its run was interrupted while its handler ran, or the handler returned [core.InDoubt].
-// Defaults to [core.InDoubtRetry], and to [core.InDoubtAsk] for an irreversible actor. For calls that
-// must not happen twice and have no idempotency key, [core.InDoubtFail] makes the call fail with
-// core.ErrInDoubt, and a model is told that it may have taken effect; [core.InDoubtAsk] pauses the run
-// with a question that is answered with a state.InDoubtAnswer. Both also apply to an attempt that timed
-// out, panicked or lost the response of a service, instead of a retry: [core.InDoubtPolicy] has the
-// whole list. [Tool.CompensateInDoubt] undoes possible effects. For an agent, WithInDoubt has no effect:
-// agents are always entered again.
+// WithInDoubt sets how a call in doubt is handled. Such a call may or may not have taken effect:
+// the process ended or the run was interrupted while its handler was running, or the handler
+// returned [core.InDoubt]. The default is [core.InDoubtRetry], or [core.InDoubtAsk] for an
+// irreversible actor.
+//
+// Two policies are for calls that must not happen twice and have no idempotency key.
+// [core.InDoubtFail] makes the call fail with core.ErrInDoubt, and a model is told that the call
+// may have taken effect. [core.InDoubtAsk] pauses the run with a question that is answered with a
+// state.InDoubtAnswer. Both also apply, instead of a retry, to an attempt that timed out, panicked
+// or lost the response of a service; [core.InDoubtPolicy] contains the whole list.
+// [Tool.CompensateInDoubt] undoes possible effects.
+//
+// WithInDoubt has no effect on an agent: agents are always entered again.
 func WithInDoubt(d core.InDoubtPolicy) Option {
 	return func(o *options) { o.spec.InDoubt = d }
 }
 
-// WithIrreversible keeps the effect of a call, such as a payment, from being made twice. A call
-// that begins for the first time in a run looks for effects of this actor in earlier attempts of
-// the calls around it. In a fork it also looks for effects that the parent runs had after the place
-// of the fork. Effects are calls that completed, and calls in doubt, which began and have no outcome
-// on record. Each of them can be taken over once:
+// WithIrreversible keeps an effect, such as a payment, from happening twice. A call that begins for
+// the first time in a run looks for effects of this actor in earlier attempts of the surrounding
+// calls. In a fork, it also looks for effects in the parent runs after the point of the fork. An
+// effect is a call that completed, or a call in doubt, which began but has no recorded outcome.
+// Each effect can be taken over once:
 //
 //	found                                            the call
 //	completed at the same place, with equal input    takes the effect over: it completes
@@ -63,38 +68,40 @@ func WithInDoubt(d core.InDoubtPolicy) Option {
 //	at the same place, with another input            asks
 //	none, or all are taken over                      is made
 //
-// The place is the scope without the numbers of attempts; [WithIdentity] or a [core.Identifier]
-// defines the identity of an input. Calls of one attempt never take over effects of each other: two
-// equal payments are two. An effect that was compensated no longer exists. An effect that no call
-// has taken over when the call around it ends is listed in the state.Report and recorded in a
+// The place is the scope without attempt numbers. [WithIdentity] or a [core.Identifier] defines the
+// identity of an input. Calls of the same attempt never take over each other's effects: two equal
+// payments remain two. A compensated effect no longer counts. If no call has taken over an effect
+// by the time the surrounding call ends, the effect is listed in the state.Report and recorded in a
 // warning.
 //
-// "Asks" means [core.InDoubtAsk] with the effect in the question, which is answered with
-// state.InDoubtTakeOver, InDoubtRunAgain, InDoubtCompleted or InDoubtFailed. [WithInDoubt]
-// replaces asking: with InDoubtFail the call fails, and with InDoubtRetry it is made. It also
-// applies to a call that is itself in doubt: its process ended while its handler ran, its attempt
-// timed out, or the response of a service was lost (see [core.InDoubtPolicy]). For such a call, an
-// irreversible actor asks by default, too. A handler that knows that nothing has happened returns
-// [core.Retryable] or [core.Permanent]. For a service that honors idempotency keys,
-// WithInDoubt(core.InDoubtRetry) makes such attempts again without asking, with the same key.
+// "Asks" means that the run is paused as with [core.InDoubtAsk]. The question shows the effect, and
+// is answered with state.InDoubtTakeOver, InDoubtRunAgain, InDoubtCompleted or InDoubtFailed.
+// [WithInDoubt] selects another policy: with InDoubtFail the call fails, and with InDoubtRetry it
+// is made. WithInDoubt also applies to a call that is itself in doubt: its process ended while its
+// handler ran, its attempt timed out, or the response of a service was lost (see
+// [core.InDoubtPolicy]). For such a call, an irreversible actor asks by default, too. A handler
+// that knows that nothing has happened should return [core.Retryable] or [core.Permanent]. For a
+// service that honors idempotency keys, WithInDoubt(core.InDoubtRetry) makes such attempts again
+// without asking, with the same key.
 //
-// The output of the actor has to be stored: WithIrreversible excludes WithNoStore. Outside
-// a run it has no effect.
+// The actor's output must be stored, so WithIrreversible cannot be combined with WithNoStore.
+// Outside a run, WithIrreversible has no effect.
 func WithIrreversible() Option {
 	return func(o *options) { o.spec.Irreversible = true }
 }
 
-// WithInterceptors calls the interceptors around the attempts of the actor's calls,
-// inside those of the run. The first interceptor is the outermost. [WithCache] adds
-// one, too, in the order of the options. Circuit breakers, retry budgets, budgets and
-// rate limits are interceptors: WithInterceptors(b.Interceptor()).
+// WithInterceptors adds interceptors around the attempts of the actor's calls, inside
+// the run's interceptors. The first interceptor is the outermost. [WithCache] also
+// adds an interceptor, at its place in the order of the options. Circuit breakers,
+// retry budgets, budgets and rate limits are added in this way:
+// WithInterceptors(b.Interceptor()).
 func WithInterceptors(i ...core.Interceptor) Option {
 	return func(o *options) { o.spec.Interceptors = append(slices.Clip(o.spec.Interceptors), i...) }
 }
 
-// WithCache answers calls of the actor with the outputs of earlier calls, of this run or another,
-// that completed with the same input and version at most ttl ago; 0 means without a limit. Change
-// the version when the behavior of the actor changes. See [cache.Cache.Interceptor].
+// WithCache answers a call to the actor with the output of an earlier call, in this run or another,
+// that completed with the same input and version at most ttl ago; a ttl of 0 means no limit. Change
+// the version when the actor's behavior changes. See [cache.Cache.Interceptor].
 func WithCache(c *cache.Cache, version string, ttl time.Duration) Option {
 	return func(o *options) {
 		if c == nil {
@@ -105,25 +112,24 @@ func WithCache(c *cache.Cache, version string, ttl time.Duration) Option {
 	}
 }
 
-// WithNoStore keeps outputs out of records and artifacts, for outputs that must not be stored.
-// A completed call then runs again whenever its run is resumed; an agent is entered again, and
-// its own calls are recalled. If the output is the same as before, the calls after it must be
-// the recorded ones. If it differs, other calls may be made, but the call around them must not
-// end before it has made every recorded call that has an outcome.
+// WithNoStore keeps outputs out of records and artifacts, for outputs that must not be stored. A
+// completed call then runs again whenever its run is resumed; an agent is entered again, and its
+// own calls are recalled. If the output is the same as before, the calls that follow must be the
+// recorded ones. If it differs, other calls may follow, but the surrounding call must not end
+// before it has made every recorded call that has an outcome.
 func WithNoStore() Option {
 	return func(o *options) { o.spec.NoStore = true }
 }
 
-// WithIdentity sets the identity of inputs to the result of f. By default it is
-// the whole input without zero fields, and for an LLM the conversation without
-// instructions. When a run is resumed, a call that was recorded with another
-// identity is refused (see [core.DivergenceError]); what f leaves out, such as
-// a time or a trace, may differ. The result must be a value that
-// [record.Encode] accepts: if it is not, or f panics, the call fails before
-// any of its functions runs.
+// WithIdentity sets the identity of inputs to the result of f. By default, the
+// identity is the whole input without zero fields or, for an LLM, the
+// conversation without instructions. When a run is resumed, a call is refused
+// if it was recorded with another identity (see [core.DivergenceError]).
+// Whatever f leaves out, such as a time or a trace, may differ. [record.Encode]
+// must accept the result of f; if it does not, or f panics, the call fails
+// before any of its functions runs.
 //
-// The constructor panics if f is nil, or not a function of the input type of
-// the actor.
+// The constructor panics if f is nil, or if In is not the actor's input type.
 func WithIdentity[In any](f func(In) any) Option {
 	return func(o *options) {
 		if f == nil {
@@ -136,7 +142,7 @@ func WithIdentity[In any](f func(In) any) Option {
 // SettingOption returns an option that carries a setting of another package,
 // such as the API key of openai.New, through the options of an actor. The
 // constructor that knows the setting removes it with [SplitSettings]; any other
-// panics with the name of the option.
+// constructor panics with a message that contains name.
 func SettingOption[T any](name string, setting T) Option {
 	return func(o *options) { o.setting, o.settingName = setting, name }
 }
@@ -205,9 +211,9 @@ func apply(spec core.Spec, opts []Option) *options {
 	return o
 }
 
-// define returns the definition of every actor except those of NewAgent and
-// NewTypedAgent. It panics if the definition is invalid, since that is an error
-// in the program.
+// define returns the definition of an actor, for all constructors except
+// NewAgent and NewTypedAgent. It panics if the definition is invalid, since
+// that is a programming error.
 func define[In, Out any](o *options, handler core.Handler[In, Out]) *core.Definition[In, Out] {
 	if o.spec.Kind == record.KindAgent && handler != nil {
 		handler = withVoidDeltas(handler)
@@ -215,8 +221,8 @@ func define[In, Out any](o *options, handler core.Handler[In, Out]) *core.Defini
 	return withIdentity(must(core.NewDefinition(o.spec, handler)), o.identity)
 }
 
-// applyTyped is apply for every actor except those of NewAgent and
-// NewTypedAgent.
+// applyTyped is like apply, for all constructors except NewAgent and
+// NewTypedAgent: it panics if an option does not apply to the kind of actor.
 func applyTyped(spec core.Spec, opts []Option) *options {
 	o := apply(spec, opts)
 	if o.agentOnly != "" {
@@ -231,9 +237,9 @@ func applyTyped(spec core.Spec, opts []Option) *options {
 	return o
 }
 
-// withIdentity returns the definition with the identity of its inputs, which is a
-// func(In) any, or nil for the default. It panics if different inputs could have
-// the same identity.
+// withIdentity returns the definition with the given identity function, a
+// func(In) any; nil means the default identity. It panics if different inputs
+// could have the same identity.
 func withIdentity[In, Out any](d *core.Definition[In, Out], identity any) *core.Definition[In, Out] {
 	if identity == nil {
 		return must(d, d.Check())
@@ -259,8 +265,9 @@ func must[T any](v T, err error) T {
 // functionName matches the names of functions that OpenAI and Anthropic accept.
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// CheckFunctionName returns an error if LLM services refuse the name for a
-// function: they accept 1 to 64 letters, digits, underscores and dashes.
+// CheckFunctionName returns an error if LLM services do not accept name as the
+// name of a function. They accept 1 to 64 letters, digits, underscores and
+// dashes.
 func CheckFunctionName(name string) error {
 	if functionName.MatchString(name) {
 		return nil

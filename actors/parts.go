@@ -9,15 +9,15 @@ import (
 // partsKey is the context key of the function given to [ContextWithParts].
 type partsKey struct{}
 
-// ContextWithParts returns a context in which LLMs get the data of parts that are stored elsewhere:
-// parts with a URL that fetch recognizes. fetch returns the data for the URL, and reports
-// whether it recognizes the URL. It is called for each attempt of a call of an LLM, and its
-// result is not recorded. Recorded and compared requests contain the URLs.
+// ContextWithParts returns a context in which LLMs load the data of parts that are stored
+// elsewhere. For each part with a URL, fetch returns the data and reports whether it recognizes the
+// URL; if it does not, the part is sent unchanged. fetch is called in each attempt of an LLM call,
+// and its result is not recorded: requests are recorded and compared with the URLs.
 func ContextWithParts(ctx context.Context, fetch func(ctx context.Context, url string) (data []byte, isOurs bool, err error)) context.Context {
 	return context.WithValue(ctx, partsKey{}, fetch)
 }
 
-// withData returns the request with the data of its parts.
+// withData returns the request with the data that is stored elsewhere; see [ContextWithParts].
 func withData(ctx context.Context, req Request) (Request, error) {
 	fetch, _ := ctx.Value(partsKey{}).(func(context.Context, string) ([]byte, bool, error))
 	if fetch == nil {

@@ -18,9 +18,9 @@ type Schema interface {
 	Validate(arguments json.RawMessage) error
 }
 
-// ParseSchema returns a schema for a JSON document, which was written by hand
-// or sent by another server for its tool. The document is sent to models
-// unchanged, and the arguments that come back must match it:
+// ParseSchema returns a schema for a JSON document, such as one written by hand
+// or one that a server sent for its tool. The document is sent to models
+// unchanged, and the arguments that they return must match it:
 //
 //	parameters, err := actors.ParseSchema(document)
 //	…
@@ -28,13 +28,13 @@ type Schema interface {
 //		func(ctx context.Context, arguments json.RawMessage) (string, error) { … })
 //
 // The arguments are decoded into the input of the tool by encoding/json:
-// [encoding/json.RawMessage] and map[string]any take all of them, a struct
-// takes those that it has fields for.
+// [encoding/json.RawMessage] and map[string]any keep all of them, a struct only
+// those that it has fields for.
 //
 // Drafts 2020-12 and 7 are supported; format is not checked. The root must have the
-// type "object". ParseSchema returns an error for a document that is not a JSON
-// schema, for a $ref that leaves the document or leads back to itself, and for one
-// with anchors or $dynamicRef.
+// type "object". ParseSchema returns an error if the document is not a JSON schema,
+// if it contains anchors or $dynamicRef, or if a $ref leaves the document or leads
+// back to itself.
 func ParseSchema(document []byte) (Schema, error) {
 	s, err := schema.Parse(document)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 //	var answer actors.Answer
 //	for delta, err := range actors.Stream(ctx, assistant, actors.Ask("Hello"), &answer) {
 //		if err != nil {
-//			return err // of the call; nothing follows
+//			return err // the call's error; nothing follows
 //		}
 //		if delta.Part == live.PartText {
 //			fmt.Print(delta.Text)
@@ -26,9 +26,9 @@ import (
 // loop is slow, deltas of one text are joined.
 //
 // Leaving the loop early does not end the call, since that would be recorded as
-// a failure: the loop statement returns when the call has ended, and out is
+// a failure: the loop statement ends only when the call has ended and out is
 // set. To end the call earlier, interrupt the run. Each range over the sequence
-// makes a call.
+// makes a new call.
 func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *Out) iter.Seq2[live.Delta, error] {
 	return func(yield func(live.Delta, error) bool) {
 		q := &deltaQueue{ready: make(chan struct{}, 1)}
@@ -76,7 +76,7 @@ type deltaQueue struct {
 // joinedDelta is a delta whose text may still grow.
 type joinedDelta struct {
 	live.Delta
-	text []byte // the whole text if it was joined; nil otherwise
+	text []byte // the whole text if several deltas were joined; nil otherwise
 }
 
 func (q *deltaQueue) put(d live.Delta) {

@@ -7,15 +7,16 @@ import (
 	"github.com/reprise-go/reprise/internal/schema"
 )
 
-// WithStrict makes services enforce the schema of a tool, or of the answer of a typed
-// agent, so that the model cannot give anything else. The schema is sent in the form
-// that services demand for that: every property is required, and an optional one may be
-// null. A null for an optional property is removed before the arguments are checked and
-// decoded.
+// WithStrict makes services enforce the schema of a tool, or of a typed agent's answer,
+// so that the model cannot produce anything else. The schema is sent in the form that
+// services require for this: every property is required, and an optional property may
+// be null. A null for an optional property is removed before the arguments are checked
+// and decoded.
 //
-// Typed agents do so without the option if the type of the answer allows it. With the
-// option, the constructor panics if the type does not, and says why: services do not
-// enforce objects whose keys are not known, such as maps, or values of any type.
+// Without the option, typed agents do this if the type of the answer allows it. With
+// the option, the constructor panics, stating the reason, if the type does not allow
+// it: services cannot enforce objects whose keys are not known, such as maps, or
+// values of any type.
 func WithStrict() Option {
 	return func(o *options) { o.strict = true }
 }
@@ -31,7 +32,7 @@ func strictOf(s Schema) (strictSchema, error) {
 	return strictSchema{strict}, nil
 }
 
-// mustStrict panics for a schema that services cannot enforce.
+// mustStrict returns the strict form of s. It panics if services cannot enforce the schema.
 func mustStrict(name string, s Schema) Schema {
 	strict, err := strictOf(s)
 	if err != nil {

@@ -16,18 +16,19 @@ type Tool[In, Out any] struct {
 	definition *core.Definition[In, Out]
 	schema     Schema
 
-	// approval is the definition of the call that asks for approval, if calls
-	// need it, and requires holds what is checked before the question.
+	// approval is the definition of the call that asks for approval, or nil if
+	// calls need none. requires holds the preconditions that are checked before
+	// the question.
 	approval      *core.Definition[In, Out]
 	typedApproval *typedApproval[In]
 	requires      []func(context.Context, In) error
 	identity      any
 }
 
-// NewTool returns a tool whose arguments the schema describes and checks.
+// NewTool returns a tool. The schema describes its arguments and checks them.
 // [ParseSchema] makes a schema from a document; decorators.Tool infers it from
-// In. NewTool panics if the name is not one that LLM services accept, if the
-// schema or the handler is nil, or an option is invalid.
+// In. NewTool panics if LLM services do not accept the name, if the schema or
+// the handler is nil, or if an option is invalid.
 func NewTool[In, Out any](name, description string, schema Schema, handler core.Handler[In, Out], opts ...Option) Tool[In, Out] {
 	o, schema := applyTool(name, description, schema, opts)
 	t := Tool[In, Out]{definition: define(o, handler), schema: schema}
@@ -38,7 +39,7 @@ func NewTool[In, Out any](name, description string, schema Schema, handler core.
 	return t
 }
 
-// applyTool returns the options of a tool and its schema. It panics if something is wrong.
+// applyTool returns the options of a tool and its schema. It panics if an argument is invalid.
 func applyTool(name, description string, schema Schema, opts []Option) (*options, Schema) {
 	if err := CheckFunctionName(name); err != nil {
 		panic(err)
@@ -61,7 +62,7 @@ func (t Tool[In, Out]) outermost() *core.Definition[In, Out] {
 	return t.definition
 }
 
-// with returns a copy with another definition, which approved calls use, too.
+// with returns a copy with another definition; approved calls use it, too.
 func (t Tool[In, Out]) with(d *core.Definition[In, Out]) Tool[In, Out] {
 	t.definition = d
 	if t.approval != nil {
@@ -70,7 +71,7 @@ func (t Tool[In, Out]) with(d *core.Definition[In, Out]) Tool[In, Out] {
 	return t
 }
 
-// Call executes the tool, see [core.ExecutionEvent.Execute].
+// Call executes the tool; see [core.ExecutionEvent.Execute].
 func (t Tool[In, Out]) Call(ctx context.Context, in In) (Out, error) {
 	return t.Event().Execute(ctx, in)
 }
@@ -92,24 +93,24 @@ func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) To
 
 // Compensate returns a copy whose completed calls are undone by f when the call
 // around them fails for good, or their run is cancelled; see
-// [core.Definition.Compensate]. A call that did not complete is not undone: see
-// [Tool.CompensateInDoubt]. A stored run must know the tool:
-// see state.WithCompensations.
+// [core.Definition.Compensate]. A call that did not complete is not undone; see
+// [Tool.CompensateInDoubt]. For a stored run, pass the tool to
+// state.WithCompensations.
 func (t Tool[In, Out]) Compensate(f func(context.Context, In, Out) error) Tool[In, Out] {
 	return t.with(t.definition.Compensate(f))
 }
 
-// CompensateInDoubt returns a copy whose calls in doubt are undone by f, too: calls
-// that were cut off by a crash, an interrupt or a timeout, so that nobody knows
-// whether they took effect; see [core.Definition.CompensateInDoubt]. f gets the
-// input of the call, and must accept that there may be nothing to undo. It panics
-// if Compensate was not called before.
+// CompensateInDoubt returns a copy whose calls in doubt are undone by f. These are
+// calls that were cut off by a crash, an interrupt or a timeout, so that nobody
+// knows whether they took effect; see [core.Definition.CompensateInDoubt]. f
+// receives the call's input, and must accept that there may be nothing to undo.
+// CompensateInDoubt panics if Compensate was not called before.
 func (t Tool[In, Out]) CompensateInDoubt(f func(context.Context, In) error) Tool[In, Out] {
 	return t.with(t.definition.CompensateInDoubt(f))
 }
 
-// LookUp returns a copy in which f finds out whether calls in doubt took effect, before they fail
-// or somebody is asked; see [core.Definition.LookUp].
+// LookUp returns a copy that calls f to find out whether a call in doubt took effect, before the
+// call fails or somebody is asked; see [core.Definition.LookUp].
 func (t Tool[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found bool, err error)) Tool[In, Out] {
 	return t.with(t.definition.LookUp(f))
 }
@@ -117,7 +118,7 @@ func (t Tool[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found
 // Compensations returns the compensation of the tool, if it has one.
 func (t Tool[In, Out]) Compensations() []*core.Compensation { return t.definition.Compensations() }
 
-// Name returns the name of the tool; empty for the zero Tool.
+// Name returns the tool's name, or "" for the zero Tool.
 func (t Tool[In, Out]) Name() string { return t.definition.Spec().Name }
 
 // Describe implements [Function].

@@ -12,23 +12,23 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// NewTypedAgent returns an agent like that of [NewAgent] whose answer is an Out. The
-// model gets the JSON schema of Out, as the format of its answer if the service has
-// such formats, and otherwise as a tool. Its answer is checked against the schema
-// either way. An answer that does not fit is sent back to the model with the problem,
-// as often as [WithMaxCorrections] allows; after that the agent fails with an
-// *[AnswerError]. Each request to the model is a recorded call. The document is also
-// found in a code fence, or after other text or <think> tags.
+// NewTypedAgent returns an agent like that of [NewAgent], but with an answer of type
+// Out. The model receives the JSON schema of Out: as the format of its answer if the
+// service supports formats, and otherwise as a tool. In both cases, the answer is
+// checked against the schema. It may be in a code fence, or follow other text or
+// <think> tags. If an answer does not fit, the model is told the problem and asked
+// again, as often as [WithMaxCorrections] allows; after that, the agent fails with an
+// *[AnswerError]. Each request to the model is a recorded call.
 //
-// Services that can enforce the schema are asked to do so, see [WithStrict]; Format.Loose in the
-// requests says what in the schema prevents that.
+// If the schema allows it, services are asked to enforce it; see [WithStrict]. Otherwise,
+// Format.Loose in the requests names the part of the schema that prevents this.
 //
 // Out is a struct, or a map with string keys. In is the question: a [Prompt], a
 // string, a type with a method Prompt() Prompt, or any other type that can be
 // encoded as JSON, which is then sent to the model. An agent whose In is a
 // struct can be a tool of another agent.
 //
-// NewTypedAgent panics as NewAgent does, and if Out has no JSON schema.
+// NewTypedAgent panics for the same reasons as NewAgent, and if Out has no JSON schema.
 func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, Out] {
 	l, o := newLoop(name, llm, opts)
 	out := must(outSchema[Out](name))
@@ -79,9 +79,9 @@ func WithMaxCorrections(n int) Option {
 	})
 }
 
-// WithAnswerByTool makes a typed agent ask for its answer as the arguments of a tool
-// from the beginning, for services that accept a format and ignore it. Without the option, it
-// does so once the service has refused the format.
+// WithAnswerByTool makes a typed agent request its answer as the arguments of a tool from the
+// beginning. It is for services that accept a format but ignore it. Without this option, the agent
+// does so only after the service has refused the format.
 func WithAnswerByTool() Option {
 	return agentOption("WithAnswerByTool", func(o *options) { o.answerByTool = true })
 }
@@ -91,15 +91,15 @@ const (
 	formatName            = "answer"
 )
 
-// An AnswerError is the failure of a typed agent whose model did not give an
-// answer of the type.
+// An AnswerError is the error of a typed agent whose model did not give an
+// answer that fits the type.
 type AnswerError struct {
 	Text    string // the last answer
 	Asked   int    // how often the model was asked
-	Problem string // what is wrong with it
+	Problem string // what is wrong with Text
 }
 
-// Error says what is wrong with the last answer.
+// Error describes what is wrong with the last answer.
 func (e *AnswerError) Error() string {
 	return fmt.Sprintf("the answer does not fit after %d tries: %s; it is: %s", e.Asked, e.Problem, record.Truncate(e.Text, 200))
 }
