@@ -9,20 +9,20 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// AfterEachRecord yields what a process would have left behind if it had been killed right after
-// the first record of a run, right after the second, and so on up to the last: the records so
-// far, and a new store in memory with the run, which state.Open or a runner continues. The run
-// may have any status, must not be open, and is not changed. An error is reported to t and ends
-// the sequence.
+// AfterEachRecord simulates processes that are killed right after the first record of a run, right
+// after the second, and so on up to the last. For each, it yields the records so far and a new
+// store in memory that contains the run, which state.Open or a runner can continue. The original
+// run may have any status but must not be open, and is not changed. An error is reported to t and
+// ends the sequence.
 //
-// The continued run must use the output of a call that has ended according to [Endings], and not
-// produce it again. A call that has begun and not ended may or may not have taken effect, since the
-// process could have ended before or after the effect: by default it is made again, with the same
-// idempotency key, and one with actors.WithIrreversible asks a person. Answers and signals that the
-// records do not contain yet are not in the store.
+// If a call has ended according to [Endings], the continued run must use its output and not produce
+// it again. A call that has begun but not ended may or may not have taken effect, since the process
+// could have ended before or after the effect. By default, such a call is made again with the same
+// idempotency key; if its actor has actors.WithIrreversible, a person is asked instead. The store
+// does not contain answers and signals that are not yet in the records.
 //
-// A [Script] plays its steps from the first one, so an agent that continues a run needs another
-// model: one that derives its answer from the request.
+// A [Script] always begins with its first step, so an agent that continues a run needs another
+// model, one that derives its answer from the request.
 func AfterEachRecord(t T, store snapshot.Store, runID string) iter.Seq2[[]record.Record, *memstore.Store] {
 	return func(yield func([]record.Record, *memstore.Store) bool) {
 		t.Helper()
@@ -51,8 +51,8 @@ func AfterEachRecord(t T, store snapshot.Store, runID string) iter.Seq2[[]record
 	}
 }
 
-// crashed returns a store with a run that has only the records, and whose process has ended
-// without closing it.
+// crashed returns a store with a run that contains only the given records, as if its process had
+// ended without closing the run.
 func crashed(ctx context.Context, store snapshot.Store, info *snapshot.Info, records []record.Record) (*memstore.Store, error) {
 	left := memstore.New()
 	for i := range records {
@@ -66,8 +66,8 @@ func crashed(ctx context.Context, store snapshot.Store, info *snapshot.Info, rec
 			}
 		}
 	}
-	// The rest of the info is written when a run is closed, or describes what happened
-	// later.
+	// The other fields of the info are written when a run is closed, or describe what
+	// happened later.
 	run, err := (&snapshot.Snapshot{Info: snapshot.Info{
 		RunID: info.RunID, ParentID: info.ParentID, Status: snapshot.StatusRunning,
 		Metadata: info.Metadata, Retry: info.Retry, Created: info.Created,

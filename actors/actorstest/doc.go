@@ -1,13 +1,14 @@
-// Package actorstest helps to test agents: it has a language model that answers
-// from a script without HTTP, functions that check the records of a run, and
-// [AfterEachRecord], which tests that an agent continues wherever its process ends.
+// Package actorstest helps to test agents. It provides a language model that
+// answers from a script without HTTP, functions that check the records of a run,
+// and [AfterEachRecord], for testing that an agent can continue wherever its
+// process ends.
 //
 //	model := actorstest.NewScript(t,
 //		actorstest.Calls(actorstest.Call("get_weather", City{"Oslo"})),
 //		actorstest.Say("It is 4 °C."),
 //	)
 //	assistant := actors.NewAgent("assistant", model.LLM("model"), actors.WithTools(weather))
-//	st := state.New(state.WithRoundTrip()) // as if each output came from a store
+//	st := state.New(state.WithRoundTrip()) // outputs are encoded and decoded, as with a store
 //	…
 //	records, err := st.Records(ctx)
 //	…

@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Endings lists how the calls of a run ended, in order: "address status", and
-// the number of attempts if there were several. A call that was suspended and
-// continued later is listed each time.
+// Endings lists how the calls of a run ended, in order. Each line has the form
+// "address status", followed by the number of attempts if there were several. A
+// call that was suspended and continued later is listed each time.
 func Endings(records []record.Record) []string {
 	var lines []string
 	for i := range records {
@@ -28,9 +28,9 @@ func Endings(records []record.Record) []string {
 	return lines
 }
 
-// CheckCalls reports an error to t unless the calls of a run ended as in want,
-// in any order, since calls in parallel end in any order. Each line has the
-// form of [Endings].
+// CheckCalls reports an error to t unless the calls of a run ended as in want.
+// The order does not matter, since parallel calls end in any order. Each line
+// has the form described at [Endings].
 func CheckCalls(t T, records []record.Record, want ...string) {
 	t.Helper()
 	got, want := Endings(records), slices.Clone(want)
@@ -41,8 +41,8 @@ func CheckCalls(t T, records []record.Record, want ...string) {
 	}
 }
 
-// Usage returns the sum of what the attempts of a run consumed, according to the
-// records: the usage of models, and what tools and steps have added.
+// Usage returns the total that the attempts of a run consumed, according to the
+// records: the usage of models, and usage added by tools and steps.
 func Usage(records []record.Record) core.Usage {
 	var l record.Ledger
 	for i := range records {

@@ -25,7 +25,7 @@ type T interface {
 // A Step answers one request of a [Script].
 type Step func(context.Context, actors.Request) (actors.Response, error)
 
-// Say answers with a text, which it emits word by word.
+// Say returns a step that answers with text and emits it word by word.
 func Say(text string) Step {
 	return func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		for _, word := range strings.SplitAfter(text, " ") {
@@ -35,8 +35,8 @@ func Say(text string) Step {
 	}
 }
 
-// Calls answers with tool calls. Those without an ID get call_1, call_2 and so
-// on, by their place in the conversation.
+// Calls returns a step that answers with tool calls. Calls without an ID get
+// the IDs call_1, call_2 and so on, counted over the whole conversation.
 func Calls(calls ...actors.ToolCall) Step {
 	return func(_ context.Context, req actors.Request) (actors.Response, error) {
 		before := 0
@@ -53,9 +53,9 @@ func Calls(calls ...actors.ToolCall) Step {
 	}
 }
 
-// Call returns a call of the tool with the name. If arguments is a string, it is
-// sent unchanged, well-formed or not; any other value is sent as JSON. Call panics
-// if the value cannot be encoded.
+// Call returns a call to the named tool. If arguments is a string, it is sent
+// unchanged, even if it is not well-formed; any other value is sent as JSON. Call
+// panics if the value cannot be encoded.
 func Call(name string, arguments any) actors.ToolCall {
 	if text, ok := arguments.(string); ok {
 		return actors.ToolCall{Name: name, Arguments: text}
@@ -67,12 +67,12 @@ func Call(name string, arguments any) actors.ToolCall {
 	return actors.ToolCall{Name: name, Arguments: string(data)}
 }
 
-// Fail fails the attempt with err.
+// Fail returns a step that fails the attempt with err.
 func Fail(err error) Step {
 	return func(context.Context, actors.Request) (actors.Response, error) { return actors.Response{}, err }
 }
 
-// Using returns a step that makes the same response as s, with this usage.
+// Using returns a step that gives the same response as s, but with usage u.
 func (s Step) Using(u core.Usage) Step {
 	return func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		resp, err := s(ctx, req)
@@ -81,7 +81,7 @@ func (s Step) Using(u core.Usage) Step {
 	}
 }
 
-// ErrScriptEnded is the error of a request after the last step.
+// ErrScriptEnded is the error for a request that follows the last step.
 var ErrScriptEnded = errors.New("actorstest: the script has ended")
 
 // A Script is a language model that answers each request with its next step. It is
@@ -95,13 +95,13 @@ type Script struct {
 	requests []actors.Request
 }
 
-// NewScript returns a script. A request after its last step fails for good and
-// is reported to t; so are steps that are left when the test ends.
+// NewScript returns a script. A request after the last step fails for good and
+// is reported to t. Steps that remain when the test ends are also reported.
 //
 // Steps are taken in the order in which requests arrive, whatever they contain. A
-// resumed run makes no request that has a recorded outcome, so a script for it has
-// only the remaining steps. A script that began with the first step again would
-// make the agent call its tools again.
+// resumed run does not repeat requests that have a recorded outcome, so a script
+// for it must contain only the remaining steps. If the script began with the first
+// step again, the agent would call its tools again.
 func NewScript(t T, steps ...Step) *Script {
 	t.Helper()
 	s := &Script{t: t, steps: slices.Clone(steps)}
@@ -116,7 +116,7 @@ func NewScript(t T, steps ...Step) *Script {
 	return s
 }
 
-// LLM returns the actor that asks the model.
+// LLM returns an LLM that the script answers.
 func (s *Script) LLM(name string, opts ...actors.Option) actors.LLM {
 	return actors.NewLLM(name, s.respond, opts...)
 }
@@ -141,14 +141,14 @@ func (s *Script) take(req actors.Request) Step {
 	return s.steps[s.played-1]
 }
 
-// Requests returns everything the model was asked, in order.
+// Requests returns all requests to the model, in order.
 func (s *Script) Requests() []actors.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
 }
 
-// errors.Is also finds ErrScriptEnded in the recorded errors of calls.
+// Registered, so that errors.Is also matches ErrScriptEnded in errors read from records.
 func init() {
 	record.RegisterError("actorstest.ErrScriptEnded", ErrScriptEnded)
 }

@@ -45,13 +45,13 @@ type options struct {
 	run         []state.Option
 }
 
-// WithMaxMessages bounds the history: the model gets at most the last n messages of
-// earlier turns. The first of them is a message from the user, so that every tool
-// call has its result. Defaults to 100. Instructions are not part of the history.
-// Open panics if n is below 1.
+// WithMaxMessages limits the history: the model receives at most the last n
+// messages of earlier turns. The first of them is always a message from the user,
+// so that no tool result lacks its call. Instructions are not part of the history.
+// Defaults to 100. Open panics if n is below 1.
 func WithMaxMessages(n int) Option { return func(o *options) { o.maxMessages = n } }
 
-// WithRunOptions gives options to the run of each turn, such as
+// WithRunOptions sets options for the run of each turn, such as
 // state.WithPublisher.
 func WithRunOptions(opts ...state.Option) Option {
 	return func(o *options) { o.run = append(o.run, opts...) }
@@ -59,7 +59,7 @@ func WithRunOptions(opts ...state.Option) Option {
 
 const defaultMaxMessages = 100
 
-// optionsOf applies the options. It panics if one is not valid.
+// optionsOf applies the options. It panics if an option is invalid.
 func optionsOf(opts []Option) options {
 	o := options{maxMessages: defaultMaxMessages}
 	for _, option := range opts {
@@ -71,9 +71,10 @@ func optionsOf(opts []Option) options {
 	return o
 }
 
-// Open begins the conversation with the ID, or restores it. The run of turn n has
-// the ID id-n, with n in four digits or more, so id must be a valid beginning of a
-// run ID. Turns made by a runner belong to the conversation too, see [NewProgram].
+// Open begins the conversation with the given ID, or restores it. The run of turn
+// n has the ID id-n, where n has at least four digits, so a run ID must be able to
+// begin with id. Turns made by a runner belong to the conversation, too; see
+// [NewProgram].
 func Open(ctx context.Context, store snapshot.Store, id string, agent Agent, opts ...Option) (*Conversation, error) {
 	c := &Conversation{thread: thread{store, id}, agent: agent, options: optionsOf(opts)}
 	if err := snapshot.CheckRunID(c.runID(1)); err != nil {
@@ -85,8 +86,8 @@ func Open(ctx context.Context, store snapshot.Store, id string, agent Agent, opt
 	return c, nil
 }
 
-// RunID returns the ID of the run of the last turn; it is empty before the first.
-// While the turn is pending, answer its questions in that run; see state.Answer.
+// RunID returns the run ID of the last turn, or "" before the first turn. While
+// the turn is pending, its questions are answered in that run; see state.Answer.
 func (c *Conversation) RunID() string {
 	if c.turns == 0 {
 		return ""
@@ -94,8 +95,8 @@ func (c *Conversation) RunID() string {
 	return c.runID(c.turns)
 }
 
-// restore finds out whether the last turn has ended, and how. A turn whose
-// process ended before its agent was called does not count as a turn.
+// restore determines whether and how the last turn has ended. A turn does not
+// count if its process ended before the agent was called.
 func (c *Conversation) restore(ctx context.Context) (err error) {
 	c.pending = nil
 	if c.turns, err = c.last(ctx); err != nil {
@@ -127,11 +128,11 @@ func (c *Conversation) restore(ctx context.Context) (err error) {
 	return c.recall(ctx)
 }
 
-// recall ends a turn whose agent has ended, but whose process ended before the end of
+// recall ends a turn if its agent has ended but the process ended before the end of
 // the turn was stored. Nothing runs again.
 func (c *Conversation) recall(ctx context.Context) error {
 	info, _, err := c.info(ctx, c.turns)
-	isRetried := info.RetryTo > 0 && info.RetryTo == info.LastSeq // state.Retry was called: its failed calls would run
+	isRetried := info.RetryTo > 0 && info.RetryTo == info.LastSeq // state.Retry was called: the failed calls would run
 	if err != nil || info.Open || info.Stop.Reason == record.InterruptUser || isRetried {
 		return err
 	}
@@ -145,17 +146,17 @@ func (c *Conversation) recall(ctx context.Context) error {
 	return nil
 }
 
-// History returns the messages of the turns that completed, within the bound of
-// [WithMaxMessages]. They are sent to the model before those of the next turn. They are
-// also available while a turn is pending. The data of a large part is an artifact of
-// the store, and the part has a URL that refers to it.
+// History returns the messages of the completed turns, limited by [WithMaxMessages]. In
+// the next turn, they are sent to the model before the new prompt. History can also be
+// called while a turn is pending. The data of a large part is stored as an artifact,
+// and the part's URL refers to the artifact.
 func (c *Conversation) History() []actors.Message { return append([]actors.Message(nil), c.history...) }
 
 // Turns returns the number of turns that have begun.
 func (c *Conversation) Turns() int { return c.turns }
 
-// Pending returns the prompt of the last turn if that turn has not ended, because
-// its process ended, it was interrupted, or it waits for an answer.
+// Pending returns the prompt of the last turn, and true, if that turn has not
+// ended: its process ended, the turn was interrupted, or it waits for an answer.
 func (c *Conversation) Pending() (actors.Prompt, bool) {
 	if c.pending == nil {
 		return actors.Prompt{}, false
@@ -165,16 +166,16 @@ func (c *Conversation) Pending() (actors.Prompt, bool) {
 	return prompt, true
 }
 
-// Ask makes the next turn: a run in which the agent is called with the text
-// and the history. A turn that fails leaves nothing in the history. One that
-// stops without an outcome, with an *[core.InterruptedError], is pending.
+// Ask makes the next turn: a run in which the agent is called with the text and
+// the history. A turn that fails adds nothing to the history. A turn that stops
+// without an outcome returns an *[core.InterruptedError] and is then pending.
 // While a turn is pending, Ask fails with [ErrPending].
 func (c *Conversation) Ask(ctx context.Context, text string, parts ...actors.Part) (actors.Answer, error) {
 	return c.Send(ctx, actors.Ask(text, parts...))
 }
 
-// Send is like Ask, with a whole prompt, which may have options. A history in the
-// prompt is replaced by that of the conversation.
+// Send is like Ask, but takes a whole prompt, which may contain options. The
+// conversation's history replaces a history in the prompt.
 func (c *Conversation) Send(ctx context.Context, prompt actors.Prompt) (actors.Answer, error) {
 	if c.turns > 0 { // another process may have continued the conversation
 		if err := c.restore(ctx); err != nil {
@@ -193,8 +194,9 @@ func (c *Conversation) Send(ctx context.Context, prompt actors.Prompt) (actors.A
 	return c.turn(ctx, prompt)
 }
 
-// Continue continues the pending turn in its run. Calls that have an outcome there are
-// not made again. If no turn is pending, it fails with [ErrNothingPending].
+// Continue continues the pending turn in its run. Calls that already have an outcome
+// in the run are not made again. If no turn is pending, Continue fails with
+// [ErrNothingPending].
 func (c *Conversation) Continue(ctx context.Context) (actors.Answer, error) {
 	if c.pending == nil {
 		return actors.Answer{}, ErrNothingPending
@@ -228,7 +230,7 @@ func (c *Conversation) turn(ctx context.Context, prompt actors.Prompt) (actors.A
 	return answer, errors.Join(err, closeErr)
 }
 
-// errors.Is also finds these errors in the recorded errors of calls.
+// Registered, so that errors.Is also matches these errors in errors read from records.
 func init() {
 	record.RegisterError("conversation.ErrPending", ErrPending)
 	record.RegisterError("conversation.ErrNothingPending", ErrNothingPending)

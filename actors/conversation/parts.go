@@ -15,9 +15,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The data of a large part is stored once, as an artifact, and messages have its
-// reference in a URL. The turn in which it was sent records the reference as the output of
-// a step, so that reprise gc keeps the artifact as long as the turn.
+// The data of a large part is stored once, as an artifact, and messages refer to the artifact by
+// URL. The turn in which the part was sent records the reference as the output of a step, so that
+// reprise gc keeps the artifact as long as the turn.
 
 const (
 	artifactURL = "artifact:"
@@ -26,13 +26,13 @@ const (
 	maxInline = 64 << 10
 )
 
-// keepParts stores the data of large parts.
+// keepParts stores the data of large parts and returns the parts with URLs in place of that data.
 func keepParts(ctx context.Context, store snapshot.ArtifactStore, parts []actors.Part) ([]actors.Part, error) {
 	kept := slices.Clone(parts)
 	for i := range kept {
 		part := &kept[i]
 		if strings.HasPrefix(part.URL, artifactURL) {
-			return nil, fmt.Errorf("part %d: the URL %q; want one that the service of the model can fetch", i+1, record.Truncate(part.URL, 100))
+			return nil, fmt.Errorf("part %d has the URL %q, which the model's service cannot fetch", i+1, record.Truncate(part.URL, 100))
 		}
 		encoded, err := record.Encode(part.Data)
 		if err != nil {
@@ -50,8 +50,7 @@ func keepParts(ctx context.Context, store snapshot.ArtifactStore, parts []actors
 	return kept, nil
 }
 
-// partData returns the data of a part from the store, and whether its URL refers to the
-// store.
+// partData returns the data that url refers to, and whether url refers to the store.
 func partData(ctx context.Context, store snapshot.ArtifactStore, url string) (data []byte, isOurs bool, err error) {
 	reference, isOurs := strings.CutPrefix(url, artifactURL)
 	if !isOurs {
@@ -68,7 +67,7 @@ func partData(ctx context.Context, store snapshot.ArtifactStore, url string) (da
 	return data, true, err
 }
 
-// call calls the agent in a run, with the data of parts.
+// call calls the agent in a run. The agent's LLM can load the stored data of parts.
 func call(ctx context.Context, store snapshot.ArtifactStore, agent Agent, prompt actors.Prompt) (actors.Answer, error) {
 	for i, part := range prompt.Parts {
 		if !strings.HasPrefix(part.URL, artifactURL) {

@@ -16,20 +16,20 @@ import (
 // Input is the input of a [Program]: a prompt without history.
 type Input actors.Prompt
 
-// A Program makes turns of conversations as runs of a runner:
+// A Program makes each turn of a conversation as a run of a runner:
 //
 //	runner.Register(r, conversation.NewProgram(r.Store(), assistant))
 //
-// It has the name of the agent. [Next] returns the run to start for a turn. A run that is
-// not a turn has no history.
+// The program has the agent's name. [Next] returns the run to start for a turn. A run of
+// the program that is not a turn has no history.
 type Program struct {
 	store   snapshot.Store
 	agent   Agent
 	options options
 }
 
-// NewProgram returns the program of conversations with an agent in a store. WithRunOptions
-// is ignored; the options of the runner apply instead. It panics as [Open] does.
+// NewProgram returns the program for conversations with an agent in a store. WithRunOptions is
+// ignored; the runner's options apply instead. NewProgram panics for the same reasons as [Open].
 func NewProgram(store snapshot.Store, agent Agent, opts ...Option) *Program {
 	return &Program{store, agent, optionsOf(opts)}
 }
@@ -46,14 +46,14 @@ func (p *Program) DecodeInput(input json.RawMessage) (Input, error) {
 	return Input(prompt), err
 }
 
-// InputSchema returns the JSON schema of the input of DecodeInput, or nil if there is
-// none.
+// InputSchema returns the JSON schema against which DecodeInput checks an input, or
+// nil if there is none.
 func (p *Program) InputSchema() json.RawMessage { return p.agent.InputSchema() }
 
-// Compensations returns the compensations of the agent: see [actors.Agent.Compensations].
+// Compensations returns the agent's compensations; see [actors.Agent.Compensations].
 func (p *Program) Compensations() []*core.Compensation { return p.agent.Compensations() }
 
-// Call makes the turn whose run ctx belongs to.
+// Call makes the turn for the run that ctx belongs to.
 func (p *Program) Call(ctx context.Context, in Input) (actors.Answer, error) {
 	prompt := actors.Prompt(in)
 	h := state.From(ctx)
@@ -74,17 +74,16 @@ func (p *Program) Call(ctx context.Context, in Input) (actors.Answer, error) {
 // A Turn is a run to start.
 type Turn struct {
 	RunID    string
-	Number   int // the number of the turn, from 1
+	Number   int // the number of the turn, counted from 1
 	Input    Input
 	Metadata snapshot.Metadata
 }
 
-// Next returns the next turn of a conversation, or the first turn of a new one. The data
-// of large parts of the prompt is stored. number is the number of the turn that the caller
-// means, so that a turn whose start was not acknowledged can be started again; 0 means the
-// turn after the last. While the last turn has not ended, the error for the next one is
-// [ErrPending]. If two callers get the same turn for different prompts and start it, the
-// runner returns runner.ErrStarted to one of them.
+// Next returns the next turn of a conversation, or the first turn of a new one. It stores the data
+// of large parts in the prompt. number specifies the turn, so that a turn whose start was not
+// acknowledged can be started again; 0 means the turn after the last one. If that turn is new and
+// the last turn has not ended, the error is [ErrPending]. If two callers receive the same turn for
+// different prompts and start it, the runner returns runner.ErrStarted to one of them.
 func Next(ctx context.Context, store snapshot.Store, id string, prompt actors.Prompt, number int) (Turn, error) {
 	next, err := nextTurn(ctx, thread{store, id}, prompt, number)
 	if err != nil {
@@ -93,11 +92,11 @@ func Next(ctx context.Context, store snapshot.Store, id string, prompt actors.Pr
 	return next, nil
 }
 
-// ErrTurn is returned by [Next] for a number that is neither that of an existing turn
-// nor that of the next.
+// ErrTurn is returned by [Next] if number is neither that of an existing turn nor
+// that of the next one.
 var ErrTurn = errors.New("there is no such turn")
 
-// maxID limits how much of the ID of a conversation is repeated in errors.
+// maxID limits how much of a conversation's ID is repeated in errors.
 const maxID = 128
 
 func nextTurn(ctx context.Context, t thread, prompt actors.Prompt, number int) (Turn, error) {
@@ -149,11 +148,11 @@ type State struct {
 	Text    string          `json:"text"`              // the text of the prompt
 	Answer  string          `json:"answer,omitempty"`  // the answer, if the turn completed
 	Error   string          `json:"error,omitempty"`   // why the turn failed or was cancelled
-	Message string          `json:"message,omitempty"` // the value of MessageKey in the metadata of the run
+	Message string          `json:"message,omitempty"` // the value of MessageKey in the run's metadata
 }
 
-// Read returns the last turns of a conversation in a store, at most limit of them, or all
-// if limit is 0, in order. If there are none, the error is snapshot.ErrNotFound.
+// Read returns the last turns of a conversation in order, at most limit of them, or all
+// turns if limit is 0. If there are none, the error is snapshot.ErrNotFound.
 func Read(ctx context.Context, store snapshot.Store, id string, limit int) ([]State, error) {
 	turns, err := read(ctx, thread{store, id}, limit)
 	if err != nil {
@@ -212,11 +211,11 @@ func (t thread) fill(ctx context.Context, s *State) error {
 		s.Answer = answer.Text
 		return err
 	}
-	if err != nil { // the error with which the run ended
+	if err != nil { // the run ended with this error
 		s.Error = err.Error()
 	}
 	return nil
 }
 
-// errors.Is also finds ErrTurn in the recorded errors of calls.
+// Registered, so that errors.Is also matches ErrTurn in errors read from records.
 func init() { record.RegisterError("conversation.ErrTurn", ErrTurn) }

@@ -15,15 +15,16 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The keys of the metadata of a turn: its conversation, and the number of the last turn
-// before it that completed. So a turn has the same history whenever it is continued.
+// Keys in the metadata of a turn, for the ID of its conversation and the number of the
+// last completed turn before it. With that number, a turn has the same history whenever
+// it is continued.
 const (
 	threadKey = "conversation"
 	afterKey  = "conversation.after"
 )
 
-// MessageKey is the key in the metadata of a turn for the ID that the sender gave to the message;
-// see [State]. Whoever starts a [Turn] may set it.
+// MessageKey is a key in the metadata of a turn, for the ID that the sender gave to the message;
+// see [State]. The code that starts a [Turn] may set it.
 const MessageKey = "conversation.message"
 
 // A thread is a conversation in a store.
@@ -32,12 +33,12 @@ type thread struct {
 	id    string
 }
 
-// tag is the tag of the runs of the conversation.
+// tag returns the tag of the conversation's runs.
 func (t thread) tag() string { return "conversation:" + t.id }
 
 func (t thread) runID(turn int) string { return fmt.Sprintf("%s-%04d", t.id, turn) }
 
-// turnOf returns the number of the turn whose run has the ID, or 0 if it is not a turn.
+// turnOf returns the number of the turn with the given run ID, or 0 if the run is not a turn.
 func (t thread) turnOf(runID string) int {
 	digits, ok := strings.CutPrefix(runID, t.id+"-")
 	turn, err := strconv.Atoi(digits)
@@ -54,7 +55,7 @@ func (t thread) metadata(after int, pipeline string) snapshot.Metadata {
 	}
 }
 
-// info returns the info of a turn, and whether there is one.
+// info returns the info of a turn, and whether the turn exists.
 func (t thread) info(ctx context.Context, turn int) (info snapshot.Info, found bool, err error) {
 	info, err = t.store.Info(ctx, t.runID(turn))
 	switch {
@@ -106,7 +107,7 @@ func (t thread) last(ctx context.Context) (int, error) {
 
 // lastListed is like last, for a conversation whose first turn was removed.
 func (t thread) lastListed(ctx context.Context) (last int, err error) {
-	isTurn := func(runID string) bool { return t.turnOf(runID) > 0 } // so that the store need not look at all runs
+	isTurn := func(runID string) bool { return t.turnOf(runID) > 0 } // so that the store need not examine all runs
 	for info, err := range snapshot.Runs(ctx, t.store, snapshot.Filter{Tags: []string{t.tag()}, Only: isTurn}) {
 		if err != nil {
 			return 0, err
@@ -116,8 +117,8 @@ func (t thread) lastListed(ctx context.Context) (last int, err error) {
 	return last, nil
 }
 
-// afterOf returns the last completed turn before the turn that follows an ended one: the
-// ended turn itself if it completed, or else the one that it followed.
+// afterOf returns, for a turn that has ended, the last completed turn before its
+// successor: the turn itself if it completed, or else the last completed turn before it.
 func (t thread) afterOf(info *snapshot.Info) int {
 	if info.Status == snapshot.StatusCompleted {
 		return t.turnOf(info.RunID)
@@ -125,7 +126,7 @@ func (t thread) afterOf(info *snapshot.Info) int {
 	return lastCompletedBefore(&info.Metadata)
 }
 
-// lastCompletedBefore returns the last turn that completed before a turn.
+// lastCompletedBefore returns the last completed turn before the turn with the given metadata.
 func lastCompletedBefore(metadata *snapshot.Metadata) int {
 	after, _ := strconv.Atoi(metadata.Custom[afterKey])
 	return max(after, 0)
@@ -134,9 +135,9 @@ func lastCompletedBefore(metadata *snapshot.Metadata) int {
 // closeTime is how long settledInfo waits for a run to be closed.
 const closeTime = 2 * time.Second
 
-// settledInfo returns the info of a turn. It waits for a turn that is just ending, since a
-// client that has seen the answer may continue before the end is stored, or before another
-// process has closed the run after a kill.
+// settledInfo returns the info of a turn. If the turn is just ending, settledInfo waits, since a
+// client that has seen the answer may continue before the end is stored, or before another process
+// has closed the run after a kill.
 func (t thread) settledInfo(ctx context.Context, turn int) (snapshot.Info, error) {
 	info, _, err := t.info(ctx, turn)
 	if err != nil || info.Status.HasEnded() || !info.Open && info.Stop.Reason != record.InterruptCrash {
@@ -156,7 +157,7 @@ func (t thread) settledInfo(ctx context.Context, turn int) (snapshot.Info, error
 	return info, err
 }
 
-// ends reports whether the records of a turn say that it has ended, or its agent has.
+// ends reports whether, according to the records, a turn or its agent has ended.
 func (t thread) ends(ctx context.Context, turn int) (bool, error) {
 	run, err := t.store.Load(ctx, t.runID(turn))
 	if err != nil || run.Len() == 0 {
@@ -176,8 +177,8 @@ func (t thread) ends(ctx context.Context, turn int) (bool, error) {
 	return ended, err
 }
 
-// history returns the messages of the turn and of the earlier turns in its history: only the last
-// ones, at most the given number.
+// history returns the last messages, at most the given number, of a turn and of the earlier turns
+// in its history.
 func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, error) {
 	var all [][]actors.Message
 	for n := 0; turn > 0 && n < most; {
@@ -199,7 +200,7 @@ func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, 
 	return lastMessages(slices.Concat(all...), most), nil
 }
 
-// lastMessages returns the last messages, at most the given number, starting at a message of
+// lastMessages returns the last messages, at most the given number, starting with a message from
 // the user.
 func lastMessages(messages []actors.Message, most int) []actors.Message {
 	first := max(0, len(messages)-most)
@@ -209,8 +210,8 @@ func lastMessages(messages []actors.Message, most int) []actors.Message {
 	return messages[first:]
 }
 
-// prompt returns the prompt of a turn, and whether the agent has ended. The prompt is
-// nil if the process ended before it was recorded.
+// prompt returns the prompt of a turn, and whether the agent has ended. If the
+// process ended before the prompt was recorded, the prompt is nil.
 func (t thread) prompt(ctx context.Context, turn int) (prompt *actors.Prompt, ended bool, err error) {
 	run, err := t.store.Load(ctx, t.runID(turn))
 	if err != nil {
