@@ -12,10 +12,10 @@ import (
 	"github.com/reprise-go/reprise/core/httperror"
 )
 
-// In background mode the service replies to a request at once, with a response that is not
-// complete yet. The response has to be polled until it is complete. If the attempt failed and were
-// retried instead, a second response would be created and charged. If the process ends while it
-// polls, the attempt is made again, and needs the ID of the response that was already created.
+// In background mode the service replies to a request at once, with a response that is not complete
+// yet. The response has to be polled until it is complete. If the attempt failed and were retried
+// instead, a second response would be created and charged. If the process ends during polling, the
+// attempt is made again, and needs the ID of the response that was already created.
 
 // The polling intervals, and the maximum number of consecutive failures.
 const (
@@ -42,10 +42,11 @@ func isBackground(w wire, req *actors.Request) bool {
 }
 
 // inBackground creates a response in background mode and polls it until it is complete.
-// The step that creates it records its ID. It returns the last exchange.
+// The step that creates the response records its ID. inBackground returns the last
+// exchange.
 func (c *caller) inBackground(ctx context.Context, x *exchange, w wire, a *answer, name string) (*exchange, error) {
 	var sent bool
-	var failure error // has the type that explain needs, unlike the error of the step
+	var failure error // has the type that explain needs, unlike the error that the step returns
 	id, err := core.Step(ctx, createStep, func(ctx context.Context) (string, error) {
 		sent, failure = true, c.send(ctx, x, w, a, name, nil)
 		if pending := (*pendingError)(nil); errors.As(failure, &pending) {
@@ -67,7 +68,7 @@ func (c *caller) inBackground(ctx context.Context, x *exchange, w wire, a *answe
 		return x, err
 	case sent && a.finish != "":
 		return x, nil // the response was complete at once
-	case id == "": // it was complete at once without an ID, and the answer is lost
+	case id == "": // the response was complete at once and has no ID, so the answer is lost
 		return x, c.send(ctx, x, w, a, name, nil)
 	}
 	return c.poll(ctx, w, a, id)
@@ -104,8 +105,8 @@ func (c *caller) poll(ctx context.Context, w wire, a *answer, id string) (*excha
 	}
 }
 
-// isTemporary reports whether a failure with the given status, or 0 for none, is
-// temporary and unrelated to the response.
+// isTemporary reports whether a failure with the given status (0 if there is
+// none) is temporary and unrelated to the response.
 func isTemporary(status int) bool {
 	switch status {
 	case 0, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:

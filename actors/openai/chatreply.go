@@ -28,7 +28,7 @@ type groq struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// objectKind is the field object of a reply, reduced to what is needed.
+// objectKind holds whether a reply's field "object" marks the reply as an error.
 type objectKind struct{ isError bool }
 
 // UnmarshalJSON accepts any value.

@@ -25,28 +25,29 @@
 //
 // Models are called through the chat completions API, which every compatible service
 // has, or through the Responses API, which the newest models of OpenAI require for
-// tools: see [API]. Messages are the same for both. Data that a service needs back
-// unchanged, such as signatures and encrypted reasoning, is stored in
+// tools: see [API]. Messages are the same for both APIs. Data that must be sent back
+// to a service unchanged, such as signatures and encrypted reasoning, is stored in
 // actors.Message.Opaque and sent only to the API and host that it came from.
 //
 // On the Responses API, encrypted reasoning is requested. If the service refuses this
-// for a model, the request is repeated without it, and later requests for the model
-// do not ask for it.
+// for a model, the request is repeated without encrypted reasoning, and later
+// requests for the model no longer ask for it.
 //
 // Responses in background mode (ExtraBody "background" and "store") are polled until they are
 // complete. They are not streamed, and FirstToken and Idle do not apply. Limit the time with
-// [actors.WithAttemptTimeout], which defaults to 10 minutes. In a run, the response is created by
-// a step, which records its ID: an attempt that is interrupted while it polls, or whose process
-// ends meanwhile, continues with the same response. A retry creates a new one.
+// [actors.WithAttemptTimeout], which defaults to 10 minutes. In a run, a step creates the response
+// and records its ID. If the attempt is interrupted or its process ends during polling, the attempt
+// later continues with the same response. A retry creates a new response.
 //
 // # Content other than text
 //
-// Tools that the service runs itself, such as web search, are set as Options.ExtraBody
-// "tools" and added to the tools of the agent. Citations, log probabilities, images and
-// audio are returned in the fields of actors.Message if the service sends them. Text in
-// the phase "commentary", in which a model describes its work, is not part of Text.
-// With Options.Raw, the unmodified reply is returned. Message fields specific to one
-// service, such as cache_control, are set with actors.Extra.
+// Tools that the service runs itself, such as web search, are set in
+// Options.ExtraBody["tools"] and added to the agent's tools. Citations, log
+// probabilities, images and audio are returned in the fields of actors.Message if the
+// service sends them. Text in the phase "commentary", in which a model describes its
+// work, is stored in Commentary, not in Text. With Options.Raw, the unmodified reply
+// is returned. Message fields specific to one service, such as cache_control, are set
+// with actors.Extra.
 //
 // A tool call that the service itself rejects as malformed (Groq's tool_use_failed) is
 // not an error but a response with actors.FinishMalformedCall; an agent then tells the
@@ -65,8 +66,8 @@
 // # Failures
 //
 // If the service reports an error, the call fails with an [*Error]. Its status
-// determines whether it is retried (408, 425, 429 and 5xx are), and a Retry-After or
-// Retry-After-Ms header sets the minimum delay. In addition:
+// determines whether the call is retried (as for 408, 425, 429 and 5xx), and a
+// Retry-After or Retry-After-Ms header sets the minimum delay. In addition:
 //
 //   - errors.Is matches actors.ErrQuota, actors.ErrContextTooLong, actors.ErrFiltered
 //     and actors.ErrFormatUnsupported. These errors are permanent whatever their
@@ -75,14 +76,14 @@
 //     rate limit headers.
 //   - An error sent in a reply or stream with a success status is treated as an error.
 //     Its class is determined by the status or code in it.
-//   - The status of a failure counts even if its body is truncated. At most 64 KB of
+//   - The status of a failed request is used even if the body is truncated. At most 64 KB of
 //     the body are read.
 //   - A redirect that turns the request into a GET is a permanent error.
 //   - The header X-Should-Retry is respected: "false" makes an error permanent, "true"
 //     retryable, whatever the status.
-//   - Broken connections, truncated or malformed replies, and replies without choices
-//     are retried, or in doubt if the model must not be called twice
-//     ([core.InDoubtPolicy]). An unreadable reply has the class of a server error.
+//   - After a broken connection, a truncated or malformed reply, or a reply without choices,
+//     the call is retried, or is in doubt if the model must not be called twice
+//     ([core.InDoubtPolicy]). A reply that cannot be read has the class of a server error.
 //   - A request that cannot be sent is not retried, for example because of a line break
 //     in the API key, an unknown host, or a model without chat support.
 //   - actors.ErrContextTooLong is recognized in the error messages of about twenty

@@ -18,8 +18,9 @@ import (
 
 // An Error is an error reported by the service. Its texts, including those of the
 // wrapped error, never contain the API key that was sent. errors.As finds an Error in
-// live and in recorded errors. errors.Is matches [actors.ErrContextTooLong],
-// [actors.ErrQuota], [actors.ErrFiltered] and [actors.ErrFormatUnsupported].
+// returned errors and in errors read from records. errors.Is matches
+// [actors.ErrContextTooLong], [actors.ErrQuota], [actors.ErrFiltered] and
+// [actors.ErrFormatUnsupported].
 type Error struct {
 	Status    int    // HTTP status, 400 or more; 0 if the error was reported in a successful reply or a stream without a status
 	Type      string // such as "invalid_request_error"; may be empty
@@ -29,7 +30,7 @@ type Error struct {
 	RequestID string // identifies the request to the service's support; may be empty
 
 	err       error         // error of go-openai; nil in recorded errors
-	delay     time.Duration // delay requested in the body; 0 for none
+	delay     time.Duration // delay requested in the body; 0 if there is none
 	generated string        // output of the model, if the service rejected it
 }
 
@@ -83,8 +84,9 @@ func (e *Error) Class() record.Class {
 	return record.ClassServer // the service had accepted the request
 }
 
-// Is reports whether target is the meaning of the error: [actors.ErrContextTooLong],
-// [actors.ErrQuota], [actors.ErrFiltered] or [actors.ErrFormatUnsupported].
+// Is reports whether target is the error that e stands for:
+// [actors.ErrContextTooLong], [actors.ErrQuota], [actors.ErrFiltered] or
+// [actors.ErrFormatUnsupported].
 func (e *Error) Is(target error) bool { return target != nil && e.meaning() == target }
 
 func (e *Error) meaning() error {
@@ -324,15 +326,15 @@ func flatError(document []byte) *Error {
 	return errorOf(w)
 }
 
-// A connectionError marks the failure of a connection before its response, for errors
-// that core does not recognize.
+// A connectionError marks an error that core does not recognize as a connection
+// failure before the response.
 type connectionError struct{ error }
 
 func (e *connectionError) Unwrap() error       { return e.error }
 func (e *connectionError) Class() record.Class { return record.ClassConnection }
 
-// A misreadError reports a reply that cannot be read. It is retried, unless the call must not be
-// repeated: the service had accepted the request.
+// A misreadError reports a reply that cannot be read. The call is retried unless it must not be
+// repeated, since the service had accepted the request.
 type misreadError struct{ error }
 
 func (e *misreadError) Unwrap() error       { return e.error }

@@ -28,8 +28,8 @@ const (
 
 // An exchange is one request and its response.
 //
-// Hooks of net/http run on its own goroutines, some of them after the request has
-// ended.
+// net/http calls the hooks on its own goroutines, some of them after the request
+// has ended.
 type exchange struct {
 	body     []byte // request body; nil for none
 	stream   bool
@@ -133,7 +133,7 @@ func (x *exchange) send(client goopenai.HTTPDoer, req *http.Request, w wire, a *
 	return x.readWhole(w, a, bytes.TrimPrefix(body, byteOrderMark), "JSON")
 }
 
-// requestError returns the error of a request without a response.
+// requestError returns the error for a request that received no response.
 func (x *exchange) requestError(err error) error {
 	var reply *replyError
 	if errors.As(err, &reply) {
@@ -143,10 +143,10 @@ func (x *exchange) requestError(err error) error {
 	return err
 }
 
-// responseError returns the error of a response with a failure status, in the types of
+// responseError returns the error for a response with a failure status, as a type of
 // go-openai.
 func (x *exchange) responseError(resp *http.Response) error {
-	// A truncated body is more useful than the error of reading it.
+	// A truncated body is more useful than the error from reading it.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailure))
 	x.failure = []byte(x.redact(string(body)))
 	var reply goopenai.ErrorResponse
@@ -220,7 +220,7 @@ func (x *exchange) serviceError(err error) *Error {
 }
 
 // estimate returns the approximate usage of a stream that broke off, at four bytes per
-// token. The service does not report it in that case.
+// token. The service does not report the usage in that case.
 func estimate(body []byte, a *answer) core.Usage {
 	if !a.usage.IsZero() {
 		return a.usage

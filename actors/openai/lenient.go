@@ -79,7 +79,7 @@ func (n *lenientInt) UnmarshalJSON(data []byte) error {
 }
 
 // A lenientCount is a lenientInt that counts tokens. A negative number, such as -1 for an
-// unknown one, is zero: no answer may lower the usage of a run.
+// unknown count, becomes zero: no answer may lower a run's usage.
 type lenientCount int
 
 // UnmarshalJSON accepts what a lenientInt accepts.
@@ -91,7 +91,8 @@ func (c *lenientCount) UnmarshalJSON(data []byte) error {
 }
 
 // A lenientCost accepts a number or, as sent by Perplexity, an object with its parts and
-// their total. Anything else is zero: an answer is not discarded because of its price.
+// their total. Anything else becomes zero: an answer is not discarded because of an
+// unreadable price.
 type lenientCost float64
 
 // UnmarshalJSON accepts any value.

@@ -17,9 +17,10 @@ import (
 //
 //	llm := openai.New("gpt-4o-mini")
 //
-// Options are those of this package ([WithAPIKey], [WithBaseURL], [WithHTTPClient],
-// [WithClient]) and those of all actors, such as [actors.WithRetry]. [Model] has more
-// settings. New panics under the same conditions as [Model.LLM].
+// The options are those of this package (such as [WithAPIKey], [WithBaseURL],
+// [WithHTTPClient] and [WithClient]) and the options for all actors, such as
+// [actors.WithRetry]. [Model] has more settings. New panics under the same conditions
+// as [Model.LLM].
 func New(model string, opts ...actors.Option) actors.LLM {
 	return Model{Name: model}.LLM(opts...)
 }
@@ -65,7 +66,8 @@ const defaultBaseURL = "https://api.openai.com/v1"
 type API string
 
 // The APIs. Auto selects the Responses API for OpenAI models that accept tools, or any
-// request at all, only through that API, and the chat completions API for all others.
+// request at all, only through that API. For all other models, it selects the chat
+// completions API.
 const (
 	Auto      API = ""
 	Chat      API = "chat"
@@ -80,7 +82,7 @@ type Model struct {
 
 	// APIKey is the API key. Defaults to the environment variable OPENAI_API_KEY,
 	// unless BaseURL is set to a service other than OpenAI: the key is sent there only
-	// if APIKeyEnv selects it. A service at its own BaseURL may not need a key. If
+	// if APIKeyEnv selects it. A service at another BaseURL may not need a key. If
 	// OpenAI's key is missing, the first call fails; the constructor does not panic,
 	// because a missing key is an error of the environment, not of the program.
 	APIKey string

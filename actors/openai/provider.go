@@ -9,14 +9,14 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A server is the service of a model, as the attributes of attempts name it.
+// A server identifies a model's service in the attributes of attempts.
 type server struct {
-	provider string // as OpenTelemetry names it, or the host
+	provider string // OpenTelemetry's name for the provider, or else the host
 	address  string
 	port     int
 }
 
-// serverOf returns the server of a base URL.
+// serverOf returns the server for a base URL.
 func serverOf(u *url.URL) server {
 	s := server{provider: u.Hostname(), address: u.Hostname()}
 	for _, p := range providers {
@@ -59,7 +59,7 @@ var providers = [...]struct{ domain, name string }{
 	{"ml.cloud.ibm.com", "ibm.watsonx.ai"},
 }
 
-// annotate sets the server as attributes of the attempt.
+// annotate records the server in the attributes of the attempt.
 func (s server) annotate(ctx context.Context) {
 	if s.address == "" {
 		return

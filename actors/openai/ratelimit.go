@@ -26,8 +26,8 @@ func retryAfter(e *Error, header http.Header, now time.Time) (time.Duration, boo
 	return 0, false
 }
 
-// limitReset returns the time until the exhausted limit is reset: the latest reset of
-// the limits with nothing left, or else the earliest reset.
+// limitReset returns the time until the exhausted limit is reset: the latest reset
+// among the limits with nothing left or, if there are none, the earliest reset.
 func limitReset(header http.Header, now time.Time) (time.Duration, bool) {
 	var latest, earliest time.Duration
 	for name, values := range header {

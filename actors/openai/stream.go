@@ -81,8 +81,8 @@ func eventError(event []byte) error {
 	return e
 }
 
-// readWhole processes a reply that is not a stream. Some services send one although a
-// stream was requested. want names what was expected.
+// readWhole processes a reply that is not a stream. Some services send such a reply
+// although a stream was requested. want names what was expected.
 func (x *exchange) readWhole(w wire, a *answer, body []byte, want string) error {
 	body = bytes.TrimSpace(body)
 	switch {

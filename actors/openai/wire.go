@@ -54,8 +54,8 @@ func functionToolOf(spec actors.FunctionSpec) functionTool {
 	return tool
 }
 
-// toolChoice returns the tool choice in the form of the API, or nil for the default of
-// the service.
+// toolChoice returns the tool choice in the form of the API, or nil for the service's
+// default.
 func toolChoice(choice string, named func(string) any) any {
 	switch choice {
 	case "":
@@ -66,7 +66,7 @@ func toolChoice(choice string, named func(string) any) any {
 	return named(choice)
 }
 
-// hasTools reports whether the request has tools, including those of the service.
+// hasTools reports whether the request has tools, including tools that the service runs.
 func hasTools(req *actors.Request) bool {
 	return len(req.Tools) > 0 || req.Options.ExtraBody["tools"] != nil
 }
