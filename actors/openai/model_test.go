@@ -217,7 +217,7 @@ func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 		"Options.MaxTokens is -1":         with(actors.ModelOptions{MaxTokens: -1}),
 		"Options.Temperature is 2.5":      with(actors.ModelOptions{Temperature: new(2.5)}),
 		"Options.TopP is NaN":             with(actors.ModelOptions{TopP: new(math.NaN())}),
-		"an empty text":                   with(actors.ModelOptions{Stop: []string{""}}),
+		"an empty string":                 with(actors.ModelOptions{Stop: []string{""}}),
 		"Options.ExtraBody[\"f\"] is not": with(actors.ModelOptions{ExtraBody: map[string]any{"f": func() {}}}),
 		"has the type array":              with(actors.ModelOptions{Format: &actors.Format{Name: "f", Schema: json.RawMessage(`{"type":"array"}`)}}),
 		"is not a JSON object":            with(actors.ModelOptions{Format: &actors.Format{Name: "f", Schema: json.RawMessage(`[`)}}),

@@ -24,8 +24,8 @@ type Options struct {
 	Failures int
 
 	// Ratio is the fraction of failed attempts within Window that opens the breaker,
-	// once Window has MinAttempts attempts. It must be greater than 0 and at most 1.
-	// Defaults to no such limit.
+	// once Window contains at least MinAttempts attempts. Ratio must be greater than
+	// 0 and at most 1. Defaults to no such limit.
 	Ratio float64
 
 	// MinAttempts is the minimum number of attempts within Window for Ratio to apply.
@@ -62,7 +62,7 @@ type Breaker struct {
 
 	counts func(error) bool
 
-	mu      sync.Mutex // held during calls of gobreaker, so that changes can be attributed to the caller
+	mu      sync.Mutex // held during calls to gobreaker, so that changes can be attributed to the caller
 	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
 	until   time.Time // when an open breaker lets probes through
 	changes []change
@@ -167,7 +167,7 @@ func (b *Breaker) attempt(ctx context.Context, call *core.CallInfo, next func(co
 	err = next(ctx)
 	switch {
 	case call.Answered() || !isConclusive(err):
-	case err != nil && isFailure(b.counts, err): // called without the lock: it may ask for the state
+	case err != nil && isFailure(b.counts, err): // called without the lock: Counts may call State
 		ended = err
 	default:
 		ended = nil

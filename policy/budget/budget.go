@@ -16,7 +16,7 @@ import (
 
 // Options configure a [Budget].
 type Options struct {
-	// Name is the name of the budget, used in errors and in its storage. Required.
+	// Name is the name of the budget, used in errors and in the storage. Required.
 	Name string
 
 	// Limit is the amount that may be used. At least one field must be set; zero fields
@@ -31,27 +31,27 @@ type Options struct {
 	Daily    bool
 	Location *time.Location
 
-	// Price returns the cost of a usage of a model. It returns false if the price is
-	// unknown; the call is then refused. Price is required if Limit.Cost is set and the
-	// service does not report costs (record.Usage.Cost). [Prices.Of] is such a
-	// function. The cost is added to the usage in the record of the attempt.
+	// Price returns the cost of the given usage of a model. It returns false if the
+	// price is unknown; the call is then refused. Price is required if Limit.Cost is
+	// set and the service does not report costs (record.Usage.Cost). [Prices.Of] is
+	// such a function. The cost is added to the usage in the record of the attempt.
 	Price func(model string, u core.Usage) (cost float64, known bool)
 
 	// EstimateTokens returns the estimated number of input and output tokens of a call.
-	// The argument is its encoded input, which must not be modified. By default the
-	// input is estimated as 0.3 tokens per byte and the output as
-	// actors.ModelOptions.MaxTokens of the request, or 0 without it.
+	// The argument is its encoded input, which must not be modified. By default, the
+	// input is estimated at 0.3 tokens per byte, and the output at the request's
+	// actors.ModelOptions.MaxTokens, or at 0 if that is not set.
 	EstimateTokens func(input []byte) (in, out int)
 
 	// Storage stores the amounts used. Defaults to a new [Memory]. With a [Memory], the
 	// budget of a run starts with the amount in the run's records, and all other
-	// budgets start from zero with each process. Workers that share runs must share
-	// the Storage: otherwise each of them counts only what it has seen of a run.
+	// budgets start from zero in each process. Workers that share runs must also share
+	// the Storage; otherwise, each worker counts only what it has seen of a run.
 	Storage Storage
 }
 
-// A Key determines the account of a run: it returns the key of the account, given the
-// ID and tags of the run. It returns false if the calls of the run are not limited.
+// A Key determines the account for the calls of a run. Given the run's ID and tags,
+// it returns the key of the account, or false if the run's calls are not limited.
 type Key func(runID string, tags []string) (key string, ok bool)
 
 // Run is a [Key] that gives each run its own account. Calls outside a run are not
@@ -226,7 +226,7 @@ func (b *Budget) estimate(call *core.CallInfo) (Amount, error) {
 	return a, err
 }
 
-// estimate is the default of Options.EstimateTokens.
+// estimate is the default for Options.EstimateTokens.
 func estimate(input []byte) (in, out int) {
 	var request struct {
 		Options struct {
@@ -248,8 +248,8 @@ func (b *Budget) price(model string, u core.Usage) (float64, error) {
 	return cost, nil
 }
 
-// reserve books the amount and returns what is left after it. If a limit does not allow
-// the amount, it returns an error that names the limit.
+// reserve books the amount and returns what is then left of the limit. If a limit does
+// not allow the amount, it returns an error that names the limit.
 func (b *Budget) reserve(ctx context.Context, key, account string, amount Amount) (left Amount, err error) {
 	limit, err := b.limit(ctx, account)
 	if err != nil {

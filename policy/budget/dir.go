@@ -17,7 +17,7 @@ import (
 )
 
 // A Dir is a storage in a directory. It outlives the process and can be shared by
-// several processes of one machine. Add returns after the amount has been synced to
+// several processes on one machine. Add returns after the amount has been synced to
 // disk. A Dir is safe for concurrent use. Create one with [OpenDir].
 //
 // Each account is a file to which Add appends a line. It grows by about 200 bytes per
@@ -53,10 +53,11 @@ func OpenDir(path string) (*Dir, error) {
 func (d *Dir) Close() error { return d.root.Close() }
 
 // Prune removes the accounts to which nothing has been added since the given time and
-// returns their number. They are zero afterwards, so the time must be before everything
-// that a limit still counts: before the current day for a daily budget, and two minutes
-// ago for a limiter of package ratelimit. The budget of a run that can be resumed must
-// not be pruned. Files that are not accounts are left alone.
+// returns their number. Removed accounts are zero afterwards, so the time must be
+// before everything that a limit still counts: before the current day for a daily
+// budget, and at least two minutes ago for a limiter of package ratelimit. The budget
+// of a run that can be resumed must not be pruned. Files that are not accounts are left
+// alone.
 func (d *Dir) Prune(ctx context.Context, before time.Time) (removed int, err error) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
@@ -153,9 +154,9 @@ func (d *Dir) addTo(f *os.File, name, account string, a Amount) (Amount, error) 
 	return known.readNew(f, account)
 }
 
-// isPartOf reports whether what has been read is still in the file. If another process
-// has pruned the account and created the file again, it is not. No two lines are equal,
-// since each has its time.
+// isPartOf reports whether the file still contains what has been read. If another
+// process has pruned the account and created the file again, it does not. No two lines
+// are equal, since each contains the time at which it was written.
 func (k *file) isPartOf(f *os.File) bool {
 	last := make([]byte, len(k.last))
 	_, err := f.ReadAt(last, k.read-int64(len(last)))
@@ -178,7 +179,7 @@ func (k *file) readNew(f *os.File, account string) (Amount, error) {
 			continue
 		}
 		if l.Account != account {
-			return Amount{}, fmt.Errorf("its file has a line of account %q", l.Account)
+			return Amount{}, fmt.Errorf("its file contains a line for account %q", l.Account)
 		}
 		k.sum = k.sum.Plus(l.Amount)
 	}

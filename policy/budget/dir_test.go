@@ -72,7 +72,7 @@ func TestDirRefusesTheFileOfAnotherAccount(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(files[0], []byte("\n{\"account\":\"b\",\"calls\":1}\n"), 0o600))
 	_, err = openDir(t, path).Add(t.Context(), "a", budget.Amount{})
-	require.ErrorContains(t, err, `budget: account "a": its file has a line of account "b"`)
+	require.ErrorContains(t, err, `budget: account "a": its file contains a line for account "b"`)
 }
 
 func TestPruneRemovesAccountsThatAreNoLongerUsed(t *testing.T) {

@@ -11,19 +11,18 @@
 //	})
 //	llm := openai.New("gpt-4o-mini", actors.WithInterceptors(limit.Interceptor()))
 //
-// A call that would exceed the budget does not begin: it fails with core.ErrBudget. Before
-// a call begins, the budget reserves one call and an estimate of its tokens and their
-// price. When the call ends, the actual amount replaces the reservation. A limit on calls
-// is therefore exact. A limit on tokens or money may be exceeded by the amount that calls
-// in progress use beyond their estimates. The time of a call is counted when it ends; the
-// context of a call ends when the time that was left has passed. If the process ends during
-// a call, its reservation remains.
+// A call that would exceed the budget does not begin: it fails with core.ErrBudget. Before a call
+// begins, the budget reserves one call and an estimate of its tokens and their price. When the call
+// ends, the actual amount replaces the reservation. A limit on calls is therefore exact. A limit on
+// tokens or money may be exceeded by the amount that calls in progress use beyond their estimates.
+// The time of a call is counted when the call ends; its context ends when the time that was left
+// has passed. If the process ends during a call, its reservation remains.
 //
 // An agent can be told how much is left: see [Budget.Left]. A person can raise a budget
-// with [Budget.Raise]; a run that failed because of it then continues with state.Retry
-// or "reprise retry".
+// with [Budget.Raise]; a run that failed because of the budget then continues with
+// state.Retry or "reprise retry".
 //
-// Attach the interceptor to the models that cost money, as the innermost one, inside
-// rate limiters, breakers and caches. If it is attached to all calls of a run, a model
-// that calls another model is counted as well.
+// Attach the interceptor to the models that cost money, as their innermost
+// interceptor, inside rate limiters, breakers and caches. If it is attached to all
+// calls of a run, a model that calls another model is counted as well.
 package budget

@@ -46,10 +46,11 @@ func (p Prices) Check() error {
 	return nil
 }
 
-// Of returns the cost of a usage of a model, for [Options].Price. It returns false if
-// the model is unknown. A versioned name has the price of its model:
-// "gpt-4o-2024-08-06" costs the same as "gpt-4o", and "claude-3-5-haiku-latest" the
-// same as "claude-3-5-haiku". A provider name before a slash is ignored.
+// Of returns the cost of the given usage of a model. It can be used as
+// [Options].Price. It returns false if the model is unknown. A versioned name has the
+// price of its model: "gpt-4o-2024-08-06" costs the same as "gpt-4o", and
+// "claude-3-5-haiku-latest" the same as "claude-3-5-haiku". A provider name before a
+// slash is ignored.
 func (p Prices) Of(model string, u core.Usage) (cost float64, known bool) {
 	price, ok := p.find(model)
 	if !ok {
@@ -94,8 +95,8 @@ func (p Prices) find(model string) (Price, bool) {
 //go:embed prices.json
 var pricesJSON []byte
 
-// KnownPrices returns list prices of models of the large providers in US dollars, as of
-// July 2026, without discounts, surcharges and tiers. Prices change: a budget
+// KnownPrices returns the list prices, in US dollars, for models of the large providers
+// as of July 2026, without discounts, surcharges and tiers. Prices change: a budget
 // that must be exact needs its own table. The caller owns the result.
 func KnownPrices() Prices {
 	p, err := ParsePrices(pricesJSON)

@@ -21,7 +21,7 @@ type Storage interface {
 	Get(ctx context.Context, key string) (value []byte, ok bool, err error)
 
 	// Put stores the value under the key until it expires, replacing any other. The
-	// zero Time means that it never expires. Put must not retain the slice.
+	// zero Time means that the value never expires. Put must not retain the slice.
 	Put(ctx context.Context, key string, value []byte, expires time.Time) error
 
 	// Delete removes the value stored under the key, if any.
@@ -30,8 +30,8 @@ type Storage interface {
 
 // Options configure a [Cache].
 type Options struct {
-	// OnError is called with errors of the storage. A call does not fail because of
-	// them; it is made as if nothing were cached. Defaults to a warning of
+	// OnError is called with errors from the storage. A call does not fail because
+	// of them; it is made as if nothing were cached. Defaults to a warning of
 	// slog.Default.
 	OnError func(error)
 }
@@ -67,12 +67,12 @@ func New(storage Storage, o Options) *Cache {
 // Interceptor returns an interceptor that answers calls with cached outputs. An output
 // is used for ttl after it was produced; with a ttl of 0 it never expires. Two calls
 // are the same if they have the same kind, actor name, version and input; see
-// [core.CallInfo.InputHash]. Change the version when the behavior of the actor changes.
+// [core.CallInfo.InputHash]. Change the version when the actor's behavior changes.
 // Interceptor panics if ttl is negative.
 //
-// If several identical calls run concurrently, one is made and the others wait
-// for it, until their contexts end. A call made inside another call of the cache does
-// not wait.
+// If several identical calls run concurrently, one is made and the others wait for
+// it, at most until their own contexts end. A call made inside another call that uses
+// the cache does not wait.
 //
 // On a hit the call completes with Detail.Cached set in its record. If the cached
 // output violates a postcondition or does not fit the output type, it is dropped and
@@ -116,8 +116,8 @@ func outputKey(call *core.CallInfo, version string) (string, error) {
 }
 
 // do returns the value stored under the key. If there is none, it calls produce and
-// stores the result, unless produce fails or its context has ended. It returns the
-// error of produce or of ctx.
+// stores the result, unless produce fails or its context has ended. The error is
+// that of produce or ctx.
 func (c *Cache) do(ctx context.Context, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) (encoded []byte, hit bool, err error) {
 	for {
 		if encoded, ok := c.get(ctx, key); ok {
@@ -139,12 +139,12 @@ func (c *Cache) do(ctx context.Context, key string, ttl time.Duration, produce f
 	}
 }
 
-// insideKey is the context key that marks calls made inside a call of the
-// cache.
+// insideKey is the context key that marks calls made inside a call that uses
+// the cache.
 type insideKey struct{ cache *Cache }
 
 // begin registers a call in progress for the caller, or returns the one that another
-// has registered.
+// caller has registered.
 func (c *Cache) begin(ctx context.Context, key string) (own, other *pendingCall) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

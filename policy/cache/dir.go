@@ -15,7 +15,7 @@ import (
 )
 
 // A Dir is a storage in a directory. It outlives the process and can be shared by
-// several processes of one machine. Writes are atomic, even in a crash, but are not
+// several processes on one machine. Writes are atomic, even in a crash, but are not
 // synced to disk: a cache may lose entries. A Dir is safe for concurrent use. Create
 // one with [OpenDir].
 type Dir struct{ root *os.Root }
@@ -37,7 +37,7 @@ func OpenDir(path string) (*Dir, error) {
 // Close releases the directory. The storage must not be used afterwards.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// Get implements Storage. It returns an error for a damaged file and deletes it.
+// Get implements Storage. If the file is damaged, Get deletes it and returns an error.
 func (d *Dir) Get(ctx context.Context, key string) ([]byte, bool, error) {
 	name, err := nameOf(key)
 	if err != nil {
@@ -98,7 +98,7 @@ func (d *Dir) Delete(_ context.Context, key string) error {
 }
 
 // Purge deletes expired and damaged files, and temporary files older than an hour that
-// crashes have left. It returns the number of deleted files.
+// crashes have left behind. It returns the number of deleted files.
 func (d *Dir) Purge(ctx context.Context) (deleted int, err error) {
 	var problems []error
 	err = fs.WalkDir(d.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {

@@ -4,6 +4,6 @@
 //	answers := cache.New(cache.NewMemory(64<<20), cache.Options{})
 //	lookUp := decorators.Tool("look_up", "", f, actors.WithCache(answers, "1", time.Hour))
 //
-// Within a process, concurrent calls that are the same are made once.
+// Within a process, identical calls that run concurrently are made only once.
 // [Cache.Interceptor] documents when two calls are the same and what happens on a hit.
 package cache

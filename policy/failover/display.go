@@ -8,13 +8,13 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-// A display emits the deltas of one model at a time as those of the failover. It is
-// safe for concurrent use.
+// A display emits the deltas of one model at a time as if the failover had produced
+// them. It is safe for concurrent use.
 type display struct {
 	emit func(live.Delta) // nil if nobody watches
 
 	mu    sync.Mutex
-	shown int // index of the model whose deltas are shown; -1 for none
+	shown int // index of the model whose deltas are shown; -1 if there is none
 	dirty bool
 	parts []part
 }

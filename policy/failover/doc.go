@@ -5,9 +5,9 @@
 //		openai.New("gpt-4o-mini"),
 //		openai.New("claude-haiku-4-5", openai.WithBaseURL("https://api.anthropic.com/v1"), openai.WithAPIKey(key)))
 //
-// Each model is called inside the call of the failover. It has its own retries, its
-// error or answer is recorded, and it is not called again when the run is resumed. The
-// attribute answered_by of the failover names the model that answered.
+// Each model is called inside the failover's own call. A model has its own retries,
+// its error or answer is recorded, and it is not called again when the run is resumed.
+// The failover's attribute answered_by names the model that answered.
 //
 // The failover emits the deltas of its models as its own. If a model fails after it has
 // emitted deltas, they are withdrawn, and the next model starts from the beginning.

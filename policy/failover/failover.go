@@ -39,13 +39,14 @@ type Options struct {
 	Actor []actors.Option
 }
 
-// New returns a model that calls the given models in order. The name is that of the
-// outer call, which contains the calls of the models. New panics if there are fewer
+// New returns a model that calls the given models in order. name is the name of the
+// outer call, which contains the calls to the models. New panics if there are fewer
 // than two models, if two have the same name, or if an option is invalid.
 //
-// A model named in the options of a request ([actors.ModelOptions].Model) applies only
-// to the first model; the others are called without it. If all models fail, the error
-// is an [*Error]; errors.Is and errors.As find the error of each model.
+// If the options of a request select another model of the service
+// ([actors.ModelOptions].Model), this applies only to the first model; the others are
+// called without that option. If all models fail, the error is an [*Error]; errors.Is
+// and errors.As find the error of each model.
 func New(name string, o Options, models ...actors.LLM) actors.LLM {
 	f := &failover{name: name, o: o, models: models}
 	if f.o.On == nil {

@@ -52,7 +52,7 @@ func (f *failover) hedge(ctx context.Context, req actors.Request, show *display)
 }
 
 // groupError returns the error of a group in which all models failed. If the group itself was
-// recalled, errs has no errors, and the error of the group contains them.
+// recalled, errs contains no errors, but the group's error contains those of the models.
 func (f *failover) groupError(group error, errs []error) error {
 	failed := &Error{Name: f.name}
 	for i, err := range errs {

@@ -1,13 +1,13 @@
-// Package ratelimit makes calls wait for the rate limits of a service, so that the
-// service does not refuse them.
+// Package ratelimit delays calls so that they stay within the rate limits of a
+// service, which would otherwise refuse them.
 //
 //	limiter := ratelimit.New(ratelimit.Options{Name: "openai"})
 //	llm := openai.New("gpt-4o-mini",
 //		openai.WithHTTPClient(&http.Client{Transport: limiter.Transport(nil)}),
 //		actors.WithInterceptors(limiter.Interceptor()))
 //
-// The transport reads the limits of the service on requests and tokens, and what is
-// left of them, from the headers of each response. The interceptor delays attempts
+// From the headers of each response, the transport reads the service's limits on
+// requests and tokens, and how much of each is left. The interceptor delays attempts
 // accordingly: see [Limiter]. Use one limiter for each account of a service, and share
 // it among all clients and runs of the process that use the account.
 //
@@ -19,7 +19,8 @@
 //	Anthropic-Ratelimit-Requests-Limit, …-Input-Tokens-Remaining       likewise
 //	RateLimit-Policy, RateLimit                                        the IETF draft, in newer and older forms
 //
-// A limiter is in memory. It learns from the service what other processes have used of
-// the limit. Processes can share a limit in this way, but not fairly, and not if the
-// service reports nothing. With [Options].Storage they never exceed it together.
+// A limiter keeps its state in memory. From the service, it learns how much of a limit
+// other processes have used. Processes can share a limit in this way, but not fairly,
+// and only if the service reports how much is left. With [Options].Storage, they never
+// exceed the limit together.
 package ratelimit

@@ -21,7 +21,7 @@ type reading struct {
 	unlimited bool          // the limit is zero, which some services send if there is no limit
 }
 
-// maxReset is the maximum time until a reset that is accepted.
+// maxReset is the longest time until a reset that is accepted.
 const maxReset = 32 * 24 * time.Hour
 
 // readings returns the limits in the headers, sorted by name. Malformed values are
@@ -57,7 +57,7 @@ func readings(header http.Header, now time.Time) []reading {
 	return all
 }
 
-// periods maps the words for a window in header names to its length.
+// periods maps the words for windows in header names to the lengths of the windows.
 var periods = map[string]time.Duration{
 	"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour,
 }

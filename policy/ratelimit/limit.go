@@ -12,8 +12,8 @@ import (
 // Two conditions bound what may be sent. First, if the length of the window is known,
 // no period of that length may contain more than the limit. This is sufficient for
 // services with fixed windows, with sliding windows and with token buckets. Second, the
-// service reports how much is left until the next reset. This includes the use by other
-// processes, but not yet the requests in flight.
+// service reports how much is left until the next reset. The report includes the usage
+// of other processes, but not yet the requests in flight.
 type limit struct {
 	name   string
 	tokens bool
@@ -42,8 +42,8 @@ type sentRequest struct {
 	expired bool // no longer in the window
 }
 
-// maxLogged is the maximum window for which requests are logged. For longer windows
-// only the report of the service is used.
+// maxLogged is the maximum window for which requests are logged. For longer
+// windows, only the service's report is used.
 const maxLogged = time.Hour
 
 func (l *limit) isLogged() bool { return l.size > 0 && l.period > 0 && l.period <= maxLogged }
@@ -77,7 +77,7 @@ func (l *limit) waitForService(cost, inFlight float64, now time.Time) time.Durat
 	case now.Before(l.until) || l.isLogged() || l.size == 0 || inFlight == 0 || inFlight+cost <= l.size:
 		return 0
 	}
-	return recheckInterval // the limit has been reset, but is taken by requests in flight
+	return recheckInterval // the limit has been reset, but requests in flight use all of it
 }
 
 func (l *limit) waitForWindow(cost, inFlight float64, now time.Time) time.Duration {
@@ -170,8 +170,8 @@ func (l *limit) correct(s *sentRequest, cost float64) {
 // sameReset is the maximum difference between two reported times of the same reset.
 const sameReset = 500 * time.Millisecond
 
-// learn updates the limit from a response. The request was sent at sentAt. own is the
-// most that this limiter can have used of the window when the service answered.
+// learn updates the limit from a response. The request was sent at sentAt. own is an
+// upper bound for what this limiter had used in the window when the service answered.
 func (l *limit) learn(r *reading, own float64, sentAt, now time.Time) {
 	if r.limit > 0 {
 		l.size = r.limit

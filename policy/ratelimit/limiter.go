@@ -18,9 +18,9 @@ type Options struct {
 	// Name is the name of the service, used in log lines. Required.
 	Name string
 
-	// Requests and Tokens are the limits of the service per minute. Set them if the
-	// service does not report its limits in headers, which take precedence. By default
-	// there is no limit until a header reports one.
+	// Requests and Tokens are the service's limits per minute. Set them if the service
+	// does not report its limits in headers; reported limits take precedence. By
+	// default there is no limit until a header reports one.
 	Requests, Tokens int
 
 	// EstimateTokens returns the estimated number of tokens of a call. The argument is
@@ -28,25 +28,24 @@ type Options struct {
 	// the length of the input and the usage of earlier calls.
 	EstimateTokens func(input []byte) int
 
-	// Storage, if set, makes the limiters of several processes share Requests and Tokens; at
-	// least one of these is then required. The limiters must have the same name. A budget.Dir
-	// works for processes of one machine. The clocks must agree to within a second. If the
-	// storage fails, calls wait until it works.
+	// Storage, if set, makes the limiters of several processes share Requests and Tokens; at least
+	// one of these is then required. The limiters must have the same name. A budget.Dir works for
+	// processes on one machine. The clocks must agree to within a second. If the storage fails,
+	// calls wait until it works again.
 	Storage budget.Storage
 }
 
-// A Limiter delays attempts until the limits of a service allow them. Each delay is
-// logged and is recorded as the attribute "paced" of the attempt. It is not an attempt
-// and does not count against the attempt timeout. An interruption of the run ends the delay. A
-// long delay, such as for a daily limit, parks the run (state.WithParking); see
-// [core.CallInfo.WaitFor].
+// A Limiter delays attempts until the limits of a service allow them. Each delay is logged and is
+// recorded as the attempt's attribute "paced". A delay is not an attempt and does not count against
+// the attempt timeout. It ends if the run is interrupted. A long delay, such as for a daily limit,
+// parks the run (state.WithParking); see [core.CallInfo.WaitFor].
 //
 // If several runs wait, they take turns, however many calls each makes at once. Calls
 // of the same run are served in order of arrival.
 //
-// While a call is in progress, its tokens are counted by the estimate; afterwards by
-// its actual usage. A call whose estimate exceeds the whole limit is made when the
-// whole limit is available.
+// While a call is in progress, its estimated tokens count; afterwards, its actual
+// usage counts. A call whose estimate exceeds the whole limit is made when the whole
+// limit is available.
 //
 // A Limiter is safe for concurrent use. Create one with [New].
 type Limiter struct {
@@ -56,7 +55,7 @@ type Limiter struct {
 
 	mu           sync.Mutex
 	limits       []*limit
-	blockedUntil time.Time // no requests before this time, as the service asked
+	blockedUntil time.Time // no requests before this time, as the service requested
 	sentTickets  map[*ticket]struct{}
 
 	blockedByStorage time.Time // no requests before this time, since the storage failed
@@ -90,7 +89,7 @@ func New(o Options) *Limiter {
 // Interceptor returns an interceptor that delays attempts.
 func (l *Limiter) Interceptor() core.Interceptor { return core.Interceptor{Attempt: l.attempt} }
 
-// ticketKey is the context key of the ticket of a request.
+// ticketKey is the context key for a request's ticket.
 type ticketKey struct{ limiter *Limiter }
 
 func (l *Limiter) attempt(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
@@ -144,7 +143,7 @@ type ticket struct {
 
 // A share is the part of a limit that a ticket uses.
 type share struct {
-	own, total float64      // amount used in the window and in total when the ticket was sent, including it
+	own, total float64      // amount used in the window and in total when the ticket was sent, including the ticket
 	sent       *sentRequest // set when the request is counted; nil if it is not logged
 }
 
@@ -211,7 +210,7 @@ func (l *Limiter) waitInfo(t *ticket) (ready <-chan struct{}, expected time.Dura
 	now := time.Now()
 	expected, why = l.expected(t, now)
 	t.announced = now.Add(expected)
-	return t.ready, expected, fmt.Sprintf("the limit of %s of %q", why, l.name)
+	return t.ready, expected, fmt.Sprintf("the %q limit of %s", l.name, why)
 }
 
 // expected returns how long a queued ticket is expected to wait, and for which limit.
@@ -239,9 +238,9 @@ func (l *Limiter) waitForLimits(t *ticket, now time.Time) (wait time.Duration, w
 	if t == nil {
 		return 0, "its turn"
 	}
-	wait, why = max(0, l.blockedUntil.Sub(now)), "requests (by its Retry-After)"
+	wait, why = max(0, l.blockedUntil.Sub(now)), "requests (by Retry-After)"
 	if d := l.blockedByStorage.Sub(now); d > wait {
-		wait, why = d, fmt.Sprintf("requests (their storage failed: %v)", l.shared.err)
+		wait, why = d, fmt.Sprintf("requests (the storage failed: %v)", l.shared.err)
 	}
 	othersUntil := time.Time{}
 	if l.shared != nil {
@@ -267,8 +266,8 @@ func (l *Limiter) inFlight(lim *limit) (cost float64) {
 	return cost
 }
 
-// usedBy returns the most that this limiter can have used of the limit when the
-// service answered the request of t. The caller holds l.mu.
+// usedBy returns an upper bound for what this limiter had used of the limit
+// when the service answered t's request. The caller holds l.mu.
 func (l *Limiter) usedBy(t *ticket, lim *limit) float64 {
 	if t != nil {
 		if s, ok := t.shares[lim]; ok {
@@ -289,7 +288,7 @@ func (l *Limiter) dispatch() {
 	for t := l.queue.first(); t != nil; t = l.queue.first() {
 		known := l.shared.isKnown(now)
 		if !known && l.shared.probe != nil {
-			return // the probe calls dispatch again when it has read the use by others
+			return // the probe calls dispatch again when it has read the usage of others
 		}
 		if wait, _ := l.waitForLimits(t, now); wait > 0 {
 			l.timer = time.AfterFunc(wait, func() {

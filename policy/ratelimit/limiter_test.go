@@ -147,7 +147,7 @@ func TestWaitIsSeenAndDoesNotCount(t *testing.T) {
 				}
 			}
 		}
-		assert.Equal(t, []string{`model#2: waits 1m0s for the limit of 1 request in 1m0s of "service"`}, lines)
+		assert.Equal(t, []string{`model#2: waits 1m0s for the "service" limit of 1 request in 1m0s`}, lines)
 		assert.Equal(t, "1m0s", paced)
 	})
 }

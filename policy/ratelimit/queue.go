@@ -84,7 +84,7 @@ func (q *queue) len() (n int) {
 // before returns how many requests and tokens are expected to be sent before the
 // ticket.
 func (q *queue) before(t *ticket) (requests, tokens float64) {
-	turn, own := 0, 0 // index of the ticket in its run, and of its run
+	turn, own := 0, 0 // index of the ticket in its run, and index of the run
 	for i, w := range q.runs {
 		if at := slices.Index(w.tickets, t); at >= 0 {
 			turn, own = at, i

@@ -9,20 +9,20 @@ import (
 	"github.com/reprise-go/reprise/policy/budget"
 )
 
-// Limiters of several processes share a limit through a storage. The storage has an
-// account for each short span of time, and each request is added to the current account
-// before it is sent. What others added to an account counts until one period of the limit
-// after the end of the account's span. Therefore no period contains more than the limit, wherever
-// the windows of the service begin.
+// Limiters of several processes share a limit through a storage. The storage has an account for
+// each short span of time, and each request is added to the current account before it is sent. What
+// other limiters have added to an account counts until one period of the limit after the end of the
+// account's span. Therefore, no period contains more than the limit, wherever the service's windows
+// begin.
 //
 // A limiter reads the accounts after it has added to one. If two limiters add at the same
 // time, at least one of them sees the other's addition. A limiter that finds the limit
 // exceeded takes back its addition and waits.
 
 const (
-	span = 3 * time.Second // length of an account; a twentieth of the period
+	span = 3 * time.Second // length of time that one account covers; a twentieth of the period
 
-	rereadInterval = 10 * time.Second // how long the known use by others is considered current
+	rereadInterval = 10 * time.Second // how long the known usage of others is considered current
 	maxRetryDelay  = 30 * time.Second // maximum delay after errors of the storage
 )
 
@@ -36,8 +36,8 @@ type sharedState struct {
 	own  map[int64]budget.Amount // amounts of this limiter, by account number
 	owed map[int64]budget.Amount // corrections that could not be stored yet
 
-	knownUntil time.Time     // until then, the use by others is considered current
-	probe      *ticket       // the ticket that reads the use by others; nil if there is none
+	knownUntil time.Time     // until then, the known usage of others is considered current
+	probe      *ticket       // the ticket that reads the usage of others; nil if there is none
 	err        error         // error of the storage; nil if there is none
 	retryDelay time.Duration // the last delay; 0 if there was none
 }
@@ -58,8 +58,7 @@ func newShared(name string, storage budget.Storage) *sharedState {
 	}
 }
 
-// isKnown reports whether the use by others is known. With a nil sharedState there are no
-// others.
+// isKnown reports whether the usage of others is known. If s is nil, there are no others.
 func (s *sharedState) isKnown(now time.Time) bool { return s == nil || now.Before(s.knownUntil) }
 
 func numberAt(at time.Time) int64 { return at.UnixNano() / int64(span) }
@@ -112,8 +111,9 @@ func (s *sharedState) others(ctx context.Context) (all []spanUsage, err error) {
 	return all, nil
 }
 
-// reserve adds a granted ticket to the shared use of the limits. If they do not allow it,
-// or the storage fails, the ticket is put back into the queue. The error is that of ctx.
+// reserve adds a granted ticket to the shared usage. If the limits do not allow the
+// ticket, or the storage fails, the ticket is put back into the queue. The only possible
+// error is that of ctx.
 func (l *Limiter) reserve(ctx context.Context, t *ticket) (ok bool, err error) {
 	s := l.shared
 	if s == nil {
@@ -156,15 +156,15 @@ func (l *Limiter) othersKnown() bool {
 	return l.shared.isKnown(time.Now())
 }
 
-// addReservation adds the ticket to the current account, and takes it back if the limits
-// do not allow it. The caller holds the turn.
+// addReservation adds the ticket to the current account, and removes it again if the
+// limits do not allow it. The caller holds the turn.
 func (l *Limiter) addReservation(ctx context.Context, t *ticket) (ok bool, err error) {
 	s, number := l.shared, numberAt(time.Now())
 	l.mu.Lock()
 	a := l.amountOf(t)
 	l.mu.Unlock()
 	if _, err := s.add(ctx, number, a); err != nil {
-		return false, err // if the amount was stored despite the error, it counts as use by others
+		return false, err // if the amount was stored despite the error, it counts as usage of others
 	}
 	s.own[number] = s.own[number].Plus(a)
 	conflict := 50*time.Millisecond + rand.N(time.Second) // others may take back their additions
@@ -199,8 +199,9 @@ func (l *Limiter) amountOf(t *ticket) budget.Amount {
 	return a
 }
 
-// learnOthers reads the use by others. If the limits do not allow the ticket, the ticket
-// is put back into the queue, and the use by others is read again after the given time.
+// learnOthers reads the usage of others. If the limits do not allow the ticket, the
+// ticket is put back into the queue, and the usage of others is read again after the
+// given time.
 func (l *Limiter) learnOthers(ctx context.Context, t *ticket, again time.Duration) (fits bool, err error) {
 	uses, err := l.shared.others(ctx)
 	if err != nil {
@@ -263,7 +264,7 @@ func (l *Limiter) withdraw(t *ticket) {
 	}
 }
 
-// settle replaces the estimated tokens of a ticket by the actual ones, in the storage.
+// settle replaces a ticket's estimated tokens in the storage by the actual ones.
 func (l *Limiter) settle(ctx context.Context, t *ticket) {
 	s := l.shared
 	if s == nil {

@@ -149,7 +149,7 @@ func TestCallsWaitWhileTheStorageFails(t *testing.T) {
 		assert.Len(t, s.granted, 5)
 		assert.Less(t, time.Since(began), 50*time.Second)
 		assert.True(t, slices.ContainsFunc(log.all, func(line string) bool {
-			return line == `waits 1s for the limit of requests (their storage failed: the disk is full) of "service"`
+			return line == `waits 1s for the "service" limit of requests (the storage failed: the disk is full)`
 		}), "%q", log.all)
 		assert.Less(t, len(log.all), 60)
 

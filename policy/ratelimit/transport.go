@@ -78,7 +78,7 @@ func blocksAll(status int) bool {
 const maxLimits = 32
 
 // limit returns the limit for a reading and adds it if necessary. It returns nil if
-// there are too many.
+// there are too many limits.
 func (l *Limiter) limit(r *reading) *limit {
 	for _, lim := range l.limits {
 		if lim.name == r.name {

@@ -3,7 +3,7 @@
 // time, a budget allows a fixed number of retries, a fraction of the calls that begin,
 // or the sum of both.
 //
-// Attach a budget to actors, as actors.WithInterceptors(b.Interceptor()), or to a run or
-// a single call as a [core.Interceptor]. A retry counts when it is scheduled. A budget is
-// not stored: a new process starts with a full one.
+// Attach a budget to actors with actors.WithInterceptors(b.Interceptor()), or attach its
+// [core.Interceptor] to a run or to a single call. A retry counts when it is scheduled. A
+// budget is not stored: a new process starts with a full budget.
 package retrybudget

@@ -7,14 +7,15 @@
 // If a request does not fit, it is shortened before it is sent:
 //
 //   - Large tool results are truncated. The complete result is stored with the run, and
-//     the model can read more of it with the tool of [ReadTool].
+//     the model can read more of it with the tool that [ReadTool] returns.
 //   - Old turns are left out, or replaced by a summary that a model writes
 //     ([Options].Summarizer) in a recorded call. System messages and the current
 //     question are kept.
 //
 // Tokens are estimated from the content, with a correction learned from the token
-// counts of the service. If the service still finds the conversation too long
-// ([actors.ErrContextTooLong]), it is shortened further and sent once more.
+// counts that the service reports. If the service still finds the conversation
+// too long ([actors.ErrContextTooLong]), it is shortened further and sent once
+// more.
 //
 // The agent and its records keep the complete conversation; only the request to the
 // model is shortened.

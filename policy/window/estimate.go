@@ -9,14 +9,15 @@ import (
 // Estimates for parts of a message.
 const (
 	bytesPerToken  = 4
-	perMessage     = 4    // for its role and similar overhead
+	perMessage     = 4    // for the role and other overhead
 	perMedia       = 1100 // a medium-sized picture; services do not count its bytes as text
 	bytesPerSecond = 16_000
 	perSecond      = 32 // for audio
 )
 
 // Estimate returns the approximate number of tokens of a message, based on its length.
-// Pictures and files count as a fixed number, not by their size.
+// A picture or a file counts as a fixed number of tokens; the tokens of audio depend
+// on its size.
 func Estimate(m actors.Message) int {
 	n := perMessage + tokensOf(m.Text) + tokensOf(m.Reasoning)
 	for _, p := range m.Parts {

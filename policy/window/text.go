@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// shorten truncates a text to the given number of tokens, and appends a note that says how much was
-// left out, followed by how.
+// shorten truncates a text to the given number of tokens, and appends a note that states how much
+// was left out, followed by the text how.
 func shorten(text string, tokens int, how string) string {
 	if tokensOf(text) <= tokens {
 		return text

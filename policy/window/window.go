@@ -27,8 +27,8 @@ type Options struct {
 	// truncated. Defaults to an eighth of Tokens.
 	Result int
 
-	// Summarizer is a model that summarizes the turns that are left out. It receives
-	// them as one text. By default there is no summary.
+	// Summarizer is a model that summarizes the turns that are left out. The turns
+	// are sent to it as one text. By default there is no summary.
 	Summarizer actors.LLM
 
 	// Actor holds options of the window as an actor. By default the window has one
@@ -36,8 +36,8 @@ type Options struct {
 	Actor []actors.Option
 }
 
-// New returns a model that calls llm with as much of the conversation as fits. The name
-// is that of the outer call, which contains the call of llm. New panics if llm is the
+// New returns a model that calls llm with as much of the conversation as fits. name is
+// the name of the outer call, which contains the call to llm. New panics if llm is the
 // zero LLM or an option is out of range.
 func New(name string, o Options, llm actors.LLM) actors.LLM {
 	if err := o.check(name, llm); err != nil {
@@ -75,7 +75,7 @@ type memory struct {
 	Mark    uint64  `json:"mark"`    // their fingerprint
 	Summary string  `json:"summary"` // their summary
 	Scale   float64 `json:"scale"`   // actual tokens per estimated token; 0 means 1
-	Refused int     `json:"refused"` // the lowest estimate that the service found too long; 0 for none
+	Refused int     `json:"refused"` // the lowest estimate for messages that the service refused as too long; 0 if there is none
 }
 
 func (m *memory) scale() float64 {
@@ -133,8 +133,8 @@ func (w *window) send(ctx context.Context, req actors.Request, messages []actors
 	return w.llm.Call(ctx, req)
 }
 
-// keyOf returns the key of a value that the run stores for the attempt around the
-// call of ctx. It returns "" outside a run.
+// keyOf returns the key of a value that the run stores for the attempt that
+// surrounds the call of ctx. It returns "" outside a run.
 func keyOf(ctx context.Context, what string) string {
 	if state.From(ctx) == nil {
 		return ""

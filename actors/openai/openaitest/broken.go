@@ -20,7 +20,7 @@ func HangUp() Step { return Step{player: breakage{"hang-up", (*exchange).hangUp}
 // Respond function.
 func Stall() Step { return Step{player: breakage{"stall", (*exchange).stall}} }
 
-// A breakage is a connection that does not deliver a complete reply.
+// A breakage is a player that breaks the connection or never answers.
 type breakage struct {
 	name string
 	do   func(*exchange)

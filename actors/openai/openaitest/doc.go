@@ -27,8 +27,8 @@
 //
 //   - has a different path or method,
 //   - is malformed: it is not JSON, or has no model, no messages or an unknown role,
-//   - has a tool call without its result, or the result of an unknown call, which the
-//     real API refuses too,
+//   - contains a tool call without a result, or the result of an unknown call; the
+//     real API refuses these, too,
 //   - comes after the last step,
 //   - fails a [Step.Expect] check of its step,
 //   - is answered with [Refuse] by the script.
@@ -49,7 +49,7 @@
 // the clock does not advance while a goroutine waits for a connection, so [Step.After]
 // would never end: use [NewLocal] there, which handles requests within the process.
 //
-// net/http itself retries a request with an Idempotency-Key header if its reused
-// connection breaks: the transport then sees a [Reset] or [HangUp], and the code under
-// test does not.
+// net/http itself retries a request with an Idempotency-Key header if a reused
+// connection breaks. In that case, only the transport sees a [Reset] or [HangUp]; the
+// code under test does not.
 package openaitest

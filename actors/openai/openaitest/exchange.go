@@ -129,8 +129,8 @@ func (x *exchange) header(length string) {
 	h.Set("X-Request-Id", fmt.Sprintf("req_%d", x.number))
 }
 
-// guard calls a user's function. It converts a panic to an error, so that it is
-// reported; net/http would swallow it.
+// guard calls a user's function. It converts a panic to an error, so that the
+// panic is reported; net/http would swallow it.
 func guard(what string, fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

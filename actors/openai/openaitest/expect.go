@@ -10,7 +10,7 @@ import (
 // called on the goroutine of the request and must not modify the request.
 type Check func(Request) error
 
-// HasModel returns a check for the model of the request.
+// HasModel returns a check that the request asks for the given model.
 func HasModel(model string) Check {
 	return func(r Request) error {
 		if r.Model != model {
@@ -46,8 +46,8 @@ func HasTool(name string) Check {
 	}
 }
 
-// HasToolResult returns a check for text in a result of call, which is the ID of a tool
-// call or the name of a tool.
+// HasToolResult returns a check for a tool result that contains text. call is the ID of
+// the tool call or the name of the tool.
 func HasToolResult(call, text string) Check {
 	return func(r Request) error {
 		var got []string

@@ -43,10 +43,10 @@ func (st Step) WithErrorCode(code string) Step {
 	return st
 }
 
-// RateLimited returns a step that answers with status 429 and says when to try again: in a
-// Retry-After header if retryAfter is a number of seconds, and otherwise in milliseconds,
-// rounded up, in a Retry-After-Ms header. A negative time counts as 0. For another header, or
-// none, use Failure and WithHeader.
+// RateLimited returns a step that answers with status 429 and a header that states when to try
+// again: Retry-After if retryAfter is a whole number of seconds, and otherwise Retry-After-Ms, in
+// milliseconds, rounded up. A negative time counts as 0. To send another header, or none, use
+// Failure and WithHeader.
 func RateLimited(retryAfter time.Duration) Step {
 	header, unit := "Retry-After", time.Second
 	if retryAfter > 0 && retryAfter%time.Second != 0 {

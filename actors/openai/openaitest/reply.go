@@ -15,8 +15,8 @@ func Text(text string) Step {
 }
 
 // ToolCalls returns a step that answers with tool calls and no text. Calls without an
-// ID get call_1, call_2 and so on, in the order in which the server sends them. It
-// panics without calls.
+// ID get call_1, call_2 and so on, in the order in which the server sends them.
+// ToolCalls panics if there are no calls.
 func ToolCalls(calls ...ToolCall) Step {
 	if len(calls) == 0 {
 		panic("openaitest: ToolCalls without a call")
@@ -24,17 +24,17 @@ func ToolCalls(calls ...ToolCall) Step {
 	return Step{player: reply{calls: slices.Clone(calls)}}
 }
 
-// A ToolCall is a call of a tool: in a script, a call that the model makes; in a
-// Request, a call in the conversation.
+// A ToolCall is a call to a tool. In a script, it is a call that the model
+// makes; in a Request, it is a call in the conversation.
 type ToolCall struct {
 	ID        string // In a script, defaults to the next call_N.
 	Name      string
 	Arguments string // JSON, unless a script tests malformed arguments.
 }
 
-// Call returns a call of the tool called name. Arguments of type string, []byte or
-// json.RawMessage are sent unchanged, even if malformed; nil is sent as {}; other
-// values are encoded as JSON. Call panics if a value cannot be encoded.
+// Call returns a call to the tool with the given name. Arguments of type string,
+// []byte or json.RawMessage are sent unchanged, even if malformed; nil is sent as
+// {}; other values are encoded as JSON. Call panics if a value cannot be encoded.
 func Call(name string, arguments any) ToolCall {
 	switch args := arguments.(type) {
 	case nil:
@@ -60,14 +60,16 @@ func (st Step) WithText(text string) Step {
 }
 
 // WithUsage returns a copy of the step that reports the given token counts; the total
-// is their sum. They default to 0. It panics for steps other than Text and ToolCalls.
+// is their sum. The counts default to 0. WithUsage panics for steps other than Text
+// and ToolCalls.
 func (st Step) WithUsage(prompt, completion int) Step {
 	return st.withReply("WithUsage", func(r *reply) { r.prompt, r.completion = prompt, completion })
 }
 
 // WithFinishReason returns a copy of the step with another finish reason, such as
-// "length" or "content_filter". It defaults to "tool_calls" with tool calls and "stop"
-// without. It panics for steps other than Text and ToolCalls.
+// "length" or "content_filter". The default is "tool_calls" if there are tool calls
+// and "stop" otherwise. WithFinishReason panics for steps other than Text and
+// ToolCalls.
 func (st Step) WithFinishReason(reason string) Step {
 	return st.withReply("WithFinishReason", func(r *reply) { r.finish = reason })
 }
@@ -103,7 +105,7 @@ type reply struct {
 	reasoning, refusal string
 
 	// For streams only.
-	chunks   []string // pieces of the text; nil for single words
+	chunks   []string // pieces of the text; if nil, each word is a piece
 	pace     time.Duration
 	breakage streamBreakage
 }
@@ -176,7 +178,7 @@ func (r reply) finishReason() string {
 	}
 }
 
-// identify returns the calls with an ID for each.
+// identify returns the calls, each with an ID.
 func (s *Server) identify(calls []ToolCall) []ToolCall {
 	calls = slices.Clone(calls)
 	s.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Request is a request received by the server. Fields of the API that have no field
-// here are in Body. Copies share memory: do not modify them.
+// A Request is a request received by the server. API fields without a field here are
+// only in Body. Copies of a Request share memory, so a Request must not be modified.
 type Request struct {
 	Model    string
 	Messages []Message
@@ -23,9 +23,9 @@ type Request struct {
 	Header http.Header
 	Body   []byte
 	At     time.Time // time of arrival
-	Step   int       // number of its step, starting at 1; 0 if it was refused before it got a step
+	Step   int       // number of the step that answers it, starting at 1; 0 if it was refused before it was assigned a step
 
-	responses bool // it was made to the Responses API
+	responses bool // the request was sent to the Responses API
 }
 
 // A Message is one message of the conversation.
@@ -119,7 +119,7 @@ func (r *Request) check() error {
 }
 
 // pairTools returns an error for a tool call without its result or a result without its
-// call. The real API refuses such conversations too.
+// call. The real API refuses such conversations, too.
 func (r *Request) pairTools() error {
 	var open []ToolCall
 	for i, m := range r.Messages {

@@ -6,8 +6,8 @@ import "errors"
 // serves any number of conversations in any order.
 //
 // fn is called on the goroutine of its request; for a repeated step it may be called
-// concurrently. For an unexpected request it returns Refuse or the zero Step. It must
-// not return a Repeat or Forever step, and must not modify the request.
+// concurrently. For an unexpected request, fn should return Refuse or the zero Step.
+// fn must not return a Repeat or Forever step, and must not modify the request.
 func Respond(fn func(Request) Step) Step {
 	if fn == nil {
 		panic("openaitest: Respond(nil)")
@@ -36,7 +36,7 @@ func (fn responder) play(x *exchange) {
 func (responder) String() string { return "Respond" }
 
 // Refuse returns a step that treats its request as unexpected: it answers with status
-// 400 and the reason, and reports it.
+// 400 and the reason, and reports the request.
 func Refuse(reason string) Step {
 	return Step{player: refusal(reason)}
 }

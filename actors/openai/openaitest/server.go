@@ -18,8 +18,8 @@ const (
 	responsesPath = basePath + "/responses"
 )
 
-// apiOf reports whether a path of OpenAI or Azure belongs to the Responses API, and whether
-// the server serves it.
+// apiOf reports whether a path of OpenAI or Azure belongs to the Responses API, and whether the
+// server serves the path.
 func apiOf(path string) (responses, known bool) {
 	azure := strings.HasPrefix(path, "/openai/deployments/") && strings.HasSuffix(path, "/chat/completions")
 	responses = path == responsesPath || path == "/openai/responses"
@@ -77,8 +77,9 @@ func New(t T, steps ...Step) *Server {
 	return s
 }
 
-// NewLocal is like New without a socket: requests of Client are answered within the
-// process. Use it in a testing/synctest bubble, where delays take no real time.
+// NewLocal is like New, but without a socket: requests made with Client are
+// answered within the process. Use it in a testing/synctest bubble, where delays
+// take no real time.
 func NewLocal(t T, steps ...Step) *Server {
 	t.Helper()
 	s := newServer(t, steps)
