@@ -154,7 +154,7 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, *options) {
 	}
 	o := apply(core.Spec{Kind: record.KindAgent, Name: name}, opts)
 	if o.approval != nil {
-		panic(fmt.Sprintf("actors: %q: WithApproval is an option only of tools", name))
+		panic(fmt.Sprintf("actors: %q: WithApproval applies only to tools", name))
 	}
 	l := &loop{
 		llm:            llm.Ensure(checkNotEmpty),
@@ -191,8 +191,8 @@ func checkNotEmpty(_ context.Context, _ Request, resp Response) error {
 	return nil
 }
 
-// WithTools gives an agent tools, or other agents as tools. They are sent to the
-// model in the given order.
+// WithTools gives an agent tools, or other agents as tools. The tools are sent
+// to the model in the given order.
 func WithTools(functions ...Function) Option {
 	return agentOption("WithTools", func(o *options) { o.functions = append(o.functions, functions...) })
 }
@@ -260,7 +260,7 @@ func WithDescription(text string) Option {
 func WithMaxTurns(n int) Option {
 	return agentOption("WithMaxTurns", func(o *options) {
 		if n < 1 {
-			panic(fmt.Sprintf("actors: WithMaxTurns(%d): it must be 1 or more", n))
+			panic(fmt.Sprintf("actors: WithMaxTurns(%d): want 1 or more", n))
 		}
 		o.maxTurns = n
 	})
@@ -271,7 +271,7 @@ func WithMaxTurns(n int) Option {
 func WithToolWorkers(n int) Option {
 	return agentOption("WithToolWorkers", func(o *options) {
 		if n < 1 {
-			panic(fmt.Sprintf("actors: WithToolWorkers(%d): it must be 1 or more", n))
+			panic(fmt.Sprintf("actors: WithToolWorkers(%d): want 1 or more", n))
 		}
 		o.workers = n
 	})

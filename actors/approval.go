@@ -70,7 +70,7 @@ type approval struct {
 }
 
 // ApprovalIf requires approval for a call only if needed returns true for its arguments, for
-// example if an amount is above 100 EUR. In is the tool's input type; if it is not, the tool's
+// example if an amount is above 100 EUR. In must be the tool's input type, or else the tool's
 // constructor panics. The result must depend only on the arguments, since needed is called again
 // when the run is resumed. If needed panics, the call fails. ApprovalIf panics if needed is nil.
 func ApprovalIf[In any](needed func(In) bool) ApprovalOption {
@@ -82,8 +82,8 @@ func ApprovalIf[In any](needed func(In) bool) ApprovalOption {
 
 // ApprovalQuestion sets the text of the question. Whoever answers sees the arguments
 // only if the text contains them. If the text is empty, the default question is asked,
-// which contains the tool's name and the arguments. In is the tool's input type; if it
-// is not, the tool's constructor panics. ApprovalQuestion panics if text is nil.
+// which contains the tool's name and the arguments. In must be the tool's input type,
+// or else the tool's constructor panics. ApprovalQuestion panics if text is nil.
 func ApprovalQuestion[In any](text func(In) string) ApprovalOption {
 	if text == nil {
 		panic("actors: ApprovalQuestion got nil")

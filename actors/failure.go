@@ -7,8 +7,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Errors from models that a retry cannot fix. Whatever codes a service uses, errors.Is reports
-// these errors for the failures of LLMs and agents, also if a failure was read from a record.
+// Errors from models that a retry cannot fix. Use errors.Is to test for them in the error of an LLM
+// or an agent, whether it was returned or read from a record. They do not depend on the codes that
+// a service uses.
 var (
 	ErrContextTooLong    = errors.New("the conversation is longer than the model's context")
 	ErrQuota             = errors.New("the quota is used up, or the account is inactive")

@@ -30,7 +30,8 @@ type Group struct {
 	// CollectAll lets every branch run to its end, whatever happens to the others. By default, the
 	// first failure interrupts the other branches, and branches that are waiting for a worker are
 	// not started. The same holds when the run is resumed: branches with a recorded outcome are
-	// recalled before any other branch begins, so they must not wait for branches without one.
+	// recalled before any other branch begins, so they must not wait for branches without a
+	// recorded outcome.
 	CollectAll bool
 
 	// Timeout limits the duration of the group: when it has passed, branches that have not ended
@@ -55,7 +56,7 @@ type Group struct {
 	Interceptors []core.Interceptor
 }
 
-// event returns a call of the actor as branch i, from 0.
+// event returns a call to the actor as branch i, counted from 0.
 func event[In, Out any](g *Group, actor Actor[In, Out], i int) core.ExecutionEvent[In, Out] {
 	return actor.Event().InBranch(i + 1).WithInterceptors(g.Interceptors...)
 }
@@ -67,7 +68,7 @@ type GroupError struct {
 	Branches int           // the total number of branches
 	Failed   []BranchError // in the order of submission
 
-	// NotEnded lists the branches, from 1, that were interrupted or not
+	// NotEnded lists the branches, counted from 1, that were interrupted or not
 	// started because of a failure or the group's timeout. All others
 	// succeeded, and their results are valid.
 	NotEnded []int
@@ -78,7 +79,7 @@ type GroupError struct {
 
 // A BranchError is the failure of one branch.
 type BranchError struct {
-	Branch int // from 1
+	Branch int // counted from 1
 	Err    error
 }
 
@@ -245,11 +246,11 @@ type branches[In, Out any] struct {
 
 	mu          sync.Mutex
 	errs        []error
-	notFinished []int // branches, from 1, in no particular order
+	notFinished []int // branches, counted from 1, in no particular order
 	suspended   error // the error of a branch that was suspended although nothing had ended the group
 	failed      bool  // the group fails because a branch has failed
 
-	closed       bool        // branches without a recorded outcome do not begin
+	closed       bool        // if true, branches without a recorded outcome do not begin
 	succeeded    func(i int) // called by the goroutine of a branch that succeeded; may be nil
 	notSucceeded func(i int) // called for a branch that did not succeed; may be nil
 }
@@ -406,5 +407,5 @@ func groupEnd(ctx context.Context) error {
 	return nil
 }
 
-// errLeft is the error of a branch that ended its goroutine.
+// errLeft is the error of a branch or a tool call that ended its goroutine.
 var errLeft = errors.New("it ended its goroutine without returning (runtime.Goexit)")

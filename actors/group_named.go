@@ -7,9 +7,9 @@ import (
 )
 
 // MapNamed calls actor with each of the inputs, as [Map] does, and returns the
-// outputs by name. If the group ran, there is an output for every name; for a
-// branch that did not succeed, it is zero. Branches are numbered in the order of
-// their names.
+// outputs by name. If the group ran, the map contains an output for every name;
+// the output of a branch that did not succeed is zero. Branches are numbered in
+// the order of their names.
 func MapNamed[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs map[string]In) (map[string]Out, error) {
 	names := slices.Sorted(maps.Keys(inputs))
 	ordered := make([]In, len(names))

@@ -123,7 +123,7 @@ func TestIdentityThatCannotBeFailsItsCallBeforeAnythingRuns(t *testing.T) {
 
 func TestIdentityOfAnotherTypePanicsAndSaysWhatToDo(t *testing.T) {
 	for want, opts := range map[string]actors.Option{
-		`actors: "send": WithIdentity got a func(string) interface {}, want a func(actors_test.parcel) interface {} for the input of the actor`: actors.WithIdentity(func(string) any { return nil }),
+		`actors: "send": WithIdentity got a func(string) interface {}, want a func(actors_test.parcel) interface {} for the actor's input`: actors.WithIdentity(func(string) any { return nil }),
 	} {
 		assert.PanicsWithValue(t, want, func() {
 			decorators.Tool("send", "", func(context.Context, parcel) (string, error) { return "", nil }, opts)

@@ -19,10 +19,10 @@ type LLM struct {
 
 // NewLLM returns an LLM with the given handler. The usage of each response is added to the call,
 // unless the handler calls another LLM, which has already counted it. Each attempt is annotated
-// (see [core.Annotate]) with what [ModelOptions.Annotate] takes from the request; with model,
-// response_id and finish from the response; and, if the answer is streamed, with first_token, the
-// time until the first delta. NewLLM panics if the name or an option is invalid, or the handler is
-// nil.
+// (see [core.Annotate]). The attributes are those that [ModelOptions.Annotate] takes from the
+// request; model, response_id and finish from the response; and, if the answer is streamed,
+// first_token, the time until the first delta. NewLLM panics if the name or an option is invalid,
+// or the handler is nil.
 func NewLLM(name string, handler core.Handler[Request, Response], opts ...Option) LLM {
 	observed := handler
 	if handler != nil {

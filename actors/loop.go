@@ -147,8 +147,8 @@ func (l *loop) outOfTurns(answer *Answer, problem error) error {
 	return fmt.Errorf(format, "the model still asks for tools", l.maxTurns, ErrTurnLimit)
 }
 
-// checkOptions checks the options of a call or, if inCall is false, the agent's own options; the
-// tools may then not be known yet.
+// checkOptions checks the options of a call or, if inCall is false, the agent's own options. In the
+// latter case, the tools may not be known yet.
 func (l *loop) checkOptions(o ModelOptions, inCall bool) error {
 	if err := o.Check(); err != nil {
 		return err
@@ -194,7 +194,7 @@ func (l *loop) begin(ctx context.Context, prompt Prompt) ([]Message, error) {
 	return append(conversation, User(prompt.Text, prompt.Parts...)), nil
 }
 
-// presentable returns a message of the model in a form that can be sent back:
+// presentable returns a message from the model in a form that can be sent back:
 // services refuse arguments that are not an object, even those that they sent.
 func presentable(msg Message) Message {
 	if !slices.ContainsFunc(msg.ToolCalls, func(c ToolCall) bool { return !isObject(c.Arguments) }) {
@@ -311,8 +311,8 @@ func errorResult(callID string, err error) Message {
 	return m
 }
 
-// mayHaveActed reports whether err comes from a call in doubt that has begun, and nobody has
-// decided that the call failed.
+// mayHaveActed reports whether err comes from a call in doubt that has begun and that nobody has
+// declared failed.
 func mayHaveActed(err error) bool {
 	var call *core.CallError
 	begun := !errors.As(err, &call) || call.Stage != record.StageEntry

@@ -15,7 +15,7 @@ import (
 
 // A BranchOutput is a branch that has ended.
 type BranchOutput[T any] struct {
-	Branch int // counted from 1; 0 if the error in the pair is that of the group
+	Branch int // counted from 1; 0 if the error yielded with it is the group's
 	Output T   // zero if the branch failed
 }
 

@@ -130,7 +130,7 @@ func User(text string, parts ...Part) Message {
 // Assistant returns a message from the model.
 func Assistant(text string) Message { return Message{Role: RoleAssistant, Text: text} }
 
-// ToolResult returns the answer to the tool call with the ID.
+// ToolResult returns the answer to the tool call with the given ID.
 func ToolResult(callID, text string, parts ...Part) Message {
 	return Message{Role: RoleTool, ToolCallID: callID, Text: text, Parts: parts}
 }
@@ -219,7 +219,7 @@ type Answer struct {
 	Text     string     `json:"text"`
 	Finish   Finish     `json:"finish"`             // FinishStop, FinishRefusal or FinishOther
 	Messages []Message  `json:"messages,omitempty"` // the conversation, from the prompt's History on; without instructions
-	Turns    int        `json:"turns"`              // calls of the LLM
+	Turns    int        `json:"turns"`              // number of LLM calls
 	Usage    core.Usage `json:"usage,omitzero"`     // what all turns and tools consumed
 }
 

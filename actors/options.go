@@ -62,8 +62,8 @@ func WithInDoubt(d core.InDoubtPolicy) Option {
 //	found                                            the call
 //	completed at the same place, with equal input    takes the effect over: it completes
 //	                                                 with that output, and nothing runs
-//	completed elsewhere, with equal input            takes it over if the actor says what the
-//	                                                 identity of an input is; otherwise asks
+//	completed elsewhere, with equal input            takes it over if the actor defines the
+//	                                                 identity of its inputs; otherwise asks
 //	in doubt, with equal input                       asks
 //	at the same place, with another input            asks
 //	none, or all are taken over                      is made
@@ -191,7 +191,7 @@ type options struct {
 	strict   bool      // for tools and typed agents
 	cached   bool      // WithCache was used
 
-	identity any // a func(In) any; nil for the default
+	identity any // a func(In) any; if nil, the default identity is used
 }
 
 func apply(spec core.Spec, opts []Option) *options {
@@ -226,13 +226,13 @@ func define[In, Out any](o *options, handler core.Handler[In, Out]) *core.Defini
 func applyTyped(spec core.Spec, opts []Option) *options {
 	o := apply(spec, opts)
 	if o.agentOnly != "" {
-		panic(fmt.Sprintf("actors: %q: %s is an option only of NewAgent and NewTypedAgent", spec.Name, o.agentOnly))
+		panic(fmt.Sprintf("actors: %q: %s applies only to NewAgent and NewTypedAgent", spec.Name, o.agentOnly))
 	}
 	if o.approval != nil && spec.Kind != record.KindTool {
-		panic(fmt.Sprintf("actors: %q: WithApproval is an option only of tools", spec.Name))
+		panic(fmt.Sprintf("actors: %q: WithApproval applies only to tools", spec.Name))
 	}
 	if o.strict && spec.Kind != record.KindTool {
-		panic(fmt.Sprintf("actors: %q: WithStrict is an option only of tools and NewTypedAgent", spec.Name))
+		panic(fmt.Sprintf("actors: %q: WithStrict applies only to tools and NewTypedAgent", spec.Name))
 	}
 	return o
 }
@@ -252,7 +252,7 @@ func withIdentity[In, Out any](d *core.Definition[In, Out], identity any) *core.
 }
 
 func panicIdentity(name string, got, want any) {
-	panic(fmt.Sprintf("actors: %q: WithIdentity got a %T, want a %T for the input of the actor", name, got, want))
+	panic(fmt.Sprintf("actors: %q: WithIdentity got a %T, want a %T for the actor's input", name, got, want))
 }
 
 func must[T any](v T, err error) T {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// partsKey is the context key of the function given to [ContextWithParts].
+// partsKey is the context key of the function passed to [ContextWithParts].
 type partsKey struct{}
 
 // ContextWithParts returns a context in which LLMs load the data of parts that are stored

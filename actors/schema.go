@@ -14,7 +14,8 @@ type Schema interface {
 	// JSON returns the JSON schema that is sent to a model.
 	JSON() json.RawMessage
 
-	// Validate returns an error that says what is wrong with the arguments.
+	// Validate returns nil if the arguments are valid, and otherwise an error that describes what
+	// is wrong with them.
 	Validate(arguments json.RawMessage) error
 }
 

@@ -54,7 +54,7 @@ func applyTool(name, description string, schema Schema, opts []Option) (*options
 	return o, schema
 }
 
-// outermost returns the definition that a call of the tool executes.
+// outermost returns the definition that a call to the tool executes.
 func (t Tool[In, Out]) outermost() *core.Definition[In, Out] {
 	if t.approval != nil {
 		return t.approval

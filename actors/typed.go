@@ -15,10 +15,10 @@ import (
 // NewTypedAgent returns an agent like that of [NewAgent], but with an answer of type
 // Out. The model receives the JSON schema of Out: as the format of its answer if the
 // service supports formats, and otherwise as a tool. In both cases, the answer is
-// checked against the schema. It may be in a code fence, or follow other text or
-// <think> tags. If an answer does not fit, the model is told the problem and asked
-// again, as often as [WithMaxCorrections] allows; after that, the agent fails with an
-// *[AnswerError]. Each request to the model is a recorded call.
+// checked against the schema. The document may be in a code fence, or follow other
+// text or <think> tags. If an answer does not fit, the model is told the problem and
+// asked again, as often as [WithMaxCorrections] allows; after that, the agent fails
+// with an *[AnswerError]. Each request to the model is a recorded call.
 //
 // If the schema allows it, services are asked to enforce it; see [WithStrict]. Otherwise,
 // Format.Loose in the requests names the part of the schema that prevents this.
@@ -33,7 +33,7 @@ func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, 
 	l, o := newLoop(name, llm, opts)
 	out := must(outSchema[Out](name))
 	if _, taken := l.tools.Lookup(formatName); taken {
-		panic(fmt.Sprintf("actors: the agent %q has a tool named %q; that name is reserved for the answer of the agent", name, formatName))
+		panic(fmt.Sprintf("actors: the agent %q has a tool named %q; that name is reserved for the agent's answer", name, formatName))
 	}
 	format := &Format{Name: formatName, ByTool: o.answerByTool}
 	switch strict, err := strictOf(out); {
@@ -73,7 +73,7 @@ func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, 
 func WithMaxCorrections(n int) Option {
 	return agentOption("WithMaxCorrections", func(o *options) {
 		if n < 1 {
-			panic(fmt.Sprintf("actors: WithMaxCorrections(%d): it must be 1 or more", n))
+			panic(fmt.Sprintf("actors: WithMaxCorrections(%d): want 1 or more", n))
 		}
 		o.maxCorrections = n
 	})
@@ -101,7 +101,7 @@ type AnswerError struct {
 
 // Error describes what is wrong with the last answer.
 func (e *AnswerError) Error() string {
-	return fmt.Sprintf("the answer does not fit after %d tries: %s; it is: %s", e.Asked, e.Problem, record.Truncate(e.Text, 200))
+	return fmt.Sprintf("the answer does not fit after %d tries: %s; the last answer: %s", e.Asked, e.Problem, record.Truncate(e.Text, 200))
 }
 
 func init() { record.RegisterErrorType[*AnswerError]("actors.AnswerError") }
@@ -114,8 +114,8 @@ func outSchema[Out any](name string) (Schema, error) {
 	return s, nil
 }
 
-// inSchema returns the schema of the input of an agent that is used as a tool,
-// or nil if the agent cannot be a tool.
+// inSchema returns the input schema of an agent that is used as a tool, or nil
+// if the agent cannot be a tool.
 func inSchema[In any]() Schema {
 	if reflect.TypeFor[In]() == reflect.TypeFor[Prompt]() {
 		return promptSchema

@@ -162,7 +162,7 @@ func TestTypeThatIsNotAnObjectIsRefusedAtConstruction(t *testing.T) {
 	}
 	assert.Nil(t, actors.NewTypedAgent[string, report]("writer", model).Describe().Parameters)
 	answer := decorators.Tool("answer", "", func(context.Context, number) (int, error) { return 0, nil })
-	assert.PanicsWithValue(t, `actors: the agent "writer" has a tool named "answer"; that name is reserved for the answer of the agent`, func() {
+	assert.PanicsWithValue(t, `actors: the agent "writer" has a tool named "answer"; that name is reserved for the agent's answer`, func() {
 		actors.NewTypedAgent[string, report]("writer", model, actors.WithTools(answer))
 	})
 }

@@ -343,7 +343,7 @@ func TestWrongDefinitionPanicsAndSaysWhatToDo(t *testing.T) {
 		"agent with an invalid retry":     {func() { decorators.Agent("f", "", lookUp, invalid) }, []string{"RetryConfig.MaxAttempts is -5; want 1 or more"}},
 		"LLM with an invalid retry":       {func() { decorators.LLM("f", respond, invalid) }, []string{"RetryConfig.MaxAttempts is -5; want 1 or more"}},
 		"tool with a nil option":          {func() { decorators.Tool("f", "", lookUp, nil) }, []string{`"f": an option is nil`}},
-		"tool with an option of NewAgent": {func() { decorators.Tool("f", "", lookUp, actors.WithMaxTurns(1)) }, []string{`"f": WithMaxTurns is an option only of NewAgent`}},
+		"tool with an option of NewAgent": {func() { decorators.Tool("f", "", lookUp, actors.WithMaxTurns(1)) }, []string{`"f": WithMaxTurns applies only to NewAgent`}},
 		"tool with no time":               {func() { decorators.Tool("f", "", lookUp, actors.WithAttemptTimeout(0)) }, []string{"WithAttemptTimeout(0s): want more than 0"}},
 		"chan field": {
 			func() { decorators.Tool("watch", "", same[inner]) },

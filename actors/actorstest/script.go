@@ -116,7 +116,7 @@ func NewScript(t T, steps ...Step) *Script {
 	return s
 }
 
-// LLM returns an LLM that the script answers.
+// LLM returns an LLM whose requests the script answers.
 func (s *Script) LLM(name string, opts ...actors.Option) actors.LLM {
 	return actors.NewLLM(name, s.respond, opts...)
 }

@@ -66,14 +66,14 @@ func optionsOf(opts []Option) options {
 		option(&o)
 	}
 	if o.maxMessages < 1 {
-		panic(fmt.Sprintf("conversation: WithMaxMessages(%d): it must be 1 or more", o.maxMessages))
+		panic(fmt.Sprintf("conversation: WithMaxMessages(%d): want 1 or more", o.maxMessages))
 	}
 	return o
 }
 
 // Open begins the conversation with the given ID, or restores it. The run of turn
-// n has the ID id-n, where n has at least four digits, so a run ID must be able to
-// begin with id. Turns made by a runner belong to the conversation, too; see
+// n has the ID id-n, where n has at least four digits, so id must be a valid
+// prefix of a run ID. Turns made by a runner belong to the conversation, too; see
 // [NewProgram].
 func Open(ctx context.Context, store snapshot.Store, id string, agent Agent, opts ...Option) (*Conversation, error) {
 	c := &Conversation{thread: thread{store, id}, agent: agent, options: optionsOf(opts)}
@@ -167,9 +167,9 @@ func (c *Conversation) Pending() (actors.Prompt, bool) {
 }
 
 // Ask makes the next turn: a run in which the agent is called with the text and
-// the history. A turn that fails adds nothing to the history. A turn that stops
-// without an outcome returns an *[core.InterruptedError] and is then pending.
-// While a turn is pending, Ask fails with [ErrPending].
+// the history. A turn that fails adds nothing to the history. If a turn stops
+// without an outcome, Ask returns an *[core.InterruptedError], and the turn is
+// pending. While a turn is pending, Ask fails with [ErrPending].
 func (c *Conversation) Ask(ctx context.Context, text string, parts ...actors.Part) (actors.Answer, error) {
 	return c.Send(ctx, actors.Ask(text, parts...))
 }

@@ -16,7 +16,7 @@ type answer struct {
 	emit func(live.Delta) // nil if nobody watches
 
 	id, model       string
-	finish          string // finish reason of the service
+	finish          string // the service's finish reason
 	deltas          bool   // the stream has sent deltas
 	usage           core.Usage
 	text            strings.Builder

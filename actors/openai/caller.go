@@ -219,14 +219,14 @@ func (c *caller) wireFor(name string) wire {
 }
 
 var (
-	// responsesOnly matches models of OpenAI that accept tools, or any request, only on
-	// the Responses API.
+	// responsesOnly matches OpenAI models that accept tools, or any request at all,
+	// only through the Responses API.
 	responsesOnly = regexp.MustCompile(`^(gpt-([6-9]|[1-9][0-9])|o[0-9]+-(pro|deep-research)|o[0-9]+-mini-deep-research|gpt-5[0-9.]*-(pro|codex)|codex-|computer-use-)`)
 
-	// completionsOnly matches models of OpenAI that predate the chat completions API.
+	// completionsOnly matches OpenAI models that predate the chat completions API.
 	completionsOnly = regexp.MustCompile(`^((text|code)-)?(davinci|curie|babbage|ada)(-|$)`)
 
-	// reasoningModels matches models of OpenAI that do not accept max_tokens.
+	// reasoningModels matches OpenAI models that do not accept max_tokens.
 	reasoningModels = regexp.MustCompile(`^(o[1-9]|gpt-([5-9]|[1-9][0-9])|codex-|computer-use-)`)
 )
 
@@ -264,8 +264,9 @@ func withFormatTool(req actors.Request) actors.Request {
 	return req
 }
 
-// withoutFormatTool converts the call of the format tool to the text of the answer. If
-// the model also calls other tools, the answer is not final and the call is dropped.
+// withoutFormatTool converts the call to the format tool into the text of the answer.
+// If the model also calls other tools, the answer is not final, and the call to the
+// format tool is dropped.
 func withoutFormatTool(resp actors.Response, name string) actors.Response {
 	if name == "" {
 		return resp

@@ -279,8 +279,8 @@ func (a *answer) addPiece(m *chatAnswer, whole bool) {
 }
 
 // addCall adds a tool call or a piece of one. Pieces are matched by index; some
-// services omit it or send the same index for all calls. fromEnd is the position of the
-// piece in its list, counted from the end.
+// services omit the index or send the same index for all calls. fromEnd is the position
+// of the piece in its list, counted from the end.
 func (a *answer) addCall(c *chatCall, whole bool, fromEnd int) {
 	if c.Custom != nil && *c.Custom != (chatCustom{}) {
 		c.Function = chatFunction{lenientText(c.Custom.Name), c.Custom.Input}

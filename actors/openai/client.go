@@ -72,7 +72,7 @@ func (d clientDoer) respond(ctx context.Context, body []byte, stream bool) (*htt
 	return streamOf(events), nil
 }
 
-// responseOf returns an HTTP response for a reply or an error of the client.
+// responseOf returns an HTTP response for a reply or an error from the client.
 func responseOf(reply any, header http.Header, err error) (*http.Response, error) {
 	var (
 		refusal *goopenai.APIError

@@ -9,8 +9,8 @@
 //
 //	llm := openai.New("llama3.2", openai.WithBaseURL("http://localhost:11434/v1"))
 //
-// The key in OPENAI_API_KEY is not sent to a base URL set by the program, unless it is
-// OpenAI's. Use [WithAPIKeyEnv] to select the variable whose key is sent.
+// The key in OPENAI_API_KEY is not sent to a base URL set by the program, unless that
+// URL is OpenAI's. Use [WithAPIKeyEnv] to select the variable whose key is sent.
 //
 // A [Model] has more settings: Azure, headers, time limits, and default options for
 // requests.
@@ -24,8 +24,8 @@
 // # Two APIs
 //
 // Models are called through the chat completions API, which every compatible service
-// has, or through the Responses API, which the newest models of OpenAI require for
-// tools: see [API]. Messages are the same for both APIs. Data that must be sent back
+// offers, or through the Responses API, which OpenAI's newest models require for
+// tools; see [API]. Messages are the same for both APIs. Data that must be sent back
 // to a service unchanged, such as signatures and encrypted reasoning, is stored in
 // actors.Message.Opaque and sent only to the API and host that it came from.
 //
@@ -51,7 +51,7 @@
 //
 // A tool call that the service itself rejects as malformed (Groq's tool_use_failed) is
 // not an error but a response with actors.FinishMalformedCall; an agent then tells the
-// model.
+// model about it.
 //
 // The token limit is sent as max_completion_tokens to OpenAI and as max_tokens to other
 // services, since some of them ignore the former and generate without a limit.
@@ -74,8 +74,8 @@
 //     status, since waiting does not help.
 //   - The delay may also be given in the body (Google's RetryInfo) or, for a 429, in
 //     rate limit headers.
-//   - An error sent in a reply or stream with a success status is treated as an error.
-//     Its class is determined by the status or code in it.
+//   - An error in a reply or stream with a success status also fails the attempt.
+//     The status or code in the error determines its class.
 //   - The status of a failed request is used even if the body is truncated. At most 64 KB of
 //     the body are read.
 //   - A redirect that turns the request into a GET is a permanent error.

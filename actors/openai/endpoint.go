@@ -17,7 +17,7 @@ import (
 // WithClient, only the field client is set.
 type endpoint struct {
 	baseURL      string
-	key          string // empty for none
+	key          string // empty if there is none
 	azureVersion string // API version of Azure; empty for other services
 	header       http.Header
 	client       goopenai.HTTPDoer

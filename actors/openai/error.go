@@ -26,12 +26,12 @@ type Error struct {
 	Type      string // such as "invalid_request_error"; may be empty
 	Code      string // such as "rate_limit_exceeded"; may be empty
 	Param     string // the invalid field of the request; may be empty
-	Message   string // message of the service
+	Message   string // the service's message
 	RequestID string // identifies the request to the service's support; may be empty
 
-	err       error         // error of go-openai; nil in recorded errors
+	err       error         // go-openai's error; nil in recorded errors
 	delay     time.Duration // delay requested in the body; 0 if there is none
-	generated string        // output of the model, if the service rejected it
+	generated string        // the model's output, if the service rejected it
 }
 
 // Error returns a message such as `openai: status 429, type requests, code
@@ -113,9 +113,9 @@ func (e *Error) meaning() error {
 	return nil
 }
 
-// rejectedOutput returns the output of the model if err means that the service rejected
-// the output rather than the request. The model should correct it: the same request
-// might fail again and again.
+// rejectedOutput returns the model's output if err means that the service rejected the
+// output rather than the request. The model should correct it: the same request might
+// fail again and again.
 func rejectedOutput(err error) (resp actors.Response, ok bool) {
 	var e *Error
 	if !errors.As(err, &e) {

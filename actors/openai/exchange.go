@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Maximum sizes of a reply and of the body of a failure, in bytes.
+// Maximum sizes of a reply and of a failure's body, in bytes.
 const (
 	maxReply   = 256 << 20
 	maxFailure = 64 << 10
@@ -28,10 +28,10 @@ const (
 
 // An exchange is one request and its response.
 //
-// net/http calls the hooks on its own goroutines, some of them after the request
-// has ended.
+// net/http calls the hooks in trace on its own goroutines, some of them after
+// the request has ended.
 type exchange struct {
-	body     []byte // request body; nil for none
+	body     []byte // request body; nil if there is none
 	stream   bool
 	external bool   // sent by a client passed to WithClient
 	hint     string // appended to errors about a missing key

@@ -148,7 +148,8 @@ func (a *lenientArguments) UnmarshalJSON(data []byte) error {
 }
 
 // content is the content of a message: a string or a list of parts, which may include
-// reasoning. If a JSON document was requested, some services send it as a JSON value.
+// reasoning. If a JSON document was requested, some services send the document as a
+// JSON value.
 type content struct {
 	text, reasoning, refusal string
 	images                   []string

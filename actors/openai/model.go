@@ -50,8 +50,8 @@ func WithHTTPClient(client *http.Client) actors.Option {
 	return modelOption("openai.WithHTTPClient", func(m *Model) { m.HTTPClient = client })
 }
 
-// WithClient makes the LLM use an existing go-openai client. The key, base URL and HTTP
-// client are those of the client, and the environment is not read. Such a client cannot
+// WithClient makes the LLM use an existing go-openai client. The client's own key, base
+// URL and HTTP client are used, and the environment is not read. Such a client cannot
 // send everything that this package can, and does not report how its streams ended;
 // errors mention this where it matters.
 func WithClient(client *goopenai.Client) actors.Option {
@@ -114,13 +114,13 @@ type Model struct {
 	// API defaults to Auto.
 	API API
 
-	// Options are the default options of requests.
+	// Options are the default options for requests.
 	Options actors.ModelOptions
 
 	// FirstToken limits the time until the first part of the answer, and Idle the time
 	// without any data. An attempt that exceeds a limit fails with a timeout and is
-	// retried. 0 means no limit. If one of them is set, replies are streamed. The whole
-	// attempt is limited by actors.WithAttemptTimeout.
+	// retried. 0 means no limit. If either of them is set, replies are streamed. The
+	// whole attempt is limited by actors.WithAttemptTimeout.
 	FirstToken, Idle time.Duration
 }
 

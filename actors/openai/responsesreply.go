@@ -197,8 +197,8 @@ func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) 
 	return false, nil
 }
 
-// finalEvent processes the response at the end of a stream. If the service omits the output
-// there, the items that it sent before are the output.
+// finalEvent processes the response at the end of a stream. If that response contains no output,
+// the items sent earlier in the stream are used.
 func (w responsesWire) finalEvent(a *answer, data []byte) (complete bool, err error) {
 	var reply responsesReply
 	if err := json.Unmarshal(data, &reply); err != nil {

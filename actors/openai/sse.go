@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// maxEvent is the maximum size of an event, maxStray that of the text kept from a body
-// that is not a stream.
+// maxEvent is the maximum size of an event. maxStray limits the text that is kept from
+// a body that is not a stream.
 const (
 	maxEvent = 32 << 20
 	maxStray = 32 << 20
@@ -35,7 +35,7 @@ type eventReader struct {
 	stray   []byte
 }
 
-// newEventReader returns a reader of r that calls touched for all data received.
+// newEventReader returns a reader of the events in r. It calls touched whenever data is received.
 func newEventReader(r io.Reader, touched func()) *eventReader {
 	e := &eventReader{lines: bufio.NewScanner(notifyingReader{r, touched})}
 	e.lines.Buffer(make([]byte, 0, 4096), maxEvent)

@@ -115,7 +115,7 @@ func (x *exchange) excerpt(body []byte) string {
 // A watchdog cancels a request if the service sends nothing for too long. A nil
 // watchdog does nothing.
 type watchdog struct {
-	first, idle time.Duration // limits; 0 for none
+	first, idle time.Duration // limits; 0 if there is none
 	end         context.CancelCauseFunc
 
 	firstTimer, idleTimer *time.Timer

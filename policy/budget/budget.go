@@ -75,7 +75,7 @@ func Tag(prefix string) Key {
 }
 
 // Thread is a [Key] with an account for each conversation of package conversation. All
-// runs that are turns of the conversation share it.
+// runs that are turns of the conversation share the account.
 func Thread(runID string, tags []string) (string, bool) { return Tag("conversation:")(runID, tags) }
 
 // A Budget limits what calls consume. It is safe for concurrent use. Create one with

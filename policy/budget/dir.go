@@ -20,8 +20,9 @@ import (
 // several processes on one machine. Add returns after the amount has been synced to
 // disk. A Dir is safe for concurrent use. Create one with [OpenDir].
 //
-// Each account is a file to which Add appends a line. It grows by about 200 bytes per
-// call. [Dir.Prune] removes accounts that are no longer used, such as those of past days.
+// Each account is a file to which Add appends a line. The file grows by about 200 bytes
+// per call. [Dir.Prune] removes accounts that are no longer used, such as those of past
+// days.
 type Dir struct {
 	root *os.Root
 

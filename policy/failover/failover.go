@@ -24,7 +24,7 @@ type Options struct {
 	// HedgeAfter, if positive, enables hedging: if a model has not answered within this
 	// time, the next one is called as well. The first answer is used, and the other
 	// models are interrupted. Hedging makes slow answers rare but costs more, since
-	// interrupted calls are charged too. By default models are called one after the
+	// interrupted calls are charged too. By default, models are called one after the
 	// other.
 	HedgeAfter time.Duration
 
@@ -33,9 +33,9 @@ type Options struct {
 	// If Retry is nil, each model uses its own configuration.
 	Retry *core.RetryConfig
 
-	// Actor holds options of the failover as an actor, such as actors.WithInterceptors.
-	// By default the failover has one attempt and no timeout; the timeouts of the
-	// models apply.
+	// Actor holds the failover's options as an actor, such as actors.WithInterceptors.
+	// By default, the failover has one attempt and no timeout; the models' timeouts
+	// apply.
 	Actor []actors.Option
 }
 

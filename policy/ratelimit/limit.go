@@ -27,11 +27,11 @@ type limit struct {
 
 	total float64 // costs of all requests ever sent
 
-	log []*sentRequest // requests that the service has counted, by time
+	log []*sentRequest // requests that the service has counted, sorted by time
 	sum float64        // sum of their costs
 
 	isShared    bool
-	others      []sentRequest // what others have used, by time; for a shared limit
+	others      []sentRequest // what others have used, sorted by time; only for a shared limit
 	othersUntil time.Time     // when others must be read again
 }
 
@@ -108,7 +108,7 @@ func (l *limit) waitForWindow(cost, inFlight float64, now time.Time) time.Durati
 	return max(wait, time.Millisecond)
 }
 
-// othersNow returns what others have used in the window, or nil if it has to be read again.
+// othersNow returns what others have used in the window, or nil if that has to be read again.
 func (l *limit) othersNow(now time.Time) []sentRequest {
 	if !now.Before(l.othersUntil) {
 		return nil

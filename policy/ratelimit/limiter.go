@@ -372,7 +372,7 @@ func (l *Limiter) finish(t *ticket, tokens int, err error) {
 	l.dispatch()
 }
 
-// Waiting returns the number of attempts that wait.
+// Waiting returns the number of attempts that are waiting.
 func (l *Limiter) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

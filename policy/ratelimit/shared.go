@@ -23,7 +23,7 @@ const (
 	span = 3 * time.Second // length of time that one account covers; a twentieth of the period
 
 	rereadInterval = 10 * time.Second // how long the known usage of others is considered current
-	maxRetryDelay  = 30 * time.Second // maximum delay after errors of the storage
+	maxRetryDelay  = 30 * time.Second // maximum delay after errors from the storage
 )
 
 // A sharedState holds what a limiter knows about its storage. own and owed belong to the holder of
@@ -38,7 +38,7 @@ type sharedState struct {
 
 	knownUntil time.Time     // until then, the known usage of others is considered current
 	probe      *ticket       // the ticket that reads the usage of others; nil if there is none
-	err        error         // error of the storage; nil if there is none
+	err        error         // error from the storage; nil if there is none
 	retryDelay time.Duration // the last delay; 0 if there was none
 }
 
@@ -91,7 +91,7 @@ type spanUsage struct {
 	amount budget.Amount
 }
 
-// others returns what others have added to the accounts that still count, by time.
+// others returns what others have added to the accounts that still count, sorted by time.
 func (s *sharedState) others(ctx context.Context) (all []spanUsage, err error) {
 	first := oldest(time.Now())
 	for number := range s.own {

@@ -28,11 +28,11 @@ type Options struct {
 	Result int
 
 	// Summarizer is a model that summarizes the turns that are left out. The turns
-	// are sent to it as one text. By default there is no summary.
+	// are sent to it as one text. By default, there is no summary.
 	Summarizer actors.LLM
 
-	// Actor holds options of the window as an actor. By default the window has one
-	// attempt and no timeout; the timeout of the model applies.
+	// Actor holds the window's options as an actor. By default, the window has one
+	// attempt and no timeout; the model's timeout applies.
 	Actor []actors.Option
 }
 
@@ -154,7 +154,7 @@ func (w *window) room(req *actors.Request) int {
 	return max(w.o.Tokens/8, w.o.Tokens-answer-estimateTools(req.Tools))
 }
 
-// learn updates the scale from the token count of the service.
+// learn updates the scale from the token count that the service reported.
 func (m *memory) learn(counted, estimated int) {
 	const most, same = 8, 0.1
 	if counted == 0 || estimated == 0 {
