@@ -12,30 +12,30 @@ import (
 	"github.com/reprise-go/reprise/snapshot/internal/blocks"
 )
 
-// A document is one msgpack map: the Info of the run, its records, a summary of the
-// records, and last the checksums. Each checksum covers a block, which extends from
-// the end of the previous block to its own end:
+// A document is one msgpack map. It contains the run's Info, its records, a summary of
+// the records and, at the end, a table of checksums. Each checksum covers one block. A
+// block begins where the previous one ends, and contains:
 //
 //	first     the map up to the first record
-//	          records, with a total of about blocks.Size
-//	last      everything from the last record to the table of checksums
+//	others    records, in total about blocks.Size
+//	last      everything between the last record and the table of checksums
 //
-// A damaged document therefore tells where the damage is, and the records before it
-// can be trusted.
+// The checksums show where a document is damaged, and that the records before the
+// damage are intact.
 
 const magic = "reprise-run"
 
-// beginning is what every document has after its first byte, which holds the number of
-// pairs in the map.
+// beginning is the text that follows the head of the map in every document. The head
+// contains the number of pairs.
 const beginning = "\xa6format\xab" + magic + "\xa7version"
 
 // ownPairs is the number of pairs that are not part of the Info: format, version,
 // records, values, artifacts, checksums.
 const ownPairs = 6
 
-// Encode returns the run as one msgpack document, described in docs/format.md. For
-// readers without Reprise, the document also lists the values and artifacts that
-// result from the records.
+// Encode returns the run as one msgpack document, which docs/format.md describes. For
+// readers that do not use Reprise, the document also lists the run's values and
+// artifacts, although they can be derived from the records.
 func (r *Run) Encode() ([]byte, error) {
 	size := 4 << 10
 	for _, rec := range r.encoded {
@@ -46,8 +46,8 @@ func (r *Run) Encode() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// WriteFile writes the document of Encode to a file that only its owner can read. An
-// existing file is replaced once the new one is complete and synced.
+// WriteFile writes the document that Encode returns to a file that only its owner can
+// read. It replaces an existing file only when the new one is complete and synced.
 func (r *Run) WriteFile(name string) error {
 	document, err := r.Encode()
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *Run) WriteFile(name string) error {
 	return nil
 }
 
-// WriteTo writes the document of Encode, one block at a time.
+// WriteTo writes the document that Encode returns, one block at a time.
 func (r *Run) WriteTo(w io.Writer) (int64, error) {
 	if err := r.checkTimes(); err != nil {
 		return 0, fmt.Errorf("snapshot: encode run %s: %w", r.RunID, err)
@@ -109,15 +109,15 @@ func (r *Run) WriteTo(w io.Writer) (int64, error) {
 	return out.End(m.Finish())
 }
 
-// Decode reads a document that [Run.Encode] returned. The run keeps data, which must
-// not change. The error is ErrFormat if data is not a document or has a newer version.
-// If the document is damaged, Decode returns a *[CorruptError] and a run with the
-// records before the damage.
+// Decode decodes a document that [Run.Encode] has returned. The run refers to data, so
+// data must not be modified. If data is not a document, or is one of a newer version, the
+// error is ErrFormat. If the document is damaged, Decode returns a *[CorruptError] and a
+// run with the records before the damage.
 func Decode(data []byte) (*Run, error) {
 	err := checkBeginning(data)
 	whole, damage := checkBlocks(data)
 	if errors.Is(err, ErrFormat) && IsDocument(data) && damage != nil && whole == 0 {
-		return new(Run), damage // the first block is damaged, so its version may be wrong
+		return new(Run), damage // the first block is damaged, so the version in it may be wrong
 	}
 	if err != nil {
 		return nil, err
@@ -140,13 +140,14 @@ func Decode(data []byte) (*Run, error) {
 	return r, nil
 }
 
-// IsDocument reports whether data begins like a document.
+// IsDocument reports whether data begins as a document does.
 func IsDocument(data []byte) bool {
 	rest := afterMapHead(data)
 	return len(rest) >= len(beginning) && string(rest[:len(beginning)]) == beginning
 }
 
-// checkBeginning checks the version of a document. Its place is the same in every version.
+// checkBeginning checks that data begins as a document does, and checks the document's version.
+// The version is at the same place in documents of all versions.
 func checkBeginning(data []byte) error {
 	if len(data) == 0 {
 		return &CorruptError{Err: errors.New("it is empty")}
@@ -156,7 +157,7 @@ func checkBeginning(data []byte) error {
 		if rest != nil && len(rest) < len(beginning) && string(rest) == beginning[:len(rest)] {
 			return &CorruptError{Offset: int64(len(data)), Err: blocks.ErrNoTable}
 		}
-		return fmt.Errorf("%w: byte 0: not a run of Reprise, which begins with the pair format: %s; `reprise export RUN --format msgpack -o FILE` writes such files", ErrFormat, magic)
+		return fmt.Errorf("%w: byte 0: not a run of Reprise, which would begin with the pair \"format: %s\"; `reprise export RUN --format msgpack -o FILE` writes such files", ErrFormat, magic)
 	}
 	in := codec.NewReader(data)
 	defer in.Release()
@@ -188,8 +189,8 @@ func afterMapHead(data []byte) []byte {
 	return nil
 }
 
-// checkBlocks returns how many bytes of a document are undamaged, and what is wrong
-// with the rest.
+// checkBlocks returns how many bytes at the beginning of a document are undamaged, and
+// what is wrong after them.
 func checkBlocks(data []byte) (whole int, damage *CorruptError) {
 	whole, err := blocks.Check(data)
 	if err != nil {
@@ -199,7 +200,7 @@ func checkBlocks(data []byte) (whole int, damage *CorruptError) {
 }
 
 // readDocument reads a document, or the undamaged beginning of one. A missing end is
-// not an error here, because the checksums detect it.
+// not an error here, because checkBlocks detects it.
 func (r *Run) readDocument(data []byte) error {
 	in := codec.NewReader(data)
 	defer in.Release()

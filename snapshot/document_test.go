@@ -231,7 +231,7 @@ func TestInvalidDocumentsAreRefusedWithTheReason(t *testing.T) {
 		"before a release": {document(t, "format", "reprise-snapshot", "version", 1), snapshot.ErrFormat, "not a run of Reprise"},
 		"json":             {[]byte(`{"format":"reprise-run"}`), snapshot.ErrFormat, "not a run of Reprise"},
 		"jsonl":            {[]byte(`{"seq":1}` + "\n"), snapshot.ErrFormat, "`reprise export RUN --format msgpack -o FILE` writes such files"},
-		"newer":            {document(t, append(begin, 2, "records", "in another way")...), snapshot.ErrFormat, "version 2 and this version of Reprise reads up to version 1; use a newer Reprise"},
+		"newer":            {document(t, append(begin, 2, "records", "in another way")...), snapshot.ErrFormat, "version 2, and this version of Reprise reads up to version 1; use a newer Reprise"},
 		"far newer":        {document(t, append(begin, uint64(1)<<63)...), snapshot.ErrFormat, "version 9223372036854775808"},
 		"version zero":     {document(t, append(begin, 0)...), snapshot.ErrCorrupt, "never a version 0"},
 		"version of text":  {document(t, append(begin, "1")...), snapshot.ErrCorrupt, "byte 3"},
@@ -298,7 +298,7 @@ func TestARunIsExtendedByTheNextRecords(t *testing.T) {
 	require.ErrorContains(t, err, "record 8 where record 7 is expected")
 	for _, seq := range []uint64{0, 11} {
 		_, err = run.Record(seq)
-		require.ErrorContains(t, err, fmt.Sprintf("run run has no record %d, it has 10", seq))
+		require.ErrorContains(t, err, fmt.Sprintf("run run has no record %d; it has 10", seq))
 	}
 }
 

@@ -8,26 +8,26 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// The errors of stores, for errors.Is.
+// The errors that stores return. Compare with errors.Is.
 var (
 	ErrNotFound    = errors.New("snapshot: not found")
-	ErrExists      = errors.New("snapshot: the run exists already")
+	ErrExists      = errors.New("snapshot: the run already exists")
 	ErrLocked      = errors.New("snapshot: the run is open for writing elsewhere")
 	ErrClosed      = errors.New("snapshot: the journal is closed")
 	ErrCorrupt     = errors.New("snapshot: damaged")
-	ErrFormat      = errors.New("snapshot: not a format that this version reads")
-	ErrReset       = errors.New("snapshot: the cursor is not in the history of the run")
+	ErrFormat      = errors.New("snapshot: unsupported format")
+	ErrReset       = errors.New("snapshot: the cursor is not in the run's history")
 	ErrFilter      = errors.New("snapshot: invalid filter")
 	ErrUnavailable = errors.New("snapshot: the store is unavailable")
 
-	// Errors of a journal that lost its run.
+	// The errors of a journal that has lost its run.
 	ErrFenced      = errors.New("snapshot: a later generation of the run exists")
-	ErrMaybeStored = errors.New("snapshot: the lease is over, and it is not known whether the last records were stored")
-	ErrLease       = errors.New("snapshot: the lease of the run is over")
+	ErrMaybeStored = errors.New("snapshot: the lease has ended, and it is not known whether the last records were stored")
+	ErrLease       = errors.New("snapshot: the lease on the run has ended")
 )
 
-// IsTemporary reports whether err is from a store that may be reached again later: errors.Is finds
-// ErrUnavailable, ErrFenced, ErrMaybeStored or ErrLease in it.
+// IsTemporary reports whether the operation that returned err may succeed later. It reports true if
+// err matches ErrUnavailable, ErrFenced, ErrMaybeStored or ErrLease.
 func IsTemporary(err error) bool {
 	for _, passing := range []error{ErrUnavailable, ErrFenced, ErrMaybeStored, ErrLease} {
 		if errors.Is(err, passing) {
@@ -41,8 +41,8 @@ func IsTemporary(err error) bool {
 // ErrLocked.
 type LockedError struct {
 	RunID string
-	Owner string // as given to Open; empty if unknown
-	PID   int    // process ID of the writer; 0 if unknown
+	Owner string // the writer's OpenOptions.Owner; empty if unknown
+	PID   int    // the writer's process ID; 0 if unknown
 }
 
 // Error names the run and, if known, its writer.
@@ -65,14 +65,14 @@ func (e *LockedError) Unwrap() error { return ErrLocked }
 
 // A CorruptError reports that stored data is damaged or incomplete. It matches ErrCorrupt.
 type CorruptError struct {
-	RunID   string // empty if it is unknown
-	File    string // name of the file in the run; empty for data that is not in a file
-	Offset  int64  // where the damage begins
+	RunID   string // empty if unknown
+	File    string // name of the damaged file; empty if the data is not in a file
+	Offset  int64  // where the damage begins, in bytes
 	LastSeq uint64 // number of the last record before the damage
 	Err     error  // what is wrong
 }
 
-// Error returns where the damage is.
+// Error describes where the damage is and what is wrong.
 func (e *CorruptError) Error() string {
 	var where strings.Builder
 	where.WriteString("snapshot: ")
@@ -89,18 +89,18 @@ func (e *CorruptError) Error() string {
 // Unwrap returns ErrCorrupt and Err.
 func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }
 
-// textWithoutKind returns the text of an error without the text of its sentinel.
+// textWithoutKind returns the text of err without that of its sentinel error, kind.
 func textWithoutKind(err, kind error) string {
 	return strings.TrimPrefix(err.Error(), kind.Error()+": ")
 }
 
-// errNewer returns the error for data written by a newer version.
+// errNewer returns the error for data written by a newer version of Reprise.
 func errNewer(what string, version uint64) error {
-	return fmt.Errorf("%w: %s has version %d and this version of Reprise reads up to version %d; use a newer Reprise",
+	return fmt.Errorf("%w: %s has version %d, and this version of Reprise reads up to version %d; use a newer Reprise",
 		ErrFormat, what, version, FormatVersion)
 }
 
-// Make errors.Is and errors.As find these errors in recorded errors too.
+// Let errors.Is and errors.As find these errors in recorded errors, too.
 func init() {
 	record.RegisterError("snapshot.ErrNotFound", ErrNotFound)
 	record.RegisterError("snapshot.ErrExists", ErrExists)

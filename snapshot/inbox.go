@@ -9,46 +9,46 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An Inbox accepts messages for runs, from any process, whether or not the run is open. The process
-// that has the run open reads them, or else the process that opens it next.
+// An Inbox accepts messages for runs from any process, whether or not the run is open. The messages
+// are read by the process that has the run open or, if none has, by the next one that opens it.
 type Inbox interface {
 	// Post stores a message for a run. If the run does not exist, the error is ErrNotFound. When
 	// Post returns without an error, the message is durable. While a message with the same ID is
-	// waiting, Post returns ErrPosted; if several are posted concurrently, one succeeds.
+	// waiting, Post returns ErrPosted. If messages with the same ID are posted concurrently, one of
+	// the calls succeeds.
 	Post(ctx context.Context, runID string, m Message) error
 
-	// Messages returns the waiting messages, ordered by time, with Record.RunID set. They stay
-	// until they are removed.
+	// Messages returns the run's waiting messages, ordered by time, with Record.RunID set. It does
+	// not remove them.
 	Messages(ctx context.Context, runID string) ([]Message, error)
 
-	// Remove removes the messages with these IDs. Unknown IDs are ignored. A message is removed
-	// once its effect is durable.
+	// Remove removes the messages with the given IDs and ignores unknown IDs. It is called when the
+	// effect of the messages is durable.
 	Remove(ctx context.Context, runID string, ids ...string) error
 }
 
-// ErrPosted is the error for a message whose ID belongs to an earlier message that is still
-// waiting.
+// ErrPosted is returned for a message if an earlier message with the same ID is still waiting.
 var ErrPosted = errors.New("snapshot: a message with this ID is already waiting")
 
 // A Message is sent to a run from outside: the answer to a question, a signal, an interrupt, or a
 // cancel.
 type Message struct {
-	// Generation is the generation that an interrupt is for. It is 0 for any other message, which
-	// is for all generations.
+	// Generation is the generation that an interrupt stops. It is 0 for all other messages, which
+	// apply to any generation.
 	Generation uint64
 
-	// Record holds the content of the message; its Seq is 0. An answer has the kind answer, the
-	// status recorded, the name of the question, and the encoded answer as its output. A signal has
-	// the same kind and status, its own name, and its ID as Detail.Signal. An interrupt has the
-	// kind run, the status interrupted, and a *record.InterruptedError. A cancel is like an
-	// interrupt, with the status cancelled.
+	// Record holds the content of the message; its Seq is 0. For an answer, its kind is answer, its
+	// status is recorded, its name is that of the question, and its output is the encoded answer. A
+	// signal is like an answer, but with its own name, and with its ID in Detail.Signal. For an
+	// interrupt, the kind is run, the status is interrupted, and Err is a *record.InterruptedError.
+	// A cancel is like an interrupt, but its status is cancelled.
 	Record record.Record
 }
 
-// ID returns an ID that is unique among the waiting messages of the run. All answers to one
-// question have the same ID, as do all signals with the same Detail.Signal, all interrupts of one
-// generation, and all cancels: the first of them counts. An ID has at most 39 lower-case letters,
-// digits and dashes, so it can be used as a file name.
+// ID returns the message's ID, which is unique among the run's waiting messages. All answers to one
+// question have the same ID, and only the first of them counts. The same is true of all signals with
+// the same Detail.Signal, all interrupts of one generation, and all cancels. An ID has at most 39
+// lower-case letters, digits and dashes, so it can be used as a file name.
 func (m *Message) ID() string {
 	if m.IsSignal() {
 		sum := sha256.Sum256([]byte(m.Record.Detail.Signal))
@@ -64,7 +64,7 @@ func (m *Message) ID() string {
 	return fmt.Sprintf("interrupt-%d", m.Generation)
 }
 
-// IsCancel reports whether the message ends the run permanently.
+// IsCancel reports whether the message cancels the run, which ends it permanently.
 func (m *Message) IsCancel() bool {
 	return m.Record.Kind == record.KindRun && m.Record.Status == record.StatusCancelled
 }
@@ -84,30 +84,30 @@ func (m *Message) check() error {
 	case r.Kind == record.KindAnswer && r.Status == record.StatusRecorded:
 		switch {
 		case r.Name == "":
-			return errors.New("an answer or a signal without a name")
+			return errors.New("the answer or signal has no name")
 		case len(r.Encoded()) == 0:
-			return errors.New("an answer or a signal without a value")
+			return errors.New("the answer or signal has no value")
 		case m.Generation != 0:
 			return errors.New("an answer or a signal must not have a generation")
 		}
 	case m.IsCancel():
 		switch {
 		case r.Interrupt() == nil:
-			return errors.New("a cancel without a *record.InterruptedError")
+			return errors.New("the cancel has no *record.InterruptedError")
 		case m.Generation != 0:
 			return errors.New("a cancel must not have a generation")
 		}
 	case r.Kind == record.KindRun && r.Interrupt() != nil:
 		if m.Generation == 0 {
-			return errors.New("an interrupt without a generation")
+			return errors.New("the interrupt has no generation")
 		}
 	default:
-		return fmt.Errorf("a record of kind %v and status %v; want an answer, a signal, an interrupt or a cancel", r.Kind, r.Status)
+		return fmt.Errorf("got a record of kind %v and status %v; want an answer, a signal, an interrupt or a cancel", r.Kind, r.Status)
 	}
 	return nil
 }
 
-// Check returns an error if m is not a valid message for the run.
+// Check returns an error, which names the run, if m is not a valid message.
 func (m *Message) Check(runID string) error {
 	if err := m.check(); err != nil {
 		return fmt.Errorf("snapshot: message for run %s: %w", runID, err)

@@ -17,17 +17,17 @@ type Status string
 
 // The statuses of a run.
 const (
-	StatusQueued      Status = "queued" // waits for a runner to open it, for the first time or again
+	StatusQueued      Status = "queued" // waits until a runner opens it, for the first time or again
 	StatusRunning     Status = "running"
-	StatusPaused      Status = "paused"      // continues when it is due, or waits for an answer
+	StatusPaused      Status = "paused"      // waits for a time or an answer
 	StatusInterrupted Status = "interrupted" // stopped while calls were in progress
 	StatusCompleted   Status = "completed"
 	StatusFailed      Status = "failed"    // its last root call failed
 	StatusCancelled   Status = "cancelled" // ended permanently; it cannot be resumed
 )
 
-// HasEnded reports whether a run with the status has completed, failed or was cancelled. A run that
-// failed continues if somebody retries it.
+// HasEnded reports whether a run with status s has completed, failed or been cancelled. A failed run
+// continues if somebody retries it.
 func (s Status) HasEnded() bool {
 	return s == StatusCompleted || s == StatusFailed || s == StatusCancelled
 }
@@ -50,7 +50,7 @@ func (m Metadata) Clone() Metadata {
 	return m
 }
 
-// size returns the number of bytes of all texts.
+// size returns the total length of all texts, in bytes.
 func (m *Metadata) size() int {
 	n := len(m.Description) + len(m.Pipeline)
 	for _, tag := range m.Tags {
@@ -65,13 +65,13 @@ func (m *Metadata) size() int {
 // Info describes a run without its records.
 type Info struct {
 	RunID    string   `json:"run_id"`
-	ParentID string   `json:"parent_run_id,omitempty"` // the run from which it was forked
+	ParentID string   `json:"parent_run_id,omitempty"` // the run from which this one was forked
 	Status   Status   `json:"status"`
 	Stop     Stop     `json:"stop,omitzero"` // why the run was interrupted or cancelled
 	Metadata Metadata `json:"metadata,omitzero"`
 
 	Created time.Time `json:"created_at"`
-	Updated time.Time `json:"updated_at"`          // when the Info last changed; records do not count
+	Updated time.Time `json:"updated_at"`          // when the Info last changed; appending records does not change it
 	Due     time.Time `json:"due_at,omitzero"`     // when a paused or queued run continues
 	Expires time.Time `json:"expires_at,omitzero"` // when the run may be deleted
 
@@ -81,33 +81,33 @@ type Info struct {
 	// Usage is the total usage of the run's calls over all generations, as of the last close.
 	Usage record.Usage `json:"usage,omitzero"`
 
-	Summary Summary `json:"summary,omitzero"` // state of the run as of the last close
+	Summary Summary `json:"summary,omitzero"` // the run's state as of the last close
 
-	Open  bool   `json:"open,omitempty"`  // a process has it open for writing; set by the store and not encoded
-	Owner string `json:"owner,omitempty"` // the process that last opened it
+	Open  bool   `json:"open,omitempty"`  // a process has the run open for writing; set by the store, not encoded
+	Owner string `json:"owner,omitempty"` // OpenOptions.Owner of the last opening
 
 	Program  string `json:"program,omitempty"`         // name of the run's program
 	Version  string `json:"program_version,omitempty"` // version of the program
 	Priority int    `json:"priority,omitempty"`
 	Restarts int    `json:"restarts,omitempty"` // number of restarts after crashes
-	Pinned   bool   `json:"pinned,omitempty"`   // retention does not delete it
+	Pinned   bool   `json:"pinned,omitempty"`   // retention does not delete the run
 
-	// RetryTo requests that the next opening retries the failures up to this record. It
-	// has no effect once an opening has recorded that it did so. 0 for none.
+	// RetryTo, if not 0, requests that the next opening retry all failures up to the record with
+	// this number. Once an opening has recorded such a retry, RetryTo has no effect.
 	RetryTo uint64 `json:"retry_to,omitempty"`
 
-	// RefusedBy is the build of the program that refused to continue the run; empty for
-	// none.
+	// RefusedBy is the build of the program that refused to continue the run. It is empty if no
+	// program has refused.
 	RefusedBy string `json:"refused_by,omitempty"`
 
-	Retry RetryLevels `json:"retry,omitempty"` // nil if there were none
+	Retry RetryLevels `json:"retry,omitempty"` // nil if there are none
 }
 
-// A Stop tells why a run does not continue. The zero Stop means that there is no reason.
+// A Stop specifies why a run was interrupted or cancelled. The zero Stop means that it was not.
 type Stop struct {
 	Reason  record.InterruptReason `json:"reason"`            // such as user, shutdown or crash
-	By      string                 `json:"by,omitempty"`      // who stopped it; empty for Reprise itself
-	Message string                 `json:"message,omitempty"` // the reason given; for a divergence, what differs
+	By      string                 `json:"by,omitempty"`      // who stopped the run; empty if Reprise itself did
+	Message string                 `json:"message,omitempty"` // the explanation given; for a divergence, what differs
 }
 
 // String returns a text such as "shutdown" or "by ops: a new version".
@@ -131,17 +131,16 @@ func (i Info) Clone() Info {
 	return i
 }
 
-// maxInfo is the size limit of the texts of an Info. Readers of stores have a limit for the
-// encoded Info; the one of filestore is 16 MiB.
+// maxInfo limits the total size of the texts in an Info. It is well below the limits that stores set
+// for an encoded Info; package filestore reads up to 16 MiB.
 const maxInfo = 8 << 20
 
-// Check returns an error if no store can store i: its status is unknown, a time is outside
-// the years 1678 to 2261, or the texts of its metadata and its stop have more than 8 MiB in
-// total.
+// Check returns an error if stores cannot store i: if its status is unknown, a time is outside
+// the years 1678 to 2261, or the texts in Metadata and Stop exceed 8 MiB in total.
 func (i *Info) Check() error {
 	err := i.checkTimes()
 	if n := i.Metadata.size() + len(i.Stop.By) + len(i.Stop.Message); n > maxInfo {
-		err = fmt.Errorf("the metadata and the stop have %d bytes, want at most %d", n, maxInfo)
+		err = fmt.Errorf("the texts in the metadata and in the stop reason have %d bytes; want at most %d", n, maxInfo)
 	}
 	if !slices.Contains(statuses, i.Status) {
 		err = fmt.Errorf("status %q; want one of %v", i.Status, statuses)
@@ -164,8 +163,8 @@ func (i *Info) checkTimes() error {
 	return nil
 }
 
-// A Snapshot is a run with all its records decoded, in sequence order, including all
-// retries.
+// A Snapshot is a run with all its records decoded. The records are in sequence order and
+// include all retries.
 type Snapshot struct {
 	Info
 	Records []record.Record

@@ -10,12 +10,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// infoPairs is the number of pairs that AppendInfo writes.
+// infoPairs is the number of key-value pairs that AppendInfo writes.
 const infoPairs = 22
 
-// AppendInfo appends i to dst as a msgpack map, for stores that store it
-// separately from records. Open is not encoded. AppendInfo fails for times
-// outside the years 1678 to 2261.
+// AppendInfo appends i to dst as a msgpack map, for stores that store the info
+// separately from the records. It does not encode Open. It returns an error if a
+// time is outside the years 1678 to 2261.
 func AppendInfo(dst []byte, i *Info) ([]byte, error) {
 	if err := i.checkTimes(); err != nil {
 		return dst, fmt.Errorf("snapshot: run %s: %w", i.RunID, err)
@@ -26,8 +26,8 @@ func AppendInfo(dst []byte, i *Info) ([]byte, error) {
 	return w.Finish(), nil
 }
 
-// DecodeInfo reads what [AppendInfo] appended. It skips unknown pairs. For any
-// other data it returns ErrCorrupt.
+// DecodeInfo decodes data that [AppendInfo] has appended. It skips unknown keys.
+// If data is anything else, the error is ErrCorrupt.
 func DecodeInfo(data []byte) (Info, error) {
 	in := codec.NewReader(data)
 	defer in.Release()
@@ -73,7 +73,7 @@ func (i *Info) write(w *codec.Writer) {
 	i.Summary.write(w.Key("summary"))
 }
 
-// read reads the value of a key. It skips keys added by later versions.
+// read reads the value for a key. It skips the values of keys added by later versions.
 func (i *Info) read(in *codec.Reader, key string) {
 	switch key {
 	case "run_id":

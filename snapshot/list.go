@@ -10,48 +10,48 @@ import (
 	"time"
 )
 
-// A Filter selects runs and determines the order in which they are listed. The zero Filter
-// selects all runs, the last updated first.
+// A Filter selects runs and determines the order in which they are listed. A run must meet all of
+// the conditions that are set. The zero Filter selects all runs, the last updated first.
 type Filter struct {
-	Status     []Status  // any of these
-	Tags       []string  // all of these
-	Pipeline   string    // of this pipeline
-	Program    string    // with this program
-	Version    string    // with this version of the program
-	Parent     string    // forked from this run
-	ErrorClass string    // of Summary.LastError
-	Text       string    // occurs in the ID, the description, an open question or the last error, ignoring case
-	Asking     bool      // a question is open
-	Since      time.Time // updated at this time or later
-	Until      time.Time // updated before this time
+	Status     []Status  // its status is one of these
+	Tags       []string  // it has all of these tags
+	Pipeline   string    // it belongs to this pipeline
+	Program    string    // its program has this name
+	Version    string    // its program has this version
+	Parent     string    // it was forked from this run
+	ErrorClass string    // its Summary.LastError has this class
+	Text       string    // this occurs in its ID, its description, an open question or its last error, ignoring case
+	Asking     bool      // it has an open question
+	Since      time.Time // it was updated at this time or later
+	Until      time.Time // it was updated before this time
 
-	// DueBy excludes runs that wait for an answer or a time after DueBy and have no waiting
-	// messages: such runs cannot continue. A store may list some of them anyway. Use it without
-	// Limit, Sort and Count. The zero Time excludes none.
+	// DueBy, if not zero, excludes runs that cannot continue at that time: they wait for an answer
+	// or for a later time, and have no waiting messages. A store may list some of these runs
+	// anyway. Do not combine DueBy with Limit, Sort or Count.
 	DueBy time.Time
 
-	// Only selects runs by ID; nil selects all.
+	// Only, if not nil, reports whether to include the run with the given ID.
 	Only func(runID string) bool
 
 	Sort      Sort
-	Ascending bool // lowest value first, instead of highest
+	Ascending bool // list the lowest value first, not the highest
 
-	// Count requests Page.Counts. A store may have to read all runs for them.
+	// Count requests Page.Counts. To compute them, a store may have to read all runs.
 	Count bool
 
-	After string // Next of a page, to get the page that follows it in the same order
-	Limit int    // the maximum number of runs, 0 for all
+	After string // Page.Next of a page in the same order, to list the page that follows it
+	Limit int    // the maximum number of runs; 0 means no limit
 }
 
 // A Sort is the value by which a list is sorted. Runs with the same value are sorted by ID.
-// Values come from the Info; those of an open run are as of its last close.
+// Values come from the Info; for an open run, they are as of its last close.
 type Sort string
 
-// The orders of lists.
+// The values by which lists can be sorted.
 const (
-	SortUpdated  Sort = "" // when the run was updated
+	SortUpdated  Sort = "" // when the run was last updated
 	SortCreated  Sort = "created"
-	SortEnded    Sort = "ended"    // when the run completed, failed or was cancelled; runs that have not ended are lowest
+	SortEnded    Sort = "ended"    // when the run completed, failed or was cancelled; a run that has not ended has the lowest value
 	SortDuration Sort = "duration" // from Created to Updated
 	SortCost     Sort = "cost"
 	SortTokens   Sort = "tokens" // input and output tokens
@@ -88,15 +88,14 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// A Page is a part of a list. It may have fewer runs than Filter.Limit, even none, although
-// further pages follow: the work for a page is bounded, and runs that the filter does not select
-// count towards it.
+// A Page is a part of a list. It may have fewer runs than Filter.Limit, or none, even if more pages
+// follow, because a store may limit the number of runs that it examines for one page.
 type Page struct {
 	Runs []Info
-	Next string // Filter.After for the next page; empty after the last page
+	Next string // Filter.After for the next page; empty on the last page
 
-	// Counts is the number of runs by status, on all pages, that the filter would select if
-	// its Status were empty. It is nil without Filter.Count.
+	// Counts holds, for each status, how many runs on all pages together the filter would select
+	// if Filter.Status were empty. It is nil unless Filter.Count is set.
 	Counts map[Status]int
 }
 
@@ -113,7 +112,7 @@ func (f *Filter) Check() error {
 	return nil
 }
 
-// IsSorted reports whether the list has an order other than the last updated first.
+// IsSorted reports whether f requests an order other than the default, the last updated first.
 func (f *Filter) IsSorted() bool { return f.Sort != SortUpdated || f.Ascending }
 
 // Matches reports whether the filter selects a run. It ignores DueBy, After and Limit.
@@ -121,14 +120,15 @@ func (f *Filter) Matches(i *Info) bool {
 	return (len(f.Status) == 0 || slices.Contains(f.Status, i.Status)) && f.matchesButStatus(i)
 }
 
-// Tally adds a run to the counts of a page.
+// Tally counts a run by its status if the filter selects the run, ignoring Status, DueBy, After and
+// Limit.
 func (f *Filter) Tally(i *Info, counts map[Status]int) {
 	if f.matchesButStatus(i) {
 		counts[i.Status]++
 	}
 }
 
-// CountsAll reports whether the filter selects all runs, apart from Status.
+// CountsAll reports whether [Filter.Tally] counts every run.
 func (f *Filter) CountsAll() bool {
 	return f.Pipeline == "" && f.Program == "" && f.Version == "" && f.Parent == "" && f.ErrorClass == "" && f.Text == "" &&
 		len(f.Tags) == 0 && !f.Asking && f.Since.IsZero() && f.Until.IsZero() && f.Only == nil
@@ -155,15 +155,16 @@ func (f *Filter) matchesButStatus(i *Info) bool {
 	return f.Text == "" || i.containsText(strings.ToLower(f.Text))
 }
 
-// containsText reports whether a searched field of a run contains a text, which is in lower case.
+// containsText reports whether one of the fields that Filter.Text searches contains text, ignoring
+// case. The text must be in lower case.
 func (i *Info) containsText(text string) bool {
 	in := func(where string) bool { return strings.Contains(strings.ToLower(where), text) }
 	return in(i.RunID) || in(i.Metadata.Description) || i.Summary.LastError != nil && in(i.Summary.LastError.Message) ||
 		slices.ContainsFunc(i.Summary.Questions, func(q OpenQuestion) bool { return in(q.Text) })
 }
 
-// Runs yields the runs that f selects, page by page, up to f.Limit runs or all if that is 0.
-// It ends after an error.
+// Runs yields the runs that f selects, and lists them page by page. It yields at most f.Limit runs,
+// or all of them if f.Limit is 0. It ends after an error.
 func Runs(ctx context.Context, r Reader, f Filter) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		for {

@@ -10,11 +10,11 @@ import (
 )
 
 // AppendRecord appends r to dst in the form described in docs/format.md, and
-// returns the extended slice. The run ID is not encoded: it is stored once for all
-// records. An error that is not a recorded one is converted by [record.ErrorOf],
-// and metadata that cannot be encoded is stored as text. If a time is outside the
-// years 1678 to 2261, the range of nanoseconds in 64 bits, AppendRecord returns an
-// error and dst unchanged.
+// returns the extended slice. It does not encode the run ID, which is stored once for
+// all records. It converts r.Err with [record.ErrorOf], unless r.Err is a
+// *[record.InterruptedError], and stores metadata that cannot be encoded as text. If
+// r.Time is outside the years 1678 to 2261, the range of nanoseconds in 64 bits,
+// AppendRecord returns an error and dst unchanged.
 func AppendRecord(dst []byte, r *record.Record) ([]byte, error) {
 	w := codec.NewWriter(dst)
 	err := (*encodableRecord)(r).write(w)
@@ -25,20 +25,21 @@ func AppendRecord(dst []byte, r *record.Record) ([]byte, error) {
 	return out, nil
 }
 
-// DecodeRecord reads what [AppendRecord] appended. The record shares no memory with
-// data and has no run ID. Its Err, if any, is a *[record.InterruptedError] if the
-// call or the run was interrupted, and a *[record.Error] otherwise.
+// DecodeRecord decodes one record that [AppendRecord] has appended. The record shares
+// no memory with data and has no run ID. Its Err, if any, is a
+// *[record.InterruptedError] if the call or the run was interrupted, and a
+// *[record.Error] otherwise.
 //
-// If the record has a newer version, the error is ErrFormat. If data is anything
-// other than one whole record, the error is ErrCorrupt and names the byte.
+// If the record has a newer version, the error is ErrFormat. If data is not exactly
+// one record, the error is ErrCorrupt, and its text contains the offset.
 func DecodeRecord(data []byte) (record.Record, error) {
 	d := newRecordDecoder()
 	defer d.release()
 	return d.decode(data)
 }
 
-// DecodeRecords yields consecutive records that [AppendRecord] has appended,
-// decoded as by [DecodeRecord]. It ends after an error.
+// DecodeRecords decodes consecutive records that [AppendRecord] has appended, like
+// [DecodeRecord], and yields them. It ends after an error.
 func DecodeRecords(data []byte) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		d := newRecordDecoder()
@@ -57,8 +58,8 @@ func DecodeRecords(data []byte) iter.Seq2[record.Record, error] {
 	}
 }
 
-// CutRecord splits data after its first record and returns the number of that
-// record, without decoding it. It returns the same errors as [DecodeRecord].
+// CutRecord splits data after the first record, which it does not decode, and also
+// returns that record's number. It returns the same errors as [DecodeRecord].
 func CutRecord(data []byte) (encoded []byte, seq uint64, rest []byte, err error) {
 	in := codec.NewReader(data)
 	defer in.Release()
@@ -68,7 +69,7 @@ func CutRecord(data []byte) (encoded []byte, seq uint64, rest []byte, err error)
 	return encoded, seq, data[in.Offset():], nil
 }
 
-// recordError adds ErrCorrupt or ErrFormat to an error that occurred in a record.
+// recordError adds ErrCorrupt to an error from decoding a record, unless it is ErrFormat.
 func recordError(err error) error {
 	if errors.Is(err, ErrFormat) {
 		return err
@@ -77,11 +78,12 @@ func recordError(err error) error {
 }
 
 // The lengths of the arrays in this version. Later versions only add fields at the
-// end, which readers skip. A record with fewer fields is rejected; otherwise a file
-// of many tiny records could take many times its size in memory.
+// end, and readers skip fields that they do not know. A record with fewer fields is
+// rejected; otherwise, a file of many tiny records could need many times its size in
+// memory.
 const (
 	recordFields = 22
-	detailFields = 8 // and nineteen more if any of them is set
+	detailFields = 8 // and 19 more if any of those is set
 	usageFields  = 3
 	claimFields  = 5
 

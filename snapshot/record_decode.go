@@ -12,32 +12,32 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A recordDecoder decodes records. It caches recently parsed addresses, because a call has several
-// records.
+// A recordDecoder decodes records. It caches the addresses that it has parsed, because each call has
+// several records.
 type recordDecoder struct {
 	record    record.Record
 	in        *codec.Reader
 	addresses map[string]*parsedAddress
-	latest    *parsedAddress // the latest one of addresses; not nil
+	latest    *parsedAddress // the address that was used last; never nil
 
-	shares bool           // data never changes, so values can refer to it
-	detail *record.Detail // reused for the detail of each record; nil to allocate one
+	shares bool           // the encoded data never changes, so inputs and outputs can refer to it
+	detail *record.Detail // reused for each record's detail; if nil, each is allocated
 }
 
-// A parsedAddress is an address and the path that it was parsed from.
+// A parsedAddress is an address and the path from which it was parsed.
 type parsedAddress struct {
 	path    string
 	address record.Address
 }
 
-// maxAddresses limits the addresses that a pooled decoder keeps.
+// maxAddresses is the maximum number of addresses that a decoder caches.
 const maxAddresses = 256
 
 var recordDecoders = sync.Pool{New: func() any {
 	return &recordDecoder{in: codec.NewReader(nil), addresses: make(map[string]*parsedAddress), latest: new(parsedAddress)}
 }}
 
-// newRecordDecoder takes a decoder from the pool. release returns it.
+// newRecordDecoder takes a decoder from the pool. Method release puts the decoder back.
 func newRecordDecoder() *recordDecoder { return recordDecoders.Get().(*recordDecoder) }
 
 func (d *recordDecoder) release() {
@@ -136,7 +136,7 @@ func (d *recordDecoder) address(f *fieldReader) record.Address {
 	return site.Address(nth)
 }
 
-// find sets d.latest to the address with this path. It reports false if the path is not valid.
+// find sets d.latest to the address with the given path, and reports whether the path is valid.
 func (d *recordDecoder) find(path []byte) bool {
 	found := d.addresses[string(path)]
 	if found == nil {
@@ -159,9 +159,10 @@ func (f *fieldReader) failAddress(path []byte) {
 	f.fail(err)
 }
 
-// cutNumber splits a path into the path of the first call at its site and the number of
-// the call. If the path does not end in a valid number, the number is 0 and the path is
-// not split. Without the split, each call of a loop would add an address to the cache.
+// cutNumber splits a path into the path of the first call at the same site and the call's
+// number at that site. If the path does not end in a valid number, cutNumber returns the
+// whole path and 0. Without the split, each call in a loop would add an address to the
+// cache.
 func cutNumber(path []byte) (first []byte, nth int) {
 	i := bytes.LastIndexByte(path, '#')
 	digits := path[i+1:]
@@ -170,7 +171,7 @@ func cutNumber(path []byte) (first []byte, nth int) {
 	}
 	for _, c := range digits {
 		if c < '0' || c > '9' {
-			return path, 0 // the number belongs to an outer call
+			return path, 0 // the # belongs to an outer call
 		}
 		nth = nth*10 + int(c-'0')
 	}
@@ -180,9 +181,9 @@ func cutNumber(path []byte) (first []byte, nth int) {
 	return path[:i], nth
 }
 
-// readOutput reads the output of a record, or its reference if it is an artifact, and as
-// little else as possible. It reports false if the record is not the completion of a
-// call.
+// readOutput reads a record's output or, if the output is an artifact, its reference. It
+// decodes as little else as possible. It reports false if the record does not say that a
+// call completed.
 func readOutput(data []byte) (output []byte, artifact string, completed bool, err error) {
 	in := codec.NewReader(data)
 	defer in.Release()
@@ -196,7 +197,7 @@ func readOutput(data []byte) (output []byte, artifact string, completed bool, er
 		return nil, "", true, f.err()
 	}
 	f = newFieldReader(in)
-	f.skip(2) // hash of the input, and the input
+	f.skip(2) // the input's hash and the input
 	if f.next() {
 		output = slices.Clip(in.View())
 	}
@@ -204,7 +205,7 @@ func readOutput(data []byte) (output []byte, artifact string, completed bool, er
 	return output, artifact, true, f.err()
 }
 
-// The indices of two fields of a record.
+// The indices of two fields in a record.
 const (
 	fieldStatus = 6
 	fieldDetail = 21
@@ -267,7 +268,7 @@ func (d *recordDecoder) readDetail(in *codec.Reader) *record.Detail {
 	return into
 }
 
-// value returns an encoded input or output.
+// value reads an encoded input or output.
 func (d *recordDecoder) value(f *fieldReader) []byte {
 	if !d.shares {
 		return f.bytes()

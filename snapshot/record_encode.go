@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// encodableRecord writes a record. Kinds, statuses and similar values are written as the
-// numbers of package record, which never change.
+// An encodableRecord is a record that can write itself. It writes kinds, statuses and similar
+// values as their numbers in package record, which never change.
 type encodableRecord record.Record
 
 func (r *encodableRecord) write(w *codec.Writer) error {
@@ -179,8 +179,8 @@ func writeClaims(w *codec.Writer, claims []record.Claim) {
 	}
 }
 
-// writeUsage writes an empty usage as nil. It omits the last fields if they are
-// zero, since most services do not report them.
+// writeUsage writes an empty usage as nil. If the last four fields are all zero, it
+// omits them, since most services do not report them.
 func writeUsage(w *codec.Writer, u record.Usage) {
 	if u.IsZero() {
 		w.Nil()
@@ -215,7 +215,7 @@ func writeAttributes(w *codec.Writer, m map[string]any) {
 	}
 }
 
-// The range of times in int64 nanoseconds, in whole seconds.
+// The range of the times that fit in int64 nanoseconds, in whole seconds.
 const minSecond, maxSecond = math.MinInt64/int64(time.Second) + 1, math.MaxInt64/int64(time.Second) - 1
 
 func isStorable(t time.Time) bool {

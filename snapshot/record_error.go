@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// The first field of an error's array, which tells its form.
+// The first field in an error's array specifies the error's form.
 const (
 	formRecorded    = 0 // a record.Error
 	formInterrupted = 1 // a record.InterruptedError
@@ -69,7 +69,7 @@ func writeInterrupted(w *codec.Writer, e *record.InterruptedError) {
 	w.Uint(uint64(e.Awaits))
 }
 
-// readError reads an error of either form. It returns nil for nil.
+// readError reads an error of either form. It returns nil for msgpack's nil.
 func readError(in *codec.Reader) error {
 	if in.Nil() {
 		return nil
@@ -117,8 +117,8 @@ func readInterrupted(f *fieldReader) *record.InterruptedError {
 	return e
 }
 
-// readCause reads the cause of an interrupt. The cause must be a recorded error:
-// interrupts inside interrupts could be nested to any depth.
+// readCause reads an interrupt's cause. The cause must be a recorded error, not another
+// interrupt, because interrupts could be nested to any depth.
 func readCause(in *codec.Reader) error {
 	if in.Nil() {
 		return nil

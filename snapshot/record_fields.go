@@ -8,11 +8,11 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// A fieldReader reads an array field by field. Missing fields are zero; additional fields are
-// skipped. After an error of the reader it reads nothing more.
+// A fieldReader reads an array field by field. Fields that are missing at the end are read as zero,
+// and additional fields are skipped. After the first error it reads nothing more.
 type fieldReader struct {
 	in    *codec.Reader
-	left  int // number of fields not read yet
+	left  int // number of fields that have not been read yet
 	index int // index of the current field, from 0
 	begin int // offset of the current field
 }
@@ -41,7 +41,7 @@ func (f *fieldReader) skip(n int) {
 	f.in.Discard(n)
 }
 
-// end skips fields added by later versions.
+// end skips the remaining fields, which a later version has added.
 func (f *fieldReader) end() {
 	for f.next() {
 		f.in.Skip()
@@ -50,7 +50,7 @@ func (f *fieldReader) end() {
 
 func (f *fieldReader) fail(err error) { f.in.Fail(f.begin, err) }
 
-// err returns the error of the reader with the index of the field.
+// err returns the reader's error, preceded by the index of the field.
 func (f *fieldReader) err() error {
 	if err := f.in.Err(); err != nil {
 		return fmt.Errorf("field %d: %w", max(f.index, 0), err)
@@ -72,8 +72,8 @@ func (f *fieldReader) int() int64 {
 	return f.in.Int()
 }
 
-// byte reads the number of a kind, a status or the like. Unknown numbers are accepted,
-// and printed as numbers.
+// byte reads the number of a kind, a status or a similar value. It accepts unknown numbers; they
+// are printed as numbers.
 func (f *fieldReader) byte() uint8 {
 	n := f.uint()
 	if n > math.MaxUint8 {
@@ -109,7 +109,7 @@ func (f *fieldReader) text() string {
 	return f.in.Text()
 }
 
-// name reads a text that many records share.
+// name reads a text that occurs in many records.
 func (f *fieldReader) name() string {
 	if !f.next() {
 		return ""
@@ -117,7 +117,7 @@ func (f *fieldReader) name() string {
 	return f.in.Name()
 }
 
-// list reads an array. It calls item for each element.
+// list reads an array and calls item to read each element.
 func (f *fieldReader) list(item func()) {
 	if !f.next() {
 		return

@@ -14,23 +14,23 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// RetryLevels are the levels of retry configuration that a run had when it was last opened. They
-// are only for display: a resumed run uses the configuration of its program. The key "all" has the
-// configuration of all calls; "tool_call", "llm_call" and "agent_call" have those of kinds;
-// "actor:" followed by a name has that of an actor. They are stored as JSON.
+// RetryLevels holds the retry configuration that a run had when it was last opened, by level. It is
+// only for display: a resumed run uses the configuration of its program. The key "all" is for the
+// configuration of all calls. The keys "tool_call", "llm_call" and "agent_call" are for calls of one
+// kind, and "actor:" followed by a name is for calls of one actor. RetryLevels are stored as JSON.
 type RetryLevels map[string]RetryLevel
 
 const (
 	// RetryOfAll is the key for all calls.
 	RetryOfAll = "all"
-	// RetryOfActor is the prefix of the key for an actor, followed by its name.
+	// RetryOfActor is the prefix of an actor's key. The actor's name follows it.
 	RetryOfActor = "actor:"
 )
 
 // A RetryLevel is a core.RetryConfig with its defaults filled in and without its
 // functions.
 type RetryLevel struct {
-	MaxAttempts    int           `json:"max_attempts"` // negative for no limit
+	MaxAttempts    int           `json:"max_attempts"` // negative means no limit
 	Backoff        string        `json:"backoff"`      // such as "exponential"
 	InitialDelay   time.Duration `json:"initial_delay"`
 	MaxDelay       time.Duration `json:"max_delay"`
@@ -40,10 +40,10 @@ type RetryLevel struct {
 	RetryTimeout   time.Duration `json:"retry_timeout"`
 	MaxRetryAfter  time.Duration `json:"max_retry_after"`
 	CapRetryAfter  bool          `json:"cap_retry_after"`
-	MaxLosses      int           `json:"max_losses"` // negative for no limit; 0 for that of the run
+	MaxLosses      int           `json:"max_losses"` // negative means no limit; 0 means that the run's limit applies
 	LossesCount    bool          `json:"losses_count"`
 
-	// Functions names the fields that are functions: RetryOn, Exclude, RetryWhen, StopWhen.
+	// Functions holds the names of the fields that are set to functions, such as RetryWhen.
 	Functions []string `json:"functions,omitempty"`
 }
 
@@ -57,7 +57,7 @@ func (l RetryLevels) Clone() RetryLevels {
 	return c
 }
 
-// write writes the levels as JSON, or nil if there are none.
+// write writes the levels as JSON. It writes nil if there are none.
 func (l RetryLevels) write(w *codec.Writer) {
 	if len(l) == 0 {
 		w.Nil()
@@ -65,7 +65,7 @@ func (l RetryLevels) write(w *codec.Writer) {
 	}
 	data, err := json.Marshal(l)
 	if err != nil {
-		w.Nil() // a multiplier that is not a number: write nil, since the levels are only for display
+		w.Nil() // a multiplier is not a number; losing the levels does no harm, since they are only for display
 		return
 	}
 	w.Bytes(data)
@@ -83,7 +83,7 @@ func readRetryLevels(in *codec.Reader) (levels RetryLevels) {
 	return levels
 }
 
-// levelJSON is a RetryLevel in the form of package config's documents, with Functions added.
+// levelJSON is a RetryLevel as it appears in a document of package config, with Functions added.
 type levelJSON struct {
 	MaxAttempts    any      `json:"max_attempts,omitempty"`
 	Backoff        string   `json:"backoff,omitempty"`
@@ -102,8 +102,8 @@ type levelJSON struct {
 
 const unlimited = "unlimited"
 
-// MarshalJSON writes the form of package config's documents, with durations in seconds. Package
-// config can read it if there are no Functions.
+// MarshalJSON encodes l as it appears in a document of package config, with durations in seconds.
+// Package config can read the result if l has no Functions.
 func (l RetryLevel) MarshalJSON() ([]byte, error) {
 	out := levelJSON{
 		Backoff: l.Backoff, InitialDelay: l.InitialDelay.Seconds(), MaxDelay: l.MaxDelay.Seconds(), Multiplier: l.Multiplier,
@@ -118,7 +118,7 @@ func (l RetryLevel) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// limitJSON returns a number that may be negative, for no limit. It returns nil for 0.
+// limitJSON returns the JSON form of a limit: nil for 0, and "unlimited" for a negative number.
 func limitJSON(n int) any {
 	switch {
 	case n == 0:
@@ -129,7 +129,7 @@ func limitJSON(n int) any {
 	return n
 }
 
-// readLimit reads what limitJSON returned.
+// readLimit returns the limit for a value from limitJSON, after decoding.
 func readLimit(key string, in any) (int, error) {
 	switch n := in.(type) {
 	case nil:
@@ -143,7 +143,7 @@ func readLimit(key string, in any) (int, error) {
 	return -1, nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote.
+// UnmarshalJSON decodes the result of MarshalJSON.
 func (l *RetryLevel) UnmarshalJSON(data []byte) (err error) {
 	var in levelJSON
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -174,7 +174,7 @@ func (l *RetryLevel) UnmarshalJSON(data []byte) (err error) {
 	return nil
 }
 
-// String returns a line such as "3 attempts, exponential ×2 from 1s to 1m0s, jitter 0.25".
+// String returns a text such as "3 attempts, exponential ×2 from 1s to 1m0s, jitter 0.25".
 func (l RetryLevel) String() string {
 	parts := []string{fmt.Sprint(l.MaxAttempts, " attempts")}
 	switch {

@@ -9,17 +9,18 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Run is a stored run: its Info, and its records, which stay encoded until they are
-// read. A Run is immutable and safe for concurrent use. The inputs and outputs of
+// A Run is a stored run: its Info and its records. The records stay encoded until they
+// are read. A Run is immutable and safe for concurrent use. The inputs and outputs in
 // decoded records share memory with the run and must not be modified.
 type Run struct {
 	Info
 	encoded [][]byte
 }
 
-// NewRun returns a run with the records, which must be numbered from 1 without gaps;
-// they may be nil. It sets LastSeq to the number of the last one. A store that has
-// encoded records calls NewRun(info, nil) and then [Run.Extend].
+// NewRun returns a run with the given records, which must be numbered from 1 without
+// gaps. If records is nil, the run has none. NewRun sets LastSeq to the number of the
+// last record. A store whose records are already encoded calls NewRun(info, nil) and then
+// [Run.Extend].
 func NewRun(info Info, records iter.Seq2[record.Record, error]) (*Run, error) {
 	r := &Run{Info: info.Clone()}
 	if records != nil {
@@ -67,9 +68,9 @@ func (r *Run) Record(seq uint64) (record.Record, error) {
 	return rec, nil
 }
 
-// Output returns the encoded output of the record with the given number, or the
-// reference if the output is an artifact, without decoding the rest of the record. It
-// reports false if the record is not the completion of a call.
+// Output returns the encoded output in the record with the given number or, if the output
+// is an artifact, its reference. It does not decode the rest of the record. If the record
+// does not say that a call completed, the third result is false.
 func (r *Run) Output(seq uint64) (output []byte, artifact string, completed bool, err error) {
 	if seq < 1 || seq > uint64(len(r.encoded)) {
 		return nil, "", false, r.errNoRecord(seq)
@@ -82,13 +83,13 @@ func (r *Run) Output(seq uint64) (output []byte, artifact string, completed bool
 }
 
 func (r *Run) errNoRecord(seq uint64) error {
-	return fmt.Errorf("snapshot: run %s has no record %d, it has %d", r.RunID, seq, len(r.encoded))
+	return fmt.Errorf("snapshot: run %s has no record %d; it has %d records", r.RunID, seq, len(r.encoded))
 }
 
-// Records decodes the records in order. It ends after an error.
+// Records decodes the records and yields them in order. It ends after an error.
 func (r *Run) Records() iter.Seq2[record.Record, error] { return r.RecordsAfter(0) }
 
-// RecordsAfter decodes the records with numbers above seq, in order.
+// RecordsAfter is like Records, but begins after the record with the number seq.
 func (r *Run) RecordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		d := newRecordDecoder()
@@ -108,8 +109,9 @@ func (r *Run) RecordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 	}
 }
 
-// Scan is like Records but does not allocate for each record: a record and its Detail
-// are valid only until the next one is yielded, which is decoded into the same memory.
+// Scan is like Records but decodes all records into the same memory instead of
+// allocating memory for each. A record and its Detail are therefore valid only until the
+// next record is yielded.
 func (r *Run) Scan() iter.Seq2[*record.Record, error] {
 	return func(yield func(*record.Record, error) bool) {
 		d := newRecordDecoder()
@@ -128,18 +130,19 @@ func (r *Run) Scan() iter.Seq2[*record.Record, error] {
 	}
 }
 
-// Encoded returns the record with the given number, from 1 to Len, in the form of
+// Encoded returns the record with the given number, from 1 to Len, as encoded by
 // [AppendRecord]. The caller must not modify it.
 func (r *Run) Encoded(seq uint64) []byte { return r.encoded[seq-1] }
 
-// Extend returns the run with more records. Each part has encoded records, one after
-// the other; the run keeps the parts, so they must not change. Records that the run
-// already has are skipped. Extend only checks the version, the number and the length of
-// each record; the rest is checked when a record is decoded.
+// Extend returns a copy of r with more records. Each part consists of encoded records, one
+// after the other. The returned run refers to the parts, so they must not be modified.
+// Records that r already has are skipped. Extend checks only the version, the number and
+// the length of each record; the rest is checked when the record is decoded.
 //
-// If there is an error, the returned run has the records before it, and taken is the
-// number of parts that were used completely. If a record has a newer version, the error
-// is ErrFormat; for anything else that is not the next record, it is ErrCorrupt.
+// Extend uses each part completely or not at all, and stops at the first part with an
+// error. It then returns the run with the parts before that one; taken is their number. If
+// a record has a newer version, the error is ErrFormat. If a part contains anything else
+// that is not the next record, the error is ErrCorrupt.
 func (r *Run) Extend(parts ...[]byte) (extended *Run, taken int, err error) {
 	extended = &Run{Info: r.Info.Clone(), encoded: slices.Grow(slices.Clip(r.encoded), len(parts))}
 	for _, part := range parts {
@@ -171,7 +174,7 @@ func (r *Run) extend(part []byte) error {
 	return nil
 }
 
-// cutRecord returns the next record without decoding it.
+// cutRecord reads the next record without decoding it.
 func cutRecord(in *codec.Reader) (encoded []byte, seq uint64, err error) {
 	begin := in.Offset()
 	f := newFieldReader(in)
@@ -193,7 +196,7 @@ func cutRecord(in *codec.Reader) (encoded []byte, seq uint64, err error) {
 	return in.Since(begin), seq, nil
 }
 
-// Snapshot decodes all records.
+// Snapshot returns the run with all records decoded.
 func (r *Run) Snapshot() (*Snapshot, error) {
 	s := &Snapshot{Info: r.Info.Clone()}
 	if r.Len() > 0 {
@@ -208,7 +211,7 @@ func (r *Run) Snapshot() (*Snapshot, error) {
 	return s, nil
 }
 
-// Run encodes the records.
+// Run returns the snapshot as a Run, with its records encoded.
 func (s *Snapshot) Run() (*Run, error) {
 	return NewRun(s.Info, func(yield func(record.Record, error) bool) {
 		for i := range s.Records {
@@ -219,7 +222,7 @@ func (s *Snapshot) Run() (*Run, error) {
 	})
 }
 
-// Encode returns the document of [Run.Encode].
+// Encode returns the document that [Run.Encode] returns for s.
 func (s *Snapshot) Encode() ([]byte, error) {
 	run, err := s.Run()
 	if err != nil {

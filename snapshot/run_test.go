@@ -102,6 +102,6 @@ func TestOutputIsThatOfTheRecord(t *testing.T) {
 	run, _ := randomRun(t, 1)
 	for _, seq := range []uint64{0, 51} {
 		_, _, _, err := run.Output(seq)
-		assert.EqualError(t, err, fmt.Sprintf("snapshot: run run has no record %d, it has 50", seq))
+		assert.EqualError(t, err, fmt.Sprintf("snapshot: run run has no record %d; it has 50 records", seq))
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// CheckRunID returns an error if id is not a valid run ID: 1 to 128 ASCII letters,
-// digits, dots, dashes and underscores, not beginning with a dot. A valid ID is
-// never a path. Stores return this error for an invalid ID.
+// CheckRunID returns an error if id is not a valid run ID. A valid ID consists of 1 to
+// 128 ASCII letters, digits, dots, dashes and underscores, and does not begin with a dot,
+// so it is never a path with several elements. Stores return this error for an invalid ID.
 func CheckRunID(id string) error {
 	const want = "want 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot"
 	switch {

@@ -9,19 +9,19 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Summary describes the state of a run when it was last closed. Lists show it without
-// reading records. The zero Summary belongs to a run without calls.
+// A Summary describes a run's state when the run was last closed. It is part of the Info, so
+// that lists can show it without reading records. The zero Summary is for a run without calls.
 type Summary struct {
 	Calls   int `json:"calls,omitempty"`   // over all generations
 	Failed  int `json:"failed,omitempty"`  // how many of Calls failed permanently
 	Retries int `json:"retries,omitempty"` // attempts that followed a failed one
 
-	// Asking is the number of open questions. Questions has the first of them, in the order in
-	// which they were asked: at most 20, and about 8 KB in total.
+	// Asking is the number of open questions. Questions holds the first of them, in the order in
+	// which they were asked: at most 20, with at most 8 KiB of text in total.
 	Asking    int            `json:"asking,omitempty"`
 	Questions []OpenQuestion `json:"questions,omitempty"`
 
-	LastError *Failure `json:"last_error,omitempty"` // see record.Ledger.LastError; nil for none
+	LastError *Failure `json:"last_error,omitempty"` // see record.Ledger.LastError; nil if there is none
 }
 
 // An OpenQuestion is a question without an answer.
@@ -30,7 +30,7 @@ type OpenQuestion struct {
 	Text   string           `json:"text"` // truncated to 500 bytes
 	Awaits record.AwaitKind `json:"awaits,omitempty"`
 	Asked  time.Time        `json:"asked_at"`
-	Due    time.Time        `json:"due_at,omitzero"` // when the default answers it; zero if there is no default
+	Due    time.Time        `json:"due_at,omitzero"` // when the default answer applies; zero if there is no default
 }
 
 // A Failure is a failed attempt of a call.
@@ -47,7 +47,7 @@ const (
 	maxSummaryBytes     = 8 << 10
 )
 
-// SummaryOf returns the summary of the run whose records are in the ledger.
+// SummaryOf returns the summary of the run whose records the ledger holds.
 func SummaryOf(l *record.Ledger) Summary {
 	counts := l.Counts()
 	all := counts.All()
@@ -68,7 +68,7 @@ func SummaryOf(l *record.Ledger) Summary {
 	return s
 }
 
-// storableOr returns t if stores can store it, and the zero Time otherwise.
+// storableOr returns t, or the zero Time if stores cannot store t.
 func storableOr(t time.Time) time.Time {
 	if isStorable(t) {
 		return t

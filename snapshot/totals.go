@@ -8,10 +8,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// totals collects the values and artifacts of a run from its records. The zero totals is that of a
-// run without records.
+// totals collects a run's values and artifacts from its records. The zero totals is for a run
+// without records.
 type totals struct {
-	values    []value // in order, whether or not they count
+	values    []value // all of them in order, even if their calls did not complete
 	completed map[record.Address]bool
 	artifacts map[string]bool
 }
@@ -22,19 +22,20 @@ type value struct {
 	Value
 }
 
-// A Value is an output or a stored value: its encoded bytes, or the reference of
-// the artifact that holds it. The zero Value means that there is none.
+// A Value is an output or a stored value. It holds either the encoded bytes or the
+// reference to the artifact that contains them. The zero Value means that there is no
+// value.
 type Value struct {
 	Encoded  []byte
 	Artifact string
 }
 
-// Values returns the values of the run by key: the last one stored under each key
-// for the whole run.
+// Values returns the run's values by key. For each key, it returns the value that was
+// stored last.
 func (s *Snapshot) Values() map[string]Value { return s.totals().latest() }
 
-// Artifacts returns the references of the artifacts that the records name, sorted
-// and without duplicates.
+// Artifacts returns the references to artifacts in the records, sorted and without
+// duplicates.
 func (s *Snapshot) Artifacts() []string { return s.totals().references() }
 
 func (s *Snapshot) totals() *totals {
@@ -60,9 +61,8 @@ func (s *totals) add(r *record.Record) {
 	}
 }
 
-// latest returns the last value of each key that is stored for the whole run. A
-// value is recorded just before its call completes, and counts only if the call
-// did complete.
+// latest returns the last value for each key. A value that a call stores is recorded
+// just before the call completes. It counts only if the call did complete.
 func (s *totals) latest() map[string]Value {
 	values := make(map[string]Value)
 	for _, v := range s.values {
@@ -73,10 +73,10 @@ func (s *totals) latest() map[string]Value {
 	return values
 }
 
-// references returns the references of the artifacts that the records have, sorted.
+// references returns the references to artifacts in the records, sorted.
 func (s *totals) references() []string { return slices.Sorted(maps.Keys(s.artifacts)) }
 
-// write writes two pairs.
+// write writes the values and the artifacts as two pairs.
 func (s *totals) write(w *codec.Writer) {
 	writeValues(w.Key("values"), s.latest())
 	w.Text("artifacts")

@@ -12,26 +12,26 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Difference describes what changed from one snapshot to another. Calls are in
-// the order of the second snapshot, followed by calls that only the first has; the
-// other lists are sorted by key.
+// A Difference describes what changed from one snapshot to another. Events holds
+// the calls in the order of the second snapshot, followed by the calls that only the
+// first snapshot contains. The other lists are sorted by key.
 type Difference struct {
 	Events    []EventChange
 	Values    []ValueChange
 	Artifacts []ArtifactChange // artifacts that the run refers to
-	Status    []TextChange     // status of the run: one change or none
-	Metadata  []TextChange     // metadata of the run, by JSON name
-	Retry     []TextChange     // levels of retry configuration, such as "retry.tool_call"
+	Status    []TextChange     // the run's status: one change or none
+	Metadata  []TextChange     // the run's metadata, by JSON name
+	Retry     []TextChange     // the levels of the retry configuration, such as "retry.tool_call"
 }
 
-// A Change is the way in which something changed.
+// A Change says how something changed.
 type Change uint8
 
 // The kinds of changes.
 const (
-	Added   Change = iota + 1 // only the second snapshot has it
-	Removed                   // only the first has it
-	Changed                   // both have it, with differences
+	Added   Change = iota + 1 // it is only in the second snapshot
+	Removed                   // it is only in the first snapshot
+	Changed                   // it is in both snapshots, with differences
 )
 
 // String returns "+", "-" or "~".
@@ -47,8 +47,8 @@ type EventChange struct {
 	Change  Change
 	Address record.Address
 	Kind    record.Kind
-	Before  *record.Record // the last record of the call in the first snapshot; nil if Added
-	After   *record.Record // the last record of the call in the second snapshot; nil if Removed
+	Before  *record.Record // the call's last record in the first snapshot; nil if Added
+	After   *record.Record // the call's last record in the second snapshot; nil if Removed
 }
 
 // A ValueChange is the change of one value.
@@ -65,7 +65,8 @@ type ArtifactChange struct {
 	Reference string
 }
 
-// A TextChange is the change of one part of a run's description.
+// A TextChange is a change of the status, of one part of the metadata, or of one level of the
+// retry configuration.
 type TextChange struct {
 	Change Change
 	Name   string // such as "status", "pipeline" or "custom.team"
@@ -73,11 +74,10 @@ type TextChange struct {
 	After  string
 }
 
-// Compare returns what changed from a to b: calls that were added, removed, or
-// ended differently (another status, outcome, number of attempts, output, error or
-// input); values and artifacts; the status, the metadata and the retry levels of
-// the run. Times, durations and sequence numbers are ignored. The result shares
-// records with a and b.
+// Compare returns what changed from a to b: the calls that were added or removed, or
+// that differ in status, outcome, number of attempts, output, error or input; the
+// values and artifacts; and the run's status, metadata and retry levels. It ignores
+// times, durations and sequence numbers. The result shares records with a and b.
 func Compare(a, b *snapshot.Snapshot) Difference {
 	return Difference{
 		Events:    diffEvents(a, b),
@@ -89,7 +89,7 @@ func Compare(a, b *snapshot.Snapshot) Difference {
 	}
 }
 
-// eventsOf returns the last record of each call of a snapshot, and the addresses of
+// eventsOf returns the last record of each call in a snapshot, and the addresses of
 // the calls in the order in which they began.
 func eventsOf(s *snapshot.Snapshot) (last map[record.Address]*record.Record, order []record.Address) {
 	last = make(map[record.Address]*record.Record)
@@ -139,8 +139,8 @@ func sameOutput(a, b *record.Record) bool {
 	return a.Artifact() == b.Artifact() && bytes.Equal(a.Encoded(), b.Encoded())
 }
 
-// textOf returns the part of an error's text that is the same after the error was
-// stored.
+// textOf returns the beginning of an error's text. Storing an error does not change
+// this part of its text.
 func textOf(err error) string {
 	if err == nil {
 		return ""
@@ -202,7 +202,7 @@ func diffArtifacts(a, b []string) []ArtifactChange {
 	return changes
 }
 
-// textsOfMetadata returns the parts of the metadata that are set, by name.
+// textsOfMetadata returns the fields of the metadata that are set, by name.
 func textsOfMetadata(m *snapshot.Metadata) map[string]string {
 	texts := make(map[string]string)
 	if m.Description != "" {
@@ -220,7 +220,7 @@ func textsOfMetadata(m *snapshot.Metadata) map[string]string {
 	return texts
 }
 
-// textsOfRetry returns the retry levels, by key.
+// textsOfRetry returns the retry levels as texts, by key.
 func textsOfRetry(levels snapshot.RetryLevels) map[string]string {
 	texts := make(map[string]string)
 	for key, level := range levels {
@@ -246,8 +246,8 @@ func (d Difference) IsEmpty() bool {
 	return len(d.Events)+len(d.Values)+len(d.Artifacts)+len(d.Status)+len(d.Metadata)+len(d.Retry) == 0
 }
 
-// String returns a line for each change, which begins with "+", "-" or "~". It
-// returns "no difference" if nothing changed.
+// String returns one line for each change, which begins with "+", "-" or "~". If
+// nothing changed, it returns "no difference".
 func (d Difference) String() string {
 	if d.IsEmpty() {
 		return "no difference"
@@ -288,7 +288,7 @@ func (c EventChange) String() string {
 	return line(c.Change, fmt.Sprintf("%v %v", c.Kind, c.Address), before, after)
 }
 
-// details lists the changes that are not visible in the line otherwise.
+// details lists the changes that the rest of the line does not show.
 func (c EventChange) details() []string {
 	var details []string
 	for _, part := range []struct{ name, before, after string }{
@@ -309,7 +309,7 @@ func (c EventChange) details() []string {
 		{"input", inputOf(c.Before) == inputOf(c.After)},
 	} {
 		if !part.same {
-			details = append(details, "another "+part.name)
+			details = append(details, "different "+part.name)
 		}
 	}
 	return details
@@ -317,7 +317,7 @@ func (c EventChange) details() []string {
 
 func stageOf(r *record.Record) string { return cmp.Or(r.Stage.String(), "none") }
 
-// stateOf describes briefly the state of a call whose last record is r.
+// stateOf briefly describes the state of the call whose last record is r.
 func stateOf(r *record.Record) string {
 	if r == nil {
 		return ""
@@ -346,12 +346,12 @@ func stateOf(r *record.Record) string {
 func (c ValueChange) String() string {
 	before, after := preview(c.Before), preview(c.After)
 	if c.Change == Changed && before == after {
-		after += " (another value)" // the values differ beyond what a line shows
+		after += " (different value)" // the values differ in a part that the line does not show
 	}
 	return line(c.Change, fmt.Sprintf("value %q", c.Key), before, after)
 }
 
-// preview returns a value as shown in a line.
+// preview returns a value as it is shown in a line.
 func preview(encoded []byte) string {
 	if encoded == nil {
 		return "(artifact)"
@@ -372,7 +372,7 @@ func line(c Change, what, before, after string) string {
 	default:
 		text = fmt.Sprintf("%v %s %s → %s", c, what, before, after)
 	}
-	return strings.Map(func(r rune) rune { // a multi-line error is still one change
+	return strings.Map(func(r rune) rune { // even if an error has several lines, a change has one
 		if r == '\n' || r == '\r' || r == '\t' {
 			return ' '
 		}

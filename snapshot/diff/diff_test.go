@@ -56,8 +56,8 @@ func TestCompareReturnsEveryChange(t *testing.T) {
 ~ tool_call main started → completed
 ~ tool_call main/fetch failed (exhausted, attempt 3): connection refused → completed
 + tool_call main/new completed
-~ tool_call main/render completed → completed (another output)
-~ tool_call main/answer completed → completed (another output)
+~ tool_call main/render completed → completed (different output)
+~ tool_call main/answer completed → completed (different output)
 - tool_call main/gone completed
 ~ value "city" "Oslo" → "Bergen"
 - value "now" 5
@@ -89,8 +89,8 @@ func TestDiffNamesChangesThatALineDoesNotShow(t *testing.T) {
 	a, b := testkit.CallRecord(t, "a", record.StatusCompleted, 1), testkit.CallRecord(t, "a", record.StatusCompleted, 1)
 	b.Detail.InputHash, b.Name = record.Hash{1}, "y"
 	long := strings.Repeat("x", 500)
-	assert.Equal(t, "~ tool_call a completed → completed (name \"x\" → \"y\", another input)\n"+
-		`~ value "k" "`+long[:78]+`… → "`+long[:78]+`… (another value)`,
+	assert.Equal(t, "~ tool_call a completed → completed (name \"x\" → \"y\", different input)\n"+
+		`~ value "k" "`+long[:78]+`… → "`+long[:78]+`… (different value)`,
 		diff.Compare(
 			testkit.Stored("", a, testkit.ValueRecord(t, "k", long+"1")),
 			testkit.Stored("", b, testkit.ValueRecord(t, "k", long+"2")),
@@ -101,7 +101,7 @@ func TestDiffNamesChangesThatALineDoesNotShow(t *testing.T) {
 func TestDiffTellsArtifactsApart(t *testing.T) {
 	a, b := testkit.ValueRecord(t, "k", nil), testkit.ValueRecord(t, "k", nil)
 	a.Detail, b.Detail = &record.Detail{Artifact: "aaaa"}, &record.Detail{Artifact: "bbbb"}
-	assert.Equal(t, `~ value "k" (artifact) → (artifact) (another value)
+	assert.Equal(t, `~ value "k" (artifact) → (artifact) (different value)
 - artifact aaaa
 + artifact bbbb`, diff.Compare(testkit.Stored("", a), testkit.Stored("", b)).String())
 }

@@ -21,7 +21,7 @@ func TestErrorsNameTheRunTheFileAndTheRemedy(t *testing.T) {
 	const (
 		about   = "snapshot: run run: " + journalFile
 		damaged = "snapshot: run run is damaged: " + journalFile
-		format  = "snapshot: not a format that this version reads: "
+		format  = "snapshot: unsupported format: "
 		repair  = "; the records before it are whole, and (*filestore.Store).Repair keeps them"
 	)
 	filler := make([]byte, 24) // a shorter frame cannot hold a record
@@ -33,7 +33,7 @@ func TestErrorsNameTheRunTheFileAndTheRemedy(t *testing.T) {
 	}{
 		"newer":        {filestore.FramesOf(0, []byte("\x01\x82\xa6format\x02\xa4info\x07")), snapshot.ErrFormat, about + ": " + format + "it has format 2, and this version of Reprise reads up to 1; use a newer one"},
 		"newer frame":  {filestore.FramesOf(0, head, []byte{9, 1}), snapshot.ErrFormat, about + second + ": " + format + "unknown frame kind 9; use a newer Reprise"},
-		"newer record": {filestore.FramesOf(0, head, slices.Concat([]byte{2, 0x92, 7, 7}, filler)), snapshot.ErrFormat, about + second + ": " + format + "the record has version 7 and this version of Reprise reads up to version 1; use a newer Reprise"},
+		"newer record": {filestore.FramesOf(0, head, slices.Concat([]byte{2, 0x92, 7, 7}, filler)), snapshot.ErrFormat, about + second + ": " + format + "the record has version 7, and this version of Reprise reads up to version 1; use a newer Reprise"},
 		"no run ID":    {filestore.FramesOf(0, []byte("\x01\x81\xa6format\x01")), snapshot.ErrCorrupt, damaged + ", byte 0, after record 6: the header names no run" + repair},
 		"no msgpack":   {filestore.FramesOf(0, []byte{1, 0xc1}), snapshot.ErrCorrupt, damaged + ", byte 0, after record 6: the header: byte 0: malformed msgpack: 0xc1 is not the beginning of a value" + repair},
 		"no record":    {filestore.FramesOf(0, head, slices.Concat([]byte{2, 7}, filler)), snapshot.ErrCorrupt, damaged + second + ", after record 6: field 0: byte 0: malformed msgpack: got an integer, want an array" + repair},

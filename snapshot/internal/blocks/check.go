@@ -6,15 +6,16 @@ import (
 	"hash/crc32"
 )
 
-// Errors for damaged files.
+// The errors for damaged files.
 var (
 	ErrNoTable  = errors.New("no table of checksums at the end")
 	ErrChecksum = errors.New("the checksum does not match")
 )
 
-// Check returns how many bytes at the beginning of a file are undamaged. If there is damage before
-// the table, the error is ErrChecksum or ErrNoTable. Without a valid table nothing is known about
-// the blocks, and Check returns the size of the file.
+// Check returns how many bytes at the beginning of a file are undamaged. If a block is damaged, the
+// error is ErrChecksum. If the blocks do not extend to the table, the error is ErrNoTable. If there
+// is no valid table, nothing is known about the blocks: Check returns the size of the file, and the
+// error is ErrNoTable.
 func Check(data []byte) (whole int, err error) {
 	table, err := tableOf(data)
 	if err != nil {
@@ -35,7 +36,7 @@ func Check(data []byte) (whole int, err error) {
 	return whole, nil
 }
 
-// tableOf returns the lines of the table at the end of data.
+// tableOf returns the lines of the table at the end of data. It verifies the table's checksum.
 func tableOf(data []byte) ([]byte, error) {
 	if len(data) < endSize {
 		return nil, ErrNoTable

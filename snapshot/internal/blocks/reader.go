@@ -8,19 +8,19 @@ import (
 	"io"
 )
 
-// maxBlock is the maximum size of a block that a Reader reads. It bounds the memory that a
-// damaged table can make the Reader allocate.
+// maxBlock is the maximum size of a block that a Reader reads. It limits the memory that a
+// Reader allocates if the table is damaged.
 const maxBlock = 16 << 20
 
-// A Reader reads single blocks of a file. It is not safe for concurrent use.
+// A Reader reads single blocks from a file. It is not safe for concurrent use.
 type Reader struct {
 	in    io.ReaderAt
 	table []byte
 	buf   []byte
 }
 
-// NewReader reads the table of a file with the given size. The error is ErrNoTable if the file
-// has no valid table, or else the error of in.
+// NewReader returns a Reader for a file with the given size, and reads the file's table. If the file
+// has no valid table, the error is ErrNoTable. If reading fails, the error is that of in.
 func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
 	r := &Reader{in: in}
 	end, err := r.read(size-endSize, size)
@@ -46,8 +46,8 @@ func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
 func (r *Reader) Len() int { return len(r.table) / lineSize }
 
 // Block reads block i, from 0 to Len-1. The result is valid until the next call. The error is
-// ErrChecksum if the block is damaged, and ErrNoTable if it is longer than maxBlock or does not fit
-// in the file.
+// ErrChecksum if the block is damaged, and ErrNoTable if the table's entry for the block is invalid:
+// the block is longer than maxBlock or extends beyond the file.
 func (r *Reader) Block(i int) ([]byte, error) {
 	begin := int64(0)
 	if i > 0 {
@@ -65,7 +65,7 @@ func (r *Reader) Block(i int) ([]byte, error) {
 
 func (r *Reader) end(i int) int64 { return int64(binary.BigEndian.Uint64(r.table[i*lineSize:])) }
 
-// read reads a part of the file.
+// read reads the file from begin to end.
 func (r *Reader) read(begin, end int64) ([]byte, error) {
 	if begin < 0 || end < begin || end-begin > maxBlock {
 		return nil, ErrNoTable

@@ -10,18 +10,18 @@ import (
 const Size = 4 << 10
 
 const (
-	lineSize = 12 // size of a line of the table
-	endSize  = 8  // size of what follows the lines
+	lineSize = 12 // size of a line of the table, which describes one block
+	endSize  = 8  // size of the rest of the table, after the lines
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Overhead returns approximately how many bytes the table adds to a file of the given
-// size.
+// Overhead returns approximately how many bytes the table adds to a file whose blocks have
+// the given total size.
 func Overhead(size int) int { return lineSize * size / Size }
 
-// A Writer writes blocks, and the table of their checksums. It writes
-// nothing after the first error.
+// A Writer writes blocks, followed by the table of their checksums. After the
+// first error, it writes nothing more.
 type Writer struct {
 	w     io.Writer
 	n     int64
@@ -29,18 +29,18 @@ type Writer struct {
 	err   error
 }
 
-// NewWriter returns a Writer to w.
+// NewWriter returns a Writer that writes to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{w: w} }
 
-// Block writes a block.
+// Block writes data as one block.
 func (b *Writer) Block(data []byte) {
 	b.table = binary.BigEndian.AppendUint64(b.table, uint64(b.n)+uint64(len(data)))
 	b.table = binary.BigEndian.AppendUint32(b.table, crc32.Checksum(data, castagnoli))
 	b.write(data)
 }
 
-// End writes the last block, followed by the head of the bin that holds the table, and the
-// table. It returns the total number of bytes written and the first error.
+// End writes the last block and the table. The last block consists of data and the head of the
+// bin that contains the table. End returns the total number of bytes written and the first error.
 func (b *Writer) End(data []byte) (int64, error) {
 	lines := uint32(len(b.table)/lineSize) + 1
 	data = append(data, 0xc6) // a bin with a 4-byte length
