@@ -16,16 +16,16 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Artifacts is a [snapshot.ArtifactStore] in a directory: the file artifacts/ab/cdef…
-// contains the data with the SHA-256 abcdef…. Many goroutines and processes may use it at
-// the same time.
+// Artifacts is a [snapshot.ArtifactStore] in a directory. The file artifacts/ab/cdef…
+// contains the data whose SHA-256 hash is abcdef…. Many goroutines and processes may use
+// it at the same time.
 type Artifacts struct {
 	dir  string
 	disk disk
 }
 
 // NewArtifacts returns the artifact store in a directory, and creates the directory if it
-// does not exist. A [Store] in the same directory has the same artifacts.
+// does not exist. A [Store] in the same directory uses the same artifacts.
 func NewArtifacts(dir string) (*Artifacts, error) {
 	return newArtifacts(dir, osDisk{})
 }
@@ -55,19 +55,19 @@ func checkArtifact(ref string, data []byte) error {
 // maxArtifact is the maximum size of an artifact.
 const maxArtifact = 4 << 30
 
-// Put implements [snapshot.ArtifactStore]. It writes the file under a temporary name and
-// syncs it before the file gets its own name, so that a file with the name of an artifact
-// is complete. Then it syncs the directories.
+// Put implements [snapshot.ArtifactStore]. It writes the file under a temporary name,
+// syncs it, and then renames it, so that a file with the name of an artifact is always
+// complete. Then it syncs the directories.
 //
-// An artifact that exists is not written again, but gets a new time, so that GC does not
-// remove it before a record names it. The lock keeps GC from checking the time before the renewal
-// and removing the file after it.
+// If the artifact exists, Put does not write it again, but renews the time of its file, so
+// that GC does not remove it before a record refers to it. The lock ensures that GC does not
+// check the time before the renewal and remove the file after it.
 func (a *Artifacts) Put(ctx context.Context, data []byte) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
 	}
 	if int64(len(data)) > maxArtifact {
-		return "", fmt.Errorf("snapshot: an artifact of %d bytes, want at most %d", len(data), int64(maxArtifact))
+		return "", fmt.Errorf("snapshot: the artifact has %d bytes; want at most %d", len(data), int64(maxArtifact))
 	}
 	ref := storekit.Reference(data)
 	l, err := a.lock(ctx, lockShared)
@@ -131,8 +131,8 @@ func (a *Artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
 	return data, nil
 }
 
-// lock takes the lock of the artifacts: Put takes it shared and GC takes it exclusively, each for
-// one artifact at a time.
+// lock takes the lock on the artifacts. Put takes a shared lock and GC an exclusive one, each for one
+// artifact at a time.
 func (a *Artifacts) lock(ctx context.Context, how int) (*os.File, error) {
 	f, err := openLock(filepath.Join(a.dir, lockName))
 	if err != nil {

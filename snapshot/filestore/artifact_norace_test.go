@@ -15,5 +15,5 @@ func TestAnArtifactThatCouldNotBeReadIsRefused(t *testing.T) {
 	artifacts, err := filestore.NewArtifacts(t.TempDir())
 	require.NoError(t, err)
 	_, err = artifacts.Put(t.Context(), make([]byte, 4<<30+1))
-	require.ErrorContains(t, err, "an artifact of 4294967297 bytes, want at most 4294967296")
+	require.ErrorContains(t, err, "the artifact has 4294967297 bytes; want at most 4294967296")
 }

@@ -8,30 +8,30 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Compaction. The journals of a run become part of its snapshot:
+// Compaction makes the journals of a run part of its snapshot, in five steps:
 //
-//  1. journal n+1 is made, with a header and no records, and synced under its
-//     name;
-//  2. journal n is sealed: it is synced, and from then on n+1 is written to;
-//  3. the snapshot and the journals up to n are read, and all their records are
-//     written to snapshot n under a temporary name, which is synced; if a
-//     record up to the last one of n is missing, the compaction fails;
-//  4. it is renamed, and the directory is synced;
-//  5. the journals up to n, and older snapshots, are removed.
+//  1. Create journal n+1, with a header and without records, and sync the file
+//     and its name.
+//  2. Seal journal n: sync it, and append all further records to journal n+1.
+//  3. Read the snapshot and the journals up to n, write all their records to
+//     snapshot n under a temporary name, and sync it. If a record up to the last
+//     one in journal n is missing, the compaction fails.
+//  4. Rename the new snapshot, and sync the directory.
+//  5. Remove the journals up to n, and older snapshots.
 //
-// A crash after 1 leaves an empty journal, which adds nothing. During 2 no record can be appended.
-// So if a record is on the disk in n+1, all earlier records are on the disk in n. A crash in 3
-// leaves a file under a name that readers ignore. The rename in 4 makes the snapshot replace the
-// older one and the journals up to its number; the directory is synced, so the snapshot is durable
-// before 5 removes what it replaces. After 4, readers ignore these files whether they still exist
-// or not.
+// A crash after step 1 leaves an empty journal, which adds nothing. During step 2, no record can be
+// appended; so if journal n+1 has a record on the disk, all earlier records are on the disk in
+// journal n. A crash in step 3 leaves a file with a name that readers ignore. The rename in step 4
+// makes the new snapshot replace the old one and the journals up to n. Since the directory is synced,
+// the new snapshot is durable before step 5 removes the files that it replaces. After step 4,
+// readers ignore these files, whether or not they still exist.
 //
-// If a step fails and the journal itself is not broken, nothing has changed: all files are still
-// there, the run continues, and the next attempt is made when the journals are twice as long. The
-// snapshot of that attempt has another number.
+// If a step fails and the journal is not broken, no data is lost: all files still exist, the run
+// continues, and the next attempt is made when the journals are twice as large. The snapshot written
+// by that attempt has another number.
 
 // maybeCompact starts a compaction if the journals have outgrown the
-// snapshot. j.mu is held.
+// snapshot. The caller holds j.mu.
 func (j *Journal) maybeCompact() {
 	if j.compacting || j.sealed+j.size <= j.compactAt {
 		return
@@ -48,7 +48,7 @@ func (j *Journal) maybeCompact() {
 		if err != nil {
 			j.compactAt = 2 * (j.sealed + j.size)
 		}
-		known := j.err != nil && errors.Is(err, j.err) // the callers of Append, Sync or Close get this error themselves
+		known := j.err != nil && errors.Is(err, j.err) // Append, Sync or Close returns this error anyway
 		j.mu.Unlock()
 		if err != nil && !known {
 			j.dir.store.warn(j.info.RunID, err)
@@ -56,8 +56,8 @@ func (j *Journal) maybeCompact() {
 	})
 }
 
-// seal switches the run to its next journal. It returns the number of the sealed journal and the
-// info of the run at the end of that journal.
+// seal switches the run to its next journal. It returns the number of the sealed journal, and the
+// run's info at the end of that journal.
 func (j *Journal) seal() (uint64, snapshot.Info, error) {
 	next, err := j.nextJournal()
 	if err != nil {
@@ -82,7 +82,7 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 			j.synced = j.appended
 		}
 	}
-	if j.err != nil { // also if the journal was closed: then Close does the compaction
+	if j.err != nil { // if the journal was closed, Close does the compaction
 		_ = next.abandon(nil)
 		return 0, snapshot.Info{}, j.err
 	}
@@ -97,10 +97,10 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 	return number, info, nil
 }
 
-// nextJournal makes the journal after this one. Its header covers the journals before oldest.
+// nextJournal creates the next journal. Its header covers the journals before j.oldest.
 func (j *Journal) nextJournal() (*frameWriter, error) {
 	j.mu.Lock()
-	name, h := journalName(j.number+1), header{covers: j.oldest - 1, info: j.info} // the journals from oldest on still have records that the snapshot lacks
+	name, h := journalName(j.number+1), header{covers: j.oldest - 1, info: j.info} // the journals from oldest on have records that are not in the snapshot
 	j.mu.Unlock()
 	w, err := createFrames(j.dir.disk, j.dir.path(name), false, &h)
 	if err != nil {
@@ -109,7 +109,8 @@ func (j *Journal) nextJournal() (*frameWriter, error) {
 	return w.publish(func() error { return j.dir.disk.SyncDir(j.dir.path()) })
 }
 
-// compact makes the journals up to a number part of the snapshot. Those journals must be sealed.
+// compact makes the journals up to a number part of the snapshot. No more records may be appended to
+// these journals.
 func (j *Journal) compact(number uint64, info snapshot.Info) error {
 	size, err := j.snapshotUpTo(number, info)
 	if err != nil {
@@ -152,7 +153,7 @@ func (j *Journal) snapshotUpTo(number uint64, info snapshot.Info) (int64, error)
 	return d.writeSnapshot(&run, number)
 }
 
-// writeSnapshot writes a snapshot, and makes its name durable.
+// writeSnapshot writes a snapshot and makes it and its name durable.
 func (d *runDir) writeSnapshot(run *snapshot.Run, number uint64) (size int64, err error) {
 	name := d.path(snapshotName(number))
 	return replace(d.disk, name+tmpSuffix, name, run)

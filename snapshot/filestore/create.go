@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Create implements [snapshot.Store]. The run exists as soon as all of its records are in one file
-// with its final name, a journal or a snapshot.
+// Create implements [snapshot.Store]. The run exists as soon as one file, a journal or a snapshot,
+// contains all of its records and has its final name.
 func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
 	d, err := s.checkedDir(ctx, run.RunID)
 	if err != nil {
@@ -49,8 +49,8 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	return info, nil
 }
 
-// create writes a run. A crash may have left a journal with the number newest that does not count
-// as a run, see reading.cut. That journal is replaced, or covered by the snapshot.
+// create writes a run. A crash may have left an incomplete journal with the number newest, which
+// does not count as a run, see reading.cut. That journal is replaced, or covered by the snapshot.
 func (d *runDir) create(run *snapshot.Run, newest uint64) error {
 	var end closedEnd
 	var err error
@@ -71,8 +71,8 @@ func (d *runDir) create(run *snapshot.Run, newest uint64) error {
 	return nil
 }
 
-// isShort reports whether a run is so short that its journal would not be compacted at
-// Close.
+// isShort reports whether a run is so short that Journal.Close would not compact its
+// journal.
 func (s *Store) isShort(run *snapshot.Run) bool {
 	size := int64(0)
 	for seq := range uint64(run.Len()) {
@@ -83,11 +83,11 @@ func (s *Store) isShort(run *snapshot.Run) bool {
 	return true
 }
 
-// createAsJournal writes a run as a journal. The first generation of the run continues in that
-// journal. The file has its final name from the beginning, since a temporary name would cost one
-// more commit of the file system. If a crash leaves only a part of the file, that part does not
-// count as a run, see reading.cut. So the order of the syncs does not matter, and one sync can make
-// the name and the content durable.
+// createAsJournal writes a run as a journal, in which the run's first generation continues. The file
+// has its final name from the beginning, since with a temporary name the file system would have to
+// commit once more. If a crash leaves only a part of the file, that part does not count as a run,
+// see reading.cut. Therefore the name and the content can become durable in any order, and one sync
+// can be enough for both.
 func (d *runDir) createAsJournal(run *snapshot.Run) (closedEnd, error) {
 	w, err := createFrames(d.disk, d.path(journalName(firstJournal)), true, &header{carried: run.LastSeq, info: run.Info})
 	if err != nil {
@@ -113,8 +113,8 @@ func existsError(runID string) error {
 	return errkind.New(snapshot.ErrExists, "snapshot: run %s exists already", runID)
 }
 
-// syncDirs makes the names in the directory of a run durable, and the name of that directory. A
-// crash may have left names that were never synced, so this is needed even if nothing was created.
+// syncDirs makes the names in a run's directory durable, and the name of the directory itself. This
+// is needed even if nothing was created, since a crash may have left names that were never synced.
 func (d *runDir) syncDirs() error {
 	if err := d.disk.SyncDir(d.path()); err != nil {
 		return err
@@ -122,8 +122,8 @@ func (d *runDir) syncDirs() error {
 	return d.store.syncRuns()
 }
 
-// syncRuns makes the names of the runs durable. Callers that arrive during a sync share the next
-// one. New has already synced the name of the directory itself.
+// syncRuns makes the names of all runs' directories durable. Callers that arrive during a sync share
+// the next one. New has already synced the name of the directory that contains them.
 func (s *Store) syncRuns() error {
 	return s.runs.do(func() error { return s.disk.SyncDir(s.path("runs")) })
 }

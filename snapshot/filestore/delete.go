@@ -12,9 +12,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Delete implements [snapshot.Store]. It renames the run into the trash, so that the run is
-// gone at once, and then removes the files. If the process ends before that, a Delete of any run
-// more than an hour later removes them.
+// Delete implements [snapshot.Store]. It first moves the run to the trash, so that the run is gone at
+// once, and then removes the files. If the process ends before they are removed, a later Delete of
+// any run removes them, once they have been in the trash for more than an hour.
 func (s *Store) Delete(ctx context.Context, runID string) error {
 	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 		return storekit.NotFoundError(runID)
 	}
 	// An update writes to the directory, so it must end before the rename or begin after it. If the
-	// meta file cannot be locked, no update is running.
+	// meta file is missing or cannot be locked, no update is running.
 	if meta, err := d.lockMeta(ctx, false); meta != nil {
 		defer meta.release()
 	} else if err != nil && ctx.Err() != nil {
@@ -54,7 +54,7 @@ func (d *runDir) exists() (bool, error) {
 		case name == metaName:
 			if m, err := d.readMeta(); err != nil || m.isWhole {
 				return true, err
-			} // the meta file is invalid: a process was about to create the run
+			} // an invalid meta file does not count: a process was about to create the run
 		default:
 			return true, err
 		}
@@ -62,8 +62,8 @@ func (d *runDir) exists() (bool, error) {
 	return false, err
 }
 
-// discard moves a run into a new directory in the trash, and removes that directory. It also
-// removes directories in the trash that are so old that the process which made them must have
+// discard moves a run to a new directory in the trash, and removes that directory. It also removes
+// other directories in the trash that are so old that the processes that created them must have
 // ended.
 func (d *runDir) discard() error {
 	trash := d.store.path("trash")
@@ -90,8 +90,8 @@ func (d *runDir) discard() error {
 	return removeAll(bin)
 }
 
-// removeAll removes a directory in the trash. It tries again if a message was added meanwhile, by a
-// Post that began before the run was moved.
+// removeAll removes a directory in the trash. It tries again if a Post that began before the run was
+// moved has added a message meanwhile.
 func removeAll(dir string) error {
 	err := os.RemoveAll(dir)
 	for range 100 {

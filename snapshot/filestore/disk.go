@@ -12,22 +12,22 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// disk contains the operations with which a store reads and changes files. Tests replace it by a
-// disk that fails, or that stops as in a crash. The lock file of a run, and calls that only look at a
-// name, such as Lstat, bypass it.
+// disk provides the operations with which a store reads and changes files. Tests replace it by a
+// disk that fails or that simulates a crash. A run's lock file is used without it, as are calls that
+// only look up a name, such as Lstat.
 type disk interface {
-	Open(name string) (openFile, int64, error) // opens a file for reading, and returns its size; a link or a pipe is an error
+	Open(name string) (openFile, int64, error) // opens a file for reading, and returns its size; fails for a link or a pipe
 	ReadDir(name string) ([]fs.DirEntry, error)
-	Create(name string) (diskFile, error)      // creates a file for writing, 0600; an existing file of that name is removed first
+	Create(name string) (diskFile, error)      // creates a file for writing, with mode 0600; removes an existing file with that name first
 	OpenToWrite(name string) (diskFile, error) // opens an existing file
 	Rename(from, to string) error
 	Link(from, to string) error // gives a file a second name, which must be free
 	Remove(name string) error
-	Mkdir(name string) error   // 0700; not an error if it exists
+	Mkdir(name string) error   // creates a directory with mode 0700, unless it exists
 	SyncDir(name string) error // makes the names in the directory durable
 
-	// SyncTogether makes durable all that was written to the file system of f before the call, if
-	// that costs less than syncing f alone. It reports whether it did.
+	// SyncTogether makes everything durable that was written to f's file system before the call, if
+	// that costs less than syncing f alone. It reports whether it did so.
 	SyncTogether(f diskFile) bool
 }
 
@@ -42,13 +42,13 @@ type openFile interface {
 type diskFile interface {
 	lockable
 	WriteAt(data []byte, offset int64) (int, error)
-	Allocate(offset, size int64) error // reserves room for size bytes at offset, which read as zeros; ErrUnsupported where the system cannot
+	Allocate(offset, size int64) error // reserves space for size bytes at offset, which read as zeros; may return ErrUnsupported
 	Truncate(size int64) error
-	Sync() error // makes durable what was written, and the size of the file
+	Sync() error // makes the content and the size of the file durable
 }
 
-// osDisk is the disk of the operating system. It follows links only in the path of the
-// store itself.
+// osDisk implements disk with the functions of package os. It follows links only in the path of
+// the store itself.
 type osDisk struct{ syncs *sharedSync }
 
 type osFile struct {
@@ -74,7 +74,7 @@ func (d osDisk) Open(name string) (openFile, int64, error) {
 
 func (osDisk) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 
-// Create never opens an existing file: that could be a link, or a pipe that nobody reads.
+// Create never opens an existing file, which could be a link, or a pipe that nobody reads.
 func (d osDisk) Create(name string) (diskFile, error) {
 	const how = os.O_CREATE | os.O_EXCL | os.O_WRONLY | noFollow
 	f, err := os.OpenFile(name, how, 0o600)
@@ -112,7 +112,7 @@ func (osDisk) Mkdir(name string) error {
 		if err := checkDir(name); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// It existed, and was removed before checkDir looked at it: try again.
+		// The directory existed, but was removed before checkDir looked at it: try again.
 	}
 }
 
@@ -129,9 +129,9 @@ func (d osDisk) SyncTogether(f diskFile) bool {
 	return ok && d.syncs.syncTogether(o.File)
 }
 
-// Errors for directory entries that do not belong in a store.
+// The errors for directory entries that do not belong in a store.
 var (
-	errLink   = errors.New("it is a link, which a store never has; replace the link by its target, or delete it")
+	errLink   = errors.New("it is a link, and a store never contains links; replace the link by its target, or delete it")
 	errNoFile = errors.New("it is not a file; a file belongs there")
 	errNoDir  = fmt.Errorf("%w; a directory belongs there", syscall.ENOTDIR)
 )
@@ -185,7 +185,8 @@ func readFile(d disk, name string, limit int64) ([]byte, error) {
 	return readAll(f, size)
 }
 
-// readAll reads a file of that size, or what is left of it.
+// readAll reads a file with the given size. If the file has become shorter, readAll returns fewer
+// bytes.
 func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 	data := make([]byte, size)
 	n, err := f.ReadAt(data, 0)
@@ -195,14 +196,14 @@ func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 	return data[:n], err
 }
 
-// maxHoles is how much of a file may be holes, unless the file has at least as much data. A file of
-// terabytes takes no room on the disk if it is one hole, and must not make its reader allocate that
-// much memory. Files of a store have holes at their end, in room that was allocated and not used
-// yet, and where a file system turns zeros into holes.
+// maxHoles is the maximum total size of the holes in a file, unless the file has more data than
+// holes. A file of terabytes needs no space on the disk if it is one hole, and must not make its
+// reader allocate as much memory. The files of a store have holes at the end, in space that was
+// allocated and is not used yet, and where the file system turns zeros into holes.
 const maxHoles = 64 << 20
 
-// readable returns where the data of a file ends or, if all is false, where the hole that exceeds
-// maxHoles begins.
+// readable returns where the data of a file ends and true. If the holes exceed maxHoles, it returns
+// where the hole that exceeds it begins, and false.
 func readable(f source, size int64) (upTo int64, all bool) {
 	var data, holes int64
 	for upTo < size {
@@ -219,8 +220,9 @@ func readable(f source, size int64) (upTo int64, all bool) {
 	return upTo, true
 }
 
-// replace writes a file under the name tmp, and renames it: whatever happens, name is the name of the
-// old content or of the whole new one. When replace returns, the new content and the name are durable.
+// replace writes a file under the name tmp and then renames it to name. Whatever happens, the file
+// called name has either its old content or the whole new content. When replace returns without an
+// error, the new content and the name are durable.
 func replace(d disk, tmp, name string, content io.WriterTo) (size int64, err error) {
 	if size, err = writeSynced(d, tmp, content); err != nil {
 		return 0, err
@@ -231,8 +233,8 @@ func replace(d disk, tmp, name string, content io.WriterTo) (size int64, err err
 	return size, d.SyncDir(filepath.Dir(name))
 }
 
-// writeSynced writes a file. When it returns, the file is durable, but not its name. If the file
-// cannot be finished, writeSynced removes it.
+// writeSynced writes a file. When it returns without an error, the file is durable, but its name may
+// not be. If writing fails, writeSynced removes the file.
 func writeSynced(d disk, name string, content io.WriterTo) (size int64, err error) {
 	f, err := d.Create(name)
 	if err != nil {
@@ -264,7 +266,7 @@ func (w *fileWriter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// writeAt makes a short write an error.
+// writeAt writes data at offset. A short write is an error.
 func writeAt(f diskFile, data []byte, offset int64) error {
 	n, err := f.WriteAt(data, offset)
 	if err == nil && n < len(data) {
@@ -273,7 +275,7 @@ func writeAt(f diskFile, data []byte, offset int64) error {
 	return err
 }
 
-// remove removes a file that may no longer exist.
+// remove removes a file, if it exists.
 func remove(d disk, name string) error {
 	if err := d.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -281,9 +283,9 @@ func remove(d disk, name string) error {
 	return nil
 }
 
-// makeDir makes the directory of a store and its parents. It syncs their names even if they exist,
-// because the process that made them may have ended before it synced them. Parents that this
-// process may not open are not synced: their owner has to do that.
+// makeDir creates the directory of a store and its parents. It syncs their names even if they exist,
+// because the process that created them may have ended before it synced them. Parents that this
+// process may not open are not synced, which is left to their owners.
 func makeDir(d disk, name string) error {
 	if err := os.MkdirAll(name, 0o700); errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("%w; a directory belongs there", err)
@@ -302,7 +304,7 @@ func makeDir(d disk, name string) error {
 	}
 }
 
-// mkdirSynced makes a directory in an existing directory, and makes its name durable.
+// mkdirSynced creates a directory in an existing one, and makes its name durable.
 func mkdirSynced(d disk, name string) error {
 	if err := d.Mkdir(name); err != nil {
 		return err
@@ -310,7 +312,7 @@ func mkdirSynced(d disk, name string) error {
 	return d.SyncDir(filepath.Dir(name))
 }
 
-// unavailable marks errors that say nothing about the data as ErrUnavailable.
+// unavailable adds ErrUnavailable to an error that is not about the data, such as a full disk.
 func unavailable(err error) error {
 	if errors.Is(err, snapshot.ErrUnavailable) {
 		return err

@@ -1,5 +1,5 @@
-// Package filestore is a [snapshot.Store] in a directory, for the processes of
-// one machine.
+// Package filestore implements a [snapshot.Store] in a directory. All processes on
+// one machine can share the directory.
 //
-// docs/format.md describes every byte of its files.
+// docs/format.md specifies every byte of the files.
 package filestore

@@ -13,15 +13,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot/internal/blocks"
 )
 
-// A document reads parts of what [snapshot.Run.Encode] has written, a block at a time. It is for
-// one goroutine. If the file is damaged, the error is errUnclear, and [snapshot.Decode] says what
-// is wrong.
+// A document reads parts of a file that [snapshot.Run.WriteTo] has written, one block at a time. It
+// is not safe for concurrent use. If the file is damaged, the error is errUnclear, and
+// [snapshot.Decode] reports what is wrong.
 type document struct {
 	info   snapshot.Info
 	blocks *blocks.Reader
 }
 
-// openDocument reads the beginning of a document of that size, and its table of
+// openDocument reads the beginning of a document with the given size, and its table of
 // checksums.
 func openDocument(in io.ReaderAt, size int64) (*document, error) {
 	r, err := blocks.NewReader(in, size)
@@ -39,7 +39,7 @@ func openDocument(in io.ReaderAt, size int64) (*document, error) {
 	return d, nil
 }
 
-// unclear returns errUnclear for an error that says that a file is damaged, and any other error
+// unclear returns errUnclear if err means that a file is damaged. It returns any other error
 // unchanged.
 func unclear(err error) error {
 	if errors.Is(err, blocks.ErrNoTable) || errors.Is(err, blocks.ErrChecksum) {
@@ -48,8 +48,8 @@ func unclear(err error) error {
 	return err
 }
 
-// infoOf reads the block before the first record, which has the pairs of the info and, at
-// its end, the head of the array of records.
+// infoOf reads the block before the first record. The block contains the pairs of the info
+// and, at its end, the head of the array of records.
 func infoOf(head []byte) (snapshot.Info, error) {
 	if !snapshot.IsDocument(head) {
 		return snapshot.Info{}, errUnclear
@@ -82,7 +82,7 @@ func infoOf(head []byte) (snapshot.Info, error) {
 	return snapshot.Info{}, errUnclear
 }
 
-// isArrayHead reports whether data is the head of an array of n elements.
+// isArrayHead reports whether data is the head of an array with n elements.
 func isArrayHead(data []byte, n uint64) bool {
 	w := codec.NewWriter(nil)
 	w.Array(int(n))
@@ -90,14 +90,14 @@ func isArrayHead(data []byte, n uint64) bool {
 }
 
 // recordsAfter yields the records with numbers above seq. It reads the blocks that contain
-// them, and a few others to find these.
+// these records, and a few others to locate them.
 func (d *document) recordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		if seq >= d.info.LastSeq {
 			return
 		}
 		i, err := d.find(seq + 1)
-		next := uint64(0) // the number of the record that follows; not known before the first
+		next := uint64(0) // the number of the next record; 0 before the first, when it is not known
 		for ; err == nil && i < d.blocks.Len()-1; i++ {
 			var data []byte
 			if data, err = d.blocks.Block(i); err != nil {
@@ -122,8 +122,9 @@ func (d *document) recordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 	}
 }
 
-// cut cuts the next record from a block. The record must have the number next, unless next is 0.
-// Only records above after are decoded; for the others cut returns the number alone.
+// cut removes the first record from data and returns it. The record must have the number next,
+// unless next is 0. Only records with numbers above after are decoded; of the others, cut returns
+// only the number.
 func (d *document) cut(data []byte, next, after uint64) (rec record.Record, rest []byte, err error) {
 	encoded, seq, rest, err := snapshot.CutRecord(data)
 	if err != nil || next != 0 && seq != next {
@@ -139,8 +140,8 @@ func (d *document) cut(data []byte, next, after uint64) (rec record.Record, rest
 	return rec, rest, nil
 }
 
-// find returns the block that contains the record: the last block that begins with this record or
-// an earlier one. The first block and the last one contain no records.
+// find returns the index of the block that contains the record seq. This is the last block whose
+// first record is that record or an earlier one. The first and the last block contain no records.
 func (d *document) find(seq uint64) (int, error) {
 	var failed error
 	after := sort.Search(d.blocks.Len()-2, func(i int) bool {

@@ -14,9 +14,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Records implements [snapshot.Reader]. In the snapshot it reads only the blocks that hold the
-// records. It reads the journals from their beginning, without keeping the records up to the
-// cursor.
+// Records implements [snapshot.Reader]. From the snapshot, it reads only the blocks that contain the
+// requested records. It reads the journals from their beginning, without keeping earlier records in
+// memory.
 func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		d, err := s.checkedDir(ctx, runID)
@@ -64,8 +64,8 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	}
 }
 
-// end returns what the journals say about a run, with the number of its last record. The error is
-// ErrNotFound if the run was not created at that time; the zero time matches any run.
+// end returns a run's info from the journals, with LastSeq set to the number of the last record. If
+// created is not zero and the run was created at another time, the error is ErrNotFound.
 func (d *runDir) end(ctx context.Context, created time.Time) (snapshot.Info, error) {
 	in := d.stream(created, snapshot.Cursor{Seq: math.MaxUint64}, nil)
 	defer in.close()
@@ -74,7 +74,8 @@ func (d *runDir) end(ctx context.Context, created time.Time) (snapshot.Info, err
 	return in.info, err
 }
 
-// skip moves the cursor to the last record that exists now, according to info and the files.
+// skip moves the cursor to the last record that exists now. If the run is open, skip determines it
+// from the files, and otherwise from info.
 func (s *stream) skip(ctx context.Context, info *snapshot.Info) {
 	generation := info.Generation
 	if s.cursor.Seq = math.MaxUint64; info.Open && s.advance(ctx) == nil {
@@ -86,30 +87,30 @@ func (s *stream) skip(ctx context.Context, info *snapshot.Info) {
 	s.cursor, s.needsCursor, s.mayBeOlder = snapshot.Cursor{Generation: generation, Seq: s.last}, true, true
 }
 
-// A stream yields the records of one run after a cursor. Each call of advance yields what
-// is new. It is for one goroutine.
+// A stream yields the records of one run after a cursor. Each call to advance yields the
+// new records. A stream is not safe for concurrent use.
 //
-// If the files change so that the reader cannot follow, the run is read again from its beginning,
-// but no record is yielded twice. If the files are in a state that no writer leaves, Load finds out
-// what is wrong.
+// If the files change in a way that the reader cannot follow, the stream reads the run again from
+// its beginning, but does not yield a record twice. If the files are in a state that no writer
+// leaves, the stream calls Load, which reports what is wrong.
 type stream struct {
 	dir     *runDir
 	created time.Time // when the run was created; zero until that is known
 	yield   func(record.Record, error) bool
 
 	cursor      snapshot.Cursor // the last record that was yielded
-	needsCursor bool            // the run must have the record of the cursor
-	mayBeOlder  bool            // the record of the cursor may be of an older generation than the cursor
+	needsCursor bool            // the run must contain the record at the cursor
+	mayBeOlder  bool            // the record at the cursor may have a lower generation than the cursor
 
 	reader     reader
 	hasBegun   bool          // the records that existed at the beginning were read
-	isVerified bool          // Load has found nothing wrong with a run whose meta file cannot be trusted
-	info       snapshot.Info // what the files say
+	isVerified bool          // the meta file cannot be trusted, but Load has succeeded
+	info       snapshot.Info // the info from the files read so far
 	carried    uint64        // the journal that is being read was created with the records up to this number
-	last       uint64        // the number of the last record that was read
-	stopped    error         // the error of yield, of the context, or about the cursor
+	last       uint64        // number of the last record that was read
+	stopped    error         // why the stream stopped: errStopped, the context's cause, or an error about the cursor
 
-	known, generation uint64 // this record and this generation must be in the files
+	known, generation uint64 // the files must contain the records and generations up to these numbers
 }
 
 func (d *runDir) stream(created time.Time, after snapshot.Cursor, yield func(record.Record, error) bool) *stream {
@@ -122,10 +123,10 @@ func (s *stream) close() {
 	s.hasBegun = false
 }
 
-// attempts is how often a run whose files change is read before Load reads it as a whole.
+// attempts is how often advance tries to read the files before it loads the run as a whole.
 const attempts = 3
 
-// advance yields the records that are new.
+// advance yields the new records.
 func (s *stream) advance(ctx context.Context) error {
 	s.stopped = nil
 	for range attempts {
@@ -144,8 +145,8 @@ func (s *stream) advance(ctx context.Context) error {
 	return s.load(ctx)
 }
 
-// errUnclear means that the files of a run are in a state that no writer leaves, or are changing.
-var errUnclear = errors.New("snapshot: the run has to be read as a whole")
+// errUnclear means that the files of a run are changing, or are in a state that no writer leaves.
+var errUnclear = errors.New("snapshot: the run must be read as a whole")
 
 func (s *stream) read(ctx context.Context) error {
 	isFirst := !s.hasBegun
@@ -174,7 +175,8 @@ func (s *stream) read(ctx context.Context) error {
 	return nil
 }
 
-// begin reads the meta file first: it tells what has to be in the other files.
+// begin prepares to read the run from its beginning. It reads the meta file, which specifies which
+// records must be in the other files.
 func (s *stream) begin() error {
 	m, err := s.dir.readMeta()
 	switch {
@@ -193,12 +195,13 @@ func (s *stream) begin() error {
 	return nil
 }
 
-// isOther reports whether a run that was created at that time is not the one that the stream reads.
+// isOther reports whether a run that was created at the given time is another run than the one that
+// the stream reads.
 func (s *stream) isOther(created time.Time) bool {
 	return !s.created.IsZero() && !created.Equal(s.created)
 }
 
-// load reads the run as a whole.
+// load reads the run as a whole and yields the new records.
 func (s *stream) load(ctx context.Context) error {
 	run, err := s.dir.store.Load(ctx, s.dir.runID)
 	switch {
@@ -219,7 +222,7 @@ func (s *stream) load(ctx context.Context) error {
 	return s.checkHasCursor()
 }
 
-// add takes the records of a piece.
+// add yields the new records in a piece.
 func (s *stream) add(p *piece) error {
 	switch p.kind {
 	case pieceSnapshot:
@@ -272,7 +275,7 @@ func (s *stream) addFrame(f *frame) error {
 	return errUnclear
 }
 
-// addRecords takes the new records of a frame.
+// addRecords yields the new records in a frame.
 func (s *stream) addRecords(body []byte) error {
 	for len(body) > 0 {
 		encoded, seq, rest, err := snapshot.CutRecord(body)
@@ -297,8 +300,8 @@ func (s *stream) addRecords(body []byte) error {
 	return nil
 }
 
-// firstSeq returns the number of the first record to read. That is the record of the cursor itself,
-// if it has to be checked.
+// firstSeq returns the number of the first record to decode. This is the record at the cursor, if it
+// must be checked, or else the one after it.
 func (s *stream) firstSeq() uint64 {
 	if s.needsCursor && s.cursor.Seq > 0 || s.cursor.Seq == math.MaxUint64 {
 		return s.cursor.Seq
@@ -306,7 +309,8 @@ func (s *stream) firstSeq() uint64 {
 	return s.cursor.Seq + 1
 }
 
-// take yields a record, or checks the one at the cursor. Every record comes here, so no gap is missed.
+// take yields a record, or checks it if it is the one at the cursor. Since all decoded records pass
+// through take, it detects every gap.
 func (s *stream) take(rec record.Record) error {
 	c := &s.cursor
 	switch {
@@ -323,21 +327,22 @@ func (s *stream) take(rec record.Record) error {
 	return s.stopped
 }
 
-// checkCursor returns ErrReset if the run has another record at the cursor. Records after a repair
-// are of a generation above all earlier generations.
+// checkCursor returns ErrReset if rec, the record at the cursor, is not the record that the caller
+// has seen there. Records that were appended after a repair have a higher generation than all
+// records before it.
 func (s *stream) checkCursor(rec *record.Record) error {
 	isOlder := s.mayBeOlder && rec.Generation < s.cursor.Generation
 	if s.cursor.Generation > 0 && rec.Generation != s.cursor.Generation && !isOlder {
-		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, and that record is of generation %d",
+		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d of generation %d, but that record has generation %d",
 			s.dir.runID, s.cursor.Seq, s.cursor.Generation, rec.Generation)
 	}
 	return nil
 }
 
-// checkHasCursor returns ErrReset if the run has fewer records than the cursor.
+// checkHasCursor returns ErrReset if the cursor is after the last record of the run.
 func (s *stream) checkHasCursor() error {
 	if s.needsCursor && s.last < s.cursor.Seq {
-		s.stopped = errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, and the run has %d", s.dir.runID, s.cursor.Seq, s.last)
+		s.stopped = errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, but the run has %d records", s.dir.runID, s.cursor.Seq, s.last)
 	}
 	return s.stopped
 }

@@ -11,65 +11,67 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Journals, and the small files next to them, are frames, one after the other:
+// Journals, and the small files next to them, consist of frames, one after the other:
 //
-//	check     4 bytes: CRC-32C of the frame's offset in its file (8 bytes), and
+//	check     4 bytes: CRC-32C of the frame's offset in the file (8 bytes) and
 //	          of the three numbers that follow
-//	length    4 bytes: of the payload
+//	length    4 bytes: the length of the payload
 //	unsynced  4 bytes: how many bytes before this frame were not known to be on
-//	          the disk when it was written; all ones means all of them
+//	          the disk when the frame was written; all ones means all of them
 //	checksum  4 bytes: CRC-32C of the payload
-//	payload   1 byte: the kind of the frame; then its content
+//	payload   1 byte for the kind of the frame, and then its content
 //
 // All numbers are big-endian. The check includes the offset, so that a frame is valid only where it
-// was written: not inside a payload, such as that of a tool that has read a file like this, nor in
-// a block that the file system has misplaced. The head has its own check, so that a search for
+// was written. It is not valid inside a payload, such as that of a tool that has read a journal, or
+// in a block that the file system has misplaced. The head has its own check, so that a search for
 // frames reads every byte only once, whatever the file contains.
 //
-// The last frame may be followed by zeros: room that was allocated and not used yet.
+// Zeros may follow the last frame, in space that was allocated and is not used yet.
 //
-// After a crash, any blocks that were not synced may be missing: then the end of the file is not a
-// frame, or has holes. Damage is different: it is in a part that was synced. Bytes at offset x that
-// are not a frame were synced if a later frame says so, which is the case if its offset minus
-// unsynced is above x. Otherwise these bytes, and all that follow, are a torn end: no Sync has
-// returned for them.
+// After a crash, any blocks that were not synced may be missing. The end of the file is then not a
+// frame, or has holes. Such a torn end is not damage, since no Sync has returned for it. Damage is
+// in a part that was synced. If the bytes at offset x are not a frame, they were synced if the
+// offset of a later frame, minus its unsynced, is above x. Otherwise these bytes and all bytes after
+// them are a torn end.
 const (
 	frameHead  = 16
-	maxPayload = 1 << 30 // bytes in a payload
+	maxPayload = 1 << 30 // the maximum size of a payload, in bytes
 )
 
 // A frameKind says what a frame contains.
 type frameKind byte
 
 const (
-	frameHeader  frameKind = 1 // a header, as a map: the first frame of every file
+	frameHeader  frameKind = 1 // a header, encoded as a map; the first frame of every file
 	frameRecords frameKind = 2 // records that were appended together, one after the other
-	frameInfo    frameKind = 3 // an info: a generation began or ended
+	frameInfo    frameKind = 3 // an info, written when a generation begins or ends
 )
 
-// header is the first frame of a file. In the file of a message, only format and info are set.
+// header is the content of the first frame of a file. In a message's file, only format and info are
+// set.
 type header struct {
 	format  uint64
-	covers  uint64    // of a journal: journals up to this number are no longer read
-	carried uint64    // of a journal: it was created with the records up to this number
-	closed  closedEnd // of a meta file
-	pid     int       // of a meta file: the process that has the run open; 0 for none
+	covers  uint64    // in a journal: journals up to this number are no longer read
+	carried uint64    // in a journal: the journal was created with the records up to this number
+	closed  closedEnd // in a meta file
+	pid     int       // in a meta file: the process that has the run open; 0 if there is none
 	info    snapshot.Info
 }
 
-// closedEnd is where the journal of a closed run ends: everything before that is on the disk. If the
-// end is 0, the snapshot with that number contains the whole run. While the run is open, both are 0
-// and mean nothing.
+// closedEnd specifies where the journal of a closed run ends. Everything before the end is on the
+// disk. If end is 0, the journal was compacted, and the snapshot with its number contains the whole
+// run. While the run is open, both fields are 0 and mean nothing.
 type closedEnd struct {
-	journal uint64 // number of that journal
+	journal uint64 // number of the journal
 	end     int64
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// headChecksum returns the check of a frame, whose first bytes are head: the checksum of the
-// offset, big endian, and of the head without the check. The bytes of the offset are added here,
-// since a slice of them would be allocated for each frame.
+// headChecksum returns the check for a frame with the given offset and head. The check is a checksum
+// of the offset, in big-endian order, and of the head except its first field, the check itself.
+// headChecksum adds the offset's bytes one by one, since a slice of them would have to be allocated
+// for each frame.
 func headChecksum(offset int64, head []byte) uint32 {
 	sum := ^uint32(0)
 	for shift := 56; shift >= 0; shift -= 8 {
@@ -78,15 +80,15 @@ func headChecksum(offset int64, head []byte) uint32 {
 	return crc32.Update(^sum, castagnoli, head[4:frameHead])
 }
 
-// beginFrame appends an empty head of a frame, and the kind. The caller appends the rest of the
-// payload and calls endFrame.
+// beginFrame begins a frame: it appends an empty head and the kind. The caller must append the rest
+// of the payload and then call endFrame.
 func beginFrame(dst []byte, k frameKind) []byte {
 	var head [frameHead]byte
 	return append(append(dst, head[:]...), byte(k))
 }
 
-// endFrame fills in the head of the frame that begins at dst[at:]. The frame will be written at
-// offset, to a file that is on the disk up to synced.
+// endFrame ends the frame that begins at dst[at:]: it fills in the head. The frame will be written at
+// the given offset, to a file that is on the disk up to synced.
 func endFrame(dst []byte, at int, offset, synced int64) ([]byte, error) {
 	head, payload := dst[at:at+frameHead], dst[at+frameHead:]
 	if len(payload) > maxPayload {
@@ -99,7 +101,7 @@ func endFrame(dst []byte, at int, offset, synced int64) ([]byte, error) {
 	return dst, nil
 }
 
-// appendHeader appends a frame with the header, at the beginning of a file.
+// appendHeader appends a frame with the header. The frame will be the first in its file.
 func appendHeader(dst []byte, h *header) ([]byte, error) {
 	at := len(dst)
 	w := codec.NewWriter(beginFrame(dst, frameHeader))
@@ -121,14 +123,14 @@ func appendHeader(dst []byte, h *header) ([]byte, error) {
 // A frame describes a frame that was read from a file.
 type frame struct {
 	offset int64
-	size   int64 // size of the frame, with its head
+	size   int64 // size of the frame, including its head
 	synced int64 // up to where the file was synced when the frame was written
 	kind   frameKind
 	body   []byte // the payload after the kind
 }
 
-// headAt reads the head of a frame at data[at:], for a file of that size. The data begins at offset
-// base of the file.
+// headAt reads the head of a frame at data[at:]. The data begins at offset base in a file with the
+// given size. If there is no valid head, ok is false.
 func headAt(data []byte, at int, base, size int64) (f frame, checksum uint32, ok bool) {
 	if len(data)-at < frameHead {
 		return frame{}, 0, false
@@ -137,7 +139,7 @@ func headAt(data []byte, at int, base, size int64) (f frame, checksum uint32, ok
 	offset := base + int64(at)
 	n, unsynced := binary.BigEndian.Uint32(head[4:]), binary.BigEndian.Uint32(head[8:])
 	if n == 0 || n > maxPayload || int64(n) > size-offset-frameHead {
-		return frame{}, 0, false // avoids the check in most places that are not a frame
+		return frame{}, 0, false // this avoids computing the check in most places without a frame
 	}
 	f = frame{offset: offset, size: frameHead + int64(n), synced: offset - int64(unsynced)}
 	if unsynced == math.MaxUint32 {
@@ -149,7 +151,7 @@ func headAt(data []byte, at int, base, size int64) (f frame, checksum uint32, ok
 	return f, binary.BigEndian.Uint32(head[12:]), true
 }
 
-// Errors for damaged files.
+// The errors for damaged files.
 var (
 	errNoDocument = errors.New("it does not begin like a snapshot")
 	errNoHeader   = errors.New("it has no header")
@@ -157,7 +159,7 @@ var (
 	errNoRunID    = errors.New("the header names no run")
 )
 
-// headerOf reads the frameHeader of a file of a run.
+// headerOf decodes a frameHeader. The error is a *strangerError if the file belongs to another run.
 func (f *frame) headerOf(runID, file string) (header, error) {
 	h, err := f.header()
 	if err == nil && h.info.RunID != runID {
@@ -166,7 +168,7 @@ func (f *frame) headerOf(runID, file string) (header, error) {
 	return h, err
 }
 
-// header reads a frameHeader.
+// header decodes a frameHeader.
 func (f *frame) header() (header, error) {
 	in := codec.NewReader(f.body)
 	defer in.Release()

@@ -9,29 +9,29 @@ import (
 	"math"
 )
 
-// source is a file that is read.
+// source is a file that is being read.
 type source interface {
 	io.ReaderAt
-	dataAt(offset, size int64) int64 // the offset of the next data; size if there is none
-	holeAt(offset, size int64) int64 // the offset of the next hole; size if there is none
+	dataAt(offset, size int64) int64 // where the next data begins, at offset or later; size if there is none
+	holeAt(offset, size int64) int64 // where the next hole begins, at offset or later; size if there is none
 }
 
-// A frameReader reads the frames of a file one after the other, even while the file is being
-// written. It is for one goroutine.
+// A frameReader reads the frames in a file one after the other, even while the file is being
+// written. It is not safe for concurrent use.
 type frameReader struct {
 	source
 	name string
 	size int64 // size of the file, as given to resize
-	end  int64 // end of the frames that were read
+	end  int64 // where the frames that were read end
 	keep bool  // the body of a frame stays valid; otherwise the next frame overwrites it
 
-	limit    int64  // up to where the file is read, see readable
+	limit    int64  // the file is read up to here, see readable
 	isAll    bool   // no data follows the limit
 	at       int64  // where data begins in the file
 	data     []byte // the bytes that were read last
 	found    frame  // the frame that was read last
-	isDamage bool   // the next frame is whole, but no writer writes such a frame
-	searched int64  // the value of end for which follows was determined; -1 if it was not
+	isDamage bool   // the next frame has valid checksums, but no writer writes such a frame
+	searched int64  // the value of end for which follows was determined; -1 if it was not determined
 	follows  ending // what follows the frames up to searched
 }
 
@@ -41,29 +41,29 @@ func newFrameReader(name string, in source, size int64) *frameReader {
 	return r
 }
 
-// frameReaderOf returns a reader of the frames of a file in memory.
+// frameReaderOf returns a reader for the frames of a file whose content is data.
 func frameReaderOf(name string, data []byte) *frameReader {
 	n := int64(len(data))
 	return &frameReader{source: bytesSource(data), name: name, size: n, keep: true, limit: n, isAll: true, data: data, searched: -1}
 }
 
-// resize tells the reader that the file may have changed, and what its size is now.
+// resize tells the reader that the file may have changed and now has the given size.
 func (r *frameReader) resize(size int64) {
 	upTo, all := readable(r.source, size)
 	r.size, r.limit, r.isAll = size, min(size, upTo+maxHoles), all
 	r.data, r.searched = r.data[:0], -1
 }
 
-// frames yields the frames that follow, up to the end of the file or to bytes that are not a frame.
-// Another call, after resize, yields the frames that were written since. A frame is valid until the
-// next one is yielded.
+// frames yields the remaining frames, up to the end of the file or to bytes that are not a frame.
+// After resize, another call yields the frames that were written meanwhile. A frame is valid until
+// the next one is yielded.
 func (r *frameReader) frames() iter.Seq2[*frame, error] {
 	return func(yield func(*frame, error) bool) {
 		for {
 			f, err := r.next()
 			if f == nil && err == nil {
-				// The frame may have been written after next looked for it, and others after it.
-				// Then another look finds it.
+				// If more than zeros follow, this frame and later ones may have been written after
+				// next looked for it: look again.
 				if e, failed := r.ending(); failed != nil {
 					err = failed
 				} else if e != endClean {
@@ -78,10 +78,11 @@ func (r *frameReader) frames() iter.Seq2[*frame, error] {
 	}
 }
 
-// Frames of more than largeFrame bytes are checked before memory is allocated for them.
+// The checksum of a frame of more than largeFrame bytes is verified before memory is allocated for
+// the frame.
 const largeFrame = 1 << 20
 
-// next returns the next frame, or nil if none follows.
+// next reads the next frame. It returns nil if no frame follows.
 func (r *frameReader) next() (*frame, error) {
 	if err := r.load(r.end, frameHead); err != nil || r.isDamage {
 		return nil, err
@@ -100,7 +101,7 @@ func (r *frameReader) next() (*frame, error) {
 	}
 	begin := f.offset - r.at
 	if int64(len(r.data)) < begin+f.size {
-		return nil, nil // the file became shorter
+		return nil, nil // the file has become shorter
 	}
 	end := begin + f.size
 	payload := r.data[begin+frameHead : end : end]
@@ -116,14 +117,14 @@ func (r *frameReader) next() (*frame, error) {
 	return &r.found, nil
 }
 
-// recordMin is less than the size of any record. It keeps what a reader remembers in proportion to
-// the size of the file.
+// recordMin is less than the size of any record. Because smaller frames are rejected, the memory
+// that a reader needs is in proportion to the size of the file.
 const recordMin = 24
 
 // readStep is the minimum number of bytes that are read at once.
 const readStep = 64 << 10
 
-// load reads n bytes at an offset into data, or fewer at the end of the file.
+// load makes sure that r.data contains the n bytes at offset, or fewer at the end of the file.
 func (r *frameReader) load(offset, n int64) error {
 	if offset >= r.at && offset+n <= r.at+int64(len(r.data)) {
 		return nil
@@ -141,8 +142,8 @@ func (r *frameReader) load(offset, n int64) error {
 	return err
 }
 
-// header reads the first frame, which must be a header of the run. isDamaged is false if the error
-// says nothing about the content of the file.
+// header reads the first frame, which must be a header for the given run. If there is an error,
+// isDamaged reports whether the error is about the content of the file.
 func (r *frameReader) header(runID string) (h header, isDamaged bool, err error) {
 	f, err := r.next()
 	switch {
@@ -160,16 +161,16 @@ type ending byte
 
 const (
 	endClean   ending = iota // zeros, or nothing
-	endTorn                  // something else, which was never synced: it can be cut off
-	endDamaged               // something else, in a part that was synced
+	endTorn                  // other bytes, which were never synced and can be cut off
+	endDamaged               // other bytes, in a part that was synced
 )
 
-// searchStep is how much of what follows the frames is in memory at a time.
+// searchStep is how many of the bytes after the frames are in memory at a time.
 const searchStep = 1 << 20
 
-// ending returns what follows the frames that were read. It reads each byte once. It also reads the
-// payloads of what look like frames, but in total no more bytes than the file has: a file that
-// needs more was made to keep its reader busy.
+// ending determines what follows the frames that were read. It reads each byte once. It also reads
+// the payloads of what look like frames, but in total not more bytes than the file has. A file that
+// would need more was made to keep its reader busy, and counts as damaged.
 func (r *frameReader) ending() (ending, error) {
 	if r.searched == r.end {
 		return r.follows, nil
@@ -219,9 +220,10 @@ func (r *frameReader) search() (ending, error) {
 	return end, nil
 }
 
-// wasSynced reports whether buf, which begins at an offset of the file, contains a frame which says
-// that the file was synced beyond the end of the frames that were read. The payloads that are read
-// to check this are taken off the budget; wasSynced also reports true once the budget is spent.
+// wasSynced reports whether the bytes after r.end were synced. They were if buf, which begins at
+// offset at in the file, contains a frame that was written when the file was synced beyond r.end. To
+// check such a frame, wasSynced reads its payload and subtracts the frame's size from the budget.
+// When the budget is used up, wasSynced reports true.
 func (r *frameReader) wasSynced(buf []byte, at int64, budget *int64) (bool, error) {
 	last := len(buf) - frameHead
 	for i := nextHead(buf, 0, at); i <= last; i = nextHead(buf, i, at) {
@@ -248,20 +250,21 @@ func (r *frameReader) wasSynced(buf []byte, at int64, budget *int64) (bool, erro
 	return false, nil
 }
 
-// nextHead returns the first place in buf, from i on, with a valid head of a frame, or a place so
-// close to the end that no head fits. The buffer begins at offset base of the file.
+// nextHead returns the first index in buf, from i on, at which there is a head of a frame with a
+// valid check. If there is none, it returns an index at or after the last one at which a head would
+// fit. The buffer begins at offset base in the file.
 //
 // There may be hundreds of megabytes to search, byte by byte, so the check is not computed from
-// scratch for each place. A CRC without its inversions is linear: the check is the exclusive or of
-// the sum of the offset and the sum of the 12 bytes. From one place to the next, one byte leaves
-// the 12 and one enters, and usually only the last byte of the offset changes.
+// scratch at each index. A CRC without its inversions is linear: the check is the exclusive or of
+// the sum of the offset and the sum of the head's last 12 bytes. From one index to the next, one of
+// the 12 bytes is removed and one is added, and usually only the last byte of the offset changes.
 func nextHead(buf []byte, i int, base int64) int {
 	if i+frameHead > len(buf) {
 		return i
 	}
 	sum := rawSum(0, buf[i+4:i+frameHead])
-	var first uint32 // the sum of the first 7 bytes of the offset
-	var rest uint32  // the sum of all bytes of the offset but the last
+	var first uint32 // the sum of the offset's first 7 bytes
+	var rest uint32  // the contribution of first>>8 to the check
 	for known := int64(-1); ; i++ {
 		offset := base + int64(i)
 		if offset>>8 != known {
@@ -278,7 +281,7 @@ func nextHead(buf []byte, i int, base int64) int {
 	}
 }
 
-// rawSum continues a CRC-32C without the inversions at its beginning and at its end.
+// rawSum continues a CRC-32C, without the inversions at the beginning and at the end.
 func rawSum(sum uint32, data []byte) uint32 {
 	for _, b := range data { // package crc32 would make data escape to the heap
 		sum = castagnoli[byte(sum)^b] ^ sum>>8
@@ -286,7 +289,7 @@ func rawSum(sum uint32, data []byte) uint32 {
 	return sum
 }
 
-// followedBy12 contains what each byte adds to a raw sum if 12 bytes follow it.
+// followedBy12 contains the contribution of each byte to a raw sum if 12 bytes follow the byte.
 var followedBy12 = func() (table [256]uint32) {
 	for b := range table {
 		table[b] = rawSum(castagnoli[b], make([]byte, frameHead-4))
@@ -294,7 +297,7 @@ var followedBy12 = func() (table [256]uint32) {
 	return table
 }()
 
-// matches reports whether the payload of a frame has the checksum.
+// matches reports whether the payload of a frame has the given checksum.
 func matches(in io.ReaderAt, f *frame, checksum uint32) (bool, error) {
 	sum := crc32.New(castagnoli)
 	n, err := io.Copy(sum, io.NewSectionReader(in, f.offset+frameHead, f.size-frameHead))
@@ -314,7 +317,7 @@ func isZero(data []byte) bool {
 	return true
 }
 
-// bytesSource is a file in memory.
+// bytesSource is a source in memory.
 type bytesSource []byte
 
 func (b bytesSource) ReadAt(dst []byte, offset int64) (int, error) {

@@ -4,20 +4,20 @@ import (
 	"errors"
 )
 
-// A frameWriter writes a file of frames, mostly under a temporary name.
+// A frameWriter writes a file of frames, usually under a temporary name.
 type frameWriter struct {
 	disk      disk
 	name      string
 	file      diskFile
-	size      int64 // size of the frames that were written
-	allocated int64 // size of the file after fill: zeros follow the frames
+	size      int64 // total size of the frames that were written
+	allocated int64 // size of the file after fill, including the zeros that follow the frames
 	buf       []byte
-	openAt    int  // where the open frame of records begins in buf; -1 if there is none
-	named     bool // the file has its final name; a crash before the sync may leave only a part of it
+	openAt    int  // where the unfinished frame of records begins in buf; -1 if there is none
+	named     bool // the file has its final name; a crash before the sync may leave only a part of the file
 	err       error
 }
 
-// frameSize is the size at which a frame of several records is full.
+// frameSize is the size at which a frame of records is ended.
 const frameSize = 128 << 10
 
 // createFrames creates a file that begins with a header. If named is false, the file has a
@@ -32,7 +32,7 @@ func createFrames(d disk, name string, named bool, h *header) (*frameWriter, err
 	return w, nil
 }
 
-// path is the name that the file has now.
+// path returns the current name of the file.
 func (w *frameWriter) path() string {
 	if w.named {
 		return w.name
@@ -40,8 +40,8 @@ func (w *frameWriter) path() string {
 	return w.name + tmpSuffix
 }
 
-// record adds an encoded record. Several records go into one frame: the file is valid only as a
-// whole anyway.
+// record adds an encoded record. It puts several records into one frame, since the file is valid
+// only as a whole anyway.
 func (w *frameWriter) record(encoded []byte) {
 	if w.openAt < 0 {
 		w.openAt = len(w.buf)
@@ -54,7 +54,7 @@ func (w *frameWriter) record(encoded []byte) {
 	}
 }
 
-// endFrame ends the open frame.
+// endFrame ends the unfinished frame, if there is one.
 func (w *frameWriter) endFrame() {
 	if w.openAt >= 0 && w.err == nil {
 		at := w.size + int64(w.openAt)
@@ -67,7 +67,7 @@ func (w *frameWriter) endFrame() {
 	}
 }
 
-// write writes the frames that were added.
+// write writes the frames in buf.
 func (w *frameWriter) write() {
 	if w.err == nil && len(w.buf) > 0 {
 		w.err = writeAt(w.file, w.buf, w.size)
@@ -76,9 +76,9 @@ func (w *frameWriter) write() {
 	}
 }
 
-// fill writes the frames that were added, and fills the file with zeros to the end of its block.
-// A later frame there is cheaper to sync, because it changes neither the size of the file nor its
-// blocks.
+// fill writes all frames that were added, and fills the rest of the last block with zeros. A frame
+// that is later written there is cheap to sync, because it changes neither the size of the file nor
+// the list of its blocks.
 func (w *frameWriter) fill() error {
 	w.endFrame()
 	used := w.size + int64(len(w.buf))
@@ -98,7 +98,8 @@ func wholeBlocks(size int64) int64 {
 	return (size + block - 1) / block * block
 }
 
-// publish makes the file durable under its name, and returns w. If that fails, the file is removed.
+// publish makes the file durable under its final name, and returns w. If that fails, publish removes
+// the file.
 func (w *frameWriter) publish(syncNames func() error) (*frameWriter, error) {
 	for _, step := range []func() error{w.fill, w.sync, w.rename, syncNames} {
 		if err := step(); err != nil {
@@ -114,7 +115,8 @@ func (w *frameWriter) rename() error {
 	return err
 }
 
-// abandon closes and removes the file because of err, and returns err.
+// abandon closes and removes the file because of err. It returns err, joined with the error from
+// removing the file if there is one.
 func (w *frameWriter) abandon(err error) error {
 	_ = w.file.Close()
 	if removed := remove(w.disk, w.path()); removed != nil {

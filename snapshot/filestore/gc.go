@@ -14,17 +14,17 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// GC removes the artifacts that no run refers to and that are older than grace, and returns
-// how many. Runs may continue meanwhile. If a run cannot be read or is a link, GC removes
-// nothing, since the run may refer to any artifact.
+// GC removes the artifacts that no run refers to and that are older than grace. It returns
+// the number of artifacts removed. Runs may continue meanwhile. If a run cannot be read or
+// is a link, GC removes nothing, since the run may refer to any artifact.
 //
-// An artifact is put before the record that names it is appended, and the process may be suspended
-// in between for any length of time. So GC keeps every artifact that was put since the oldest open run was
-// opened. The artifacts that it removes were last put before that time, and more than grace before
-// GC began: Put renews the time of an existing artifact, under a lock that excludes GC. So a record
-// that names such an artifact was appended before GC began, and GC reads everything that was
-// appended before it began. grace is for callers of Put that have no run open; an hour is plenty. A
-// fork names artifacts without putting them, so it must not begin while its original is being
+// A process puts an artifact before it appends the record that refers to it, and any amount of time
+// may pass in between. Therefore GC keeps every artifact that was put since the oldest open run was
+// opened. GC removes only artifacts that were last put before that time and more than grace before
+// GC began. (Put renews the time of an existing artifact, under a lock that excludes GC.) So any
+// record that refers to such an artifact was appended before GC began, and GC reads all these
+// records. The grace period is for callers of Put that have no run open; an hour is plenty. A fork
+// refers to artifacts without putting them, so it must not begin while its original is being
 // deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
 	err = s.garbage(ctx, grace, func(ref, name string, before time.Time) error {
@@ -37,7 +37,7 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 	return removed, err
 }
 
-// Garbage returns the references of the artifacts that [Store.GC] with the
+// Garbage returns the references to the artifacts that [Store.GC] with the
 // same grace would remove now.
 func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []string, err error) {
 	err = s.garbage(ctx, grace, func(ref, _ string, _ time.Time) error {
@@ -49,8 +49,8 @@ func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []
 	return references, err
 }
 
-// garbage calls f for every file of an artifact that no run refers to and that is older
-// than grace, including temporary files. before is the latest time that such a file can have.
+// garbage calls f for each artifact that no run refers to and that is older than grace, and for each
+// temporary file that is older. All these files are older than before.
 func (s *Store) garbage(ctx context.Context, grace time.Duration, f func(ref, name string, before time.Time) error) error {
 	before := time.Now().Add(-grace)
 	named, opened, err := s.references(ctx)
@@ -93,8 +93,8 @@ func isOld(name string, before time.Time) bool {
 	return err == nil && stat.Mode().IsRegular() && stat.ModTime().Before(before)
 }
 
-// references returns the references of all runs, and the time when the oldest open run was opened,
-// or the zero time if none is open.
+// references returns the references to artifacts in all runs, and the time when the first of the
+// open runs was opened, or the zero time if none is open.
 func (s *Store) references(ctx context.Context) (named map[string]bool, opened time.Time, err error) {
 	ids, err := s.runIDs()
 	if err != nil {
@@ -123,7 +123,8 @@ func (s *Store) references(ctx context.Context) (named map[string]bool, opened t
 	return named, opened, nil
 }
 
-// checkNoLinks fails if a run is a link. Such a run is not listed, but may refer to artifacts.
+// checkNoLinks returns an error if a run's directory is a link. Such a run is not listed, but may
+// refer to artifacts.
 func (s *Store) checkNoLinks() error {
 	entries, err := s.disk.ReadDir(s.path("runs"))
 	for _, e := range entries {
@@ -134,11 +135,11 @@ func (s *Store) checkNoLinks() error {
 	return err
 }
 
-// The time of a file lags behind the clock by less than maxFileTimeLag.
+// maxFileTimeLag is an upper bound for how far the time of a new file lags behind the clock.
 const maxFileTimeLag = time.Second
 
-// addReferences adds the references of a run, and returns when it was opened, or a little
-// earlier.
+// addReferences adds the references in a run's records to named. It returns the time when
+// the run was last opened, or a slightly earlier time.
 func addReferences(named map[string]bool, run *snapshot.Run) (opened time.Time, err error) {
 	opened = run.Created
 	for rec, err := range run.Records() {
@@ -162,7 +163,7 @@ func (a *Artifacts) removeOld(ctx context.Context, name string, before time.Time
 		return false, err
 	}
 	defer func() { _ = l.Close() }()
-	if !isOld(name, before) { // Put has renewed its time meanwhile
+	if !isOld(name, before) { // Put has renewed the file's time meanwhile
 		return false, nil
 	}
 	if err := remove(a.disk, name); err != nil {

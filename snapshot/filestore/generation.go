@@ -8,14 +8,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// begin writes the beginning of a generation to the journal. It writes the meta file of an existing
-// run twice. Before the journal is written, the meta file gets the status running, but still the
-// number of the previous generation, so that readers do not trust what it said before. A crash at
-// this point leaves the run unchanged. Once the journal is synced, the meta file gets the number of
-// the new generation.
+// begin writes the beginning of a generation to the journal. If the run exists, begin writes the
+// run's meta file twice. Before it writes the journal, it sets the status in the meta file to
+// running but keeps the number of the previous generation, so that readers no longer trust the meta
+// file. A crash at this point leaves the run unchanged. Once the journal is synced, begin writes the
+// number of the new generation to the meta file.
 //
-// begin copies changes from the update file into the journal. It holds the lock of the meta file, so
-// that no Update changes the info meanwhile.
+// begin also copies changes from the update file into the journal. It holds the lock on the meta
+// file, so that no Update changes the info meanwhile.
 func (j *Journal) begin(r *reading) error {
 	d := j.dir
 	l, err := d.lockMeta(context.Background(), true)
@@ -54,7 +54,7 @@ func (j *Journal) begin(r *reading) error {
 		d.store.warn(d.runID, err)
 	}
 	if u.exists() {
-		_ = remove(d.disk, d.path(updateName)) // the journal contains the same now
+		_ = remove(d.disk, d.path(updateName)) // the journal contains its changes now
 	}
 	return nil
 }
@@ -77,13 +77,14 @@ func (j *Journal) beginJournal(r *reading) error {
 	return nil
 }
 
-// rewrite writes a new journal with all records that the snapshot does not have. After that, the
-// old journals are not read again. The last one may have a torn end, or a sync of it may have
-// failed: it is then unknown which of its bytes are on the disk, and another sync would not tell.
+// rewrite writes a new journal with all records that are not in the snapshot. From then on, the old
+// journals are no longer read. This is needed because the last one may have a torn end, or syncing
+// it may have failed: it is then unknown which of its bytes are on the disk, and another sync would
+// not reveal it.
 //
-// The rename makes the new journal valid and the old ones invalid, since its header covers them.
-// Before the rename the run is unchanged. After the rename it makes no difference whether the old
-// journals still exist.
+// The rename of the new journal makes it valid and makes the old journals invalid, since its header
+// covers them. Before the rename, the run is unchanged. After the rename, it makes no difference
+// whether the old journals still exist.
 func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) {
 	number, last := r.listing.newest()+1, uint64(r.run.Len())
 	w, err := createFrames(d.disk, d.path(journalName(number)), false, &header{covers: number - 1, carried: last, info: *info})
@@ -96,9 +97,9 @@ func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) 
 	return w.publish(d.syncDirs)
 }
 
-// settle rewrites a run whose process has ended, so that its info and all of its records are
-// durable, and returns where its journal ends. The run is locked. The caller writes the meta file,
-// and then removes the old journals.
+// settle rewrites a run whose process has ended, so that the run's info and all of its records are
+// durable. It returns where the new journal ends. The caller has locked the run; it must write the
+// meta file and then remove the old journals.
 func (d *runDir) settle(r *reading, info *snapshot.Info) (closedEnd, error) {
 	if r.torn != nil {
 		d.store.warn(d.runID, r.torn)
@@ -111,9 +112,9 @@ func (d *runDir) settle(r *reading, info *snapshot.Info) (closedEnd, error) {
 	return closedEnd{r.listing.newest() + 1, w.size}, nil
 }
 
-// continueLast begins the generation in the journal of the previous generation. All of that journal
-// is on the disk. continueLast appends one frame and renames nothing. If that fails, the frame is
-// cut off, and the next Open begins another journal.
+// continueLast begins the generation in the previous generation's journal, all of which is on the
+// disk. It appends one frame and renames nothing. If that fails, it cuts the frame off, and the next
+// Open begins another journal.
 func (j *Journal) continueLast(r *reading) error {
 	d := j.dir
 	j.number = r.last.number
@@ -153,8 +154,8 @@ func (j *Journal) beginAtEnd() error {
 	return nil
 }
 
-// removeLeftovers removes unfinished files that a crash has left. The caller has the locks of the
-// run and of the meta file, so no other process is writing such a file.
+// removeLeftovers removes unfinished files that a crash has left. The caller has locked the run and
+// the meta file, so no other process is writing such a file.
 func (d *runDir) removeLeftovers() {
 	entries, _ := d.disk.ReadDir(d.path())
 	for _, e := range entries {
@@ -164,9 +165,9 @@ func (d *runDir) removeLeftovers() {
 	}
 }
 
-// removeCovered removes the journals up to a number, which another file covers, and all
-// snapshots but the newest. Readers ignore what could not be removed; the next call removes
-// it.
+// removeCovered removes the journals up to the given number, which another file covers, and
+// all snapshots except the newest. If a file cannot be removed, readers ignore it, and the
+// next call tries again.
 func (d *runDir) removeCovered(upTo uint64) {
 	l, err := d.listing()
 	if err != nil {

@@ -2,21 +2,21 @@ package filestore
 
 import "sync"
 
-// A group does one thing for many callers at once. The zero group is ready to use.
+// A group runs a function once for many callers. The zero group is ready to use.
 type group struct {
 	mu   sync.Mutex
 	next *round        // the round that has not begun; nil if no caller waits for one
-	last chan struct{} // closed when the latest round has ended; nil if there is none
+	last chan struct{} // closed when the latest round has ended; nil if there was none
 }
 
-// A round is one call of f.
+// A round is one call of the function.
 type round struct {
 	done chan struct{}
 	err  error
 }
 
-// do returns after f has run once, for this caller or for several that called do at the same time.
-// Only one f runs at a time.
+// do returns when f has run once after the call, either for this caller alone or for several callers
+// at once. Only one call of f runs at a time.
 func (g *group) do(f func() error) error {
 	g.mu.Lock()
 	r, before := g.next, g.last

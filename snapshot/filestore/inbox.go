@@ -15,18 +15,19 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// The inbox of a run is the directory runs/<run ID>/inbox. A message is a file in it, named
-// by its ID: a header, and a frame with one record. It is written under a temporary name,
-// synced, and linked to its own name, which fails if that name is taken. So a message is
-// complete as soon as it has its name, and the first message with an ID wins.
+// The inbox of a run is the directory runs/<run ID>/inbox. Each message is a file in this
+// directory, and the name of the file is the message's ID. The file consists of a header and
+// a frame with one record. It is written under a temporary name, synced, and linked to its
+// final name, which fails if that name is taken. So a message is complete as soon as it has
+// its final name, and the first message with an ID wins.
 
 const (
 	refusedSuffix = ".refused"
 
-	// maxMessage is the maximum size of the file of a message.
+	// maxMessage is the maximum size of a message's file.
 	maxMessage = 16 << 20
 
-	// abandonedAfter is the age from which a temporary file is certainly no longer being
+	// abandonedAfter is the age after which a temporary file is certainly no longer being
 	// written.
 	abandonedAfter = time.Hour
 )
@@ -83,9 +84,9 @@ func (d *runDir) post(id string, data []byte) error {
 	return d.disk.SyncDir(dir)
 }
 
-// checkExists returns ErrNotFound for a run that does not exist.
+// checkExists returns ErrNotFound if the run does not exist.
 func (d *runDir) checkExists(ctx context.Context) error {
-	if meta, err := os.Lstat(d.path(metaName)); err == nil && meta.Mode().IsRegular() && meta.Size() > 0 { // a meta file gets its content after the run was created
+	if meta, err := os.Lstat(d.path(metaName)); err == nil && meta.Mode().IsRegular() && meta.Size() > 0 { // a meta file has content only after the run was created
 		return nil
 	}
 	r, err := d.read(ctx)
@@ -95,8 +96,8 @@ func (d *runDir) checkExists(ctx context.Context) error {
 	return err
 }
 
-// Messages implements [snapshot.Inbox]. A file in the inbox that is not a message is renamed to
-// *.refused, with a warning.
+// Messages implements [snapshot.Inbox]. It renames a file in the inbox that is not a message to
+// *.refused, and reports a warning.
 func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message, error) {
 	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
@@ -134,7 +135,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	return all, nil
 }
 
-// isIgnored reports whether an entry of an inbox is certainly not a message. It removes temporary
+// isIgnored reports whether an entry in an inbox is certainly not a message. It removes temporary
 // files that a crash has left.
 func (s *Store) isIgnored(runID string, e fs.DirEntry) bool {
 	name := e.Name()
@@ -147,14 +148,14 @@ func (s *Store) isIgnored(runID string, e fs.DirEntry) bool {
 	return name[0] == '.' || strings.Contains(name, refusedSuffix)
 }
 
-// refusedError reports that a file in an inbox is not a message of its run.
+// refusedError reports that a file in a run's inbox is not a message for that run.
 type refusedError struct{ err error }
 
 func (e *refusedError) Error() string { return e.err.Error() }
 func (e *refusedError) Unwrap() error { return e.err }
 
-// message reads one message. An error that is not a *refusedError says nothing about the
-// file.
+// message reads one message. If the error is a *refusedError, the file is not a message. Any
+// other error says nothing about the content of the file.
 func (d *runDir) message(id string) (snapshot.Message, error) {
 	data, err := readFile(d.disk, d.path(inboxName, id), maxMessage)
 	switch {
@@ -176,7 +177,7 @@ func (d *runDir) message(id string) (snapshot.Message, error) {
 func (d *runDir) refuse(name string, err error) {
 	from := d.path(inboxName, name)
 	aside := unusedName(from + refusedSuffix)
-	err = fmt.Errorf("snapshot: run %s: %s in its inbox is not a message, and is set aside as %s: %w", d.runID, name, filepath.Base(aside), err)
+	err = fmt.Errorf("snapshot: run %s: %s in its inbox is not a message and is renamed to %s: %w", d.runID, name, filepath.Base(aside), err)
 	if renamed := d.disk.Rename(from, aside); renamed != nil && !errors.Is(renamed, fs.ErrNotExist) {
 		err = errors.Join(err, renamed)
 	}
@@ -196,7 +197,7 @@ func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 		return fmt.Errorf("snapshot: inbox of run %s: %w", runID, err)
 	}
 	for _, id := range ids {
-		if err := snapshot.CheckRunID(id); err != nil { // a valid ID cannot be a path elsewhere
+		if err := snapshot.CheckRunID(id); err != nil { // an ID that passes this check cannot lead to another directory
 			return fmt.Errorf("snapshot: %.140q cannot be the ID of a message", id)
 		}
 		if err := remove(s.disk, filepath.Join(dir, id)); err != nil {
@@ -209,7 +210,7 @@ func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 	return nil
 }
 
-// encodeMessage returns the file of a message.
+// encodeMessage returns the content of a message's file.
 func encodeMessage(runID string, m *snapshot.Message) ([]byte, error) {
 	info := snapshot.Info{RunID: runID, Status: snapshot.StatusRunning, Generation: m.Generation, Created: m.Record.Time, Updated: m.Record.Time}
 	data, err := appendHeader(nil, &header{info: info})
@@ -227,8 +228,9 @@ func encodeMessage(runID string, m *snapshot.Message) ([]byte, error) {
 // errNotMessage means that a file does not consist of the frames of a message.
 var errNotMessage = errors.New("it does not hold exactly one record")
 
-// decodeMessage reads a file that encodeMessage returned. The error is ErrFormat for a newer
-// version, and another error if the file is not the message with that ID for that run.
+// decodeMessage decodes the content of a message's file. The error is ErrFormat if the file has a
+// newer version. It is another error if the file is not the message with the given ID for the given
+// run.
 func decodeMessage(runID, id string, data []byte) (snapshot.Message, error) {
 	in := frameReaderOf(id, data)
 	h, _, err := in.header(runID)

@@ -95,7 +95,7 @@ func TestADamagedMessageIsReportedAndIgnored(t *testing.T) {
 		require.Len(t, messages(t, s), 1, what)
 		warnings := warned.take()
 		require.Len(t, warnings, 1, what)
-		require.Contains(t, warnings[0], "run: snapshot: run run: "+bad.ID()+" in its inbox is not a message, and is set aside as "+bad.ID()+".refused: ", what)
+		require.Contains(t, warnings[0], "run: snapshot: run run: "+bad.ID()+" in its inbox is not a message and is renamed to "+bad.ID()+".refused: ", what)
 		require.Len(t, messages(t, s), 1, what)
 		require.Empty(t, warned.take(), "the message is reported once")
 		kept, err := os.ReadFile(inboxOf(dir, bad.ID()+".refused"))

@@ -16,14 +16,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// An index is what a store remembers about its runs between two lists: the state of each, without
-// its Info, which may be large. A meta file is read again only if its time or size has changed.
+// An index holds what a store remembers about its runs between two lists. This is the state of each
+// run, but not the whole Info, which may be large. A meta file is read again only if its time or
+// size has changed.
 //
-// Each scan still asks the system for the state of each meta file. For 100,000 runs that takes a
-// quarter of a second; reading them would take more than one second.
+// Each scan still asks the operating system for the time and size of each meta file. For 100,000
+// runs, this takes a quarter of a second; reading the files would take more than one second.
 type index struct {
 	busy chan struct{} // full during a scan; only the scan may use the next two fields
-	runs []*indexedRun // in the order of their IDs
+	runs []*indexedRun // sorted by ID
 	took time.Duration // how long the last scan of all runs took
 
 	mu      sync.Mutex      // guards the fields below
@@ -32,30 +33,30 @@ type index struct {
 	changed map[string]bool // runs that this store has changed since they were scanned; nil if there are too many
 }
 
-// A runOrder has all runs in the order of lists. It never changes.
+// A runOrder holds all runs, the last updated first. It never changes.
 type runOrder struct {
 	runs   []*indexedRun
-	counts map[snapshot.Status]int // of the runs that could be read
+	counts map[snapshot.Status]int // number of runs by status, without runs that could not be read
 }
 
-// indexedRun is the state of a run at a scan. It never changes; if the run has changed, a new one
-// replaces it.
+// indexedRun is the state of a run at a scan. It never changes; if the run has changed, a new
+// indexedRun replaces it.
 type indexedRun struct {
 	storekit.Place
 	status  snapshot.Status // empty if the run cannot be read
-	facts                   // what filters look for
-	time    time.Time       // of the meta file; zero if there is none
-	size    int64
-	isSure  bool // the run was closed: a change of the run changes the meta file, too
-	settled bool // isSure, and every later change of the meta file changes its time
+	facts                   // what filters and sorted lists use
+	time    time.Time       // the meta file's time; zero if there is no meta file
+	size    int64           // the meta file's size
+	isSure  bool            // the run was closed, so any change to the run also changes the meta file
+	settled bool            // isSure is true, and any later change to the meta file changes its time
 }
 
-// settledAfter is how old a file must be when it is read, so that each later change changes its
-// time: some file systems count time in steps of 2 seconds.
+// settledAfter is how old a file must be when it is read, so that any later change to the file
+// changes its time. Some file systems count time in steps of 2 seconds.
 const settledAfter = 2500 * time.Millisecond
 
-// isUnchangedSince reports whether the run had the same state at both scans. Every change of the
-// info changes Updated.
+// isUnchangedSince reports whether the run had the same state at both scans. It compares Updated,
+// which changes with every change to the info.
 func (e *indexedRun) isUnchangedSince(before *indexedRun) bool {
 	return e == before || e != nil && before != nil && e.RunID == before.RunID && e.Updated.Equal(before.Updated) && e.status == before.status
 }
@@ -64,11 +65,11 @@ func newIndex() *index {
 	return &index{busy: make(chan struct{}, 1), changed: make(map[string]bool)}
 }
 
-// maxChanged is the number of changed runs that are remembered. If there are more, the next scan
-// is one of all runs.
+// maxChanged is the maximum number of changed runs that are remembered. If there are more, the next
+// scan includes all runs.
 const maxChanged = 10_000
 
-// change notes that this store may have changed a run.
+// change records that this store may have changed a run.
 func (x *index) change(runID string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -80,7 +81,7 @@ func (x *index) change(runID string) {
 	}
 }
 
-// take returns the runs that were changed, and forgets them.
+// take returns the runs that were changed and clears their list.
 func (x *index) take() map[string]bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -100,8 +101,8 @@ func (x *index) giveBack(changed map[string]bool) {
 	maps.Copy(x.changed, changed)
 }
 
-// claim waits until no other scan is running, and reserves the index for a scan. The caller calls
-// release.
+// claim waits until no other scan is running, and reserves the index for a scan. The caller must call
+// release after the scan.
 func (x *index) claim(ctx context.Context) (release func(), err error) {
 	select {
 	case x.busy <- struct{}{}:
@@ -111,7 +112,7 @@ func (x *index) claim(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// scanAll scans all runs and returns them in the order of their IDs.
+// scanAll scans all runs and returns them sorted by ID.
 func (s *Store) scanAll(ctx context.Context) ([]*indexedRun, error) {
 	release, err := s.index.claim(ctx)
 	if err != nil {
@@ -124,7 +125,7 @@ func (s *Store) scanAll(ctx context.Context) ([]*indexedRun, error) {
 // scan implements scanAll for a caller that has claimed the index.
 func (s *Store) scan(ctx context.Context) ([]*indexedRun, error) {
 	x, began := s.index, time.Now()
-	changed := x.take() // before the scan: what is changed meanwhile is scanned again
+	changed := x.take() // before the scan, so that runs that change during the scan are scanned again
 	ids, err := s.runIDs()
 	if err != nil {
 		x.giveBack(changed)
@@ -144,7 +145,7 @@ func (s *Store) scan(ctx context.Context) ([]*indexedRun, error) {
 	return runs, nil
 }
 
-// set replaces the runs, which are in the order of their IDs. The caller has claimed the index.
+// set replaces the runs. The new runs must be sorted by ID. The caller has claimed the index.
 func (x *index) set(runs []*indexedRun) {
 	same := x.order != nil && slices.EqualFunc(runs, x.runs, (*indexedRun).isUnchangedSince)
 	x.runs = runs
@@ -156,8 +157,8 @@ func (x *index) set(runs []*indexedRun) {
 	}
 }
 
-// rescan scans the runs that this store has changed. Other runs stay as they were at the last scan.
-// The caller has claimed the index.
+// rescan scans the runs that this store has changed, and keeps the last state of all other runs. The
+// caller has claimed the index.
 func (s *Store) rescan(ctx context.Context) error {
 	x := s.index
 	changed := x.take()
@@ -186,7 +187,7 @@ func (s *Store) rescan(ctx context.Context) error {
 
 func compareID(e *indexedRun, runID string) int { return cmp.Compare(e.RunID, runID) }
 
-// newRunOrder puts runs in the order of lists.
+// newRunOrder orders and counts the runs.
 func newRunOrder(runs []*indexedRun) *runOrder {
 	o := &runOrder{slices.SortedFunc(slices.Values(runs), func(a, b *indexedRun) int { return a.Compare(b.Place) }), make(map[snapshot.Status]int)}
 	for _, e := range runs {
@@ -197,14 +198,15 @@ func newRunOrder(runs []*indexedRun) *runOrder {
 	return o
 }
 
-// If nothing is cached, a scan mostly waits for the disk. Several goroutines need half the time or
-// less. Each of them takes scanChunk adjacent runs at a time.
+// If nothing is cached, a scan mostly waits for the disk, and several goroutines need at most half
+// as long as one. Each of them takes scanChunk adjacent runs at a time.
 const (
 	scanGoroutines = 32
 	scanChunk      = 64
 )
 
-// scanRuns scans the runs with these IDs. Both ids and old are sorted by ID.
+// scanRuns scans the runs with the given IDs. Old holds the earlier states of runs. Both ids and old
+// must be sorted by ID.
 func (s *Store) scanRuns(ctx context.Context, ids []string, old []*indexedRun) []*indexedRun {
 	runs := make([]*indexedRun, len(ids))
 	var next atomic.Int64
@@ -233,7 +235,7 @@ func (s *Store) scanRuns(ctx context.Context, ids []string, old []*indexedRun) [
 	return runs
 }
 
-// scanRun returns the current state of a run: the value of before if nothing has changed.
+// scanRun returns the current state of a run. If nothing has changed, it returns before.
 func (s *Store) scanRun(ctx context.Context, runID string, before *indexedRun) *indexedRun {
 	now, d := time.Now(), s.dir(runID)
 	var written time.Time
@@ -254,13 +256,13 @@ func (s *Store) scanRun(ctx context.Context, runID string, before *indexedRun) *
 	return e
 }
 
-// facts are what filters and orders of lists use, besides the place and the status. Strings that
-// many runs share are in memory once.
+// facts holds what filters and sorted lists use besides the place and the status. A string that many
+// runs have in common is in memory only once.
 type facts struct {
 	created                                   time.Time
 	parent, pipeline, program, version, class unique.Handle[string]
 	tags                                      []unique.Handle[string]
-	text                                      unique.Handle[string] // all that a search looks at, except the ID
+	text                                      unique.Handle[string] // all texts that Filter.Text searches, except the ID
 	tokens                                    int
 	cost                                      float64
 	retries, asking                           int
@@ -287,8 +289,8 @@ func factsOf(i *snapshot.Info) facts {
 	return f
 }
 
-// indexedInfo returns what the index knows of a run that could be read, as far as filters and
-// orders need it.
+// indexedInfo returns an info with only those fields that filters and sorted lists use. The run must
+// have been readable at the scan.
 func (e *indexedRun) indexedInfo() snapshot.Info {
 	i := snapshot.Info{RunID: e.RunID, Status: e.status, Updated: e.Updated, Created: e.created}
 	i.ParentID, i.Program, i.Version = e.parent.Value(), e.program.Value(), e.version.Value()
@@ -304,7 +306,7 @@ func (e *indexedRun) indexedInfo() snapshot.Info {
 	return i
 }
 
-// mayMatch reports whether the filter may pick the run, as far as the index knows.
+// mayMatch reports whether the filter may select the run, according to the index.
 func (e *indexedRun) mayMatch(f *snapshot.Filter) bool {
 	if e.status == "" {
 		return true
@@ -313,11 +315,11 @@ func (e *indexedRun) mayMatch(f *snapshot.Filter) bool {
 	return f.Matches(&info)
 }
 
-// orderOf returns all runs in the order of lists. For a page that follows another one, it may
-// return the order of the earlier page: a list may be a little out of date, and in this way reading
-// all pages scans each run only once. A list with counts is for a display, which asks again and
-// again. It shows changes by this store at once, and changes by other processes when Watch would
-// look at all runs again.
+// orderOf returns all runs, the last updated first. For a later page of a list, it may return the
+// same order as for the first page: a list may be a little out of date, and in this way, reading all
+// pages scans each run only once. A list with counts is for a display, which lists again and again.
+// Such a list includes changes by this store at once, but changes by other processes only when Watch
+// would look at all runs again.
 func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*runOrder, error) {
 	x, asked := s.index, time.Now()
 	if o, age := x.last(); f.After != "" && o != nil && age < keepOrder {
@@ -337,13 +339,13 @@ func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*runOrder, err
 	return o, err
 }
 
-// keepOrder is how long after a scan the following pages of a list still use its order.
+// keepOrder is how long after a scan the later pages of a list may still use its order.
 const keepOrder = time.Minute
 
-// Repeated scans take at most one part in scanShare of the time.
+// For a list with counts, a scan is repeated only after scanShare times as long as it took.
 const scanShare = 20
 
-// last returns the order of the last scan, and how long ago that began.
+// last returns the order of the last scan, and how long ago the last scan of all runs began.
 func (x *index) last() (*runOrder, time.Duration) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Info implements [snapshot.Reader]. If the run was not closed, Info reads through its journals.
+// Info implements [snapshot.Reader]. If the run was not closed, Info reads all of its journals.
 func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
@@ -23,8 +23,8 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	return d.info(ctx)
 }
 
-// info implements Info. If the meta file does not say how the run was closed, info reads the
-// journals. It starts again if a process opens or closes the run meanwhile.
+// info implements Info. If the meta file does not describe a closed run, info reads the journals. If
+// a process opens or closes the run meanwhile, info starts again.
 func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 	for {
 		before, wasHeld, err := d.state()
@@ -51,7 +51,7 @@ func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 	}
 }
 
-// state returns the meta file, and whether a process had the run open when it was read.
+// state returns the meta file, and whether a process had the run open when the file was read.
 func (d *runDir) state() (m metaFile, held bool, err error) {
 	for m, err = d.meta(); err == nil && !m.isClosed(); {
 		before := m
@@ -65,9 +65,10 @@ func (d *runDir) state() (m metaFile, held bool, err error) {
 	return m, false, err
 }
 
-// infoForList returns the info of a run for lists, and whether it remains valid as long as the meta
-// file does not change. It does not read the journals of a run that was closed or is open. If the
-// run is damaged or of a newer version, it returns what the meta file says, and the error.
+// infoForList returns a run's info for lists, and whether the info is valid as long as the meta file
+// does not change. If the run was closed or is open, infoForList does not read the journals. If the
+// run is damaged or was written by a newer version, infoForList returns the info from the meta file
+// and an error.
 func (d *runDir) infoForList(ctx context.Context) (info snapshot.Info, isSure bool, err error) {
 	m, held, err := d.state()
 	switch {
@@ -82,22 +83,22 @@ func (d *runDir) infoForList(ctx context.Context) (info snapshot.Info, isSure bo
 	return info, false, err
 }
 
-// unclosedRuns remembers the infos of runs that were not closed. Without it, each list would read
-// the journals of all of them.
+// unclosedRuns caches the infos of runs that were not closed. Without it, each list would read the
+// journals of all these runs.
 type unclosedRuns struct {
 	mu   sync.Mutex
 	runs map[string]unclosedRun
 }
 
 type unclosedRun struct {
-	files string // fingerprint of the files that it was read from
+	files string // fingerprint of the files from which info was read
 	info  snapshot.Info
 	err   error // ErrCorrupt or ErrFormat
 }
 
-// readUnclosed returns the info of a run that was not closed, where meta is the content of its meta
-// file. It reads the run only if its files have changed since the last time. If the run is damaged,
-// it returns what the meta file says, and the error.
+// readUnclosed returns the info of a run that was not closed. It reads the run only if the run's
+// files have changed since the last call. If the run is damaged, it returns meta, which is the info
+// from the meta file, as that of a crashed run, and an error.
 func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.Info, error) {
 	id := meta.RunID
 	files, err := s.dir(id).fingerprint()
@@ -135,8 +136,8 @@ func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.
 	return now.info.Clone(), now.err
 }
 
-// fingerprint returns a string that changes when the files of a run change. It is empty if they
-// change while it is computed.
+// fingerprint returns a string that changes when the run's files change. The string is empty if a
+// file is removed while fingerprint runs.
 func (d *runDir) fingerprint() (string, error) {
 	entries, err := d.disk.ReadDir(d.path())
 	if err != nil {
@@ -159,7 +160,7 @@ func (d *runDir) fingerprint() (string, error) {
 	return b.String(), nil
 }
 
-// retain forgets all runs except these.
+// retain removes all runs except those with the given IDs, which must be sorted.
 func (u *unclosedRuns) retain(ids []string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -11,7 +11,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A Journal is a run of a [Store] that is open for writing. Each opening of a run is a generation.
+// A Journal is a run in a [Store] that is open for writing. Each opening begins a new generation of
+// the run.
 type Journal struct {
 	dir      *runDir
 	lock     *fileLock
@@ -19,32 +20,32 @@ type Journal struct {
 	torn     *TornTail
 	info     snapshot.Info // of this generation
 
-	stop      context.CancelFunc // ends watching the inbox
+	stop      context.CancelFunc // ends the goroutine that listen starts
 	listening sync.WaitGroup
 	notify    chan struct{}
-	lost      chan struct{} // closed when the locked file is no longer the lock file of the run
+	lost      chan struct{} // closed when the locked file is no longer the run's lock file
 
 	closing  sync.Once
 	closeErr error
-	wait     sync.WaitGroup // for the goroutine of the compaction
+	wait     sync.WaitGroup // for a running compaction
 
 	mu      sync.Mutex    // guards the fields below
-	changed chan struct{} // closed, and replaced, when syncing, synced or err changes
+	changed chan struct{} // closed and replaced when syncing, synced or err changes
 	err     error         // the error that broke the journal, or ErrClosed
 
 	file      diskFile
 	number    uint64 // number of the journal file
-	size      int64  // size of its frames
-	allocated int64  // size of the file: zeros follow the frames
+	size      int64  // total size of the frames in the file
+	allocated int64  // size of the file, including the zeros that follow the frames
 	buf       []byte // reused by the next Append
-	appended  uint64 // the number of the last record that was written to the file
-	synced    uint64 // the number of the last record that is known to be on the disk
-	syncedTo  int64  // up to where the file is known to be on the disk
+	appended  uint64 // number of the last record that was written to the file
+	synced    uint64 // number of the last record that is known to be on the disk
+	syncedTo  int64  // the file is known to be on the disk up to here
 	syncing   bool   // a sync is running
 	hasSynced bool   // a sync has succeeded in this generation
 
-	oldest       uint64 // the first journal that is not part of the snapshot
-	sealed       int64  // the size of the sealed journals that are not part of the snapshot
+	oldest       uint64 // number of the first journal that is not part of the snapshot
+	sealed       int64  // total size of the sealed journals that are not part of the snapshot
 	compacting   bool
 	compactAt    int64 // the next compaction starts when the journals are larger than this
 	snapshotSize int64
@@ -56,7 +57,7 @@ func (j *Journal) Restored() *snapshot.Run { return j.restored }
 // Notify implements [snapshot.Journal].
 func (j *Journal) Notify() <-chan struct{} { return j.notify }
 
-// Lost implements [snapshot.Journal]. The right to a run is lost when its directory is
+// Lost implements [snapshot.Journal]. A journal loses its run when the run's directory is
 // removed, moved or replaced.
 func (j *Journal) Lost() <-chan struct{} { return j.lost }
 
@@ -64,22 +65,22 @@ func (j *Journal) Lost() <-chan struct{} { return j.lost }
 // cut off.
 func (j *Journal) Torn() *TornTail { return j.torn }
 
-// A journal that has no room left is extended by its own size, within these bounds: so a short run
-// takes little room, and a long one is rarely extended.
+// When a journal has no allocated space left, it is extended by its own size, within these bounds.
+// So a short journal takes little space, and a long one is rarely extended.
 const (
 	minAllocation = 16 << 10
 	maxAllocation = 4 << 20
 )
 
-// Append implements [snapshot.Journal]: one frame, in one write. Load finds either all of
-// the records or none.
+// Append implements [snapshot.Journal]. It writes the records as one frame, with one write, so that
+// Load returns either all of them or none.
 //
-// A run that was synced will probably be synced again. So after the first sync, Append allocates
-// room in advance: a later sync then writes only the data, and not a new size of the file. If the
-// system cannot allocate, and in runs that are not synced, the file grows with each write.
+// A run that was synced once will probably be synced again. Therefore, after the first sync, Append
+// allocates space in advance: a later sync then writes only the data, and not a new file size. If
+// the system cannot allocate space, or the run was not synced, the file grows with each write.
 //
-// After a failed write nothing more is written. The failed write may have left a torn end, which the
-// next Open cuts off.
+// After a write has failed, nothing more is written. The failed write may have left a torn end,
+// which the next Open cuts off.
 func (j *Journal) Append(records ...record.Record) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -112,10 +113,10 @@ func (j *Journal) Append(records ...record.Record) error {
 	return nil
 }
 
-// maxBuffer is the size up to which a buffer is kept for the next frame.
+// maxBuffer is the maximum capacity of a buffer that is kept for the next frame.
 const maxBuffer = 1 << 20
 
-// write writes a frame at the end. j.mu is held.
+// write writes a frame after the last one. The caller holds j.mu.
 func (j *Journal) write(buf []byte) error {
 	end := j.size + int64(len(buf))
 	if end > j.allocated && j.hasSynced {
@@ -135,8 +136,8 @@ func (j *Journal) write(buf []byte) error {
 	return nil
 }
 
-// fail sets the error that broke the journal to err, unless there is one already, and returns it.
-// j.mu is held.
+// fail breaks the journal with err, unless the journal is already broken. It returns the error that
+// broke the journal. The caller holds j.mu.
 func (j *Journal) fail(err error) error {
 	if j.err == nil {
 		j.err = err
@@ -148,14 +149,14 @@ func (j *Journal) fail(err error) error {
 	return j.err
 }
 
-// signal wakes all waiters. j.mu is held.
+// signal wakes all goroutines that wait in await. The caller holds j.mu.
 func (j *Journal) signal() {
 	close(j.changed)
 	j.changed = make(chan struct{})
 }
 
-// await waits for the next signal, or for the end of ctx. j.mu is held, and is released
-// during the wait.
+// await waits for the next signal or for the end of ctx. The caller holds j.mu, which await
+// unlocks while it waits.
 func (j *Journal) await(ctx context.Context) error {
 	changed := j.changed
 	j.mu.Unlock()
@@ -168,8 +169,8 @@ func (j *Journal) await(ctx context.Context) error {
 	}
 }
 
-// Sync implements [snapshot.Journal]. The first caller syncs what has been appended so far. Callers
-// that arrive meanwhile wait, and then one of them syncs for all of them.
+// Sync implements [snapshot.Journal]. The first caller syncs everything that has been appended so
+// far. Callers that arrive meanwhile wait, and then one of them syncs for all of them.
 func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -193,12 +194,12 @@ func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 	}
 }
 
-// sync syncs what was appended. j.mu is held, and is released during the sync; no other goroutine
-// may sync.
+// sync syncs all records that were appended. The caller holds j.mu, which sync unlocks while the
+// file is synced, and has set j.syncing.
 //
-// A failed sync breaks the journal: the system reports a write that did not reach the disk only
-// once, and then treats the page as clean, so a second sync would succeed although the data is not
-// on the disk.
+// A failed sync breaks the journal, and is not repeated. If a write does not reach the disk, the
+// operating system reports this only once and then treats the page as clean. A second sync would
+// therefore succeed although the data is not on the disk.
 func (j *Journal) sync() {
 	file, upTo, size := j.file, j.appended, j.size
 	j.mu.Unlock()
@@ -211,8 +212,8 @@ func (j *Journal) sync() {
 	j.synced, j.syncedTo, j.hasSynced = max(j.synced, upTo), size, true
 }
 
-// syncFile syncs the file that has the records up to seq. The lock is checked after the
-// sync: records in a directory that no longer has its name are not stored.
+// syncFile syncs the file that contains the records up to seq. After that, it checks the lock,
+// because records in a directory that no longer has its name do not count as stored.
 func (j *Journal) syncFile(file diskFile, seq uint64) error {
 	if err := file.Sync(); err != nil {
 		return fmt.Errorf("snapshot: run %s: sync record %d: the journal is in an unknown state; open the run again: %w",
@@ -221,9 +222,9 @@ func (j *Journal) syncFile(file diskFile, seq uint64) error {
 	return j.dir.checkHeld(j.lock)
 }
 
-// Close implements [snapshot.Journal]. It first writes the status to the journal and syncs it. If
-// that fails, the run counts as interrupted. The lock is released in any case. Close waits for a
-// running compaction. It does not start another one after the end of ctx.
+// Close implements [snapshot.Journal]. It first writes the status to the journal and syncs the
+// journal. If that fails, the run counts as interrupted. Close releases the lock in any case. It
+// waits for a running compaction; it does not start another one after ctx has ended.
 func (j *Journal) Close(ctx context.Context, end snapshot.End) error {
 	j.closing.Do(func() {
 		j.stop()
@@ -261,7 +262,7 @@ func (j *Journal) close(ctx context.Context, end snapshot.End) error {
 	return nil
 }
 
-// end appends the end of the generation, frees the allocated room that was not used, and syncs.
+// end appends the end of the generation, frees allocated space that was not used, and syncs.
 func (j *Journal) end(end snapshot.End) (snapshot.Info, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -123,7 +123,7 @@ func TestLinksAndPipesAreRefusedAndNothingOutsideIsTouched(t *testing.T) {
 					if op == "load" || op == "open" {
 						require.ErrorContains(t, errs[op], "run run: ")
 						require.ErrorContains(t, errs[op], strings.TrimSuffix(path, "/."))
-						want := "it is a link, which a store never has"
+						want := "it is a link, and a store never contains links"
 						if kind == "pipe" {
 							want = "belongs there"
 						}

@@ -11,12 +11,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// List implements [snapshot.Reader]. For a first page it checks for each run whether its meta file
-// has changed. It reads the meta files that have changed and those of the runs on the page. The
-// journals of a run that was not closed are read once. Following pages keep the same order for a
-// minute. A list with Count checks the runs that this Store has changed, and all runs only if the
-// last check is so old that Watch would check them again, see WithPolling. A run that is damaged or
-// cannot be read is listed as interrupted; Load and the warnings say what is wrong.
+// List implements [snapshot.Reader]. For a first page, it checks for each run whether the meta file
+// has changed. It reads the meta files that have changed, and those of the runs on the page. If a
+// run was not closed, it reads the run's journals once. Later pages use the order of the first page
+// for up to a minute. If f.Count is set, List checks only the runs that this Store has changed. It
+// then checks all runs only if the last check of all runs is so old that Watch would repeat it, see
+// WithPolling. A run that is damaged or cannot be read is listed as interrupted; Load and the
+// warnings report what is wrong.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
@@ -40,7 +41,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, err
 }
 
-// count returns the number of runs of each status that the filter selects if its Status is ignored.
+// count returns, for each status, how many runs the filter would select if f.Status were empty.
 func (o *runOrder) count(f *snapshot.Filter) map[snapshot.Status]int {
 	if f.CountsAll() {
 		return maps.Clone(o.counts)
@@ -55,7 +56,7 @@ func (o *runOrder) count(f *snapshot.Filter) map[snapshot.Status]int {
 	return counts
 }
 
-// candidates returns the runs that a filter may pick, in the order of lists.
+// candidates returns the runs that a filter may select, the last updated first.
 func (s *Store) candidates(ctx context.Context, f *snapshot.Filter) (*runOrder, error) {
 	if f.Only == nil || f.After != "" {
 		return s.orderOf(ctx, f)
@@ -76,11 +77,12 @@ func (s *Store) candidates(ctx context.Context, f *snapshot.Filter) (*runOrder, 
 	return newRunOrder(s.scanRuns(ctx, ids, nil)), nil
 }
 
-// If a filter by ID can pick at most one run in selectiveShare, only the runs that it can pick are
-// scanned, and the index does not remember them.
+// If Filter.Only accepts at most one in selectiveShare runs, only the accepted runs are scanned, and
+// the index does not store the result.
 const selectiveShare = 16
 
-// pick chooses the runs of a page by what the index knows about them, and reads these runs.
+// pick returns a page of a sorted list. It selects the runs by the facts in the index, and then reads
+// the infos of the selected runs.
 func (s *Store) pick(ctx context.Context, o *runOrder, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {
@@ -120,8 +122,8 @@ func (s *Store) latest(ctx context.Context, o *runOrder, f snapshot.Filter) (sna
 	return page, err
 }
 
-// scannedInfo returns the info of a run whose meta file was up to date at the scan, if the meta
-// file still says the same. It reads no other file of the run.
+// scannedInfo returns the info from a run's meta file, if that file was up to date at the scan and
+// its info has not changed since. It reads no other file of the run.
 func (s *Store) scannedInfo(e *indexedRun) (snapshot.Info, bool) {
 	if !e.isSure {
 		return snapshot.Info{}, false
@@ -131,7 +133,7 @@ func (s *Store) scannedInfo(e *indexedRun) (snapshot.Info, bool) {
 	return m.info, isSame
 }
 
-// infoForPage returns the info of a run as a list shows it, and whether the run exists.
+// infoForPage returns a run's info as lists show it, and whether the run exists.
 func (s *Store) infoForPage(ctx context.Context, runID string) (info snapshot.Info, there bool) {
 	info, _, err := s.dir(runID).infoForList(ctx)
 	switch {
@@ -145,7 +147,7 @@ func (s *Store) infoForPage(ctx context.Context, runID string) (info snapshot.In
 	return info, true
 }
 
-// runIDs returns the IDs of the directories of runs, sorted. Links are left out.
+// runIDs returns the sorted IDs of all runs that have a directory. It ignores links.
 func (s *Store) runIDs() ([]string, error) {
 	entries, err := s.disk.ReadDir(s.path("runs"))
 	if err != nil {

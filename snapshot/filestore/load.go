@@ -13,19 +13,19 @@ import (
 )
 
 // TornTail is the end of a journal that was being written when the process or the machine stopped.
-// Load leaves it out, and Open cuts it off. No Sync had returned for its content.
+// Load ignores it, and Open cuts it off. No Sync had returned for its content.
 type TornTail struct {
-	File   string // in the directory of the run
-	Offset int64  // where it begins in the file
+	File   string // name of the journal in the run's directory
+	Offset int64  // where the torn tail begins in the file
 	Size   int64
 }
 
-// Error says which bytes are unfinished.
+// Error names the file and the unfinished bytes.
 func (e *TornTail) Error() string {
-	return fmt.Sprintf("snapshot: %s ends in %d unfinished bytes, from byte %d, which do not count", e.File, e.Size, e.Offset)
+	return fmt.Sprintf("snapshot: %s ends with %d unfinished bytes, which begin at byte %d and are ignored", e.File, e.Size, e.Offset)
 }
 
-// strangerError says that a file belongs to another run. It matches ErrCorrupt, but Repair cannot
+// strangerError reports that a file belongs to another run. It matches ErrCorrupt, but Repair cannot
 // help.
 type strangerError struct{ runID, file, owner string }
 
@@ -35,16 +35,16 @@ func (e *strangerError) Error() string {
 
 func (e *strangerError) Unwrap() error { return snapshot.ErrCorrupt }
 
-// Load implements [snapshot.Reader]. It reports a run that a crash has left as interrupted. The
-// result does not contain the unfinished end of a journal.
+// Load implements [snapshot.Reader]. If a crash has left a run as running, Load reports it as
+// interrupted. Load ignores the unfinished end of a journal.
 func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	run, _, err := s.Verify(ctx, runID)
 	return run, err
 }
 
-// Verify is like [Store.Load], and also returns the end of a journal that a crash left
-// unfinished and that the next Open will cut off; nil if there is none. If the run is open,
-// that may be a record that is being written.
+// Verify is like [Store.Load], but also returns the unfinished end of a journal that a crash has
+// left and that the next Open will cut off, or nil if there is none. If the run is open, that end
+// may be a record that is being written.
 func (s *Store) Verify(ctx context.Context, runID string) (*snapshot.Run, *TornTail, error) {
 	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Store) Verify(ctx context.Context, runID string) (*snapshot.Run, *TornT
 	return r.run, r.torn, nil
 }
 
-// advise adds to the error of a damaged run what can be done about it.
+// advise adds to the error for a damaged run what can be done about the damage.
 func advise(err error) error {
 	var damage *snapshot.CorruptError
 	if errors.As(err, &damage) {
@@ -75,17 +75,17 @@ func advise(err error) error {
 	return err
 }
 
-// maxReads is how many times a run is read if its files change meanwhile. Even a second time is
+// maxReads is how many times a run is read if its files change meanwhile. Even a second read is
 // rare, since each compaction takes longer than the previous one.
 const maxReads = 100
 
-// read reads the files of a run, if there are any. Damage is reported in the reading, not as an
+// read reads the files of a run, if there are any. It reports damage in the reading, not as an
 // error.
 //
 // It reads the meta file, and checks whether the run is open, both before and after it reads the
-// other files. If the run is opened, closed or replaced meanwhile, it is read again, so that the
-// records and the Info always belong together. The other files must contain the records that the
-// meta file named before.
+// other files. If the run is opened, closed or replaced meanwhile, read reads everything again, so
+// that the records and the Info always belong together. The other files must contain all records
+// that existed according to the first read of the meta file.
 func (d *runDir) read(ctx context.Context) (*reading, error) {
 	before, err := d.meta()
 	if err != nil {
@@ -104,9 +104,9 @@ func (d *runDir) read(ctx context.Context) (*reading, error) {
 			return nil, fmt.Errorf("snapshot: read run %s: %w", d.runID, unavailable(err))
 		}
 		r, err := d.collect(ctx, l)
-		// A compaction makes the new file before it removes the old ones, but a listing of a
-		// directory that changes meanwhile may contain neither. So the directory is listed again,
-		// now that the new file certainly exists.
+		// A compaction creates the new file before it removes the old ones, but if a directory
+		// changes while it is listed, the listing may contain neither. So the directory is listed
+		// again, when the new file certainly exists.
 		after, listErr := d.listing()
 		held, heldErr := isHeld(d.path(lockName))
 		if heldErr != nil {
@@ -147,8 +147,8 @@ func (d *runDir) readLocked() (*reading, error) {
 	return r, d.compare(r, meta, math.MaxUint64)
 }
 
-// compare compares the reading with the meta file, and adds the content of the update file to the
-// reading. The records up to known existed before the files were read.
+// compare compares the reading with the meta file, and applies the update file to the reading. The
+// records up to known existed before the files were read.
 func (d *runDir) compare(r *reading, meta metaFile, known uint64) error {
 	r.meta = meta
 	if !meta.isWhole && r.cut {
@@ -173,8 +173,8 @@ func (d *runDir) compare(r *reading, meta metaFile, known uint64) error {
 	return nil
 }
 
-// usedGeneration returns the highest known number of a generation. If only the meta file knows it,
-// the generation itself is lost.
+// usedGeneration returns the highest known number of a generation. If only the meta file contains
+// that number, the generation itself is lost.
 func (r *reading) usedGeneration() uint64 {
 	if m := &r.meta; m.isWhole && m.info.Created.Equal(r.run.Created) {
 		return max(r.run.Generation, m.info.Generation)
@@ -195,7 +195,7 @@ func (r *reading) crashedInfo() (snapshot.Info, error) {
 	return r.run.Info, nil
 }
 
-// compareMeta reports damage if the meta file knows of records or a generation that are missing at
+// compareMeta records damage if, according to the meta file, records or a generation are missing at
 // the end of the other files. A meta file that is older than the other files proves nothing.
 func (r *reading) compareMeta(runID string, known uint64) {
 	meta := r.meta.info
@@ -219,8 +219,9 @@ func (r *reading) compareMeta(runID string, known uint64) {
 	}
 }
 
-// findEnd determines whether the next generation may continue in the last journal. It may if no
-// other journal is read, and if the process that closed the run synced the journal up to its end.
+// findEnd sets r.last if the next generation may continue in the last journal. It may if that is the
+// only journal that was read, and it ends where it ended when the run was closed: the process that
+// closed the run has synced all of it.
 func (r *reading) findEnd() {
 	n, closed := len(r.ends), r.meta.closed
 	if n == 1 && r.damage == nil && r.torn == nil && r.ends[0].number == closed.journal && r.ends[0].end == closed.end {
@@ -228,7 +229,7 @@ func (r *reading) findEnd() {
 	}
 }
 
-// Make errors.As find a TornTail in recorded errors, too.
+// Let errors.As find a TornTail in recorded errors, too.
 func init() {
 	record.RegisterErrorType[*TornTail]("filestore.TornTail")
 }

@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// A fileLock is a lock on a file. The system releases it when the process ends, even in a crash.
+// A fileLock is a lock on a file. The operating system releases it when the process ends, even if
+// the process crashes.
 //
-// A writer holds it exclusively. A process that only checks for a writer takes the lock shared for
-// a moment; tryExclusive must not mistake that for a writer.
+// A writer holds an exclusive lock. A process that only checks whether there is a writer holds a
+// shared lock for a moment; tryExclusive must not mistake such a process for a writer.
 type fileLock struct {
 	f    lockable
-	file fs.FileInfo // of f, to compare it with the file that has the name
+	file fs.FileInfo // describes f, for comparison with the file that has the name now
 	name string
 }
 
@@ -29,7 +30,7 @@ type lockable interface {
 	Close() error
 }
 
-// errHeld means that another process has the lock.
+// errHeld means that another process holds the lock.
 var errHeld = errors.New("the lock is held")
 
 // openLock opens a lock file, and creates it if it does not exist.
@@ -38,17 +39,18 @@ func openLock(name string) (*os.File, error) {
 	return f, err
 }
 
-// exclusive calls open to open the file called name, and takes the lock on it. It waits up to
-// patience for a lock that is held, and then returns errHeld. If ctx ends first, it returns the last
-// error, which is errHeld or errRetry, with the cause of ctx. The system call cannot be cancelled,
-// so exclusive does not let it block, but repeats it after pauses of up to 25 ms.
+// exclusive calls open to open the file with the given name, and locks the file exclusively. If
+// another process holds the lock, exclusive waits up to patience and then returns errHeld. If ctx
+// ends first, the error wraps the cause of ctx and the last error, which is errHeld or errRetry. The
+// system call cannot be cancelled; therefore exclusive does not let it block, but repeats it after
+// pauses of up to 25 ms.
 //
 // The file may be deleted, with its whole directory, after it is opened and before it is locked.
-// Others would then lock a new file of the same name, so exclusive opens the file again. It also
-// does that if open returns errRetry.
+// Other processes would then lock a new file with the same name, so exclusive opens the file again.
+// It also does so if open returns errRetry.
 //
-// A reader holds the lock shared only for a moment. A lock that is still shared after sharedTries
-// counts as held. These tries, and those after errRetry, are not limited by patience.
+// A reader holds a shared lock only for a moment. If the lock is still shared after sharedTries, it
+// counts as held. Patience does not limit these tries, nor those after errRetry.
 func exclusive(ctx context.Context, name string, patience time.Duration, open func() (lockable, error)) (*fileLock, error) {
 	shared, waited := 0, time.Duration(0)
 	for pause := time.Millisecond; ; pause = min(2*pause, 25*time.Millisecond) {
@@ -74,13 +76,13 @@ func exclusive(ctx context.Context, name string, patience time.Duration, open fu
 	}
 }
 
-// sharedTries tries take about a second.
+// sharedTries is the number of tries while other processes share the lock. They take about a second.
 const sharedTries = 45
 
 var (
 	// errRetry means that the lock could not be taken for a reason that lasts only a moment.
 	errRetry = errors.New("the lock is busy")
-	// errShared means that another program shares the lock. It matches errHeld.
+	// errShared means that another program holds a shared lock. It matches errHeld.
 	errShared = fmt.Errorf("%w by another program, as a shared lock", errHeld)
 )
 
@@ -120,14 +122,14 @@ func (l *fileLock) isNamed() (bool, error) {
 	return os.SameFile(l.file, named), nil
 }
 
-// release releases the lock and closes the file. Closing the file is not enough: a process that is
-// being started at the same time inherits the descriptor for a moment, and the lock with it.
+// release releases the lock and closes the file. Closing the file would not be enough: a process
+// that is being started at the same time inherits the descriptor, and with it the lock, for a moment.
 func (l *fileLock) release() {
 	_ = flock(l.f, lockNone) // if this fails, closing the descriptors releases the lock
 	_ = l.f.Close()
 }
 
-// isHeld reports whether a process holds the lock on the file exclusively.
+// isHeld reports whether a process holds an exclusive lock on the file.
 func isHeld(name string) (bool, error) {
 	f, _, err := openAs(name, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {

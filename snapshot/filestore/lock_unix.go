@@ -14,8 +14,8 @@ const (
 	lockNone      = syscall.LOCK_UN
 )
 
-// flock takes or releases the lock of an open file, without waiting. The lock belongs to this
-// opening of the file: two openings in one process exclude each other, too.
+// flock takes or releases the lock on an open file, without waiting. The lock belongs to this
+// opening of the file, so two openings in one process also exclude each other.
 func flock(f lockable, how int) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)

@@ -13,16 +13,17 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// The meta file of a run is an index: its Info in one frame, which lists read instead of the run.
-// It is derived from the journals, the snapshot and the update file, is written after them, and is
-// never synced. A crash may leave an older meta file, a part of one, or none. So a reader uses it
-// only if the other files have not changed since; otherwise it reads those.
+// The meta file of a run is an index. It contains the run's Info in one frame, and lists read it
+// instead of the whole run. It is derived from the journals, the snapshot and the update file, is
+// written after them, and is never synced. A crash may therefore leave an older meta file, a part of
+// one, or none. A reader uses the meta file only if the other files have not changed since it was
+// written; otherwise it reads the other files.
 //
-// Before a new generation of a run begins, its meta file gets the status running. If a reader finds
-// this status, and no process has the run open, it reads the journals instead. So readers do not
-// trust an outdated meta file, no matter when a crash comes.
+// Before a new generation begins, the status in the run's meta file is set to running. If a reader
+// finds this status although no process has the run open, it reads the journals instead. Thus no
+// reader trusts an outdated meta file, whenever a crash happens.
 
-// metaWait is how long a process waits for the lock of a meta file.
+// metaWait is how long a process waits for the lock on a meta file.
 const metaWait = 20 * time.Second
 
 // maxMeta is the maximum size of a meta file.
@@ -34,26 +35,26 @@ const metaBlock = 512
 // A metaFile is the content of a meta file, and of the update file.
 type metaFile struct {
 	header
-	isWhole bool // the file exists and can be read
+	isWhole bool // the file exists and is valid
 	ok      bool // isWhole is true, and the other files have not changed since this one was written
 
 	update  update
-	damaged error // why the update file cannot be used; nil if it can
+	damaged error // why the update file cannot be used; nil if it can be used
 }
 
-// isClosed reports whether the file says how the run was closed, and is up to date.
+// isClosed reports whether the meta file is up to date and describes a run that was closed.
 func (m *metaFile) isClosed() bool { return m.ok && m.info.Status != snapshot.StatusRunning }
 
-// isUnchangedSince reports whether an earlier file agrees about the run and its generation, about
-// whether it is running, and about whether the file is up to date.
+// isUnchangedSince reports whether m and an earlier version of the file are about the same run and
+// generation, and agree on whether the run is running and whether the file is up to date.
 func (m *metaFile) isUnchangedSince(other *metaFile) bool {
 	running := snapshot.StatusRunning
 	return m.ok == other.ok && m.info.Created.Equal(other.info.Created) && m.info.Generation == other.info.Generation &&
 		(m.info.Status == running) == (other.info.Status == running)
 }
 
-// meta reads the meta file and the update file, and checks whether the other files have changed
-// since the meta file was written.
+// meta reads the meta file and the update file. It also checks whether the other files have changed
+// since the meta file was written, and sets ok accordingly.
 func (d *runDir) meta() (metaFile, error) {
 	m, err := d.metaAndUpdate()
 	if err == nil {
@@ -75,7 +76,7 @@ func (d *runDir) metaAndUpdate() (metaFile, error) {
 }
 
 // isUpToDate reports whether the other files have not changed since the meta file was written. It
-// does not check the journals of a run that is running: they change all the time.
+// does not check the journals of a running run, since they change all the time.
 func (d *runDir) isUpToDate(m *metaFile) (bool, error) {
 	switch u := &m.update; {
 	case !m.isWhole, m.damaged != nil, u.isOf(&m.info) && u.info.Updated.After(m.info.Updated):
@@ -112,11 +113,12 @@ func (d *runDir) endsAt(c closedEnd) (bool, error) {
 	return isZero(head[:n]), nil
 }
 
-// metaReads is how many times an invalid meta file is read: another process may be writing it.
+// metaReads is how many times a meta file is read if it is invalid, since another process may be
+// writing it.
 const metaReads = 3
 
-// readMeta reads the meta file of a run. If the file does not exist or is not valid, isWhole of the
-// result is false. An error means that the disk could not be read.
+// readMeta reads the meta file of a run. If the file does not exist or is not valid, the result has
+// isWhole false. An error means that the disk could not be read.
 func (d *runDir) readMeta() (m metaFile, err error) {
 	for range metaReads {
 		data, err := readFile(d.disk, d.path(metaName), maxMeta)
@@ -133,20 +135,20 @@ func (d *runDir) readMeta() (m metaFile, err error) {
 	return metaFile{}, nil
 }
 
-// A metaLock is the lock of a meta file, which is open for writing.
+// A metaLock is a lock on a meta file that is open for writing.
 type metaLock struct {
 	*fileLock
 	file diskFile
 }
 
-// lockMeta opens and locks the meta file, and waits for the lock if necessary. A process holds this
-// lock while it writes the meta file. If it reads the update file in order to write its content
-// elsewhere, it holds the lock from the read until the write is done. A caller that has locked the
-// run sets create, to create a missing meta file. Without create, lockMeta returns nil if the meta
-// file is missing.
+// lockMeta opens and locks the meta file. If necessary, it waits for the lock. A process holds this
+// lock while it writes the meta file. A process that copies the content of the update file elsewhere
+// holds the lock from before it reads that file until the copy is written. If the meta file is
+// missing, lockMeta creates it if create is set, and returns nil otherwise. Only a caller that has
+// locked the run may set create.
 //
-// A process of Reprise holds the lock only for a few syncs. If the lock is held for longer than
-// metaWait, another program holds it.
+// A process that uses Reprise holds the lock only for a few syncs. If the lock is held for longer
+// than metaWait, another program holds it.
 func (d *runDir) lockMeta(ctx context.Context, create bool) (*metaLock, error) {
 	name := d.path(metaName)
 	isMissing := func(err error) bool {
@@ -176,8 +178,8 @@ func (d *runDir) lockMeta(ctx context.Context, create bool) (*metaLock, error) {
 	return nil, nil
 }
 
-// write writes the locked meta file. If the file no longer has its name, it is no longer the meta
-// file of the run, and writing to it does no harm.
+// write writes h to the locked meta file. If the file no longer has its name, it is no longer the
+// run's meta file, and writing to it does no harm.
 func (l *metaLock) write(h *header) error {
 	data, err := appendHeader(make([]byte, 0, 2*metaBlock), h)
 	if err != nil {
@@ -187,8 +189,8 @@ func (l *metaLock) write(h *header) error {
 	return writeAt(l.file, data, 0)
 }
 
-// writeClosedMeta writes the meta file of a run that is closed. The caller has locked the run.
-// The info and the journal up to end are durable already.
+// writeClosedMeta writes the meta file of a closed run, which the caller has locked. The info and
+// the journal up to end are already durable.
 func (d *runDir) writeClosedMeta(info snapshot.Info, end closedEnd) error {
 	l, err := d.lockMeta(context.Background(), true)
 	if err != nil {

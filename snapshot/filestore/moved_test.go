@@ -284,7 +284,7 @@ func TestALockThatIsSharedForLongIsHeld(t *testing.T) {
 		_, repaired := s.Repair(t.Context(), "run")
 		for _, err := range []error{opened, repaired, s.Delete(t.Context(), "run")} {
 			require.ErrorIs(t, err, snapshot.ErrLocked)
-			require.EqualError(t, err, "snapshot: run run: another program shares the lock on "+lock+"; a writer needs it alone")
+			require.EqualError(t, err, "snapshot: run run: another program holds a shared lock on "+lock+"; a writer needs an exclusive one")
 		}
 		release()
 		require.NoError(t, closeAs(begin(t, s), snapshot.StatusPaused))

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The names of the files of a run. Every path of a store is made of these, of numbers, of
-// references, and of run IDs that snapshot.CheckRunID has checked.
+// The names of a run's files. All paths in a store consist of these names, numbers, references to
+// artifacts, and run IDs that snapshot.CheckRunID has checked.
 const (
 	journalSuffix  = ".journal"
 	snapshotSuffix = ".snapshot"
@@ -27,7 +27,7 @@ const (
 func journalName(n uint64) string  { return fmt.Sprintf("%08d%s", n, journalSuffix) }
 func snapshotName(n uint64) string { return fmt.Sprintf("%08d%s", n, snapshotSuffix) }
 
-// tmpNumber makes the names of temporary files unique in the process.
+// tmpNumber makes the names of temporary files unique within the process.
 var tmpNumber atomic.Uint64
 
 // tmpName returns a temporary name for a file that others may be writing at the same time.
@@ -35,7 +35,7 @@ func tmpName(name string) string {
 	return fmt.Sprintf("%s.%d-%d%s", name, os.Getpid(), tmpNumber.Add(1), tmpSuffix)
 }
 
-// unusedName returns a name that no file has: the given one, or that with a number.
+// unusedName returns a name that no file has: the given name, with a number appended if necessary.
 func unusedName(name string) string {
 	unused := name
 	for n := 2; ; n++ {
@@ -46,10 +46,11 @@ func unusedName(name string) string {
 	}
 }
 
-// dirName returns the name of the directory of a run: its ID, with each upper-case letter replaced
-// by + and the lower-case letter. So IDs that differ only in case have different directories on
-// file systems that ignore case. An ID whose letters are all upper-case gets ++ at its beginning
-// instead, which keeps even the longest ID within the 255 bytes that a name may have.
+// dirName returns the name of a run's directory. The name is the run ID, with each upper-case letter
+// replaced by + and the lower-case letter, so that IDs that differ only in case have different
+// directories on file systems that ignore case. If all letters in the ID are upper-case, the name is
+// ++ followed by the lower-case ID. So even the longest ID fits in the 255 bytes that a name may
+// have.
 func dirName(runID string) string {
 	lower := strings.ToLower(runID)
 	switch {
@@ -68,7 +69,7 @@ func dirName(runID string) string {
 	return b.String()
 }
 
-// runIDOf is the inverse of dirName.
+// runIDOf is the inverse of dirName. It reports false if dirName does not return such a name.
 func runIDOf(dir string) (string, bool) {
 	id, allUpper := strings.CutPrefix(dir, "++")
 	if allUpper {
@@ -90,21 +91,21 @@ func runIDOf(dir string) (string, bool) {
 	return id, snapshot.CheckRunID(id) == nil && dirName(id) == dir
 }
 
-// A listing is what the directory of a run contains.
+// A listing describes what a run's directory contains.
 type listing struct {
-	journals   []uint64 // by number
-	snapshots  []uint64
-	unfinished bool // there are files that a crash has left, or that are being written
+	journals   []uint64 // the numbers of the journals, sorted
+	snapshots  []uint64 // the numbers of the snapshots, sorted
+	unfinished bool     // there are temporary files, which a crash has left or which are being written
 }
 
 func (l listing) equal(other listing) bool {
 	return slices.Equal(l.journals, other.journals) && slices.Equal(l.snapshots, other.snapshots)
 }
 
-// files returns how many files contain records.
+// files returns the number of journals and snapshots.
 func (l listing) files() int { return len(l.journals) + len(l.snapshots) }
 
-// newest returns the highest number in use.
+// newest returns the highest number of a journal or a snapshot, or 0 if there is none.
 func (l listing) newest() uint64 {
 	n := uint64(0)
 	for _, numbers := range [][]uint64{l.journals, l.snapshots} {
@@ -131,7 +132,8 @@ func listingOf(entries []fs.DirEntry) (l listing) {
 	return l
 }
 
-// maxNumber is above the number of every file, and adding to such a number cannot overflow.
+// maxNumber is an upper bound for the numbers of files. It is so low that adding to such a number
+// cannot overflow.
 const maxNumber = 1 << 53
 
 func numberOf(name, suffix string) (uint64, bool) {

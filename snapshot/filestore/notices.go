@@ -7,31 +7,31 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// notices reports changes in directories. All directories share one watcher, since the operating
-// system allows few. The watcher exists while a directory is watched.
+// notices reports changes in directories. All directories share one fsnotify watcher, since the
+// operating system allows only a few. The watcher exists while at least one directory is watched.
 type notices struct {
 	mkdir   func(name string) error
 	busy    sync.Mutex // held while the watcher is changed
 	watcher *fsnotify.Watcher
 	ended   chan struct{} // closed when forward has returned
 
-	mu     sync.Mutex // guards notify; never held during a call of the watcher
+	mu     sync.Mutex // guards notify; never held while a method of the watcher is called
 	notify map[string][]chan struct{}
 }
 
-// add makes c receive a value after each change in dir. It creates dir if its parent
-// exists. It reports whether the operating system notifies of changes there.
+// add causes c to receive a value after each change in dir. It creates dir if its parent
+// exists. It reports whether the operating system will report changes in dir.
 func (n *notices) add(dir string, c chan struct{}) bool {
 	if n == nil {
 		return false
 	}
 	n.busy.Lock()
 	defer n.busy.Unlock()
-	_ = n.mkdir(dir) // if this fails, adding it fails below
+	_ = n.mkdir(dir) // if this fails, Add fails below
 	if n.watcher == nil && !n.start() {
 		return false
 	}
-	if err := n.watcher.Add(dir); err != nil { // adding it twice is fine
+	if err := n.watcher.Add(dir); err != nil { // adding a directory twice is fine
 		n.stopIfIdle()
 		return false
 	}
@@ -41,7 +41,7 @@ func (n *notices) add(dir string, c chan struct{}) bool {
 	return true
 }
 
-// start starts to receive the events of the system. n.busy is held.
+// start creates the watcher and starts to forward its events. The caller holds n.busy.
 func (n *notices) start() bool {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -65,7 +65,7 @@ func (n *notices) drop(dir string, c chan struct{}) {
 	n.stopIfIdle()
 }
 
-// forget removes a channel, and reports whether it was the last one of the directory.
+// forget removes a channel, and reports whether it was the last one for the directory.
 func (n *notices) forget(dir string, gone chan struct{}) (last bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -82,8 +82,8 @@ func (n *notices) forget(dir string, gone chan struct{}) (last bool) {
 	return len(rest) == 0
 }
 
-// stopIfIdle closes the watcher if no directory is watched, and waits for forward. n.busy is
-// held.
+// stopIfIdle closes the watcher if no directory is watched, and waits until forward has returned.
+// The caller holds n.busy.
 func (n *notices) stopIfIdle() {
 	n.mu.Lock()
 	idle := len(n.notify) == 0
@@ -96,7 +96,7 @@ func (n *notices) stopIfIdle() {
 	n.watcher = nil
 }
 
-// forward forwards the events of the system until the watcher is closed.
+// forward forwards the watcher's events to the channels until the watcher is closed.
 func (n *notices) forward(w *fsnotify.Watcher, ended chan struct{}) {
 	defer close(ended)
 	for {
@@ -136,7 +136,7 @@ func (n *notices) ringAll() {
 	}
 }
 
-// ring makes c receive a value, unless one is waiting already.
+// ring sends a value to c, unless a value is already waiting there.
 func ring(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -12,58 +12,61 @@ import (
 )
 
 // A reader reads the files of a run in the order in which they were written: the newest
-// snapshot, and the journals that no other file covers. A snapshot covers the journals up
-// to its number, and the header of a journal says which earlier journals it covers. A
-// reader may read while this process or another writes the run. Each call of read
-// continues where the previous one ended. A reader is for one goroutine.
+// snapshot, and then the journals that no other file covers. A snapshot covers the
+// journals up to its number, and a journal's header specifies which earlier journals the
+// journal covers. A reader may read while this or another process writes to the run. Each
+// call to read continues where the previous one ended. A reader is not safe for concurrent
+// use.
 //
-// All code that reads a run uses a reader: a reading collects everything for Load and Open, and a
+// All code that reads a run uses a reader. A reading collects everything for Load and Open, and a
 // stream yields the records after a cursor for Records, Follow and Watch.
 //
-// Journal n+1 is created before journal n is sealed, and gets frames after its header only once
-// journal n is sealed. So when journal n+1 has such a frame, or journal n+2 exists, journal n is
-// complete. The reader then reads the rest of journal n and continues with journal n+1. It keeps
-// journal n open until then, in case the file is removed meanwhile. So a reader finds records in
-// the order in which they were appended, without gaps.
+// Journal n+1 is created before journal n is sealed, but receives frames after its header only when
+// journal n has been sealed. So if journal n+1 has such a frame, or journal n+2 exists, journal n is
+// complete. The reader then reads the rest of journal n and continues with journal n+1. Until then
+// it keeps journal n open, in case the file is removed meanwhile. A reader therefore reads the
+// records in the order in which they were appended, without gaps.
 type reader struct {
 	dir     *runDir
 	keep    bool      // the bodies of frames stay valid, and the caller checks whether the files have changed
-	created time.Time // when the run was created; a file of another run is errChanged. The zero time matches any run
+	created time.Time // when the run was created; a file of another run causes errChanged. Zero matches any run
 
 	hasBegun bool
 	snapshot os.FileInfo    // the snapshot that was read; nil if there was none
-	number   uint64         // the number in the name of the snapshot
+	number   uint64         // the snapshot's number
 	journal  *journalReader // the journal that was read last; nil if there is none
-	left     []uint64       // the journals after the current one
+	left     []uint64       // the numbers of the journals after that one
 }
 
 // errChanged means that the files of a run have changed in a way that the reader cannot follow,
-// such as a compaction. The run then has to be read from its beginning.
-var errChanged = errors.New("snapshot: the files of the run have changed")
+// such as a compaction. The run must then be read from its beginning.
+var errChanged = errors.New("snapshot: the run's files have changed")
 
-// A piece is what a reader finds next. It is valid until the next one is found.
+// A piece is a part of a run's files that a reader yields. It is valid until the next piece is
+// yielded.
 type piece struct {
 	kind   pieceKind
 	file   string
-	number uint64 // of the file
+	number uint64 // number of the file
 
-	snapshot openFile
-	header   *header // of a journal
-	frame    *frame  // after the header of a journal
+	snapshot openFile // for pieceSnapshot
+	header   *header  // for pieceHeader
+	frame    *frame   // for pieceFrame
 
-	end    int64  // of the frames of a journal
-	size   int64  // size of a snapshot, or of a journal at its end
-	ending ending // of a journal
-	err    error  // why a journal has no valid header
+	// For pieceEnd; size is also for pieceSnapshot.
+	end    int64  // where the frames of the journal end
+	size   int64  // size of the file
+	ending ending // what follows the frames
+	err    error  // why the journal has no valid header; nil if it has one
 }
 
 type pieceKind byte
 
 const (
 	pieceSnapshot pieceKind = iota
-	pieceHeader
-	pieceFrame
-	pieceEnd // of a journal, or of the part of it that exists now
+	pieceHeader             // the header of a journal
+	pieceFrame              // a frame after the header of a journal
+	pieceEnd                // the end of a journal, or of the part of it that exists now
 )
 
 func (r *reader) close() {
@@ -73,9 +76,9 @@ func (r *reader) close() {
 	*r = reader{dir: r.dir, keep: r.keep, created: r.created}
 }
 
-// read yields what is new in the files of l since the last call. Damage is yielded as the end of a
-// journal. The error is that of yield, that of a file, or errChanged. After an error, the next call
-// starts from the beginning.
+// read yields the pieces that were added to the files in l since the last call. It yields damage as
+// the end of a journal. The error is from yield, from reading a file, or errChanged. After an error,
+// the next call starts from the beginning.
 func (r *reader) read(ctx context.Context, l listing, yield func(*piece) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -115,7 +118,7 @@ func (r *reader) begin(l listing, yield func(*piece) error) error {
 			return err
 		}
 	}
-	if len(l.journals) > 1 { // a single journal covers no other
+	if len(l.journals) > 1 { // if there is only one journal, it covers no other
 		for _, n := range l.journals {
 			j, err := r.open(n)
 			if err != nil {
@@ -135,9 +138,10 @@ func (r *reader) begin(l listing, yield func(*piece) error) error {
 	return nil
 }
 
-// checkComplete checks that a run still has the snapshot that was read, and no journals. While a
-// directory changes, a listing of it may contain neither the new file nor the old one that is then
-// removed. If one of them was a journal, the numbers have a gap.
+// checkComplete checks that a run still has the snapshot that was read, and no journals. If a
+// directory changes while it is listed, the listing may contain neither the new file nor the old
+// file that the new one replaces. This function detects that if the newest file is missing; begin
+// detects it if there is a gap between the numbers of the journals.
 func (r *reader) checkComplete() error {
 	l, err := r.dir.listing()
 	if err != nil {
@@ -146,7 +150,7 @@ func (r *reader) checkComplete() error {
 	return r.checkSnapshot(l)
 }
 
-// above returns the sorted numbers that are above n.
+// above returns those of the sorted numbers that are above n.
 func above(numbers []uint64, n uint64) []uint64 {
 	i, _ := slices.BinarySearch(numbers, n+1)
 	return numbers[i:]
@@ -166,7 +170,8 @@ func (r *reader) readSnapshot(number uint64, yield func(*piece) error) error {
 	return yield(&piece{kind: pieceSnapshot, file: name, number: number, snapshot: f, size: r.snapshot.Size()})
 }
 
-// next yields the journal after the current one, and reports whether there is nothing more to yield.
+// next yields the rest of the current journal and the journal after it. It reports whether there is
+// nothing more to yield.
 func (r *reader) next(ctx context.Context, yield func(*piece) error) (done bool, err error) {
 	next, err := r.open(r.left[0])
 	if err != nil {
@@ -178,7 +183,7 @@ func (r *reader) next(ctx context.Context, yield func(*piece) error) (done bool,
 		if err = r.journal.yield(ctx, yield); err == nil {
 			err = r.journal.yieldEnd(true, yield)
 		}
-	default: // the current one may not be complete; another call of next finds out
+	default: // the current journal may not be complete, so the next call to read continues with it
 		defer next.close()
 		r.left = nil
 		if err = r.journal.yieldEnd(false, yield); err == nil {
@@ -200,7 +205,7 @@ func (r *reader) next(ctx context.Context, yield func(*piece) error) (done bool,
 	return false, next.yield(ctx, yield)
 }
 
-// follow yields what was appended to the current journal, and finds the journals after it.
+// follow yields what was appended to the current journal, and determines the journals after it.
 func (r *reader) follow(ctx context.Context, l listing, yield func(*piece) error) error {
 	j := r.journal
 	if err := j.yield(ctx, yield); err != nil {
@@ -213,8 +218,8 @@ func (r *reader) follow(ctx context.Context, l listing, yield func(*piece) error
 		}
 		return nil
 	}
-	// A journal that was compacted, or whose run was deleted, can still be read while it is open.
-	// So check that the file still has its name.
+	// While the journal's file is open, it can be read even if the journal was compacted or its run
+	// was deleted. So check that the file still has its name.
 	open, err := j.file.Stat()
 	if err != nil {
 		return err
@@ -233,7 +238,7 @@ func (r *reader) checkSnapshot(l listing) error {
 		return errChanged
 	}
 	named, err := os.Lstat(r.dir.path(snapshotName(r.number)))
-	// A new file may get the same inode number once that is free.
+	// If the old file was removed, a new file may have its inode number. So compare the times, too.
 	if err != nil || !os.SameFile(named, r.snapshot) || !named.ModTime().Equal(r.snapshot.ModTime()) {
 		return errChanged
 	}
@@ -246,12 +251,12 @@ type journalReader struct {
 	file      openFile
 	number    uint64
 	head      header
-	damage    error // why it has no valid header; nil if it has one
-	hasFrames bool  // it has frames after its header
+	damage    error // why the journal has no valid header; nil if it has one
+	hasFrames bool  // the journal has frames after its header
 	hasBegun  bool  // the header was yielded
 }
 
-// open opens a journal and reads its header, which must be that of the run.
+// open opens a journal and reads its header, which must belong to the run.
 func (r *reader) open(number uint64) (*journalReader, error) {
 	name := journalName(number)
 	f, size, err := r.dir.disk.Open(r.dir.path(name))
@@ -294,7 +299,7 @@ func (j *journalReader) readHeader(runID string) (err error) {
 
 func (j *journalReader) close() { _ = j.file.Close() }
 
-// yield yields the new frames of a journal. The first call yields its header, too.
+// yield yields the journal's new frames. The first call also yields its header.
 func (j *journalReader) yield(ctx context.Context, yield func(*piece) error) error {
 	if j.damage != nil {
 		return nil
@@ -325,7 +330,8 @@ func (j *journalReader) yield(ctx context.Context, yield func(*piece) error) err
 	return nil
 }
 
-// yieldEnd yields the end of a journal. If the journal is complete, all of it was synced.
+// yieldEnd yields the end of a journal. A complete journal was synced as a whole, so a torn end is
+// damage.
 func (j *journalReader) yieldEnd(isComplete bool, yield func(*piece) error) error {
 	e, err := j.ending()
 	if err != nil {
@@ -337,7 +343,7 @@ func (j *journalReader) yieldEnd(isComplete bool, yield func(*piece) error) erro
 	return yield(&piece{kind: pieceEnd, file: j.name, number: j.number, end: j.end, size: j.size, ending: e, err: j.damage})
 }
 
-// listing lists the files of a run; none if it does not exist.
+// listing lists the files of a run. If the run does not exist, it lists none.
 func (d *runDir) listing() (listing, error) {
 	entries, err := d.disk.ReadDir(d.path())
 	if errors.Is(err, os.ErrNotExist) {

@@ -13,43 +13,43 @@ import (
 type reading struct {
 	found    bool                   // the run exists
 	run      *snapshot.Run          // the records before the first damage, with the latest info
-	recorded snapshot.Info          // the info according to the journals and the snapshot, without the update file
-	torn     *TornTail              // the torn end of the last journal
+	recorded snapshot.Info          // the info from the journals and the snapshot, without the update file
+	torn     *TornTail              // the torn end of the last journal; nil if there is none
 	damage   *snapshot.CorruptError // the first damage; nil if there is none
-	damaged  []string               // the damaged files, and the files with records after them
+	damaged  []string               // the damaged files, and the files with records after the first damage
 	files    []string               // all files that were read
-	ends     []journalEnd           // where the journals that were read end
+	ends     []journalEnd           // the ends of the journals that were read
 
-	unchecked bool // the table of checksums of the snapshot is missing, so its records cannot be checked
+	unchecked bool // the snapshot's table of checksums is missing, so its records cannot be checked
 
 	listing listing
 
-	held bool // a process had the run open, both before and after its files were read
+	held bool // a process had the run open, both before and after the files were read
 
 	meta metaFile
 
-	cut bool // the only file is what a crash has left of an unfinished Create
+	cut bool // the only file is a part of a journal that an unfinished Create has left
 
-	last *journalEnd // where the next generation begins; nil if it needs a new journal
+	last *journalEnd // where the next generation begins; nil if it begins in a new journal
 
 	compacted    uint64 // the number of the last record in the snapshot
 	snapshotSize int64
 
 	// The fields below are about the journal that is being read.
 	carried uint64
-	bodies  [][]byte // bodies of the frames whose records were not added yet
-	offsets []int64  // of these frames
+	bodies  [][]byte // bodies of the frames whose records have not been added yet
+	offsets []int64  // offsets of these frames
 }
 
-// A journalEnd is where the frames of a journal end.
+// A journalEnd describes the end of a journal.
 type journalEnd struct {
 	name   string
 	number uint64
-	end    int64
+	end    int64 // where the frames end
 	size   int64 // size of the file
 }
 
-// collect reads the files of a run, without the meta file.
+// collect reads the snapshot and the journals of a run.
 func (d *runDir) collect(ctx context.Context, l listing) (*reading, error) {
 	run, err := snapshot.NewRun(snapshot.Info{RunID: d.runID}, nil)
 	if err != nil {
@@ -69,13 +69,13 @@ func (d *runDir) collect(ctx context.Context, l listing) (*reading, error) {
 	return r, nil
 }
 
-// isContentError reports whether err is about the content of the files: they are damaged, or those of
-// another run, or of a newer version.
+// isContentError reports whether err is about the content of files: they are damaged, belong to
+// another run, or have a newer version.
 func isContentError(err error) bool {
 	return errors.Is(err, snapshot.ErrFormat) || errors.Is(err, snapshot.ErrCorrupt)
 }
 
-// change replaces the run by a changed copy, since others may use the old one.
+// change replaces r.run by a changed copy. It does not change the old run, which may be in use.
 func (r *reading) change(f func(*snapshot.Run)) {
 	run := *r.run
 	f(&run)
@@ -85,7 +85,8 @@ func (r *reading) change(f func(*snapshot.Run)) {
 // firstJournal is the number of the journal that Create writes for a short run.
 const firstJournal = 1
 
-// add adds a piece. Its error is ErrFormat, or that of the file.
+// add adds a piece to the reading. Its error is ErrFormat, ErrCorrupt for a file of another run, or
+// from reading a file.
 func (r *reading) add(runID string, p *piece) error {
 	switch p.kind {
 	case pieceSnapshot:
@@ -115,7 +116,7 @@ func (r *reading) addSnapshot(runID string, p *piece) error {
 	case isDamaged:
 		r.noteDamage(runID, p.file, damage.Offset, damage.Err)
 		r.unchecked = damage.Offset == int64(len(data))
-	case err != nil && !snapshot.IsDocument(data): // it was a whole document when it got its name
+	case err != nil && !snapshot.IsDocument(data): // only a whole document is given this name, so it was damaged later
 		r.noteDamage(runID, p.file, 0, errNoDocument)
 	case err != nil:
 		return fmt.Errorf("snapshot: run %s: %s: %w", runID, p.file, err)
@@ -126,16 +127,16 @@ func (r *reading) addSnapshot(runID string, p *piece) error {
 	return nil
 }
 
-// readSnapshot reads a file up to the hole that exceeds maxHoles, if there is one: Decode then
-// reports that the rest is missing. If the file does not begin as a document, readSnapshot returns
-// only its first bytes.
+// readSnapshot reads a snapshot. If there is a hole that exceeds maxHoles, it reads the file only up
+// to that hole, and Decode reports that the rest is missing. If the file does not begin as a
+// document, it returns only the first bytes.
 func readSnapshot(f openFile, size int64) ([]byte, error) {
 	head, err := readAll(f, min(64, size))
 	if err != nil {
 		return nil, err
 	}
 	if !snapshot.IsDocument(head) {
-		return head, nil // Decode reports what is wrong with it
+		return head, nil // Decode reports what is wrong
 	}
 	upTo, _ := readable(f, size)
 	return readAll(f, upTo)
@@ -146,8 +147,9 @@ func (r *reading) beginJournal(h *header) {
 	r.change(func(run *snapshot.Run) { run.Info = laterInfo(run.Info, h.info) })
 }
 
-// laterInfo returns the info of a header, unless an earlier file has a later info: the generation
-// may have ended before the journal, which a compaction had created, was used.
+// laterInfo returns the later of info, which is from earlier files, and the info from a journal's
+// header. The info in the header may be the earlier one: if a compaction created the journal, the
+// generation may have ended before the journal was used.
 func laterInfo(info, header snapshot.Info) snapshot.Info {
 	if header.Updated.Before(info.Updated) {
 		return info
@@ -201,8 +203,8 @@ func (r *reading) endJournal(runID string, p *piece) error {
 	return nil
 }
 
-// addRecords adds the records of the frames since the last call. Records after damage are not
-// added: with them, the run would be in a state that it never had.
+// addRecords adds the records in r.bodies to the run. It does not add records after damage: with
+// them, the run would be in a state that it never had.
 func (r *reading) addRecords(runID, file string) error {
 	bodies, offsets := r.bodies, r.offsets
 	r.bodies, r.offsets = nil, nil
@@ -224,7 +226,7 @@ func (r *reading) addRecords(runID, file string) error {
 	return nil
 }
 
-// noteDamage notes damage at an offset of a file. Only the first damage is reported.
+// noteDamage records damage at an offset in a file. Only the first damage is kept as r.damage.
 func (r *reading) noteDamage(runID, file string, offset int64, err error) {
 	r.addDamaged(file)
 	if r.damage == nil {
@@ -232,7 +234,7 @@ func (r *reading) noteDamage(runID, file string, offset int64, err error) {
 	}
 }
 
-// addDamaged adds a file to those that Repair copies.
+// addDamaged adds a file to the files that Repair copies.
 func (r *reading) addDamaged(file string) {
 	if !slices.Contains(r.damaged, file) {
 		r.damaged = append(r.damaged, file)
@@ -242,8 +244,8 @@ func (r *reading) addDamaged(file string) {
 // hasCovered reports whether there are files that readers no longer need.
 func (r *reading) hasCovered() bool { return r.listing.files() > len(r.files) }
 
-// willHaveCovered reports whether there are files that readers no longer need once the run
-// continues in another journal.
+// willHaveCovered reports whether there will be files that readers no longer need when the run
+// continues in a new journal.
 func (r *reading) willHaveCovered() bool {
 	return len(r.listing.journals) > 0 || len(r.listing.snapshots) > 1
 }

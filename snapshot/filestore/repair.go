@@ -15,26 +15,26 @@ import (
 // A RepairReport is the result of Repair.
 type RepairReport struct {
 	RunID   string
-	Kept    uint64                 // the records that the run has now
-	Lost    uint64                 // how many more records there were, as far as is known
+	Kept    uint64                 // number of records that the run has now
+	Lost    uint64                 // number of records that were lost, as far as is known
 	IsWhole bool                   // it is certain that nothing was lost
-	Damage  *snapshot.CorruptError // the first damage; nil if there was none, and then Repair did nothing
-	Damaged []string               // copies of the damaged files, and of those after them, in the directory of the run
+	Damage  *snapshot.CorruptError // the first damage; if nil, there was none, and Repair changed nothing
+	Damaged []string               // names of the copies of damaged and later files, in the run's directory
 }
 
 // Repair makes it possible to open a damaged run. It keeps the records before the first damage, so
-// the run returns to an earlier state of its own. Everything after the damage is lost, even if it
-// is undamaged. Calls whose outcome was recorded there run again when the run is resumed, including
-// those that must happen only once. So look at RepairReport.Lost before you open the run. A run
-// that has lost records, or may have lost some, gets the status interrupted.
+// the run returns to an earlier state. All records after the damage are lost, even those that are
+// undamaged. When the run is resumed, calls whose outcomes are lost run again, including calls that
+// must happen only once. So look at RepairReport.Lost before you open the run. If the run has lost
+// records, or may have lost some, its status is set to interrupted.
 //
-// The next generation of the run has a number that was never used, so that followers of the lost
-// records get ErrReset. If the meta file is lost, too, the number of generations is unknown: the
-// new number is then the number of milliseconds since 1970.
+// The run's next generation has a number that was never used, so that followers that have read lost
+// records get ErrReset. If the meta file is also lost, the number of the last generation is unknown;
+// the new number is then based on the number of milliseconds since 1970.
 //
-// Copies of the damaged files, and of later files with records, stay next to the others as
-// *.damaged. Repair does not change a run that is not damaged. If the run is open, the
-// error is ErrLocked.
+// Repair leaves copies of the damaged files, and of later files with records, next to the other
+// files as *.damaged. It does not change a run that is not damaged. If the run is open, the error is
+// ErrLocked.
 func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) {
 	report := RepairReport{RunID: runID}
 	d, err := s.checkedDir(ctx, runID)
@@ -72,8 +72,8 @@ func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) 
 	return report, nil
 }
 
-// cutUndecodable cuts the run before the first record that cannot be decoded, and returns the
-// damage.
+// cutUndecodable removes the first record that cannot be decoded and all records after it, and
+// returns the damage. If all records can be decoded, it returns nil.
 func (r *reading) cutUndecodable(runID string) *snapshot.CorruptError {
 	last := uint64(0)
 	for rec, err := range r.run.Records() {
@@ -86,16 +86,17 @@ func (r *reading) cutUndecodable(runID string) *snapshot.CorruptError {
 			whole[i] = r.run.Encoded(uint64(i) + 1)
 		}
 		if cut, err := snapshot.NewRun(r.run.Info, nil); err == nil {
-			r.run, _, _ = cut.Extend(whole...) // the records were added before, so they are valid
+			r.run, _, _ = cut.Extend(whole...) // this cannot fail, since r.run was extended by the same records
 		}
 		return &snapshot.CorruptError{RunID: runID, LastSeq: last, Err: err}
 	}
 	return nil
 }
 
-// repair copies the damaged files, then writes a snapshot of the records before the damage,
-// with a number that covers every journal. The rename of the snapshot is the repair; a
-// crash before it leaves the run as damaged as it was.
+// repair copies the damaged files and then writes a snapshot of the records before the
+// damage. The snapshot's number is so high that it covers every journal. The rename of the
+// snapshot completes the repair; a crash before the rename leaves the run as damaged as it
+// was.
 func (d *runDir) repair(r *reading, report *RepairReport) error {
 	l, err := d.lockMeta(context.Background(), true)
 	if err != nil {
@@ -141,7 +142,7 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	if err := d.syncDirs(); err != nil {
 		return err
 	}
-	if err := remove(d.disk, d.path(updateName)); err != nil { // the snapshot contains the same, unless the file is damaged
+	if err := remove(d.disk, d.path(updateName)); err != nil { // the snapshot contains its changes, unless it is damaged
 		return err
 	}
 	if err := l.write(&header{closed: closedEnd{journal: number}, info: info}); err != nil {
@@ -151,11 +152,11 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	return nil
 }
 
-// laterGeneration returns a number that is at least as high as that of any generation of a run; the
-// next generation gets a higher one. Only the meta file says how many generations came after the
-// damage. If a number were used twice, a follower of the lost records would take the new records
-// for their continuation. The time in milliseconds is high enough, since no run is opened a
-// thousand times in a second.
+// laterGeneration returns a number that is at least as high as that of any generation of a run, if
+// the meta file, which would contain the number of the last generation, cannot be used. The next
+// generation gets a higher number. If a number were used twice, a follower that has read the lost
+// records would take the new records for their continuation. The time in milliseconds is high
+// enough, since no run is opened a thousand times per second.
 func laterGeneration(known uint64) uint64 {
 	return max(known, uint64(max(0, time.Now().UnixMilli())))
 }
@@ -165,7 +166,7 @@ func (d *runDir) setAside(r *reading, report *RepairReport) error {
 	slices.Sort(r.damaged)
 	for _, file := range slices.Compact(r.damaged) {
 		if file == metaName {
-			continue // the file is undamaged, and only says that something is missing
+			continue // the meta file is undamaged; it only shows that something is missing elsewhere
 		}
 		name := filepath.Base(unusedName(d.path(file + ".damaged")))
 		if err := d.copyFile(file, name); err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A runDir is the directory of a run. If locked returned it, its disk changes nothing by name once
-// the lock is lost.
+// A runDir is the directory of a run. If it was returned by locked, its disk refuses to change
+// anything by name once the lock is lost.
 type runDir struct {
 	store *Store
 	disk  disk
 	runID string
-	name  string // the path of the directory
+	name  string // the directory's path
 }
 
 // dir returns the directory of a run that the caller has not locked.
@@ -22,18 +22,18 @@ func (s *Store) dir(runID string) *runDir {
 	return &runDir{s, s.disk, runID, s.path("runs", dirName(runID))}
 }
 
-// locked returns the directory for a caller that holds a lock in it. If the directory is
-// removed, moved or replaced, the files under its name belong to another process.
+// locked returns the directory for a caller that holds the lock l in it. The lock is lost if the
+// directory is removed, moved or replaced: the files under its name then belong to another process.
 func (d *runDir) locked(l *fileLock) *runDir {
 	return &runDir{d.store, fencedDisk{d.disk, func() error { return d.checkHeld(l) }}, d.runID, d.name}
 }
 
-// path returns the path of a file in the directory; without elements, that of the
+// path returns the path of a file in the directory or, without elements, the path of the
 // directory.
 func (d *runDir) path(elem ...string) string { return join(d.name, elem) }
 
-// checkHeld returns ErrFenced if the file that l has locked no longer has its name: others may lock
-// the file that now has the name.
+// checkHeld returns ErrFenced if the file that l has locked no longer has its name, because another
+// process may then lock a file with that name.
 func (d *runDir) checkHeld(l *fileLock) error {
 	switch named, err := l.isNamed(); {
 	case err != nil:
@@ -44,9 +44,9 @@ func (d *runDir) checkHeld(l *fileLock) error {
 	return nil
 }
 
-// A fencedDisk does not create, rename, remove or sync anything by name when fence returns an error.
-// Reading by name, and writing to an open file, remain possible. No caller that holds a lock uses
-// Mkdir or Link.
+// A fencedDisk does not create, rename, remove or sync anything by name while fence returns an
+// error. Files can still be read by name, and open files can still be written. Mkdir and Link need
+// no fence, since no caller that holds a lock uses them.
 type fencedDisk struct {
 	disk
 	fence func() error

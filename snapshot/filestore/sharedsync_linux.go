@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newSharedSync returns the sharedSync of the file system that a directory is in, or nil if files
-// there have to be synced separately. On ext4 and XFS everything is durable when syncfs(2) returns.
-// Since Linux 5.8 it reports errors of earlier writes, and since 5.17 also the error of the file
-// system's own sync.
+// newSharedSync returns a sharedSync for the file system that contains a directory, or nil if files
+// there must be synced separately. On ext4 and XFS, everything is durable when syncfs(2) returns.
+// Since Linux 5.8, syncfs reports errors from earlier writes, and since 5.17 also errors from the
+// file system's own sync.
 func newSharedSync(dir string) *sharedSync {
 	var fs unix.Statfs_t
 	if !isLinuxAtLeast(5, 17) || unix.Statfs(dir, &fs) != nil {
@@ -53,10 +53,10 @@ func deviceOf(f *os.File) (uint64, error) {
 	return uint64(s.Dev), err //nolint:unconvert // Dev has fewer bits on some machines
 }
 
-// A linuxFS is the file system that a directory is in.
+// A linuxFS is the file system that contains a directory.
 type linuxFS struct {
-	// dir is opened before the first write: syncfs reports to this descriptor all errors since it
-	// was opened, including those of background writes.
+	// dir is opened before the first write, because syncfs with this descriptor reports all errors
+	// since the descriptor was opened, including errors from background writes.
 	dir    *os.File
 	device uint64
 }
@@ -66,7 +66,7 @@ func (l *linuxFS) has(f *os.File) bool {
 	return err == nil && device == l.device
 }
 
-// dirty returns how much data the whole machine has not written to its disks yet.
+// dirty returns how many bytes the whole machine has not written to its disks yet.
 func (l *linuxFS) dirty() int64 {
 	info, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -88,8 +88,8 @@ func (l *linuxFS) close() error {
 	return nil
 }
 
-// sync syncs the directory after the file system, so that the disk empties its
-// cache: ext4 without a journal does that too early in syncfs.
+// sync syncs the file system and then the directory. The second sync makes the disk
+// flush its cache, which syncfs does too early on ext4 without a journal.
 func (l *linuxFS) sync() error {
 	err := retryEINTR(func() error { return unix.Syncfs(int(l.dir.Fd())) })
 	return errors.Join(err, l.dir.Sync())

@@ -16,29 +16,28 @@ import (
 
 // A Store keeps runs in a directory, and artifacts next to them:
 //
-//	runs/<run ID>/00000007.snapshot  the compacted part, see snapshot.Decode
-//	runs/<run ID>/00000008.journal   the records after it
-//	runs/<run ID>/update             what Update has changed since the run was opened
-//	runs/<run ID>/meta               an index for lists, derived from the others
-//	runs/<run ID>/lock               locked by the writer
+//	runs/<run ID>/00000007.snapshot  the compacted part of the run, see snapshot.Decode
+//	runs/<run ID>/00000008.journal   the records after the snapshot
+//	runs/<run ID>/update             changes made by Update since the run was opened
+//	runs/<run ID>/meta               an index for lists, derived from the other files
+//	runs/<run ID>/lock               locked by the process that has the run open
 //	runs/<run ID>/inbox/             waiting messages, see snapshot.Inbox
 //	artifacts/ab/cdef…               see Artifacts
 //	trash/                           runs that are being deleted
 //
-// In the name of the directory, an upper-case letter of the run ID is written as + and the
-// lower-case letter.
+// In the name of a run's directory, each upper-case letter of the run ID is written as + followed
+// by the lower-case letter.
 //
-// Copying the directory of an open run file by file does not copy the run: the copy may be damaged,
-// or have fewer records than were synced. Copy runs that are not open, or let the file system take
-// a snapshot of the whole directory, or store the result of Load, as reprise export does.
+// Do not copy the directory of an open run file by file: the copy may be damaged, or have fewer
+// records than were synced. Copy runs that are not open, let the file system take a snapshot of the
+// whole directory, or store the result of Load, as reprise export does.
 //
-// Only the owner can read the files. Many processes of one machine may use the directory; a
-// network file system works if its locks and renames do. A Store is safe for concurrent
-// use.
+// Only the owner can read the files. Any number of processes on one machine may use the directory.
+// A network file system works if its locks and renames do. A Store is safe for concurrent use.
 type Store struct {
 	root      string
 	disk      disk
-	syncs     *sharedSync // of the disk; nil if each file is synced separately
+	syncs     *sharedSync // nil if each file is synced separately
 	artifacts *Artifacts
 	warn      func(runID string, err error)
 
@@ -48,7 +47,7 @@ type Store struct {
 	index    *index
 	unclosed unclosedRuns
 
-	runs group // syncs the directory of the runs for several callers at once
+	runs group // syncs the directory that contains the runs, for several callers at once
 
 	notices *notices // nil with WithPolling
 	poll    time.Duration
@@ -56,37 +55,37 @@ type Store struct {
 
 var _ snapshot.Store = (*Store)(nil)
 
-// compactFrom is the size above which a journal is compacted, if it is also twice as long
-// as its snapshot.
+// While a run is open, its journals are compacted when they are larger than compactFrom and more
+// than twice as large as the run's snapshot.
 const compactFrom = 1 << 20
 
-// compactAtClose is the size above which the journal of a run is compacted when the run is closed,
-// if it is also more than half as long as its snapshot. A smaller journal can be read as fast as if
-// it were part of the snapshot.
+// When a run is closed, its journals are compacted if they are larger than compactAtClose and more
+// than half as large as the run's snapshot. Reading smaller journals takes no longer than reading
+// their records from the snapshot.
 const compactAtClose = 16 << 10
 
 // Option changes how a Store works.
 type Option func(*Store)
 
-// WithWarnings sets a function that is called for problems that did no harm: an unfinished end of a
-// journal that was cut off after a crash (*[TornTail]), a compaction that failed and will be tried
-// again, a file in an inbox that is not a message and was renamed, a run that List cannot read. The
-// function may be called from any goroutine. By default, such problems are not reported.
+// WithWarnings sets a function that is called for problems that do no harm: a journal had an
+// unfinished end after a crash, which was cut off (*[TornTail]); a compaction failed and will be
+// tried again; a file in an inbox was not a message and was renamed; or List could not read a run.
+// The function may be called from any goroutine. By default, such problems are not reported.
 func WithWarnings(f func(runID string, err error)) Option {
 	return func(s *Store) { s.warn = f }
 }
 
-// WithPolling makes the store look for changes by other processes at this interval, instead of
+// WithPolling makes the store look for changes by other processes at the given interval, instead of
 // being notified by the operating system. It is for directories without notifications, such as
-// those shared over a network, and for tests on the clock of testing/synctest, which stands still
-// while a goroutine waits for the system. New fails if every is not above zero. By default, the
-// system notifies the store, which also looks every 2 seconds.
+// directories shared over a network. It is also for tests that use testing/synctest, whose clock
+// stops while a goroutine waits for the operating system. New returns an error if every is not
+// above zero. By default, the system notifies the store, and the store also looks every 2 seconds.
 func WithPolling(every time.Duration) Option {
 	return func(s *Store) { s.poll, s.notices = every, nil }
 }
 
 // New returns the store in a directory, and creates the directory if it does not exist. In a
-// bubble of testing/synctest, the store needs WithPolling.
+// testing/synctest bubble, the store needs WithPolling.
 func New(dir string, opts ...Option) (*Store, error) {
 	s := &Store{root: filepath.Clean(dir), disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom, compactAtClose: compactAtClose, index: newIndex()}
 	s.notices, s.poll = &notices{mkdir: osDisk{}.Mkdir}, poll
@@ -116,14 +115,14 @@ func New(dir string, opts ...Option) (*Store, error) {
 	return s, nil
 }
 
-// Close closes the descriptor of its directory that the store may hold on Linux. The store and its
-// open journals can still be used: each file is then synced separately. A second Close does
-// nothing.
+// Close closes the file descriptor that the store may hold on Linux to sync the whole file system.
+// The store and its open journals can still be used; each file is then synced separately. A second
+// Close does nothing.
 func (s *Store) Close() error { return s.syncs.close() }
 
 func (s *Store) path(elem ...string) string { return join(s.root, elem) }
 
-// join is filepath.Join for elements that are names.
+// join is like filepath.Join, for elements that are single names.
 func join(path string, names []string) string {
 	for _, name := range names {
 		path += string(filepath.Separator) + name
@@ -131,14 +130,14 @@ func join(path string, names []string) string {
 	return path
 }
 
-// run returns the path of a run, or of a file in it.
+// run returns the path of a run's directory, or of a file in it.
 func (s *Store) run(runID string, elem ...string) string {
 	return s.dir(runID).path(elem...)
 }
 
-// checkedDir returns the directory of a run, which need not exist. Every method that takes a run ID
-// calls it first. A directory that is a link is an error, so that all files of a run are in the
-// store.
+// checkedDir returns the directory of a run, whether or not it exists. Every method that takes a run
+// ID calls checkedDir first. It returns an error if the directory is a link, so that all files of a
+// run are in the store.
 func (s *Store) checkedDir(ctx context.Context, runID string) (*runDir, error) {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return nil, err
@@ -153,8 +152,8 @@ func (s *Store) checkedDir(ctx context.Context, runID string) (*runDir, error) {
 	return d, nil
 }
 
-// lock takes the lock of a run. With wait, it waits until the lock is free. With create, it makes
-// the directory if necessary.
+// lock locks a run. If wait is set, it waits until the lock is free. If create is set, it creates
+// the run's directory if necessary.
 func (d *runDir) lock(ctx context.Context, wait, create bool) (*fileLock, error) {
 	name, patience := d.path(lockName), time.Duration(0)
 	if wait {
@@ -180,7 +179,7 @@ func (d *runDir) lock(ctx context.Context, wait, create bool) (*fileLock, error)
 	case errors.Is(err, errHeld):
 		var locked error = d.lockedError()
 		if errors.Is(err, errShared) {
-			locked = errkind.New(snapshot.ErrLocked, "snapshot: run %s: another program shares the lock on %s; a writer needs it alone", d.runID, name)
+			locked = errkind.New(snapshot.ErrLocked, "snapshot: run %s: another program holds a shared lock on %s; a writer needs an exclusive one", d.runID, name)
 		}
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w: %w", locked, context.Cause(ctx))
@@ -200,9 +199,9 @@ func (d *runDir) lockedError() *snapshot.LockedError {
 	return e
 }
 
-// Open implements [snapshot.Store]. The journal is a *[Journal]. A run that is
-// damaged is not opened: the error is a *snapshot.CorruptError, and
-// [Store.Repair] keeps what comes before the damage.
+// Open implements [snapshot.Store]. The journal is a *[Journal]. If the run is
+// damaged, Open returns a *snapshot.CorruptError; [Store.Repair] can then restore
+// the records before the damage.
 func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
 	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
@@ -224,7 +223,7 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	return j, nil
 }
 
-// open begins a generation of a locked run.
+// open opens a run that the caller has locked, and begins a generation.
 func (d *runDir) open(o *snapshot.OpenOptions, l *fileLock) (*Journal, error) {
 	r, err := d.readLocked()
 	switch {

@@ -13,24 +13,27 @@ import (
 )
 
 // The update file of a run contains the changes that Update has made since the run was last opened.
-// It is separate from the journal: only the process that has the run open writes to the journal,
-// while others may change the metadata of the run and how long the run is kept. The file is one
-// frame, and is replaced as a whole. The next opening of the run starts with the changed info.
+// It is separate from the journal, because only the process that has the run open may write to the
+// journal, while any process may change the run's metadata and how long the run is kept. The file
+// consists of one frame and is replaced as a whole. The next opening of the run starts with the
+// changed info.
 
-// An update is the content of an update file; the zero update means that there is no file.
+// An update is the content of an update file. The zero update means that there is no file.
 type update struct {
-	info snapshot.Info // if its status is running, the run was open, and only the fields of withMetadata count
+	// info is the changed info. If its status is running, the run was open, and only the fields that
+	// withMetadata uses count.
+	info snapshot.Info
 }
 
 func (u *update) exists() bool { return u.info.RunID != "" }
 
-// isOf reports whether the update belongs to the same generation as info, which is from the
-// journals.
+// isOf reports whether the update belongs to the same run and generation as info, which is from
+// the journals.
 func (u *update) isOf(info *snapshot.Info) bool {
 	return u.info.RunID == info.RunID && u.info.Created.Equal(info.Created) && u.info.Generation == info.Generation
 }
 
-// apply applies the update to the info that the journals contain, and returns the result.
+// apply applies the update to the info from the journals, and returns the result.
 func (u *update) apply(info snapshot.Info) snapshot.Info {
 	if !u.isOf(&info) {
 		return info
@@ -48,10 +51,11 @@ func (u *update) apply(info snapshot.Info) snapshot.Info {
 	return info
 }
 
-// isWhole reports whether all fields of the info count, because no process had the run open.
+// isWhole reports whether all fields of the info count. They do if no process had the run open.
 func (u *update) isWhole() bool { return u.info.Status != snapshot.StatusRunning }
 
-// withMetadata returns info with the fields of u that Update may change at any time.
+// withMetadata returns info with the values from u in those fields that Update may change at any
+// time.
 func (u *update) withMetadata(info snapshot.Info) snapshot.Info {
 	info.Metadata, info.Pinned, info.Expires = u.info.Metadata.Clone(), u.info.Pinned, u.info.Expires
 	return info
@@ -107,8 +111,8 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	return d.locked(l).updateClosed(ctx, change)
 }
 
-// updateOpen updates a run that is locked by another Update, or by a process that has it open or is
-// opening or closing it.
+// updateOpen updates a run that is locked. Either another Update is running, or a process has the run
+// open or is opening or closing it.
 func (d *runDir) updateOpen(ctx context.Context, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	l, err := d.lockMeta(ctx, false)
 	switch {
@@ -135,7 +139,7 @@ func (d *runDir) updateOpen(ctx context.Context, change func(*snapshot.Info) err
 		return snapshot.Info{}, err
 	}
 	u.info = after.Clone()
-	if u.info.LastSeq = 0; !isWhole { // the records and the status need not be on the disk
+	if u.info.LastSeq = 0; !isWhole { // the records and the status may not be on the disk yet
 		u.info.Status = snapshot.StatusRunning
 	}
 	if err := d.writeUpdate(&u); err != nil {
@@ -184,7 +188,7 @@ func (d *runDir) updateClosed(ctx context.Context, change func(*snapshot.Info) e
 	}
 	if r != nil {
 		end, err = d.settle(r, &before)
-	} else { // a new time of the meta file makes an index read the run again, even if this process ends too early for the write below
+	} else { // the meta file's new time makes an index read the run again, even if this process ends before the write below
 		err = l.write(&meta.header)
 	}
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// poll is how often watchers look for changes that the system does not report: the end of a
-// process that had a run open, and changes on file systems without notifications.
+// poll is the interval at which watchers look for changes that the system does not report, such as
+// the end of a process that had a run open, or changes on a file system without notifications.
 const poll = 2 * time.Second
 
-// notifyAfter is how long a run must be open before the store asks the system to report changes of
-// its inbox. Ending such a watch takes 10 ms on some systems; short runs avoid that.
+// notifyAfter is how long a run must be open before the store asks the system to report changes in
+// the run's inbox. Ending such a watch takes 10 ms on some systems, which short runs avoid.
 const notifyAfter = 250 * time.Millisecond
 
 // A watcher waits for changes in directories.
@@ -57,7 +57,7 @@ func (w *watcher) close() {
 	}
 }
 
-// wait returns when something may have changed, or with the cause of the end of ctx.
+// wait waits until something may have changed. If ctx ends first, it returns the cause of ctx.
 func (w *watcher) wait(ctx context.Context) error {
 	select {
 	case <-w.changed:
@@ -68,8 +68,8 @@ func (w *watcher) wait(ctx context.Context) error {
 	return nil
 }
 
-// listen reports new messages in the inbox, and checks that the run still belongs to this journal,
-// until Close.
+// listen starts a goroutine that reports new messages in the inbox, and checks that the run still
+// belongs to this journal, until Close.
 func (j *Journal) listen() {
 	ctx, stop := context.WithCancel(context.Background())
 	j.stop = stop
@@ -101,7 +101,7 @@ func (j *Journal) listen() {
 	})
 }
 
-// inboxNames returns a string that changes when messages come or go.
+// inboxNames returns a string that changes when messages are added or removed.
 func (d *runDir) inboxNames() string {
 	entries, _ := d.disk.ReadDir(d.path(inboxName))
 	var b strings.Builder
@@ -114,8 +114,8 @@ func (d *runDir) inboxNames() string {
 	return b.String()
 }
 
-// touchInbox makes watchers of a run notice that it was closed. If there is no inbox, the run has
-// no watchers.
+// touchInbox notifies watchers of the run that it was closed. If there is no inbox, the run has no
+// watchers.
 func (d *runDir) touchInbox() {
 	if checkDir(d.path(inboxName)) == nil {
 		now := time.Now()
@@ -123,8 +123,9 @@ func (d *runDir) touchInbox() {
 	}
 }
 
-// Watch implements [snapshot.Reader]. Its events have no positions. Created and deleted runs, and
-// changes in open runs, are reported at once; other changes within 2 seconds, see WithPolling.
+// Watch implements [snapshot.Reader]. Its events have no positions. It reports created and deleted
+// runs, and changes in open runs, at once. It reports other changes within 2 seconds, see
+// WithPolling.
 func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Change, error] {
 	return func(yield func(snapshot.Change, error) bool) {
 		if err := s.watch(ctx, &o, yield); !errors.Is(err, errStopped) {
@@ -133,19 +134,19 @@ func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[sn
 	}
 }
 
-// errStopped means that the caller left the loop over an iterator.
+// errStopped means that the caller has left the loop over an iterator.
 var errStopped = errors.New("snapshot: the loop was left")
 
-// watchState is the state of a Watch: what it has yielded.
+// watchState is the state of a Watch.
 type watchState struct {
 	store   *Store
 	options *snapshot.WatchOptions
 	yield   func(snapshot.Change, error) bool
-	all     *watcher // watches the directory of the runs
-	open    *watcher // watches the open runs, and a run that was named
-	runs    map[string]*watchedRun
-	index   []*indexedRun // all runs at the last look
-	looked  bool          // all runs were looked at
+	all     *watcher               // watches the directory that contains the runs
+	open    *watcher               // watches the open runs and the run options.RunID
+	runs    map[string]*watchedRun // the runs for which an event was yielded
+	index   []*indexedRun          // all runs, when they were last scanned
+	looked  bool                   // look has run at least once
 }
 
 type watchedRun struct {
@@ -166,8 +167,8 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 	w := &watchState{store: s, options: o, yield: yield, all: s.watcher(), open: s.watcher(), runs: make(map[string]*watchedRun)}
 	defer w.close()
 	w.all.add(s.path("runs"))
-	var looked time.Time   // when all runs were looked at last
-	var took time.Duration // the longer a look takes, the less often it is repeated
+	var looked time.Time   // when all runs were last looked at
+	var took time.Duration // how long that took; the longer, the less often it is repeated
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for everything := true; ; {
@@ -182,7 +183,7 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 			looked, took = time.Now(), time.Since(began)
 			timer.Reset(max(s.poll, 20*took))
 		}
-		everything = false // a change of an open run, which may come with every record, is no reason to look at all runs
+		everything = false // open runs may change with every record, which is no reason to look at all runs
 		select {
 		case <-w.all.changed:
 			timer.Reset(time.Until(looked.Add(4 * took)))
@@ -208,7 +209,8 @@ func (r *watchedRun) close() {
 	}
 }
 
-// look yields what is new in all runs, or in the open ones.
+// look yields what is new in the run options.RunID or, if that is empty, in all runs if everything
+// is set, and otherwise in the open runs.
 func (w *watchState) look(ctx context.Context, everything bool) error {
 	var ids, gone []string
 	var err error
@@ -240,7 +242,8 @@ func (w *watchState) look(ctx context.Context, everything bool) error {
 	return nil
 }
 
-// changed returns the runs that may have changed since the last look, and the runs that are gone.
+// changed scans all runs. It returns the IDs of the runs that may have changed since the last scan,
+// and of the runs that no longer exist.
 func (w *watchState) changed(ctx context.Context) (ids, gone []string, err error) {
 	old := w.index
 	if w.index, err = w.store.scanAll(ctx); err != nil {
@@ -289,7 +292,7 @@ func (w *watchState) lookAt(ctx context.Context, id string) error {
 	return w.yieldChanges(ctx, &info)
 }
 
-// yieldDeleted yields that a run was deleted, if the run was known.
+// yieldDeleted yields the deletion of a run, if an event was yielded for the run before.
 func (w *watchState) yieldDeleted(id string) error {
 	r := w.runs[id]
 	if r == nil {
@@ -305,7 +308,8 @@ func (w *watchState) yieldDeleted(id string) error {
 	return nil
 }
 
-// yieldChanges yields what is new in a run. Records that existed at the first look are not new.
+// yieldChanges yields what is new in a run. Records that existed at the first look do not count as
+// new.
 func (w *watchState) yieldChanges(ctx context.Context, info *snapshot.Info) error {
 	r := w.runs[info.RunID]
 	isNew := r == nil
@@ -352,11 +356,11 @@ func (w *watchState) yieldChanges(ctx context.Context, info *snapshot.Info) erro
 	return nil
 }
 
-// newRecords returns the records that were appended since the last call. After a repair that cut
-// off earlier records, it returns those of later generations. Errors are ignored, since Load
-// reports them; the run then has no new records.
+// newRecords returns the records that were appended since the last call. If a repair has removed
+// records meanwhile, it returns the records of later generations. It ignores errors, which Load
+// reports, and then returns only the records before the error.
 func (r *watchedRun) newRecords(ctx context.Context) (records []record.Record) {
-	known := uint64(0) // the last generation whose records are not new; 0 for none
+	known := uint64(0) // records of generations up to this one are not new; 0 means that all are new
 	in := r.stream
 	in.yield = func(rec record.Record, _ error) bool {
 		if known == 0 || rec.Generation > known {
