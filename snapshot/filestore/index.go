@@ -205,8 +205,8 @@ const (
 	scanChunk      = 64
 )
 
-// scanRuns scans the runs with the given IDs. Old holds the earlier states of runs. Both ids and old
-// must be sorted by ID.
+// scanRuns scans the runs with the given IDs. The parameter old holds the earlier states of runs.
+// Both ids and old must be sorted by ID.
 func (s *Store) scanRuns(ctx context.Context, ids []string, old []*indexedRun) []*indexedRun {
 	runs := make([]*indexedRun, len(ids))
 	var next atomic.Int64

@@ -1,3 +1,3 @@
-// Package memstore implements a [snapshot.Store] in memory, for tests and for
-// runs that need not outlive their process.
+// Package memstore implements a [snapshot.Store] in memory. It is for tests and
+// for runs that need not outlive their process.
 package memstore

@@ -14,8 +14,8 @@ import (
 )
 
 // A Store is a [snapshot.Store] that keeps runs in memory. It follows the same rules as a store
-// in files: records are encoded when they are appended. It is safe for concurrent use. Create one
-// with [New].
+// that uses files; for example, it encodes records when they are appended. It is safe for
+// concurrent use. [New] returns a Store.
 type Store struct {
 	Artifacts
 	*storekit.Store
@@ -33,22 +33,22 @@ type memory struct {
 	mu      sync.Mutex
 	runs    map[string]*run // by run ID
 	now     uint64          // number of changes so far
-	order   []*run          // the last in lists comes first, so that a change moves few runs
+	order   []*run          // in the reverse order of lists, so that a change moves few runs
 	counts  map[snapshot.Status]int
 	deleted []deletedRun // the latest deletions
-	reset   uint64       // deletions up to this change are forgotten
+	reset   uint64       // deletions up to this change are no longer remembered
 }
 
 func newMemory() *memory {
 	return &memory{runs: make(map[string]*run), counts: make(map[snapshot.Status]int)}
 }
 
-// A run is a stored run. Batches are appended and never modified.
+// A run is a stored run. Its batches are never modified.
 type run struct {
 	head     storekit.Head
 	batches  []batch
 	messages map[string][]byte
-	changed  uint64
+	changed  uint64 // number of the run's last change
 }
 
 // A batch holds records that were appended together.
@@ -65,13 +65,13 @@ type deletedRun struct {
 // keptDeletions is the minimum number of deletions that are remembered for watchers.
 const keptDeletions = 1000
 
-// change records that a run has changed. The lock is held.
+// change records that a run has changed. The caller holds the lock.
 func (m *memory) change(r *run) {
 	m.now++
 	r.changed = m.now
 }
 
-// current returns the head of a run, with a copy of its Info. The lock is held.
+// current returns a run's head, with a copy of the Info. The caller holds the lock.
 func (r *run) current() storekit.Head {
 	h := r.head
 	h.Info = h.Info.Clone()
@@ -126,15 +126,15 @@ func (m *memory) Swap(_ context.Context, before, after storekit.Head, records st
 	return true, nil
 }
 
-// enlist puts a run into lists and counts. The lock is held.
+// enlist adds a run to the order and the counts. The caller holds the lock.
 func (m *memory) enlist(r *run) {
 	at, _ := m.find(r.place())
 	m.order = slices.Insert(m.order, at, r)
 	m.counts[r.status()]++
 }
 
-// delist undoes enlist before the run changes. It does nothing if the run is not enlisted. The lock
-// is held.
+// delist removes a run from the order and the counts, before the run changes. If the run is not
+// there, delist does nothing. The caller holds the lock.
 func (m *memory) delist(r *run) {
 	if at, ok := m.find(r.place()); ok {
 		m.order = slices.Delete(m.order, at, at+1)
@@ -142,12 +142,13 @@ func (m *memory) delist(r *run) {
 	}
 }
 
-// find returns where a place is in the order, and whether a run is there. The lock is held.
+// find returns the index of a place in the order, and whether a run is there. The caller holds the
+// lock.
 func (m *memory) find(p storekit.Place) (at int, ok bool) {
 	return slices.BinarySearchFunc(m.order, p, func(r *run, p storekit.Place) int { return p.Compare(r.place()) })
 }
 
-// status returns the status that lists show.
+// status returns the run's status as lists report it.
 func (r *run) status() snapshot.Status {
 	if r.head.Info.Status == snapshot.StatusRunning && r.head.Opening == "" {
 		return snapshot.StatusInterrupted

@@ -12,8 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// swap replaces a head. If the answer was lost, it tries again. It sets the Version and Swaps of
-// after.
+// swap replaces a head. If an answer is lost, it tries again. It sets after.Version and after.Swaps.
 func (s *Store) swap(ctx context.Context, before Head, after *Head, records Batch) (bool, error) {
 	token := rand.Text()[:tokenLength]
 	if after.UID != "" {
@@ -35,17 +34,17 @@ func (s *Store) swap(ctx context.Context, before Head, after *Head, records Batc
 	return swapped, err
 }
 
-// Each swap has a token of tokenLength bytes. A head contains the token of its latest swap and
-// those of the swapsKept swaps before.
+// Each swap has a token of tokenLength bytes. A head contains the token of its latest swap and the
+// tokens of the swapsKept swaps before it.
 const tokenLength, swapsKept = 13, 16
 
-// wasSwapped reports whether a swap took effect although its answer was lost.
+// wasSwapped reports whether a swap whose answer was lost took effect.
 func (s *Store) wasSwapped(ctx context.Context, before, after *Head, token string) (bool, error) {
 	now, err := s.find(ctx, cmp.Or(before.Info.RunID, after.Info.RunID))
 	isGone := errors.Is(err, snapshot.ErrNotFound) || err == nil && now.UID != cmp.Or(before.UID, after.UID)
 	switch {
 	case isGone && after.UID == "":
-		return true, nil // the run is deleted, by this call or by another one at the same time
+		return true, nil // this call or a concurrent one has deleted the run
 	case isGone:
 		return false, nil
 	case err != nil:
@@ -55,22 +54,22 @@ func (s *Store) wasSwapped(ctx context.Context, before, after *Head, token strin
 	case strings.Contains(now.Swaps, token):
 		return true, nil
 	case len(now.Swaps) >= swapsKept*tokenLength && now.Version > before.Version+swapsKept:
-		return false, fmt.Errorf("%w: no answer came, and the run has changed too often since to tell whether the change was made", snapshot.ErrUnavailable)
+		return false, fmt.Errorf("%w: the answer was lost, and the run has changed too often since then to tell whether the change was made", snapshot.ErrUnavailable)
 	}
 	return false, nil
 }
 
-// tries is how many times a statement that fails with ErrUnavailable is tried. The first pause
-// between two tries is firstPause, and each pause is twice as long as the one before: 8 seconds in
-// all.
+// tries is how many times a statement is tried if it fails with ErrUnavailable. The first pause
+// between two tries is firstPause, and each further pause is twice as long as the previous one. The
+// pauses take 8 seconds in total.
 const (
 	tries      = 14
 	firstPause = time.Millisecond
 )
 
 // Retry calls f until it succeeds or fails with an error that is not snapshot.ErrUnavailable.
-// It pauses between the calls, for at most 8 seconds in all. A Store calls the methods of its
-// Backend in this way, except for checks that it repeats anyway.
+// It pauses between the calls, for about 8 seconds in total, and then gives up. A Store calls the
+// methods of its Backend in this way, except for checks that it repeats anyway.
 func Retry[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	for n, pause := 1, firstPause; ; n, pause = n+1, 2*pause {
 		result, err := f()

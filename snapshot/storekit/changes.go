@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// wake wakes the goroutines that wait for a change of the run, after this Store has changed it.
+// wake wakes the goroutines that wait for a change to a run. This Store has changed the run.
 func (s *Store) wake(runID string) {
 	s.mu.Lock()
 	s.signal("")
@@ -18,8 +18,8 @@ func (s *Store) wake(runID string) {
 	}
 }
 
-// signal wakes the goroutines that wait for the run or, if the ID is empty, for any run. The lock
-// is held.
+// signal wakes the goroutines that wait for a change to the run or, if runID is empty, to any run.
+// The caller holds the lock.
 func (s *Store) signal(runID string) {
 	if waiting := s.waiting[runID]; waiting != nil {
 		close(waiting)
@@ -27,9 +27,9 @@ func (s *Store) signal(runID string) {
 	}
 }
 
-// NoteChanges tells the Store that other processes may have changed these runs, for example after a
-// notification from the database. The Store looks at these runs at once; without run IDs, it looks
-// at all runs.
+// NoteChanges tells the Store that other processes may have changed the given runs, for example
+// after a notification from the database. The Store looks at these runs at once. If no IDs are
+// given, it looks at all runs.
 func (s *Store) NoteChanges(runIDs ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,8 +45,8 @@ func (s *Store) NoteChanges(runIDs ...string) {
 	}
 }
 
-// changes returns a channel that is closed at the next change of the run; with an empty ID, at the
-// next change of any run.
+// changes returns a channel that is closed at the next change to the run or, if runID is empty, to
+// any run.
 func (s *Store) changes(runID string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,8 @@ func (s *Store) changes(runID string) <-chan struct{} {
 	return s.waiting[runID]
 }
 
-// wait returns after a change or after Options.Poll. If ctx ends, it returns the cause.
+// wait waits until changed is closed, but not longer than Options.Poll. If ctx ends, it returns the
+// cause of ctx.
 func (s *Store) wait(ctx context.Context, changed <-chan struct{}) error {
 	var poll <-chan time.Time
 	if s.options.Poll > 0 {

@@ -9,34 +9,38 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Combiner executes the requests of many goroutines in few statements of a database. Requests
-// that arrive while its statements are running share the next statement, with one round trip and
-// one commit. It is safe for concurrent use; its fields must not change after the first Ask.
+// A Combiner executes requests from many goroutines in a few database statements. Requests that
+// arrive while statements are running share the next statement, which needs one round trip and one
+// commit. A Combiner is safe for concurrent use. Its fields must not change after the first Ask.
 type Combiner[In, Out any] struct {
-	// Do executes all requests, and returns the results in the same order. It returns an error if
-	// nothing was done or if the outcome is not known; in the second case the error is
-	// snapshot.ErrUnavailable. After any other error, Do is called again for each request alone.
+	// Do executes all requests, and returns their results in the same order. It returns an error if
+	// no request was executed, or if it is not known whether they were; in the second case, the error
+	// must match snapshot.ErrUnavailable. After any other error, Do is called again for each request
+	// alone.
 	Do func(ctx context.Context, all []In) ([]Out, error)
 
-	Size          func(*In) int // size of a request in bytes; a statement has at most 8 MB. Nil if requests are small
-	MaxStatements int           // maximum number of statements that run at a time; at least 1
-	Gate          *Gate         // of the database; close it before closing the database
+	// Size returns the size of a request in bytes. The requests in one statement have at most 8 MiB
+	// in total, unless there is only one. Size may be nil if requests are small.
+	Size func(*In) int
+
+	MaxStatements int   // maximum number of statements that run at a time; at least 1
+	Gate          *Gate // the gate for the database; close it before closing the database
 
 	mu      sync.Mutex
 	queue   []*request[In, Out]
 	running int
 }
 
-// A Gate counts the statements that the combiners of a database execute, until it is closed. Its
-// zero value is open.
+// A Gate counts the statements that the combiners for a database are executing, so that Close can
+// wait for them. The zero Gate is open.
 type Gate struct {
-	mu     sync.Mutex // a request may come while Close waits
+	mu     sync.Mutex // needed because a request may arrive while Close waits
 	closed bool
 	inside sync.WaitGroup
 }
 
-// Close waits for the statements that are being executed. Requests that come later are refused with
-// [snapshot.ErrClosed].
+// Close closes the gate, and waits for the statements that are being executed. The combiners refuse
+// later requests with [snapshot.ErrClosed].
 func (g *Gate) Close() {
 	g.mu.Lock()
 	g.closed = true
@@ -54,13 +58,13 @@ func (g *Gate) enter() bool {
 	return true
 }
 
-// Limits of one statement.
+// The limits for one statement.
 const (
 	maxRequests = 256
 	maxBytes    = 8 << 20
 )
 
-// A request is one call of Ask.
+// A request is one call to Ask.
 type request[In, Out any] struct {
 	in   In
 	out  Out
@@ -68,9 +72,9 @@ type request[In, Out any] struct {
 	done chan struct{}
 }
 
-// Ask executes a request, possibly together with others. The end of ctx ends only the wait: a
-// request that is being executed continues. A caller whose ctx never ends executes the statement
-// itself, if it need not wait for others.
+// Ask executes a request, possibly together with others, and waits for the result. If ctx ends, Ask
+// stops waiting, but a request that is being executed continues. If ctx cannot end and another
+// statement may run, the caller's goroutine executes the statement itself.
 func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return out, err
@@ -102,8 +106,8 @@ func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error)
 	}
 }
 
-// work executes statements until there are no requests. After limit statements it leaves the rest to
-// another goroutine.
+// work executes statements until there are no more requests. After limit statements, another
+// goroutine continues.
 func (c *Combiner[In, Out]) work(limit int) {
 	for range limit {
 		runtime.Gosched() // lets others add their requests
@@ -121,8 +125,8 @@ func (c *Combiner[In, Out]) work(limit int) {
 	}
 }
 
-// hasMore reports whether there are more requests. If there are none, it notes that the caller
-// stops working.
+// hasMore reports whether there are more requests. If there are none, it decrements c.running, since
+// the caller stops working.
 func (c *Combiner[In, Out]) hasMore() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +136,8 @@ func (c *Combiner[In, Out]) hasMore() bool {
 	return len(c.queue) > 0
 }
 
-// take returns the requests for one statement.
+// take removes the requests for one statement from the queue. If there are none, it decrements
+// c.running, since the caller stops working.
 func (c *Combiner[In, Out]) take() []*request[In, Out] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +158,7 @@ func (c *Combiner[In, Out]) take() []*request[In, Out] {
 	return taken
 }
 
-// doAll executes requests together, or one by one if the database refuses one of them.
+// doAll executes requests together. If the database refuses one of them, it executes them one by one.
 func (c *Combiner[In, Out]) doAll(all []*request[In, Out]) {
 	ins := make([]In, len(all))
 	for i, r := range all {

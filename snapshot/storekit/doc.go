@@ -1,26 +1,26 @@
-// Package storekit is for authors of stores. It contains what all stores of runs have in
-// common.
+// Package storekit is for authors of stores. It contains the parts that all stores of runs
+// have in common.
 //
-// [New] makes a store from a [Backend] of ten methods; each method is one transaction of a
-// database. Everything else that a journal, a follower or a watcher needs is in this package: the
-// numbers of records, fencing, waiting for an open run, the order of events, and repeating
-// statements whose answer was lost. Artifacts are left to the store. Package memstore and the
-// nested module sqlitestore, which is an example, are made this way.
+// [New] builds a store on a [Backend] with ten methods, each of which is one transaction in a
+// database. This package does everything else that journals, followers and watchers need: it numbers
+// records, fences writers, waits for open runs, orders events, and repeats statements whose answers
+// were lost. It does not implement artifacts. Package memstore and the nested module sqlitestore,
+// which is an example, are built in this way.
 //
-// A store that cannot compare and replace a [Head] may use the parts: a [Journal] stores what is
-// appended to it by a [Writer] of three methods, as in package jetstream, and functions change an
-// Info, pick the page of a list, and name artifacts. Package filestore uses only these functions.
-// Such a store implements [snapshot.Store], stores the encoded forms of [snapshot.AppendInfo] and
-// [snapshot.AppendRecord], and passes the tests of package storetest. These fields are set as
-// follows:
+// A store that cannot compare and replace a [Head] can use the parts of this package. A [Journal]
+// stores records with a [Writer], which has three methods; package jetstream uses it. Functions
+// change an Info, select the page of a list, and name artifacts; package filestore uses only these
+// functions. Such a store implements [snapshot.Store], stores infos and records as encoded by
+// [snapshot.AppendInfo] and [snapshot.AppendRecord], and passes the tests of package storetest. It
+// must set some fields as follows:
 //
-//   - RunID of a record is not encoded: the store sets it in the results of Records,
-//     Follow, Watch and Messages. A [snapshot.Run] sets it in its own records.
-//   - Open of an Info is not encoded: the store determines it.
-//   - Updated is set by [CreatedInfo], [OpenedInfo], [UpdatedInfo] and [ClosedInfo].
-//   - Generation, Owner, Status and Stop are set by [OpenedInfo], [ClosedInfo] and [CrashedInfo]. If
-//     Load, Info, List or Update find a run that is running although no process has it
-//     open, they pass it through [CrashedInfo] first; [OpenedInfo] does that itself.
-//   - LastSeq is set by [snapshot.NewRun] and [snapshot.Run.Extend], which make a run from
-//     encoded records; otherwise the store sets it.
+//   - Record.RunID is not encoded. The store sets it in the results of Records, Follow, Watch
+//     and Messages. A [snapshot.Run] sets it in its own records.
+//   - Info.Open is not encoded. The store sets it.
+//   - Info.Updated is set by [CreatedInfo], [OpenedInfo], [UpdatedInfo] and [ClosedInfo].
+//   - Info.Generation, Owner, Status and Stop are set by [OpenedInfo], [ClosedInfo] and
+//     [CrashedInfo]. If a run has the status running but no process has it open, Load, Info, List
+//     and Update must first call [CrashedInfo]; [OpenedInfo] calls it itself.
+//   - Info.LastSeq is set by [snapshot.NewRun] and [snapshot.Run.Extend], with which a run is built
+//     from encoded records. Elsewhere, the store sets it.
 package storekit

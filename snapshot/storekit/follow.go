@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// errStopped means that the caller left the loop over an iterator.
+// errStopped means that the caller has left the loop over an iterator.
 var errStopped = errors.New("snapshot: the loop was left")
 
 // Follow implements snapshot.Reader.
@@ -53,7 +53,7 @@ func (s *Store) follow(ctx context.Context, runID string, after snapshot.Cursor,
 	}
 }
 
-// checkCursor returns ErrReset if the run does not contain the record of the cursor.
+// checkCursor returns ErrReset if the run does not contain the record at the cursor.
 func (s *Store) checkCursor(ctx context.Context, h *Head, c snapshot.Cursor) error {
 	if c.Seq > h.Info.LastSeq {
 		return errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, but the run has %d records", h.Info.RunID, c.Seq, h.Info.LastSeq)

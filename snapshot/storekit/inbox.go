@@ -14,13 +14,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// PostedError returns the error that Post returns for a message whose ID is taken. It is
-// [snapshot.ErrPosted].
+// PostedError returns the error that Post must return if a message with the same ID is waiting. The
+// error matches [snapshot.ErrPosted].
 func PostedError(runID, id string) error {
 	return errkind.New(snapshot.ErrPosted, "snapshot: run %s: %s was posted before and is still waiting to be read", runID, id)
 }
 
-// SortMessages puts messages in the order in which Messages returns them: by their time.
+// SortMessages sorts messages by time, which is the order in which Messages must return them.
 func SortMessages(all []snapshot.Message) {
 	slices.SortStableFunc(all, func(a, b snapshot.Message) int {
 		return cmp.Or(a.Record.Time.Compare(b.Record.Time), cmp.Compare(a.ID(), b.ID()))
@@ -40,7 +40,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 		return err
 	}
 	posted, err := Retry(ctx, func() (bool, error) { return s.backend.Post(ctx, runID, m.ID(), data) })
-	if err == nil && !posted { // an earlier attempt, whose answer was lost, may have posted it
+	if err == nil && !posted { // an earlier try whose answer was lost may have posted the message
 		waiting, readErr := s.waitingMessages(ctx, runID)
 		posted = readErr == nil && bytes.Equal(waiting[m.ID()], data)
 	}
@@ -57,7 +57,8 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	return nil
 }
 
-// A message is encoded as a random token of the poster, the generation and the record.
+// An encoded message consists of a random token, the generation and the record. With the token, Post
+// recognizes its own message.
 const tokenSize, messageHead = 16, tokenSize + 8
 
 func encodeMessage(m *snapshot.Message) ([]byte, error) {

@@ -13,38 +13,38 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Writer stores what is appended to a [Journal]. A Journal calls one method at a time.
+// A Writer stores the records that are appended to a [Journal]. A Journal calls one method at a time.
 type Writer interface {
-	// Write stores records, durably and all together, after those with numbers up to b.Prev. Of the
-	// batch, only Prev, Last and Data are set. The error is snapshot.ErrFenced if another process
-	// has opened the run since, and snapshot.ErrLease or snapshot.ErrMaybeStored if the process may
-	// no longer own the run. Any error breaks the journal. ctx ends when Close gives up.
+	// Write stores records durably, all together, directly after the record b.Prev. Only Prev, Last
+	// and Data are set in b. The error is snapshot.ErrFenced if another process has opened the run
+	// meanwhile, and snapshot.ErrLease or snapshot.ErrMaybeStored if the process may no longer own
+	// the run. Any error breaks the journal. The context ends when Close gives up.
 	Write(ctx context.Context, b Batch) error
 
-	// Finish stores the end of the run together with its last records. If there are none, the Last
-	// of the batch is 0. If the records cannot be stored, but the end of the run can, Finish is called
-	// again without them. Its errors are like those of Write.
+	// Finish stores the end of the run together with the remaining records. If there are none,
+	// rest.Last is 0. If Finish fails because the records cannot be stored, it is called again
+	// without them. Its errors are like those of Write.
 	Finish(ctx context.Context, end snapshot.End, rest Batch) error
 
-	// Closed is called once, at the end of Close, with its error.
+	// Closed is called once, at the end of Close, with the error that Close returns.
 	Closed(err error)
 }
 
-// JournalOptions configure a [Journal].
+// JournalOptions configures a [Journal].
 type JournalOptions struct {
-	// AtOnce makes Append store records before it returns, for a Writer that keeps them in the
-	// memory of this process. The run cannot be lost then.
+	// AtOnce makes Append store records before it returns. It is for a Writer that keeps records in
+	// the memory of this process, so that the run cannot be lost.
 	AtOnce bool
 
-	// MaxBatchBytes is the maximum size of the records of a batch in bytes, unless a single call of Append
-	// has appended more. Zero means no limit.
+	// MaxBatchBytes is the maximum size of a batch's records in bytes. A batch with the records of a
+	// single call to Append may be larger. Zero means no limit.
 	MaxBatchBytes int
 }
 
-// A Journal implements [snapshot.Journal] on top of a [Writer]. Append queues records. They are
-// stored one batch at a time: by a caller that waits for them, by a goroutine, or a moment later if
-// no caller waits. Close stores what is still queued together with the end of the run. [NewJournal]
-// makes a Journal.
+// A Journal implements [snapshot.Journal] on top of a [Writer]. Append queues records, and they are
+// stored one batch at a time. If a caller waits for them, they are stored at once, by that caller or
+// by a goroutine; otherwise, a moment later. Close stores the records that are still queued together
+// with the end of the run. [NewJournal] returns a Journal.
 type Journal struct {
 	writer   Writer
 	options  JournalOptions
@@ -58,26 +58,26 @@ type Journal struct {
 	mu      sync.Mutex
 	queue   []byte        // encoded records that are not stored yet
 	cuts    []cut         // where the queue may be cut
-	queued  uint64        // the number of the last record that was appended
-	stored  uint64        // the number of the last record that is stored
+	queued  uint64        // number of the last record that was appended
+	stored  uint64        // number of the last record that is stored
 	wanted  uint64        // number of the last record that a caller waits for
-	storing bool          // the queue is being stored, or linger will store it
+	storing bool          // a goroutine is storing the queue, or linger is set
 	linger  *time.Timer   // stores the queue later, unless a caller waits for it earlier; nil if it is not set
 	changed chan struct{} // closed when storing, stored or err changes; nil if no goroutine waits
 	err     error         // the error that broke the journal
 	closed  bool
-	closing bool          // Close stores the queue
+	closing bool          // Close is storing the queue
 	ended   chan struct{} // closed when Close has ended
-	endErr  error         // the error of Close
+	endErr  error         // the error that Close returned
 }
 
-// A cut is the end of the records of one call of Append.
+// A cut is where the records of one call to Append end in the queue.
 type cut struct {
-	last uint64
-	size int // of the queue up to there
+	last uint64 // the number of the last record
+	size int    // the size of the queue up to the cut
 }
 
-// NewJournal returns the journal of a run that has just been opened.
+// NewJournal returns the journal for a run that has just been opened.
 func NewJournal(restored *snapshot.Run, w Writer, o JournalOptions) *Journal {
 	j := &Journal{
 		writer: w, options: o, restored: restored, notify: make(chan struct{}, 1), ended: make(chan struct{}),
@@ -90,9 +90,9 @@ func NewJournal(restored *snapshot.Run, w Writer, o JournalOptions) *Journal {
 	return j
 }
 
-// Lose breaks the journal because the process may have lost the run: with snapshot.ErrMaybeStored
-// if there are records that are not known to be stored, otherwise with snapshot.ErrLease. It does
-// nothing after Close.
+// Lose breaks the journal. Call it when the process may have lost the run. The journal's error is
+// snapshot.ErrMaybeStored if there are records that are not known to be stored, and otherwise
+// snapshot.ErrLease. After Close, Lose does nothing.
 func (j *Journal) Lose() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -106,8 +106,8 @@ func (j *Journal) Lose() {
 	j.failLocked(fmt.Errorf("%w: run %s", kind, j.restored.RunID)) //nolint:errcheck // failLocked returns the error that it stores
 }
 
-// Fence breaks the journal with snapshot.ErrFenced, because another process has opened the run. It
-// does nothing during and after Close.
+// Fence breaks the journal with snapshot.ErrFenced. Call it when another process has opened the run.
+// During and after Close, Fence does nothing.
 func (j *Journal) Fence() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -116,11 +116,12 @@ func (j *Journal) Fence() {
 	}
 }
 
-// FencedError returns the error of a journal whose run was opened by another process. It is
-// [snapshot.ErrFenced].
+// FencedError returns the error for a journal if another process has opened its run. The error
+// matches [snapshot.ErrFenced].
 func FencedError(runID string) error { return fmt.Errorf("%w: run %s", snapshot.ErrFenced, runID) }
 
-// failLocked breaks the journal. The lock is held.
+// failLocked breaks the journal with err, unless the journal is already broken. It returns the error
+// that broke the journal. The caller holds the lock.
 func (j *Journal) failLocked(err error) error {
 	if j.err != nil {
 		return j.err
@@ -133,12 +134,12 @@ func (j *Journal) failLocked(err error) error {
 	return err
 }
 
-// isLost reports whether err says that the journal may no longer own the run.
+// isLost reports whether err means that the journal may no longer own the run.
 func isLost(err error) bool {
 	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrMaybeStored) || errors.Is(err, snapshot.ErrLease)
 }
 
-// signal wakes the waiters. The lock is held.
+// signal wakes the goroutines that wait in await. The caller holds the lock.
 func (j *Journal) signal() {
 	if j.changed != nil {
 		close(j.changed)
@@ -146,7 +147,7 @@ func (j *Journal) signal() {
 	}
 }
 
-// Ring makes Notify receive.
+// Ring causes the channel of Notify to receive a value.
 func (j *Journal) Ring() {
 	select {
 	case j.notify <- struct{}{}:
@@ -201,11 +202,11 @@ func (j *Journal) Append(records ...record.Record) error {
 	return j.err
 }
 
-// lingerTime is how long records that no caller waits for are held back, so that the beginning of a
-// short call is stored together with its outcome.
+// lingerTime is how long records stay in the queue if no caller waits for them. In this way, the
+// beginning of a short call is stored together with its outcome.
 const lingerTime = 5 * time.Millisecond
 
-// storeLater stores the records that no caller has waited for.
+// storeLater stores the queue. The timer linger calls it.
 func (j *Journal) storeLater() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -218,9 +219,9 @@ func (j *Journal) storeLater() {
 const noLimit = math.MaxInt
 
 // storeWanted stores batches while the queue contains records that a caller waits for. After limit
-// batches it lets another goroutine continue. Records that no caller waits for are left to
-// linger. It continues even if something else has broken the journal. The lock is held, but is
-// released while a batch is stored.
+// batches, another goroutine continues. If records remain that no caller waits for, storeWanted sets
+// linger. It continues even if something else has broken the journal. The caller holds the lock,
+// which storeWanted releases while a batch is stored.
 func (j *Journal) storeWanted(limit int) {
 	for n := 0; j.stored < min(j.wanted, j.queued) && !j.closing; n++ {
 		if n == limit {
@@ -245,8 +246,8 @@ func (j *Journal) storeMore() {
 	j.storeWanted(noLimit)
 }
 
-// yield lets other goroutines append: those whose outcomes were just stored, and those that run at
-// the same time. The lock is held, but is released for them.
+// yield lets other goroutines append records first, such as goroutines whose records were just
+// stored. The caller holds the lock, which yield releases meanwhile.
 func (j *Journal) yield() {
 	for before := uint64(0); !j.options.AtOnce && before < j.queued; {
 		before = j.queued
@@ -256,15 +257,15 @@ func (j *Journal) yield() {
 	}
 }
 
-// stopStoring notes that no goroutine stores the queue. The lock is held.
+// stopStoring records that no goroutine stores the queue. The caller holds the lock.
 func (j *Journal) stopStoring() {
 	j.storing = false
 	j.signal()
 	j.wait.Done()
 }
 
-// claim reports whether the caller has to store the queue now, because no other goroutine does. The
-// lock is held.
+// claim stops linger. If it reports true, linger was set, no other goroutine is storing the queue,
+// and the caller must do so. The caller holds the lock.
 func (j *Journal) claim() bool {
 	claimed := j.linger != nil && j.linger.Stop()
 	if claimed {
@@ -273,9 +274,10 @@ func (j *Journal) claim() bool {
 	return claimed
 }
 
-// storeUpTo stores the records up to seq, for which the caller waits, or lets another goroutine
-// store them. A caller whose context never ends stores them itself, which saves two switches
-// between goroutines. The lock is held, but is released while records are stored.
+// storeUpTo causes the records up to seq to be stored, for a caller that waits for them. If the
+// caller's context cannot end, storeUpTo stores them itself, which saves two switches between
+// goroutines; otherwise another goroutine stores them. The caller holds the lock, which storeUpTo
+// releases while records are stored.
 func (j *Journal) storeUpTo(ctx context.Context, seq uint64) {
 	j.wanted = max(j.wanted, seq)
 	switch {
@@ -287,8 +289,8 @@ func (j *Journal) storeUpTo(ctx context.Context, seq uint64) {
 	}
 }
 
-// storeQueued stores the next batch of the queue, and reports whether it succeeded. The lock is
-// held, but is released while the batch is stored.
+// storeQueued stores the next batch in the queue, and reports whether it succeeded. The caller holds
+// the lock, which storeQueued releases while the batch is stored.
 func (j *Journal) storeQueued() bool {
 	n := len(j.cuts)
 	for n > 1 && j.options.MaxBatchBytes > 0 && j.cuts[n-1].size > j.options.MaxBatchBytes {
@@ -310,13 +312,13 @@ func (j *Journal) storeQueued() bool {
 	return true
 }
 
-// isTooMuch reports whether the queue does not fit into one batch. The lock is held.
+// isTooMuch reports whether the queue is too large for one batch. The caller holds the lock.
 func (j *Journal) isTooMuch() bool {
 	return j.options.MaxBatchBytes > 0 && len(j.queue) > j.options.MaxBatchBytes && len(j.cuts) > 1
 }
 
-// batch returns the records of the queue up to cut n; if there are none, its Last is 0. The lock is
-// held.
+// batch returns the records of the first n cuts in the queue. If there are none, the batch's Last is
+// 0. The caller holds the lock.
 func (j *Journal) batch(n int) Batch {
 	b := Batch{Prev: j.stored}
 	if n > 0 {
@@ -325,7 +327,7 @@ func (j *Journal) batch(n int) Batch {
 	return b
 }
 
-// remove removes the records up to cut n from the queue. The lock is held.
+// remove removes the records of the first n cuts from the queue. The caller holds the lock.
 func (j *Journal) remove(n int) {
 	if n == len(j.cuts) {
 		j.queue, j.cuts = nil, j.cuts[:0]
@@ -356,7 +358,7 @@ func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 	return j.err
 }
 
-// hasEnded reports whether Close has ended. The lock is held.
+// hasEnded reports whether Close has ended. The caller holds the lock.
 func (j *Journal) hasEnded() bool {
 	select {
 	case <-j.ended:
@@ -366,7 +368,8 @@ func (j *Journal) hasEnded() bool {
 	}
 }
 
-// await waits for the next signal, or for ctx. The lock is held, but is released during the wait.
+// await waits for the next signal or the end of ctx. The caller holds the lock, which await releases
+// while it waits.
 func (j *Journal) await(ctx context.Context) error {
 	if j.changed == nil {
 		j.changed = make(chan struct{})
@@ -382,8 +385,8 @@ func (j *Journal) await(ctx context.Context) error {
 	}
 }
 
-// Flush returns when the records that were appended so far are stored, or with the cause of the end
-// of ctx. If the journal is broken, it returns without an error.
+// Flush waits until the records that were appended so far are stored. If ctx ends first, it returns
+// the cause of ctx. If the journal is broken, it returns nil.
 func (j *Journal) Flush(ctx context.Context) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -437,8 +440,8 @@ func (j *Journal) Close(ctx context.Context, end snapshot.End) error {
 	return err
 }
 
-// finish closes the run with the given end and stores the rest of its records, or closes it as
-// interrupted if the journal is broken.
+// finish closes the run with the given end and stores the remaining records. If the journal is
+// broken, it closes the run as interrupted.
 func (j *Journal) finish(ctx context.Context, end snapshot.End, broken error, rest Batch) error {
 	if isLost(broken) {
 		return broken
@@ -461,20 +464,19 @@ func (j *Journal) finish(ctx context.Context, end snapshot.End, broken error, re
 	return errors.Join(broken, err)
 }
 
-// interruptedEnd returns the end of a run whose records could not be stored.
+// interruptedEnd returns the end for a run if not all of its records could be stored.
 func interruptedEnd(end snapshot.End) snapshot.End {
 	return snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptStore}, Usage: end.Usage, Summary: end.Summary}
 }
 
-// fail breaks the journal with err, unless it is broken already, and returns the error that
-// broke it.
+// fail is like failLocked, for a caller that does not hold the lock.
 func (j *Journal) fail(err error) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.failLocked(err)
 }
 
-// noteClosed notes that Close has stored the records up to seq.
+// noteClosed records that Close has stored the records up to seq.
 func (j *Journal) noteClosed(seq uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -9,23 +9,27 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Lease is the heartbeat of a process in a database: while it is renewed, the process owns the
-// runs that it has open. It is renewed in the background until Close. After it has expired, a new
-// lease is taken for runs opened later.
+// A Lease is the heartbeat of a process in a database. While the lease is renewed, the process owns
+// the runs that it has open. The lease is renewed in the background until Close. When it has
+// expired, the process takes a new lease for runs that it opens later.
 type Lease struct {
 	stop context.CancelFunc
 	wait sync.WaitGroup
 
 	mu   sync.Mutex
 	lost chan struct{}
-	end  time.Time // when the lease expires; zero if it has
+	end  time.Time // when the current lease expires; zero if it has expired
 }
 
-// NewLease returns a lease of that length, which the caller has just taken. renew must extend the
-// lease to that length from the time of the call. It must fail if the lease could not be extended,
-// and must not extend a lease that has expired: its error is then [snapshot.ErrLease], and the lease
-// is lost at once. It is called three times during the length of the lease. After the lease has
-// expired, take is called until it has taken another one, as a new process would.
+// NewLease returns a lease with the given length, which the caller has just taken.
+//
+// The function renew must extend the lease so that it ends the given length after the call. It is
+// called about every third of that length, and must return an error if it could not extend the
+// lease. It must not extend a lease that has expired; it must then return [snapshot.ErrLease], and
+// the lease is lost at once.
+//
+// After the lease has expired, take is called until it succeeds. It must take a new lease, as a new
+// process would.
 //
 // The process uses its own monotonic clock and counts from before it sends a renewal. It therefore
 // gives up the lease before the database does, even if other clocks are wrong.
@@ -36,7 +40,7 @@ func NewLease(length time.Duration, renew, take func(context.Context) error) *Le
 	return l
 }
 
-// keep keeps one lease after another until ctx ends.
+// keep renews the lease, and takes a new one when it has expired, until ctx ends.
 func (l *Lease) keep(ctx context.Context, length time.Duration, renew, take func(context.Context) error) {
 	ticker := time.NewTicker(length / 3)
 	defer ticker.Stop()
@@ -76,7 +80,7 @@ func (l *Lease) keep(ctx context.Context, length time.Duration, renew, take func
 	}
 }
 
-// hasExpired checks the clock. The lock is held.
+// hasExpired checks the clock, and reports whether the lease has expired. The caller holds the lock.
 func (l *Lease) hasExpired() bool {
 	if !l.end.IsZero() && !time.Now().Before(l.end) {
 		l.expire()
@@ -84,15 +88,15 @@ func (l *Lease) hasExpired() bool {
 	return l.end.IsZero()
 }
 
-// expire ends the lease. The lock is held.
+// expire ends the lease. The caller holds the lock.
 func (l *Lease) expire() {
 	close(l.lost)
 	l.end = time.Time{}
 }
 
-// Lost returns a channel that is closed when the current lease expires, or is found to be over. If
-// there is no lease, the channel is closed already. Lost checks the clock: a process that was
-// suspended for longer than its lease, or whose renewals hang, notices it here.
+// Lost returns a channel that is closed when the current lease has expired. If there is no lease,
+// the channel is already closed. Lost checks the clock, so that it detects the end of the lease
+// even if the process was suspended for a long time or the renewals hang.
 func (l *Lease) Lost() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,8 +104,8 @@ func (l *Lease) Lost() <-chan struct{} {
 	return l.lost
 }
 
-// Close ends the renewals, and waits for a running one. The process still owns its open runs until
-// the lease expires.
+// Close stops renewing the lease, and waits for a renewal that is running. The process still owns
+// its open runs until the lease expires.
 func (l *Lease) Close() {
 	l.stop()
 	l.wait.Wait()

@@ -8,14 +8,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// NewInfo returns the info of a run that Open creates, before it passes the info to [OpenedInfo].
+// NewInfo returns the info for a run that Open creates. Open then passes it to [OpenedInfo].
 func NewInfo(runID string, o *snapshot.OpenOptions) snapshot.Info {
 	now := time.Now().UTC().Round(0)
 	return snapshot.Info{RunID: runID, Status: snapshot.StatusRunning, Metadata: o.Metadata.Clone(), Created: now, Updated: now}
 }
 
-// CreatedInfo returns the info with which Create stores a run. The error is that of Info.Check:
-// no store could store the run.
+// CreatedInfo returns the info that Create stores for a run. The error is that of Info.Check.
 func CreatedInfo(info snapshot.Info) (snapshot.Info, error) {
 	info = info.Clone()
 	now := time.Now().UTC().Round(0)
@@ -35,10 +34,11 @@ func CreatedInfo(info snapshot.Info) (snapshot.Info, error) {
 	return info, nil
 }
 
-// OpenedInfo takes the stored info of a run that is being opened. It returns the info that
-// Journal.Restored must have, and the info to store now. No other process may have the run open, so a
-// run with the status running has crashed. The error is that of o.Check or, for a new run, the reason
-// why the run cannot be stored.
+// OpenedInfo returns two infos for a run that is being opened: restored is the info that
+// Journal.Restored must return, and now is the info to store. The parameter found is the stored info
+// or, for a new run, the result of [NewInfo]. No process may have the run open; so if the stored
+// status is running, the process that had the run open has crashed. The error is that of o.Check or,
+// for a new run, that of Info.Check.
 func OpenedInfo(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapshot.Info, err error) {
 	now = found.Clone()
 	isBegun := found.Generation == 0
@@ -69,15 +69,15 @@ func OpenedInfo(found snapshot.Info, o *snapshot.OpenOptions) (restored, now sna
 	return restored, now, nil
 }
 
-// CrashedInfo returns the info of a run that is running although no process has it open: its
-// process ended without closing it. Load, Info, List and Update report this info; [OpenedInfo]
-// calls CrashedInfo.
+// CrashedInfo returns the info for a run whose process has ended without closing it, with the status
+// interrupted. Call it if the stored status is running but no process has the run open. Load, Info,
+// List and Update must report this info; [OpenedInfo] calls CrashedInfo itself.
 func CrashedInfo(info snapshot.Info) snapshot.Info {
 	info.Status, info.Stop = snapshot.StatusInterrupted, snapshot.Stop{Reason: record.InterruptCrash}
 	return info
 }
 
-// ClosedInfo returns the info of a run after its journal was closed.
+// ClosedInfo returns the info to store when a run's journal is closed.
 func ClosedInfo(info snapshot.Info, end snapshot.End) snapshot.Info {
 	info.Status, info.Stop, info.Due, info.Usage, info.Open = end.Status, end.Stop, end.Due, end.Usage, false
 	info.Summary = end.Summary.Clone()
@@ -85,9 +85,9 @@ func ClosedInfo(info snapshot.Info, end snapshot.End) snapshot.Info {
 	return info
 }
 
-// UpdatedInfo returns the info of a run after Store.Update has called change. The error is that of
-// change, or says which change is not allowed: it is ErrLocked for a field that must not change while
-// the run is open.
+// UpdatedInfo calls change for Store.Update and returns the changed info. If change returns an
+// error, UpdatedInfo returns it. If a change is not allowed, the error says which. It is ErrLocked
+// if a field must not change while the run is open.
 func UpdatedInfo(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	after := before.Clone()
 	err := change(&after)
@@ -132,13 +132,13 @@ func checkUpdate(before, after *snapshot.Info) error {
 	case before.Open && OwnerFieldsDiffer(before, after):
 		return &snapshot.LockedError{RunID: before.RunID, Owner: before.Owner}
 	case after.Status != before.Status && after.Status == snapshot.StatusRunning:
-		return fmt.Errorf("snapshot: update run %s: status running: only Open may set it", before.RunID)
+		return fmt.Errorf("snapshot: update run %s: only Open may set the status running", before.RunID)
 	}
 	return nil
 }
 
-// TimeAfter returns the current time, or a time just after t if the current time is not after t, so
-// that every change is visible.
+// TimeAfter returns the current time. If that is not after t, it returns a time just after t, so
+// that every change of an info changes its Updated.
 func TimeAfter(t time.Time) time.Time {
 	now := time.Now().UTC().Round(0)
 	if now.After(t) {
@@ -147,8 +147,8 @@ func TimeAfter(t time.Time) time.Time {
 	return t.Add(1)
 }
 
-// OwnerFieldsDiffer reports whether the infos differ in a field that only the owner of a run may change
-// while it is open.
+// OwnerFieldsDiffer reports whether the infos differ in a field that only the process that has the
+// run open may change while the run is open.
 func OwnerFieldsDiffer(a, b *snapshot.Info) bool {
 	return a.Status != b.Status || a.Stop != b.Stop || !a.Due.Equal(b.Due) || a.Program != b.Program || a.Version != b.Version ||
 		a.Priority != b.Priority || a.Restarts != b.Restarts || a.RetryTo != b.RetryTo || a.RefusedBy != b.RefusedBy

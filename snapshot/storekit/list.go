@@ -9,9 +9,8 @@ import (
 // perPage is the maximum number of heads that a list reads at a time.
 const perPage = 100
 
-// List implements snapshot.Reader. It reads heads until the page is full. It reads all
-// heads to sort by anything but the last update, or to count runs that the backend does
-// not count.
+// List implements snapshot.Reader. It reads heads until the page is full. It reads all heads
+// if f requests an order other than the default, or counts that the backend cannot compute.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
@@ -37,7 +36,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, err
 }
 
-// latest returns a page of the last updated runs.
+// latest returns a page of a list with the last updated run first.
 func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	place, err := parsePlace(f.After, &f)
 	if err != nil {
@@ -71,7 +70,7 @@ func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 	}
 }
 
-// pick reads all heads, and keeps those of the page.
+// pick returns a page of a list in any order. It reads all heads.
 func (s *Store) pick(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := NewPicker(f)
 	if err != nil {

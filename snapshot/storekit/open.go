@@ -31,7 +31,8 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	}
 }
 
-// tryOpen opens a run. It returns no journal if the run changed while it was read.
+// tryOpen opens a run. If the run changes while it is read, tryOpen returns neither a journal nor an
+// error.
 func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptions) (j *openRun, err error) {
 	before, err := s.find(ctx, runID)
 	found := before
@@ -50,7 +51,7 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 	}
 	opening, lease := rand.Text(), s.lease()
 	defer s.noteOpening(opening)()
-	isTaken := false // the run belongs to this Store, or may do so
+	isTaken := false // this Store has the run open, or may have it open
 	defer func() {
 		if isTaken && j == nil {
 			s.giveBack(ctx, runID, opening)
@@ -77,14 +78,14 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 	} else if !swapped {
 		return nil, nil
 	}
-	if hasExpired(lease) { // it is unknown who has the run open
+	if hasExpired(lease) { // it is not known which process has the run open
 		isTaken = true
-		return nil, fmt.Errorf("%w: run %s was opened after the lease of the process had expired", snapshot.ErrUnavailable, runID)
+		return nil, fmt.Errorf("%w: run %s was opened after the process's lease had expired", snapshot.ErrUnavailable, runID)
 	}
 	return s.begin(run, after, lease), nil
 }
 
-// noteOpening notes that a run is being opened, until done is called.
+// noteOpening records that a run is being opened, until done is called.
 func (s *Store) noteOpening(opening string) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,9 +97,9 @@ func (s *Store) noteOpening(opening string) (done func()) {
 	}
 }
 
-// takeOver takes a run that another process left open, and returns its head. If the other process
-// is alive, it can append nothing from now on, so the records that are read next are complete. If
-// the run changed meanwhile, takeOver returns the zero Head.
+// takeOver takes over a run that another process has left open, and returns the run's head. From now
+// on, the other process cannot append records even if it is alive, so the records that are read next
+// are complete. If the run has changed meanwhile, takeOver returns the zero Head.
 func (s *Store) takeOver(ctx context.Context, h Head, opening string) (Head, error) {
 	taken := h
 	taken.Opening = opening
@@ -109,8 +110,8 @@ func (s *Store) takeOver(ctx context.Context, h Head, opening string) (Head, err
 	return s.find(ctx, h.Info.RunID)
 }
 
-// giveBack closes a run whose opening failed but may have been stored: otherwise the run would stay
-// locked as long as this process lives. It does so even if ctx has ended.
+// giveBack closes a run whose opening has failed although it may have been stored. Otherwise, the run
+// would stay locked as long as this process lives. It does so even if ctx has ended.
 func (s *Store) giveBack(ctx context.Context, runID, opening string) {
 	ctx = context.WithoutCancel(ctx)
 	for {

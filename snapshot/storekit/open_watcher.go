@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// An openWatcher watches the runs that a Store has open: for messages from other processes,
-// and for the loss of a run to another process. It exists while a run is open.
+// An openWatcher watches the runs that a Store has open. It detects messages from other
+// processes, and when another process has taken over a run. It exists while a run is open.
 type openWatcher struct {
 	stop  context.CancelFunc
 	ended chan struct{}   // closed when the watcher has ended
-	wake  chan struct{}   // receives when runs is not empty
-	runs  map[string]bool // the runs to look at; guarded by the lock of the Store
+	wake  chan struct{}   // receives a value when runs is not empty
+	runs  map[string]bool // IDs of the runs to look at; guarded by Store.mu
 }
 
-// watchOpen starts to watch the run of a journal, until unwatchOpen.
+// watchOpen watches a journal's run until unwatchOpen is called.
 func (s *Store) watchOpen(j *openRun) {
 	s.mu.Lock()
 	s.open[j.runID] = j
@@ -32,9 +32,9 @@ func (s *Store) watchOpen(j *openRun) {
 	s.mu.Unlock()
 }
 
-// OpeningOf returns the UID of a run that this Store has open and the token of its opening, or two
-// empty strings if this Store does not have the run open. A backend can use them to fence its own
-// statements in the same way as Append.
+// OpeningOf returns the UID of a run and the token of its opening, if this Store has the run open.
+// Otherwise it returns two empty strings. A backend can use the results to fence its own statements
+// in the same way as Append.
 func (s *Store) OpeningOf(runID string) (uid, opening string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,9 +44,9 @@ func (s *Store) OpeningOf(runID string) (uid, opening string) {
 	return "", ""
 }
 
-// Has reports whether this Store has, or is about to have, a run open with that token. If the
-// backend records that this process has a run open, but Has reports false, then the run could not
-// be closed, and the backend should let others open it.
+// Has reports whether this Store has the run open, or is opening it, with the given token. If the
+// backend has stored that this process has a run open, but Has reports false, then closing the run
+// has failed, and the backend should let other processes open it.
 func (s *Store) Has(runID, opening string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,7 +55,7 @@ func (s *Store) Has(runID, opening string) bool {
 }
 
 // lease returns a channel that is closed when the process may have lost the runs that it opens from
-// now on. It is nil if that cannot happen.
+// now on. The channel is nil if the process cannot lose runs.
 func (s *Store) lease() <-chan struct{} {
 	if s.options.Lost == nil {
 		return nil
@@ -73,7 +73,7 @@ func hasExpired(lease <-chan struct{}) bool {
 	}
 }
 
-// unwatchOpen undoes watchOpen. The watcher ends with the last journal.
+// unwatchOpen stops watching a journal's run. If no other run is open, it ends the watcher.
 func (s *Store) unwatchOpen(j *openRun) {
 	s.mu.Lock()
 	if s.open[j.runID] == j {
@@ -90,7 +90,7 @@ func (s *Store) unwatchOpen(j *openRun) {
 	s.mu.Unlock()
 }
 
-// look requests a look at a run. The caller holds the lock of the Store.
+// look requests that the watcher look at a run. The caller holds Store.mu.
 func (w *openWatcher) look(runID string) {
 	w.runs[runID] = true
 	select {
@@ -130,7 +130,7 @@ func (s *Store) runOpenWatcher(ctx context.Context, w *openWatcher) {
 	}
 }
 
-// journals returns the open journals by run ID: those of the given runs, or all for nil.
+// journals returns the open journals for the given runs, by run ID. If runs is nil, it returns all.
 func (s *Store) journals(runs map[string]bool) map[string]*openRun {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +139,8 @@ func (s *Store) journals(runs map[string]bool) map[string]*openRun {
 	return some
 }
 
-// lookAt compares the stored heads of runs with their journals, and fences each journal that has
-// lost its run.
+// lookAt compares journals with the stored heads of their runs. It fences each journal that has lost
+// its run, and notifies the others of changes.
 func (s *Store) lookAt(ctx context.Context, journals map[string]*openRun) {
 	if len(journals) == 0 {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// An openRun is a run that a Store has open: a Journal that writes to the Backend.
+// An openRun is a run that a Store has open. It is a Journal that writes to the Backend.
 type openRun struct {
 	*Journal
 	store   *Store
@@ -23,7 +23,7 @@ type openRun struct {
 	head Head // the head of the run when it was last read
 }
 
-// begin returns the journal of a run that has just been opened.
+// begin returns the journal for a run that has just been opened.
 func (s *Store) begin(restored *snapshot.Run, h Head, lease <-chan struct{}) *openRun {
 	o := &openRun{store: s, runID: h.Info.RunID, uid: h.UID, opening: h.Opening, lease: lease, head: h}
 	o.Journal = NewJournal(restored, o, JournalOptions{AtOnce: s.options.Poll == 0})
@@ -31,8 +31,8 @@ func (s *Store) begin(restored *snapshot.Run, h Head, lease <-chan struct{}) *op
 	return o
 }
 
-// Append implements [snapshot.Journal]. A process that was suspended for longer than its lease notices
-// here that it may have lost the run, before it begins another call.
+// Append implements [snapshot.Journal]. If the process was suspended for longer than its lease,
+// Append detects that the run may be lost, before the process begins another call.
 func (o *openRun) Append(records ...record.Record) error {
 	o.store.lease() // checks the clock, see [Lease.Lost]
 	if hasExpired(o.lease) {
@@ -41,8 +41,8 @@ func (o *openRun) Append(records ...record.Record) error {
 	return o.Journal.Append(records...)
 }
 
-// look compares the stored head of the run with the journal, and notifies the journal if something
-// other than its records has changed.
+// look takes the run's stored head. If something other than the records has changed since the last
+// one, look notifies the journal.
 func (o *openRun) look(h *Head) {
 	o.mu.Lock()
 	hasChanged := h.Version > o.head.Version
@@ -59,7 +59,7 @@ func (o *openRun) look(h *Head) {
 func (o *openRun) Write(ctx context.Context, b Batch) error {
 	b.RunID, b.UID, b.Opening = o.runID, o.uid, o.opening
 	appended, err := Retry(ctx, func() (bool, error) { return o.store.backend.Append(ctx, b) })
-	if err == nil && !appended { // an earlier attempt, whose answer was lost, may have appended it
+	if err == nil && !appended { // an earlier try whose answer was lost may have appended the batch
 		var h Head
 		h, err = o.store.find(ctx, o.runID)
 		appended = err == nil && h.UID == b.UID && h.Opening == b.Opening && h.Info.LastSeq == b.Last

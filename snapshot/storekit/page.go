@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Picker picks the runs of a page, for a list in an order other than that of the store, and
-// counts the runs on all pages. Add is called with all runs, in any order. The Picker keeps no more
-// of them than the page can hold.
+// A Picker selects the runs for a page of a list, and counts the runs on all pages. It is for stores
+// that do not keep the runs in the order of the list. Add must be called with all runs, in any
+// order. The Picker keeps no more of them than fit on the page.
 type Picker struct {
 	filter snapshot.Filter
 	after  position
@@ -25,8 +25,8 @@ type Picker struct {
 	counts map[snapshot.Status]int
 }
 
-// NewPicker returns a picker for the page that the filter describes. If the filter is invalid, the
-// error is snapshot.ErrFilter.
+// NewPicker returns a Picker for the page that f describes. If f is invalid, the error is
+// snapshot.ErrFilter.
 func NewPicker(f snapshot.Filter) (*Picker, error) {
 	if err := f.Check(); err != nil {
 		return nil, err
@@ -42,16 +42,16 @@ func NewPicker(f snapshot.Filter) (*Picker, error) {
 	return p, err
 }
 
-// After returns the value and the ID of the last run of the previous page. It reports false for the
-// first page.
+// After returns the value and the ID of the last run on the previous page. For the first page, it
+// reports false.
 func (p *Picker) After() (value int64, runID string, isAfter bool) {
 	return p.after.value, p.after.runID, !p.first
 }
 
-// IsFull reports whether the page is full and further runs come after it.
+// IsFull reports whether the page is full and more runs follow it.
 func (p *Picker) IsFull() bool { return p.more }
 
-// Add considers a run for the page. It keeps the Info if it picks the run.
+// Add counts a run. If the run belongs on the page, the Picker keeps info.
 func (p *Picker) Add(info snapshot.Info) {
 	if p.counts != nil {
 		p.filter.Tally(&info, p.counts)
@@ -92,7 +92,7 @@ type candidate struct {
 	info snapshot.Info
 }
 
-// pickedRuns is a heap of runs, with the last in the list at the top.
+// pickedRuns is a heap of runs. The run that is last in the list is at the top.
 type pickedRuns struct {
 	runs      []candidate
 	ascending bool
@@ -111,7 +111,7 @@ func (p *pickedRuns) Pop() any {
 	return x
 }
 
-// A position is where a run is in a list.
+// A position is the position of a run in a list.
 type position struct {
 	value int64
 	runID string
@@ -125,8 +125,8 @@ func (p position) compare(q position, ascending bool) int {
 	return cmp.Or(byValue, cmp.Compare(p.runID, q.runID))
 }
 
-// orderOf returns the prefix of a position that names the order of its list; it is empty for the
-// order of the last update.
+// orderOf returns the prefix that specifies the order of a list in the text of a position. It is
+// empty for the default order, the last updated first.
 func orderOf(f *snapshot.Filter) string {
 	switch {
 	case !f.IsSorted():
@@ -151,7 +151,7 @@ func parsePosition(text string, f *snapshot.Filter) (position, error) {
 	return position{value, runID}, nil
 }
 
-// Page returns the page that the filter selects from all runs, for stores that have them in
+// Page returns the page that f describes, for stores that have the infos of all runs in
 // memory.
 func Page(f snapshot.Filter, all []snapshot.Info) (snapshot.Page, error) {
 	p, err := NewPicker(f)
@@ -164,10 +164,10 @@ func Page(f snapshot.Filter, all []snapshot.Info) (snapshot.Page, error) {
 	return p.Page(), nil
 }
 
-// ReadPage is like Page, for stores that have to read each Info, and for lists with the last updated
-// run first. There are n runs. place returns the place of run i; places must ascend. look returns
-// the info of run i and whether the run exists; if more is false, the page ends before that run.
-// ReadPage does not count.
+// ReadPage is like Page, but for stores that must read each Info, and only for lists with the last
+// updated run first. There are n runs. The function place returns the place of run i, and places
+// must be in ascending order. The function look returns the info of run i and whether the run
+// exists; if more is false, the page ends before run i. ReadPage does not count runs.
 func ReadPage(f snapshot.Filter, n int, place func(i int) Place, look func(i int) (info snapshot.Info, there, more bool)) (snapshot.Page, error) {
 	after, err := parsePlace(f.After, &f)
 	if err != nil {
@@ -178,7 +178,7 @@ func ReadPage(f snapshot.Filter, n int, place func(i int) Place, look func(i int
 		first = sort.Search(n, func(i int) bool { return place(i).Compare(after) > 0 })
 	}
 	most := 0
-	if f.CountsAll() && len(f.Status) == 0 { // an Info is large: the page should not be copied while it grows
+	if f.CountsAll() && len(f.Status) == 0 { // an Info is large, so avoid copying the page while it grows
 		most = n - first
 	}
 	if f.Limit > 0 {
@@ -209,12 +209,12 @@ type Place struct {
 
 func placeOf(i *snapshot.Info) Place { return Place{i.Updated, i.RunID} }
 
-// Compare compares places in the order of lists.
+// Compare compares two places. The result is negative if p comes before q in lists.
 func (p Place) Compare(q Place) int {
 	return cmp.Or(q.Updated.Compare(p.Updated), cmp.Compare(p.RunID, q.RunID))
 }
 
-// text returns the place in the form that parsePlace reads.
+// text returns the place in the form that parsePlace parses.
 func (p Place) text() string {
 	at := position{runID: p.RunID}
 	if !p.Updated.IsZero() {
@@ -223,8 +223,8 @@ func (p Place) text() string {
 	return at.text(new(snapshot.Filter))
 }
 
-// parsePlace reads the Next of a page: the place of the last run that was considered for
-// the page.
+// parsePlace parses the Next of a page. It is the place of the last run that was examined
+// for the page.
 func parsePlace(text string, f *snapshot.Filter) (Place, error) {
 	if text == "" {
 		return Place{}, nil

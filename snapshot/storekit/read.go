@@ -9,7 +9,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// load returns the run of a head with its records, or nil if the run is gone.
+// load returns the run with the given head and its records. It returns nil if the records no longer
+// exist.
 func (s *Store) load(ctx context.Context, h Head) (*snapshot.Run, error) {
 	run, err := snapshot.NewRun(h.Info, nil)
 	if err != nil || h.Info.LastSeq == 0 {
@@ -104,8 +105,8 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	return h.Info, err
 }
 
-// flush waits until the records that this process has appended are stored, if that is
-// possible.
+// flush waits until the records that this Store has appended to the run are stored, if
+// that is possible.
 func (s *Store) flush(ctx context.Context, runID string) {
 	s.mu.Lock()
 	j := s.open[runID]

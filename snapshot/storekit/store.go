@@ -10,26 +10,26 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Store implements what all stores have in common on top of a [Backend]: the methods of
-// [snapshot.Store], except those for artifacts. [New] makes one.
+// A Store implements, on top of a [Backend], the parts that all stores have in common: the methods
+// of [snapshot.Store], except those for artifacts. [New] returns a Store.
 type Store struct {
 	backend Backend
 	options Options
 
 	mu          sync.Mutex
-	open        map[string]*openRun      // the journals of this Store, by run ID
-	openings    map[string]bool          // tokens of runs that are being opened
-	waiting     map[string]chan struct{} // by run ID: closed when that run has changed; for "", when any run has
-	openWatcher *openWatcher             // watches the runs in open; nil if there are none, and in memory
+	open        map[string]*openRun      // the open journals of this Store, by run ID
+	openings    map[string]bool          // tokens of the runs that are being opened
+	waiting     map[string]chan struct{} // closed when the run with this ID has changed or, for "", when any run has
+	openWatcher *openWatcher             // watches the runs in open; nil if there are none or Options.Poll is 0
 }
 
-// New returns a store on a backend.
+// New returns a store that uses a backend.
 func New(b Backend, o Options) *Store {
 	return &Store{backend: b, options: o, open: make(map[string]*openRun), openings: make(map[string]bool), waiting: make(map[string]chan struct{})}
 }
 
-// Check is called first by every method of a store. It returns the error of the run ID, or the
-// cause of the end of ctx.
+// Check returns an error if runID is not a valid run ID, and otherwise the cause of ctx if ctx has
+// ended. Every method of a store calls it first.
 func Check(ctx context.Context, runID string) error {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return err
@@ -42,8 +42,8 @@ func NotFoundError(runID string) error {
 	return errkind.New(snapshot.ErrNotFound, "snapshot: no run %s", runID)
 }
 
-// head returns the head of a run as it is reported: if the run ended in a crash, its status is
-// interrupted.
+// head returns a run's head as stores report it: if the process that had the run open has crashed,
+// the status is interrupted.
 func (s *Store) head(ctx context.Context, runID string) (Head, error) {
 	if err := Check(ctx, runID); err != nil {
 		return Head{}, err
@@ -53,8 +53,8 @@ func (s *Store) head(ctx context.Context, runID string) (Head, error) {
 	return h.reported(), err
 }
 
-// find returns the head of a run as it is stored. The error is snapshot.ErrNotFound if the run does
-// not exist.
+// find returns a run's head as it is stored. The error is snapshot.ErrNotFound if the run does not
+// exist.
 func (s *Store) find(ctx context.Context, runID string) (Head, error) {
 	heads, err := Retry(ctx, func() ([]Head, error) { return s.backend.Find(ctx, runID) })
 	switch {
@@ -66,8 +66,8 @@ func (s *Store) find(ctx context.Context, runID string) (Head, error) {
 	return heads[0], nil
 }
 
-// ReportedInfo returns the info of a run as a list shows it: if the run ended in a crash, its status is
-// interrupted.
+// ReportedInfo returns a run's info as stores report it: if the process that had the run open has
+// crashed, the status is interrupted.
 func ReportedInfo(h Head) snapshot.Info { return h.reported().Info }
 
 func (h Head) reported() Head {
@@ -114,7 +114,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 			return snapshot.Info{}, err
 		}
 		if !before.Info.Open {
-			after.Opening = "" // the previous opening was of a process that has ended
+			after.Opening = "" // the process that had the run open has ended
 		}
 		swapped, err := s.swap(ctx, before, &after, Batch{})
 		if err != nil {

@@ -21,7 +21,7 @@ func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[sn
 	}
 }
 
-// A watchState is the state of a Watch: what it has yielded so far.
+// A watchState is the state of a Watch.
 type watchState struct {
 	store   *Store
 	options *snapshot.WatchOptions
@@ -30,14 +30,14 @@ type watchState struct {
 	looked  bool // the runs that existed at the beginning were yielded or skipped
 }
 
-// A watchedRun is a run as last yielded.
+// A watchedRun is the state of a run at its last event.
 type watchedRun struct {
 	head Head
-	last uint64 // the number of the last record that was yielded, or that existed at the beginning
+	last uint64 // number of the last record that was yielded or existed when Watch began
 }
 
-// checkOpenEvery is how often Watch checks that open runs are still open: the end of a process
-// changes nothing in the backend.
+// checkOpenEvery is the interval at which Watch checks whether open runs are still open. It must
+// check, because the end of a process changes nothing in the backend.
 const checkOpenEvery = 2 * time.Second
 
 func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(snapshot.Change, error) bool) error {
@@ -87,7 +87,7 @@ func (s *Store) changesSince(ctx context.Context, runID string, since uint64) (c
 	return changes, position, err
 }
 
-// withEnded adds the runs that were open and are no longer open.
+// withEnded adds a change for each known run that was open and is no longer open.
 func (w *watchState) withEnded(ctx context.Context, changes []Change) ([]Change, error) {
 	var open []string
 	for id, run := range w.runs {
@@ -100,7 +100,7 @@ func (w *watchState) withEnded(ctx context.Context, changes []Change) ([]Change,
 	}
 	slices.Sort(open)
 	heads, err := Retry(ctx, func() ([]Head, error) { return w.store.backend.Find(ctx, open...) })
-	for i := range heads { // a run that is gone has a change of its own
+	for i := range heads { // deleted runs are not found; they have changes of their own
 		if !heads[i].Info.Open {
 			changes = append(changes, Change{Head: heads[i]})
 		}
@@ -131,7 +131,7 @@ func (w *watchState) yieldChanges(ctx context.Context, c *Change) error {
 		return nil
 	}
 	was, known := w.runs[id]
-	if known && (was.head.UID != h.UID) != c.Deleted { // this run was deleted, or has replaced an earlier one with its ID
+	if known && (was.head.UID != h.UID) != c.Deleted { // the known run was deleted, or replaced by another run with the same ID
 		delete(w.runs, id)
 		if known = false; !w.yield(snapshot.Change{Info: was.head.Info, Deleted: true}, nil) {
 			return errStopped

@@ -1,7 +1,8 @@
-// Package sqlitestore is an example for authors of stores: a [snapshot.Store] on SQLite
-// that uses [storekit]. It passes the tests of package storetest.
+// Package sqlitestore is an example for authors of stores. It implements a [snapshot.Store] with
+// SQLite and [storekit], and passes the tests of package storetest.
 //
-// Many processes of one machine can use the same database. Each process renews a lease; when the
-// lease expires, other processes can open its runs. The lease does not fence a process; instead,
-// each statement that appends checks the token of the opening in the row of the run.
+// Many processes on one machine can use the same database. Each process renews a lease. When the
+// lease expires, other processes can open the runs of that process. The lease does not prevent the
+// process from appending more records. Instead, each statement that appends records checks the token
+// of the opening, which is stored with the run.
 package sqlitestore

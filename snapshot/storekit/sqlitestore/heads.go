@@ -13,10 +13,10 @@ import (
 )
 
 // headColumns are the columns of a head. The first parameter of each query is the
-// time.
+// current time.
 const headColumns = `uid, version, opening, swaps, last, info, deleted, opening != '' AND EXISTS (SELECT 1 FROM processes p WHERE p.id = process AND p.expires > ?)`
 
-// query returns the heads that a query selects.
+// query returns the runs that match a WHERE clause.
 func (d *database) query(ctx context.Context, where string, args ...any) (found []storekit.Change, err error) {
 	rows, err := d.pool.QueryContext(ctx, `SELECT `+headColumns+` FROM runs WHERE `+where, append([]any{time.Now().UnixNano()}, args...)...)
 	if err != nil {
@@ -81,7 +81,8 @@ func nanoseconds(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// Changes implements [storekit.Heads]. The row of a deleted run is kept.
+// Changes implements [storekit.Heads]. It can report all deletions, since the rows of deleted runs
+// are kept.
 func (d *database) Changes(ctx context.Context, runID string, since uint64) ([]storekit.Change, uint64, error) {
 	var now uint64
 	if err := d.pool.QueryRowContext(ctx, `SELECT at FROM clock`).Scan(&now); err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// schema creates the tables. The column updated is in nanoseconds since 1970; changed is the
-// number of the transaction that last changed the run. SQLite has one writer at a time, so
-// transactions are committed in the order of their numbers.
+// schema creates the tables. The column updated contains nanoseconds since 1970. The column changed
+// contains the number of the transaction that last changed the run. SQLite allows only one writer at
+// a time, so transactions are committed in the order of their numbers.
 const schema = `
 CREATE TABLE IF NOT EXISTS processes (id INTEGER PRIMARY KEY AUTOINCREMENT, expires INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS clock (id INTEGER PRIMARY KEY CHECK (id = 1), at INTEGER NOT NULL);
@@ -34,15 +34,15 @@ CREATE TABLE IF NOT EXISTS batches (uid TEXT NOT NULL, last INTEGER NOT NULL, da
 CREATE TABLE IF NOT EXISTS messages (uid TEXT NOT NULL, id TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (uid, id)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS artifacts (ref TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;`
 
-// A process keeps its runs for the time lease after its last renewal. It looks for changes by other
-// processes at the interval poll.
+// A process owns its open runs for the duration lease after each renewal. It looks for changes by
+// other processes at the interval poll.
 const (
 	lease = 10 * time.Second
 	poll  = 50 * time.Millisecond
 )
 
-// A Store keeps runs in an SQLite file, which many processes of one machine may use. It is
-// safe for concurrent use.
+// A Store keeps runs in an SQLite file, which many processes on one machine may use. It is safe
+// for concurrent use.
 type Store struct {
 	*storekit.Store
 	db    *database
@@ -51,7 +51,7 @@ type Store struct {
 
 var _ snapshot.Store = (*Store)(nil)
 
-// Open opens the database in a file and creates the file if it does not exist. The caller
+// Open opens the database in a file, and creates the file if it does not exist. The caller
 // must call Close.
 func Open(ctx context.Context, file string) (*Store, error) { return open(ctx, file, lease) }
 
@@ -68,7 +68,7 @@ func open(ctx context.Context, file string, lease time.Duration) (*Store, error)
 	return &Store{storekit.New(d, storekit.Options{Poll: poll, Lost: l.Lost}), d, l}, nil
 }
 
-// Close closes the database. Others can then open the runs that the store had open.
+// Close closes the database. Other processes can then open the runs that the store had open.
 func (s *Store) Close() error {
 	s.lease.Close()
 	_, err := s.db.pool.ExecContext(context.Background(), `DELETE FROM processes WHERE id = ?`, s.db.process.Load())
@@ -78,7 +78,7 @@ func (s *Store) Close() error {
 // A database is the backend of a Store.
 type database struct {
 	pool    *sql.DB
-	process atomic.Int64 // ID of the row of this process; a new one after each expiration of its lease
+	process atomic.Int64 // ID of this process's row in the table processes; changes when a new lease is taken
 	lease   time.Duration
 }
 
@@ -90,7 +90,7 @@ func (d *database) begin(ctx context.Context) error {
 	return d.take(ctx)
 }
 
-// take takes a lease.
+// take takes a new lease.
 func (d *database) take(ctx context.Context) error {
 	now := time.Now()
 	result, err := d.pool.ExecContext(ctx, `INSERT INTO processes (expires) VALUES (?)`, now.Add(d.lease).UnixNano())
@@ -117,7 +117,7 @@ func (d *database) renew(ctx context.Context) error {
 	return nil
 }
 
-// unavailable marks temporary errors.
+// unavailable adds ErrUnavailable to temporary errors.
 func unavailable(err error) error {
 	var failed *sqlite.Error
 	if errors.As(err, &failed) {
@@ -129,8 +129,8 @@ func unavailable(err error) error {
 	return err
 }
 
-// transact calls do in a transaction with the next number of the clock. If do fails, the
-// transaction is rolled back.
+// transact calls do in a transaction. The parameter now is the transaction's number. If do fails,
+// the transaction is rolled back.
 func (d *database) transact(ctx context.Context, do func(tx *sql.Tx, now int64) error) error {
 	tx, err := d.pool.BeginTx(ctx, nil)
 	if err != nil {
@@ -147,7 +147,7 @@ func (d *database) transact(ctx context.Context, do func(tx *sql.Tx, now int64) 
 	return unavailable(tx.Commit())
 }
 
-// exactlyOne reports whether a statement changed one row.
+// exactlyOne reports whether a statement changed exactly one row.
 func exactlyOne(result sql.Result, err error) (bool, error) {
 	if err != nil {
 		return false, err
@@ -166,7 +166,7 @@ func (s *Store) Put(ctx context.Context, data []byte) (reference string, err err
 	return reference, unavailable(err)
 }
 
-// notNil returns data that is not NULL in SQL.
+// notNil returns a copy of data that is not nil, because nil would be stored as NULL.
 func notNil(data []byte) []byte { return append([]byte{}, data...) }
 
 // Get implements [snapshot.ArtifactStore].
