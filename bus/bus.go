@@ -15,29 +15,29 @@ import (
 // A Bus delivers every published record to every subscriber. The zero Bus is
 // ready to use. A Bus is safe for concurrent use and must not be copied.
 type Bus struct {
-	queues atomic.Pointer[[]*queue] // the queues of the subscribers; nil if there are none
+	queues atomic.Pointer[[]*queue] // the subscribers' queues; nil if there are none
 
-	mu      sync.Mutex // guards changes of queues
+	mu      sync.Mutex // held while queues is changed
 	closed  bool
 	running map[*Subscription]struct{} // subscriptions whose goroutines have not ended
 }
 
-// New returns a bus without subscribers. It need not be closed if nothing
-// subscribes.
+// New returns a bus without subscribers. A bus that never has a subscriber need
+// not be closed.
 func New() *Bus { return new(Bus) }
 
-// Publish queues r for every subscriber. It does not wait for them, unless
-// [WithBlock] says so. Subscribers get records in the order of the calls; the
-// order of concurrent calls is undefined, and may differ between subscribers.
-// After Close it does nothing.
+// Publish queues r for every subscriber. It does not wait for subscribers, except
+// for those with [WithBlock]. Subscribers receive records in the order of the
+// calls to Publish. The order of records from concurrent calls is undefined and
+// may differ between subscribers. After Close, Publish does nothing.
 func (b *Bus) Publish(r record.Record) {
 	if queues := b.queues.Load(); queues != nil {
 		b.publish(*queues, &r)
 	}
 }
 
-// publish serves the queues with room first, so that waiting for one subscriber
-// does not delay the others.
+// publish first serves the queues that have space, so that waiting for one
+// subscriber does not delay the others.
 func (b *Bus) publish(queues []*queue, r *record.Record) {
 	var waiting []*queue
 	for _, q := range queues {
@@ -58,10 +58,11 @@ func (b *Bus) publish(queues []*queue, r *record.Record) {
 	}
 }
 
-// Subscribe calls fn for every record that is published from now on, one at a
-// time and in order, on one goroutine that ends with the subscription or the bus.
-// fn must not change what the record's Detail points to. On a closed bus, the
-// subscription is closed from the start. Subscribe panics if fn is nil.
+// Subscribe calls fn with every record that is published from now on, one at a
+// time and in order. The calls are made on one goroutine, which ends when the
+// subscription or the bus is closed. The function must not modify what the
+// record's Detail points to. If the bus is closed, so is the new subscription.
+// Subscribe panics if fn is nil.
 func (b *Bus) Subscribe(fn func(record.Record), options ...Option) *Subscription {
 	if fn == nil {
 		panic("bus: Subscribe(nil): want a function")
@@ -83,12 +84,14 @@ func (b *Bus) Subscribe(fn func(record.Record), options ...Option) *Subscription
 }
 
 // Records returns a sequence of the records that are published after this call.
-// It can be ranged over once; a second loop gets nothing. The loop takes the
-// records from the queue, and calls the function of [WithGap], on its own
-// goroutine. The sequence ends when ctx ends, when the loop is left, or when the
-// bus is closed and the queue is empty. If the sequence is never ranged over, it
-// costs no goroutine, but its queue fills up; the bus drops it when the bus is
-// closed, or when ctx has ended and the queue is full.
+// The sequence can be ranged over once; a second loop yields nothing. The function
+// set by [WithGap] is called on the goroutine of the loop. The sequence ends when
+// ctx ends, when the loop is left, or when the bus is closed and the queue is
+// empty.
+//
+// A sequence that is never ranged over needs no goroutine, but its queue fills up.
+// The bus releases the queue when the bus is closed, or when the queue is full and
+// ctx has ended.
 func (b *Bus) Records(ctx context.Context, options ...Option) iter.Seq[record.Record] {
 	q := new(queue)
 	q.init(options)
@@ -112,18 +115,19 @@ func (b *Bus) Records(ctx context.Context, options ...Option) iter.Seq[record.Re
 }
 
 // Close stops accepting records, delivers the queued ones, and returns when every
-// subscriber has handled its last record. It waits as long as that takes: use
-// [Bus.CloseContext] if a subscriber may be stuck. It does not wait for loops
-// over [Bus.Records], which end after the queued records. Closing twice is fine;
-// the second call waits as well.
+// subscriber has handled its last record. There is no time limit: use
+// [Bus.CloseContext] if a subscriber may be stuck. Close does not wait for loops
+// over [Bus.Records], which end after the queued records. A second Close also
+// waits for the subscribers and does nothing else.
 //
-// A subscriber must not call Close: it would wait for itself forever.
+// A subscriber must not call Close, which would then wait for itself forever.
 func (b *Bus) Close() { _ = b.CloseContext(context.Background()) }
 
-// CloseContext is like Close with a limit: when ctx ends, it discards the records
-// that are still queued for subscribers. It then returns an error that wraps the
-// cause of ctx and says how many subscribers were not done. Function calls in
-// progress are not interrupted, but no further ones follow.
+// CloseContext is like Close, but stops waiting when ctx ends. It then discards
+// the records that are still queued for subscribers, and returns an error that
+// wraps the cause of ctx and reports how many subscribers were not done. It does
+// not interrupt calls to subscribers that are in progress, but no more calls are
+// made.
 func (b *Bus) CloseContext(ctx context.Context) error {
 	running := b.refuse()
 	for _, s := range running {
@@ -153,8 +157,8 @@ func abandon(running []*Subscription, cause error) error {
 	return fmt.Errorf("bus: closed with %d of %d subscribers not done: %w", n, len(running), cause)
 }
 
-// refuse makes every queue end after its last record, and returns the
-// subscriptions to wait for.
+// refuse closes the bus for new records, and makes every queue end after its last
+// record. It returns the subscriptions to wait for.
 func (b *Bus) refuse() []*Subscription {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -171,8 +175,8 @@ func (b *Bus) refuse() []*Subscription {
 	return running
 }
 
-// add adds q. If the bus is closed, it ends q and reports false. The caller holds
-// mu.
+// add adds q to the bus. If the bus is closed, it ends q and reports false. The
+// caller holds b.mu.
 func (b *Bus) add(q *queue) bool {
 	if b.closed {
 		q.stop()
@@ -187,11 +191,11 @@ func (b *Bus) add(q *queue) bool {
 	return true
 }
 
-// remove removes and ends q, and discards its records.
+// remove removes q from the bus, ends it, and discards its records.
 func (b *Bus) remove(q *queue) {
 	b.mu.Lock()
 	if old := b.queues.Load(); old != nil {
-		// A copy, since Publish may be ranging over the old one.
+		// Modify a copy, since Publish may be ranging over the old slice.
 		queues := slices.DeleteFunc(slices.Clone(*old), func(other *queue) bool { return other == q })
 		if len(queues) == 0 {
 			b.queues.Store(nil)
@@ -203,7 +207,7 @@ func (b *Bus) remove(q *queue) {
 	q.stop()
 }
 
-// ended is called by the goroutine of s when it ends.
+// ended records that the goroutine of s ends. That goroutine calls it.
 func (b *Bus) ended(s *Subscription) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// defaultQueue is the number in the comment of WithQueue.
+// defaultQueue is the default for WithQueue, whose comment contains the number.
 const defaultQueue = 1024
 
-// An Option changes one subscription.
+// An Option configures one subscription.
 type Option func(*queue)
 
-// WithQueue sets how many records may wait beyond the one being delivered.
-// Defaults to 1024. Memory is allocated as it is needed. WithQueue panics if n
-// is less than 1.
+// WithQueue sets how many records may be queued in addition to the one being
+// delivered. The default is 1024. Memory is allocated only as it is needed.
+// WithQueue panics if n is less than 1.
 func WithQueue(n int) Option {
 	if n < 1 {
 		panic(fmt.Sprintf("bus: WithQueue(%d): want 1 or more", n))
@@ -21,13 +21,13 @@ func WithQueue(n int) Option {
 	return func(q *queue) { q.limit = uint64(n) }
 }
 
-// WithBlock makes Publish wait up to d for room in a full queue before it drops
-// the record, which delays the run: by d for each gap, not for each record, since
-// records after a dropped one are dropped at once until there is room again.
-// Publish waits for several such subscriptions at the same time, and after it has
-// served all others. A subscriber that publishes to its own full queue waits for
-// itself, for d. By default Publish does not wait. WithBlock panics if d is not
-// positive.
+// WithBlock makes Publish wait up to d for space in a full queue before it drops
+// the record. This delays the run, by up to d for each gap but not for each record:
+// after a record was dropped, further records are dropped at once until there is
+// space again. Publish first serves all other subscriptions, and waits for several
+// full ones at the same time. A subscriber that publishes while its own queue is
+// full waits for itself, for d. By default, Publish does not wait. WithBlock panics
+// if d is not positive.
 func WithBlock(d time.Duration) Option {
 	if d <= 0 {
 		panic(fmt.Sprintf("bus: WithBlock(%v): want more than 0", d))
@@ -35,10 +35,11 @@ func WithBlock(d time.Duration) Option {
 	return func(q *queue) { q.block = d }
 }
 
-// WithGap calls fn where records are missing: after the last record before the
-// gap and before the first one after it, on the same goroutine that gets the
-// records. A gap at the end is reported before [Bus.Close] returns. A panic in fn
-// is counted as a panic of the subscriber. A nil fn is ignored.
+// WithGap sets a function that is called where records are missing: after the last
+// record before the gap and before the first record after it. The call is made on
+// the goroutine that receives the records. A gap at the end is reported before
+// [Bus.Close] returns. A panic in fn counts as a panic of the subscriber. If fn is
+// nil, gaps are not reported.
 func WithGap(fn func(Gap)) Option {
 	return func(q *queue) { q.onGap = fn }
 }

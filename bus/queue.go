@@ -8,38 +8,38 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A queue keeps records in order between Publish and one consumer. Publishers
-// fill one half under the lock. The consumer works through the other half
-// without the lock, and exchanges the halves when its own is empty.
+// A queue passes records in order from publishers to one consumer. It consists of
+// two halves. Publishers fill one half under the lock. The consumer reads the other
+// half without the lock, and exchanges the halves when it has read all of its own.
 type queue struct {
 	limit   uint64
-	block   time.Duration   // how long Publish may wait for room
-	onGap   func(Gap)       // nil if gaps are ignored
-	expired <-chan struct{} // closed when the consumer is gone; may be nil
-	wake    chan struct{}   // holds one token for a parked consumer
+	block   time.Duration   // how long Publish may wait for space
+	onGap   func(Gap)       // nil if gaps are not reported
+	expired <-chan struct{} // closed when the consumer no longer reads; may be nil
+	wake    chan struct{}   // has room for one token, which wakes a parked consumer
 
 	mu       sync.Mutex
-	records  []record.Record // records that the consumer gets next
+	records  []record.Record // the records in the publishers' half
 	gaps     []mark          // gaps among records, in order
 	accepted uint64          // number of records ever queued
-	seen     uint64          // value of handed when a publisher last needed it
+	seen     uint64          // the value of handed when it was last read under the lock
 	missed   uint64          // number of records ever dropped
 	phase    phase
 	parked   bool          // the consumer waits; whoever clears parked must send the token
-	room     chan struct{} // closed when there is room; nil if no publisher waits
+	room     chan struct{} // closed when there is space; nil if no publisher waits
 
-	_ [64]byte // keeps the fields that the consumer writes on separate cache lines
+	_ [64]byte // puts the fields that the consumer writes on separate cache lines
 
 	handed  atomic.Uint64   // number of records ever returned by next
 	stopped atomic.Bool     // next returns nil from now on
-	wanted  atomic.Bool     // a publisher waits for room
+	wanted  atomic.Bool     // a publisher waits for space
 	half    []record.Record // the records in the consumer's half
-	holes   []mark          // the gaps among the records of half
+	holes   []mark          // gaps among the records in half, in order
 	at      int             // index of the next record in half
 	hole    int             // index of the next gap in holes
 }
 
-// A mark is a gap before the record with index at.
+// A mark is a gap before the record with the index at.
 type mark struct {
 	at int
 	Gap
@@ -50,17 +50,17 @@ type phase uint8
 
 const (
 	open     phase = iota
-	draining       // accepts no more records; ends when it is empty
+	draining       // the queue accepts no more records and ends when it is empty
 	ended
 )
 
-// outcome is what push did.
+// outcome is the result of push.
 type outcome uint8
 
 const (
-	settled   outcome = iota // queued, dropped, or too late
-	mustWait                 // there is no room, and WithBlock asks to wait for it
-	abandoned                // the consumer is gone
+	settled   outcome = iota // the record was queued or dropped, or the queue is closed
+	mustWait                 // there is no space, and the caller must wait because of WithBlock
+	abandoned                // the consumer no longer reads
 )
 
 func (q *queue) init(options []Option) {
@@ -71,7 +71,7 @@ func (q *queue) init(options []Option) {
 	}
 }
 
-// push queues or drops a copy of r, without waiting.
+// push queues a copy of r or drops r, without waiting.
 func (q *queue) push(r *record.Record) outcome {
 	q.mu.Lock()
 	if q.phase != open {
@@ -93,7 +93,7 @@ func (q *queue) push(r *record.Record) outcome {
 	return settled
 }
 
-// pushLate is like push, after a wait for room that began at start.
+// pushLate is like push, but waits for space. The wait began at start.
 func (q *queue) pushLate(r *record.Record, start time.Time) {
 	timer := time.NewTimer(q.block - time.Since(start))
 	defer timer.Stop()
@@ -123,7 +123,7 @@ func (q *queue) pushLate(r *record.Record, start time.Time) {
 	}
 }
 
-// append queues r, and unlocks mu.
+// append queues r. The caller holds q.mu, which append unlocks.
 func (q *queue) append(r *record.Record) {
 	q.records = append(q.records, *r)
 	q.accepted++
@@ -135,8 +135,8 @@ func (q *queue) append(r *record.Record) {
 	}
 }
 
-// full reports whether the queue is full. It reads handed only if it must,
-// because the consumer owns that cache line.
+// full reports whether the queue is full. It reads q.handed only if necessary,
+// because the consumer writes to that cache line.
 func (q *queue) full() bool {
 	if q.accepted-q.seen < q.limit {
 		return false
@@ -145,13 +145,13 @@ func (q *queue) full() bool {
 	return q.accepted-q.seen >= q.limit
 }
 
-// missing reports whether the last record was dropped.
+// missing reports whether the latest record was dropped.
 func (q *queue) missing() bool {
 	n := len(q.gaps)
 	return n > 0 && q.gaps[n-1].at == len(q.records)
 }
 
-// drop adds r to the gap at the end.
+// drop drops r: it adds r to the gap at the end of the queue.
 func (q *queue) drop(r *record.Record) {
 	q.missed++
 	if !q.missing() {
@@ -162,9 +162,9 @@ func (q *queue) drop(r *record.Record) {
 	gap.Missed++
 }
 
-// ask returns a channel that is closed when there is room. The consumer counts
-// handed and then reads wanted; ask sets wanted and then reads handed, so one of
-// the two sees the other's change.
+// ask returns a channel that is closed when there is space. The consumer changes
+// handed and then reads wanted, while ask sets wanted and then reads handed. So at
+// least one of them sees the other's change.
 func (q *queue) ask() <-chan struct{} {
 	if q.room == nil {
 		q.room = make(chan struct{})
@@ -177,7 +177,7 @@ func (q *queue) ask() <-chan struct{} {
 	return room
 }
 
-// admit wakes all publishers that asked.
+// admit wakes all publishers that wait for space.
 func (q *queue) admit() {
 	q.wanted.Store(false)
 	if q.room != nil {
@@ -186,12 +186,11 @@ func (q *queue) admit() {
 	}
 }
 
-// next returns the next record, or nil after the last. The record belongs to the
-// consumer until it calls next again. next calls onGap for the gaps before the
-// record.
+// next returns the next record, or nil after the last one. It first calls onGap for
+// the gaps before the record. The record is valid until the next call.
 func (q *queue) next() *record.Record {
 	if q.at > 0 {
-		q.half[q.at-1] = record.Record{} // lets the record be collected
+		q.half[q.at-1] = record.Record{} // so that the garbage collector can free the record's data
 	}
 	for !q.stopped.Load() {
 		switch {
@@ -217,7 +216,8 @@ func (q *queue) next() *record.Record {
 	return nil
 }
 
-// refill waits for records or gaps. It reports false if there will be none.
+// refill waits for records or gaps and gives them to the consumer. If there will be
+// no more, it reports false.
 func (q *queue) refill() bool {
 	for {
 		q.mu.Lock()
@@ -241,22 +241,21 @@ func (q *queue) refill() bool {
 	}
 }
 
-// exchange gives the queued records to the consumer, and the consumed half to
-// the publishers.
+// exchange exchanges the halves of the queue.
 func (q *queue) exchange() {
 	q.half, q.records = q.records, q.half[:0]
 	q.holes, q.gaps = q.gaps, q.holes[:0]
 	q.at, q.hole = 0, 0
 	q.seen = q.handed.Load()
-	// A gap behind the last record goes back to the half of the publishers: it can grow until the
-	// records before it have been taken.
+	// Return a gap after the last record to the publishers' half, since it can grow until the
+	// consumer has taken the records before it.
 	if n := len(q.holes); n > 0 && len(q.half) > 0 && q.holes[n-1].at == len(q.half) {
 		q.gaps = append(q.gaps, mark{0, q.holes[n-1].Gap})
 		q.holes = q.holes[:n-1]
 	}
 }
 
-// drain makes the queue end after its last record.
+// drain stops accepting records, and makes the queue end after its last record.
 func (q *queue) drain() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -285,7 +284,7 @@ func (q *queue) rouse() {
 	q.admit()
 }
 
-// counts returns the counts for Stats.
+// counts returns the numbers of records for Stats.
 func (q *queue) counts() (handed, missed, queued uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -9,8 +9,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Subscription calls a function for every record, from [Bus.Subscribe] until
-// it or the bus is closed. It is safe for concurrent use.
+// A Subscription calls a function with every record that is published from
+// [Bus.Subscribe] until the subscription or the bus is closed. It is safe for
+// concurrent use.
 type Subscription struct {
 	bus   *Bus
 	fn    func(record.Record)
@@ -22,17 +23,18 @@ type Subscription struct {
 	last   *core.PanicError
 }
 
-// Stats counts the records of a subscription. The sum of Delivered, Dropped and
-// Queued is the number of records published while it was open.
+// Stats contains the numbers of records that a subscription has handled. The sum of
+// Delivered, Dropped and Queued is the number of records that were published while
+// the subscription was open.
 type Stats struct {
-	Delivered uint64           // passed to the function, including the current one
-	Dropped   uint64           // lost because the queue was full: the sum of all gaps
-	Queued    uint64           // waiting; after Close, the number discarded
-	Panics    uint64           // panics of the function and of the one given to WithGap, including runtime.Goexit
-	LastPanic *core.PanicError // nil if there was none
+	Delivered uint64           // records passed to the function, including the current one
+	Dropped   uint64           // records dropped because the queue was full; the sum of all gaps
+	Queued    uint64           // records in the queue; after Close, the number of discarded records
+	Panics    uint64           // panics and runtime.Goexit calls in the function and in the one set by WithGap
+	LastPanic *core.PanicError // nil if there was no panic
 }
 
-// Stats returns the current counts. They do not change after Close.
+// Stats returns the current numbers. They do not change after Close.
 func (s *Subscription) Stats() Stats {
 	var stats Stats
 	stats.Delivered, stats.Dropped, stats.Queued = s.queue.counts()
@@ -42,18 +44,19 @@ func (s *Subscription) Stats() Stats {
 	return stats
 }
 
-// Close ends the subscription: it discards queued records and waits for a
-// running call of the function. Nothing is delivered after Close has returned.
-// Closing twice is fine.
+// Close ends the subscription. It discards queued records and waits until a
+// running call to the function has returned. After Close has returned, no more
+// records are delivered. A second Close has no effect.
 //
-// The function itself must not call Close: it would wait for itself forever.
-// Use [Bus.Records] for a loop that ends when it has seen enough.
+// The function itself must not call Close, which would then wait for itself
+// forever. To stop after a certain record, range over [Bus.Records] instead.
 func (s *Subscription) Close() {
 	s.bus.remove(&s.queue)
 	<-s.ended
 }
 
-// serve runs on the goroutine of the subscription.
+// serve delivers records until the subscription ends. It runs on the
+// subscription's goroutine.
 func (s *Subscription) serve() {
 	over := false
 	defer func() {
@@ -69,8 +72,8 @@ func (s *Subscription) serve() {
 	}
 }
 
-// deliver calls the function until the queue has ended. It reports false if
-// the function panicked.
+// deliver calls the function with the records until the queue has ended. If the
+// function panics, deliver recovers and reports false.
 func (s *Subscription) deliver() (over bool) {
 	defer func() {
 		if !over {
@@ -83,10 +86,12 @@ func (s *Subscription) deliver() (over bool) {
 	return true
 }
 
-// errGoexit is recorded for a function that ended its goroutine.
+// errGoexit is the value of the panic that is recorded if a function ends its
+// goroutine.
 var errGoexit = errors.New("the subscriber ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 
-// panicked records a panic. value is nil after a runtime.Goexit.
+// panicked records a panic with the given value, or a runtime.Goexit if the value
+// is nil.
 func (s *Subscription) panicked(value any) {
 	if value == nil {
 		value = errGoexit

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Appended records come back unchanged.
+// These tests check that appended records are read back unchanged.
 
 func resumed(f *fixture) {
 	want := Records(1, 7)

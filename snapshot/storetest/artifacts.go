@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RunArtifacts checks an artifact store. Each of its tests calls open once, for
-// an empty store.
+// RunArtifacts checks an artifact store. Each of its tests calls open once to
+// obtain an empty store.
 func RunArtifacts(t *testing.T, open func(t *testing.T) snapshot.ArtifactStore) {
 	t.Run("AnArtifactComesBack", func(t *testing.T) {
 		a := open(t)

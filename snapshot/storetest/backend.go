@@ -8,9 +8,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// OnBadConnection returns a backend behind a bad connection, for [RunLostAnswers]: each method that
-// is called for a single run calls next, and fails if the returned Fault says so. List, Count and
-// Changes do not fail.
+// OnBadConnection returns a backend that uses b over a simulated bad connection, for
+// [RunLostAnswers]. Each method calls next, and fails as the returned Fault specifies, except List,
+// Count and Changes, which do not fail.
 func OnBadConnection(b storekit.Backend, next func() Fault) storekit.Backend {
 	return &badConnection{b, next}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// These tests check runs that Open creates, and runs that do not exist.
+// These tests check runs that Open creates and runs that do not exist.
 
 func begun(f *fixture) {
 	before := time.Now()
@@ -120,14 +120,14 @@ func metadata(f *fixture) {
 	}
 }
 
-// Readers limit the size of the info of a run, so a larger one must be refused when it is written.
+// Readers limit the size of a run's info, so stores must refuse to write a larger one.
 func hugeMetadata(f *fixture) {
 	huge := snapshot.Metadata{Custom: map[string]string{"report": strings.Repeat("x", 17<<20)}}
 	if _, err := f.store.Open(f.Context(), "opened", snapshot.OpenOptions{Create: true, Metadata: huge}); err == nil {
-		f.Error("Open took metadata of 17 MiB")
+		f.Error("Open accepted metadata of 17 MiB")
 	}
 	if _, err := f.store.Create(f.Context(), f.run(snapshot.Info{RunID: "created", Status: snapshot.StatusQueued, Metadata: huge}, 0)); err == nil {
-		f.Error("Create took metadata of 17 MiB")
+		f.Error("Create accepted metadata of 17 MiB")
 	}
 	f.begin("run", 1, snapshot.StatusPaused)
 	describe := func(m snapshot.Metadata) error {
@@ -135,7 +135,7 @@ func hugeMetadata(f *fixture) {
 		return err
 	}
 	if describe(huge) == nil {
-		f.Error("Update took metadata of 17 MiB")
+		f.Error("Update accepted metadata of 17 MiB")
 	}
 	f.must(describe(snapshot.Metadata{Description: "short"}))
 	f.equal(f.load("run").Records, Records(1, 1), "run")
@@ -172,7 +172,7 @@ func ended(f *fixture) {
 	}
 }
 
-// callAll calls each method that takes a run ID, and yields the name of the method and its error.
+// callAll calls each method that takes a run ID, and yields the method's name and the error.
 func (f *fixture) callAll(ctx context.Context, id string) iter.Seq2[string, error] {
 	s := f.store
 	return func(yield func(string, error) bool) {
@@ -232,7 +232,7 @@ func (f *fixture) callAll(ctx context.Context, id string) iter.Seq2[string, erro
 	}
 }
 
-// firstError returns the error that an iterator yields first, or nil.
+// firstError returns the error in the first pair that an iterator yields, or nil if it yields none.
 func firstError[T any](all iter.Seq2[T, error]) error {
 	for _, err := range all {
 		return err

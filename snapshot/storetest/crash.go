@@ -10,9 +10,10 @@ import (
 )
 
 // RunCrash checks how a store reports runs whose process was killed. Each of its tests calls open
-// once, for an empty store. The function crash drops the store with its open journals without
-// closing them, as if the process had been killed. It returns the store as the next process opens
-// it, such as one on a copy of the directory, in which no run is open.
+// once to obtain an empty store and the function crash. That function must abandon the store and its
+// open journals without closing them, as if the process had been killed. It must return the store as
+// the next process opens it, for example a store on a copy of the directory. No run may be open in
+// the returned store.
 func RunCrash(t *testing.T, open func(t *testing.T) (store snapshot.Store, crash func() snapshot.Store)) {
 	for _, test := range []struct {
 		name string
@@ -30,13 +31,13 @@ func RunCrash(t *testing.T, open func(t *testing.T) (store snapshot.Store, crash
 	}
 }
 
-// A crashFixture is a test with a store that can crash.
+// A crashFixture is a fixture whose store can crash.
 type crashFixture struct {
 	fixture
 	next func() snapshot.Store
 }
 
-// crash makes the store crash while journals are open.
+// crash simulates a crash while the given journals are open.
 func (c *crashFixture) crash(open ...snapshot.Journal) {
 	c.store = c.next()
 	for _, j := range open {
@@ -48,7 +49,7 @@ func (c *crashFixture) crash(open ...snapshot.Journal) {
 	}
 }
 
-// beginRun makes an open run with 5 records, in its second generation.
+// beginRun opens a run with 5 records in its second generation, and leaves it open.
 func (c *crashFixture) beginRun() snapshot.Journal {
 	c.begin("run", 2, snapshot.StatusPaused)
 	j := c.open("run")
@@ -57,7 +58,7 @@ func (c *crashFixture) beginRun() snapshot.Journal {
 	return j
 }
 
-// requireCrashed requires that a run is reported as crashed.
+// requireCrashed requires that info describes a crashed run.
 func (c *crashFixture) requireCrashed(where string, info *snapshot.Info, generation uint64) {
 	c.Helper()
 	if info.Status != snapshot.StatusInterrupted || info.Stop.Reason != record.InterruptCrash || info.Open || info.Generation != generation {

@@ -25,7 +25,7 @@ var createTests = []test{
 	{"AnInvalidRunIsNotCreated", notCreated},
 }
 
-// run makes a run that is not in a store.
+// run returns a run with n records. The run is not in a store.
 func (f *fixture) run(info snapshot.Info, n int) *snapshot.Run {
 	f.Helper()
 	run, err := snapshot.NewRun(info, func(yield func(record.Record, error) bool) {
@@ -74,7 +74,7 @@ func creates(f *fixture) {
 	}
 }
 
-// keepsEnd checks that a copied or imported run keeps the time of its end.
+// keepsEnd checks that a copied or imported run keeps its end time.
 func keepsEnd(f *fixture) {
 	begun := time.Unix(1_700_000_000, 5).UTC()
 	for id, test := range map[string]struct {

@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A deleted run is gone.
+// These tests check that a deleted run no longer exists.
 
 func deletes(f *fixture) {
 	f.begin("run", 3, snapshot.StatusCompleted)

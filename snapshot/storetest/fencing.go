@@ -9,9 +9,9 @@ import (
 )
 
 // RunFencing checks a store whose processes may lose their open runs while they are alive, for
-// example when a lease expires. Each of its tests calls open once. The function open returns an
-// empty store twice, as opened by two processes, and a function that takes the open runs away from
-// the first process, which continues without noticing.
+// example when a lease expires. Each of its tests calls open once. The function open must return two
+// stores, as two processes open the same, empty store. It must also return a function that takes the
+// open runs away from the first process without the process noticing.
 func RunFencing(t *testing.T, open func(t *testing.T) (first, second snapshot.Store, takeAway func())) {
 	for _, test := range []struct {
 		name string
@@ -27,12 +27,12 @@ func RunFencing(t *testing.T, open func(t *testing.T) (first, second snapshot.St
 	}
 }
 
-// isLost reports whether err says that the journal may no longer own the run.
+// isLost reports whether err means that the journal may no longer own the run.
 func isLost(err error) bool {
 	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrMaybeStored) || errors.Is(err, snapshot.ErrLease)
 }
 
-// requireLost checks that a journal reports that it may no longer own the run.
+// requireLost checks that err reports that a journal may no longer own its run.
 func (f *fixture) requireLost(err error, what string) {
 	f.Helper()
 	if !isLost(err) {
@@ -72,7 +72,7 @@ func fencedAmidAppends(first, second *fixture, takeAway func()) {
 	wait.Wait()
 	first.requireLost(<-ended, "Append or Sync")
 	if confirmed > n {
-		first.Errorf("records up to %d were confirmed, and the next process has found %d", confirmed, n)
+		first.Errorf("records up to %d were confirmed, but the next process found only %d", confirmed, n)
 	}
 	first.requireLost(closeAs(j, snapshot.StatusCompleted), "Close")
 	second.must(closeAs(next, snapshot.StatusPaused))

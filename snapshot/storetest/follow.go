@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// followTests check Follow and Watch while runs are written.
+// followTests check Follow and Watch while runs are being written.
 var followTests = []test{
 	{"AFollowerMissesNothing", follows},
 	{"AFollowerContinuesAfterItsCursor", followsAfter},
@@ -243,7 +243,7 @@ func watchesNoRecords(f *fixture) {
 	for seq := range uint64(4) {
 		f.must(j.Append(Records(seq+1, 1)...))
 		f.must(j.Sync(f.Context(), seq+1))
-		other := fmt.Sprint("other-", seq) // shows that the watcher has looked since
+		other := fmt.Sprint("other-", seq) // an event for this run shows that the watcher has looked since then
 		f.must(closeAs(f.open(other), snapshot.StatusCompleted))
 		f.readUntil(events, other, func(e snapshot.Change) bool {
 			if e.Info.RunID == "run" || len(e.Records) > 0 {

@@ -34,7 +34,7 @@ func (f *fixture) messages(runID string) []snapshot.Message {
 	return all
 }
 
-// Answer returns a message that answers the question with that name.
+// Answer returns a message that answers the question with the given name.
 func Answer(question, value string) snapshot.Message {
 	address, _ := record.ParseAddress("assistant/refund")
 	return snapshot.Message{Record: record.Record{

@@ -8,22 +8,22 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Fault is what happens to a statement that a store sends to its database.
+// A Fault specifies how a statement that a store sends to its database fails.
 type Fault int
 
 // The faults of a statement.
 const (
-	NoFault    Fault = iota
-	NotDone          // the statement fails and has no effect
-	AnswerLost       // the statement fails, but takes effect: the store cannot tell this from NotDone
+	NoFault    Fault = iota // the statement does not fail
+	NotDone                 // the statement fails and has no effect
+	AnswerLost              // the statement fails but takes effect; the store cannot distinguish this from NotDone
 )
 
 // RunLostAnswers checks a store that reaches its data over a connection. It runs the tests of [Run]
-// over a bad connection: open returns an empty store that calls next before each statement,
-// including repeated ones, and makes the statement fail as the returned Fault says, with a
-// temporary error. At most one statement in three fails. A store passes if it repeats failed
-// statements and finds out whether they took effect: nothing is stored twice, nothing that was
-// confirmed is missing, no run stays locked, and no call fails. [OnBadConnection] makes the
+// over a bad connection. The function open must return an empty store that calls next before each
+// statement, including repeated ones. If the returned Fault is not NoFault, the statement must fail
+// in that way, with a temporary error. At most one statement in three fails. A store passes if it
+// repeats failed statements and determines whether they took effect: nothing is stored twice, nothing
+// that was confirmed is missing, no run stays locked, and no call fails. [OnBadConnection] makes the
 // statements of a backend fail in this way.
 func RunLostAnswers(t *testing.T, open func(t *testing.T, next func() Fault) snapshot.Store) {
 	for _, fault := range []struct {
@@ -38,9 +38,9 @@ func RunLostAnswers(t *testing.T, open func(t *testing.T, next func() Fault) sna
 	}
 }
 
-// faults returns a function that reports the fault every few calls. The distance varies by two:
-// otherwise a caller could repeat its statements in the same rhythm as the faults, and would meet
-// one each time.
+// faults returns a function that returns the given fault at intervals of every to every+2 calls.
+// With a constant interval, a caller could repeat its statements in the same rhythm as the faults
+// and fail each time.
 func faults(kind Fault, every int) func() Fault {
 	var mu sync.Mutex
 	distance := rand.New(rand.NewPCG(1, 1))

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Tests of runs that are read while they are written.
+// These tests read runs while they are being written.
 
 func loadWhileWriting(f *fixture) {
 	const n = 300
@@ -129,7 +129,7 @@ func list(f *fixture) {
 	f.must(closeAs(running, snapshot.StatusCompleted))
 }
 
-// recordsAfter reads records after different numbers while the run is written.
+// recordsAfter reads the records after various numbers while the run is being written.
 func recordsAfter(f *fixture) {
 	const n = 300
 	want := Records(1, n)

@@ -12,9 +12,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RunShared checks a store that several processes use, on one machine or many. Each of its tests
-// calls open once, for an empty store, and then calls another once for each process that opens the
-// store.
+// RunShared checks a store that several processes use, on one or more machines. Each of its tests
+// calls open once to create an empty store. It then calls another once for each process; another
+// must return the store as that process opens it.
 func RunShared(t *testing.T, open func(t *testing.T) (another func() snapshot.Store)) {
 	for _, test := range []struct {
 		name string

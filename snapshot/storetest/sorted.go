@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// listTests check that lists return the infos of runs, and sort, search and count them.
+// listTests check that lists contain the infos of runs, and can be sorted, searched and counted.
 var listTests = []test{
 	{"TheEndOfAGenerationStoresTheSummary", summary},
 	{"AListIsSortedByEachOrder", sorted},
@@ -68,8 +68,8 @@ func summary(f *fixture) {
 	check("closed again")
 }
 
-// makeSortableRuns makes runs whose order differs for each way of sorting. Sorted with the last
-// updated first, they are run-4 to run-0.
+// makeSortableRuns creates runs whose order differs between most sort orders. With the last updated
+// first, the order is run-4 to run-0.
 func makeSortableRuns(f *fixture) {
 	for n, status := range []snapshot.Status{
 		snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusPaused, snapshot.StatusCompleted, snapshot.StatusFailed,
@@ -115,7 +115,8 @@ func sorted(f *fixture) {
 	}
 }
 
-// requirePages lists runs in pages of each length and requires that together they are want.
+// requirePages lists runs in pages of various lengths and requires that the runs on all pages
+// together are those in want.
 func (f *fixture) requirePages(filter snapshot.Filter, want []string) {
 	f.Helper()
 	for limit := range len(want) + 2 {

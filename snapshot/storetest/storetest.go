@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Run checks a store. Each of its tests calls open once, for an empty store.
+// Run checks a store. Each of its tests calls open once to obtain an empty store.
 func Run(t *testing.T, open func(t *testing.T) snapshot.Store) {
 	for _, test := range slices.Concat(tests, inboxTests, createTests, updateTests, listTests, followTests) {
 		t.Run(test.name, func(t *testing.T) {
@@ -58,13 +58,13 @@ var tests = []test{
 	{"AContextThatHasEndedIsAnError", ended},
 }
 
-// A fixture is a test with its store.
+// A fixture is a running test and the store that it checks.
 type fixture struct {
 	*testing.T
 	store snapshot.Store
 }
 
-// open opens a run, and creates it if it does not exist.
+// open opens a run. It creates the run if it does not exist.
 func (f *fixture) open(runID string) snapshot.Journal {
 	f.Helper()
 	j, err := f.store.Open(f.Context(), runID, snapshot.OpenOptions{Create: true})
@@ -72,7 +72,7 @@ func (f *fixture) open(runID string) snapshot.Journal {
 	return j
 }
 
-// begin makes a closed run with n records.
+// begin opens a run, appends n records, and closes the run.
 func (f *fixture) begin(runID string, n int, status snapshot.Status) {
 	f.Helper()
 	j := f.open(runID)
@@ -129,7 +129,7 @@ func (f *fixture) is(err, want error, doing string) {
 	}
 }
 
-// equal requires that the records of a run are as wanted.
+// equal requires that the records equal those in want, with RunID set to runID.
 func (f *fixture) equal(got, want []record.Record, runID string) {
 	f.Helper()
 	if len(got) != len(want) {
@@ -144,7 +144,7 @@ func (f *fixture) equal(got, want []record.Record, runID string) {
 	}
 }
 
-// Records returns n records, numbered from first.
+// Records returns n records with consecutive numbers, beginning with first.
 func Records(first uint64, n int) []record.Record {
 	records := make([]record.Record, n)
 	for i := range records {

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// updateTests check that infos can be changed, and listed in pages.
+// updateTests check that infos can be changed and listed in pages.
 var updateTests = []test{
 	{"AnUpdateIsKept", updates},
 	{"AnUpdateOfAnOpenRunStays", updatesOpen},

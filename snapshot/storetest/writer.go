@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A run has one writer until it is closed.
+// These tests check that a run has one writer until it is closed.
 
 func locked(f *fixture) {
 	j := f.open("run")
