@@ -32,8 +32,8 @@ func Agent[In, Out any](name, description string, f func(context.Context, In) (O
 	return actors.DefineAgent(name, description, arguments, f, opts...)
 }
 
-// LLM makes a language model from f: a client of a service, or a script for a test.
-// It panics if the name or an option is invalid, or if f is nil.
+// LLM makes a language model from f, such as a client for a service or a script for a test. It
+// panics if the name or an option is invalid, or if f is nil.
 func LLM(name string, f func(context.Context, actors.Request) (actors.Response, error), opts ...actors.Option) actors.LLM {
 	return actors.NewLLM(name, f, opts...)
 }

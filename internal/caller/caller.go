@@ -1,4 +1,4 @@
-// Package caller records, in the metadata of a run, which other run started it and waits for it.
+// Package caller records in a run's metadata which other run started it and waits for it.
 package caller
 
 import (
@@ -7,8 +7,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Caller is the run that has started another one and waits for it. It is sent a signal when the
-// other run may have ended.
+// A Caller is a run that started another run and waits for it. The caller receives a signal when
+// the other run may have ended.
 type Caller struct {
 	RunID  string
 	Signal string // the name of the signal
@@ -20,7 +20,7 @@ const (
 	signalKey = "reprise.called_signal"
 )
 
-// AddTo adds the caller to the metadata of the run that it calls.
+// AddTo adds c to the metadata of the run that c started.
 func (c Caller) AddTo(m *snapshot.Metadata) {
 	custom := map[string]string{callerKey: c.RunID, signalKey: c.Signal}
 	for key, value := range m.Custom {
@@ -35,8 +35,9 @@ func Of(m *snapshot.Metadata) (c Caller, ok bool) {
 	return c, c.RunID != "" && c.Signal != ""
 }
 
-// SignalID returns the ID of the signal that a run sends to its caller when it may have ended. It is
-// the same however often the run says so in one generation, so that the caller receives it once.
+// SignalID returns the ID of the signal that is sent to a run's caller when the run may have ended.
+// The ID stays the same within one generation, so the caller receives the signal only once, no
+// matter how often it is sent.
 func SignalID(runID string, generation uint64) string {
 	return fmt.Sprintf("%s in generation %d", runID, generation)
 }

@@ -1,3 +1,3 @@
-// Package errtree walks through an error and all errors that it wraps. Errors of
-// handlers come from users and may wrap themselves.
+// Package errtree walks through an error and all errors that it wraps. Handlers are user code, so
+// their errors may even wrap themselves.
 package errtree

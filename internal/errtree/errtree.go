@@ -1,13 +1,12 @@
 package errtree
 
-// MaxDepth is the maximum number of levels of wrapped errors.
+// MaxDepth is how many levels of wrapped errors [Walk] visits at most.
 const MaxDepth = 10_000
 
-// Walk calls visit with err and all errors that it wraps, in the order of
-// errors.Is. If errors are nested more than MaxDepth levels deep, it stops and
-// reports false: errors.Is would never return for an error that wraps itself, or
-// would end the process. Walk does not recover panics of visit or of an Unwrap
-// method.
+// Walk calls visit with err and all errors that it wraps, in the order of errors.Is. If errors are
+// nested more than MaxDepth levels deep, Walk stops and reports false. (For an error that wraps
+// itself, errors.Is would never return or would overflow the stack.) Walk does not recover from
+// panics in visit or in an Unwrap method.
 func Walk(err error, visit func(error)) (ends bool) { return walk(err, MaxDepth, visit) }
 
 func walk(err error, levels int, visit func(error)) (ends bool) {

@@ -1,3 +1,3 @@
-// Package mark defines the marks of core.Permanent, core.Retryable and core.InDoubt, which
-// are set in package core and classified in package record.
+// Package mark defines the error types behind core.Permanent, core.Retryable and core.InDoubt.
+// Package core wraps errors in them, and package record classifies them.
 package mark

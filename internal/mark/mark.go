@@ -2,8 +2,7 @@ package mark
 
 import "errors"
 
-// Permanent marks an error that is never retried. Its text is that of the wrapped
-// error.
+// Permanent wraps an error that is never retried. Its text equals the wrapped error's text.
 type Permanent struct{ Err error }
 
 // Error returns the text of the wrapped error.
@@ -12,8 +11,8 @@ func (e *Permanent) Error() string { return e.Err.Error() }
 // Unwrap returns the wrapped error.
 func (e *Permanent) Unwrap() error { return e.Err }
 
-// Retryable marks an error that is retried regardless of its class. Its text is that
-// of the wrapped error.
+// Retryable wraps an error that is retried regardless of its class. Its text equals the wrapped
+// error's text.
 type Retryable struct{ Err error }
 
 // Error returns the text of the wrapped error.
@@ -25,12 +24,12 @@ func (e *Retryable) Unwrap() error { return e.Err }
 // Is matches [ErrRetryable].
 func (e *Retryable) Is(target error) bool { return target == ErrRetryable }
 
-// ErrRetryable is found by errors.Is in an error that is marked as retryable,
-// including a recorded one. It is not used as an error itself.
+// ErrRetryable is a target for errors.Is, which finds it in every error marked as retryable,
+// including errors read from records. It is never returned as an error itself.
 var ErrRetryable = errors.New("retryable")
 
-// InDoubt marks the error of a handler that does not know whether its attempt took
-// effect. Its text is that of the wrapped error.
+// InDoubt wraps the error of a handler that does not know whether its attempt took effect. Its text
+// equals the wrapped error's text.
 type InDoubt struct{ Err error }
 
 // Error returns the text of the wrapped error.

@@ -1,5 +1,5 @@
-// Package misfit says in terms of JSON why encoding/json could not decode a value, without the
-// Go types.
+// Package misfit explains, in JSON terms and without Go types, why encoding/json could not decode a
+// value.
 package misfit
 
 import (
@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Explain returns an error such as "tags: got a string, want an array of strings" for an error of
-// encoding/json, without the field if the whole value does not fit. Errors of other packages are
+// Explain rewrites an error from encoding/json, for example as "tags: got a string, want an array
+// of strings". The field is omitted if the whole value does not fit. Errors from other packages are
 // returned unchanged.
 func Explain(err error) error {
 	var typ *json.UnmarshalTypeError
@@ -29,7 +29,7 @@ func Explain(err error) error {
 	return errors.New(text)
 }
 
-// Got describes the JSON that was found, such as "a string".
+// Got describes the JSON value that was found, such as "a string".
 func Got(err *json.UnmarshalTypeError) string {
 	switch value, number, _ := strings.Cut(err.Value, " "); {
 	case number != "":
@@ -43,7 +43,7 @@ func Got(err *json.UnmarshalTypeError) string {
 	}
 }
 
-// Want describes the JSON that was wanted, such as "an array of strings".
+// Want describes the JSON value that was expected, such as "an array of strings".
 func Want(err *json.UnmarshalTypeError) string { return want(err.Type) }
 
 func want(t reflect.Type) string {

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Store is a store for the commands of [Command].
+// A Store is a store on which [Command] can execute commands.
 type Store interface {
 	snapshot.Store
 	// GC removes the artifacts that no run refers to and that are older than grace.
@@ -22,8 +22,9 @@ type Store interface {
 // Usage lists the commands that [Command] accepts.
 const Usage = "runs | copy-from DIR [RUN...] | copy-to DIR [RUN...] | verify [RUN...] | gc [GRACE]"
 
-// Parse parses flags wherever they are in a command line, also after the name of the command, and
-// returns the other arguments. Those after "--" are not flags, nor is a negative number.
+// Parse parses flags anywhere in a command line, even after the command's name, and returns the
+// other arguments. Arguments after "--" are not parsed as flags, nor is a negative number that
+// directly follows a non-flag argument.
 func Parse(flags *flag.FlagSet, args []string) (words []string, err error) {
 	var last []string
 	if i := slices.Index(args, "--"); i >= 0 {
@@ -40,8 +41,8 @@ func Parse(flags *flag.FlagSet, args []string) (words []string, err error) {
 
 var negative = regexp.MustCompile(`^-[0-9.]`)
 
-// Command returns a function that executes a command line on a store. The first of args is the name
-// of the command. For a command that is not in [Usage], the function is nil.
+// Command returns a function that executes a command line on a store. args[0] is the command's
+// name. If args do not match [Usage], the function is nil.
 func Command(args []string, out io.Writer) (do func(context.Context, Store) error, err error) {
 	switch name, rest := args[0], args[1:]; {
 	case name == "runs" && len(rest) == 0:

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Runs copies the given runs, or all runs if none are given. A run that cannot
-// be copied does not stop the others.
+// Runs copies the given runs, or all runs if none are given. If a run cannot be copied, the others
+// still are.
 func Runs(ctx context.Context, to, from snapshot.Store, ids []string, out io.Writer) error {
 	if len(ids) == 0 {
 		page, err := from.List(ctx, snapshot.Filter{})
@@ -19,7 +19,7 @@ func Runs(ctx context.Context, to, from snapshot.Store, ids []string, out io.Wri
 			return err
 		}
 		for i := range page.Runs {
-			ids = append(ids, page.Runs[len(page.Runs)-1-i].RunID) // to keep their order
+			ids = append(ids, page.Runs[len(page.Runs)-1-i].RunID) // oldest first, to keep the order of the list
 		}
 	}
 	var all error
@@ -33,9 +33,8 @@ func Runs(ctx context.Context, to, from snapshot.Store, ids []string, out io.Wri
 	return all
 }
 
-// Run copies the artifacts of a run, then the run, and then its waiting
-// messages. In this order, a run in the destination is always complete. Copying
-// again continues an interrupted copy.
+// Run copies the artifacts of a run, then the run, and then its waiting messages. Because of this
+// order, a run in the destination is always complete. Copying again continues an interrupted copy.
 func Run(ctx context.Context, to, from snapshot.Store, id string) error {
 	run, err := from.Load(ctx, id)
 	if err != nil {
@@ -76,8 +75,8 @@ func Run(ctx context.Context, to, from snapshot.Store, id string) error {
 	return err
 }
 
-// checkCopy returns an error that matches ErrExists, unless the run with that ID
-// in the store is an unchanged copy of run.
+// checkCopy returns an error that matches ErrExists, unless the run with the same ID in to is an
+// unchanged copy of run.
 func checkCopy(ctx context.Context, to snapshot.Store, run *snapshot.Run) error {
 	there, err := to.Load(ctx, run.RunID)
 	if err != nil {
@@ -93,8 +92,7 @@ func checkCopy(ctx context.Context, to snapshot.Store, run *snapshot.Run) error 
 	return nil
 }
 
-// Artifacts returns the references of the artifacts of a run. All of its records
-// must be readable.
+// Artifacts returns the references to a run's artifacts. All of the run's records must be readable.
 func Artifacts(run *snapshot.Run) ([]string, error) {
 	sn, err := run.Snapshot()
 	if err != nil {

@@ -34,7 +34,7 @@ func inDir(dir string, do func(snapshot.Store) error) error {
 	return errors.Join(do(store), store.Close())
 }
 
-// List prints a line for each run, the last updated first.
+// List prints one line for each run, most recently updated first.
 func List(ctx context.Context, s snapshot.Store, out io.Writer) error {
 	for info, err := range snapshot.Runs(ctx, s, snapshot.Filter{}) {
 		if err != nil {
@@ -45,7 +45,7 @@ func List(ctx context.Context, s snapshot.Store, out io.Writer) error {
 	return nil
 }
 
-// Grace returns the duration in the argument of gc, or an hour if there is no argument.
+// Grace parses the argument of the gc command. Without an argument, it returns one hour.
 func Grace(args []string) (time.Duration, error) {
 	if len(args) == 0 {
 		return time.Hour, nil

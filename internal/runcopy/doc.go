@@ -1,3 +1,3 @@
-// Package runcopy copies runs between stores of any kind and verifies the content of a
-// store. The commands of the stores use it.
+// Package runcopy copies runs between stores of any kind and verifies a store's contents. The store
+// adapters' commands use it.
 package runcopy

@@ -11,9 +11,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Verify reads the given runs, or all runs if none are given, with their messages and
-// artifacts, and writes a verdict for each. A damaged run does not stop the others; the
-// error names all damaged runs.
+// Verify reads the given runs, or all runs if none are given, with their messages and artifacts,
+// and writes a verdict for each. If a run is damaged, the others are still verified. The error
+// names all damaged runs.
 func Verify(ctx context.Context, s snapshot.Store, ids []string, out io.Writer) error {
 	if len(ids) == 0 {
 		page, err := s.List(ctx, snapshot.Filter{})
@@ -41,7 +41,7 @@ func Verify(ctx context.Context, s snapshot.Store, ids []string, out io.Writer) 
 	return all
 }
 
-// verify returns the number of records of a run.
+// verify checks a run and returns its number of records.
 func verify(ctx context.Context, s snapshot.Store, id string, known map[string]error) (records int, err error) {
 	run, err := s.Load(ctx, id)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package segment makes the segments of addresses, the parts between the slashes.
+// Package segment builds the segments of addresses, which are the parts between the slashes.
 package segment
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The prefixes of segments that are not the name of an actor.
+// Prefixes of segments that do not begin with an actor's name.
 const (
 	TagPrefix    = "step:"
 	GroupPrefix  = "group:"
@@ -17,23 +17,23 @@ const (
 	reserved = "/#@:?%"
 )
 
-// Of returns the segment for calls of an actor of that name.
+// Of returns the segment for calls to the actor with the given name.
 func Of(name string) string { return Escape(name) }
 
-// OfTag returns the segment for calls with the tag.
+// OfTag returns the segment for calls with the given tag.
 func OfTag(tag string) string { return TagPrefix + Escape(tag) }
 
-// OfGroup returns the segment for groups of that name.
+// OfGroup returns the segment for groups with the given name.
 func OfGroup(name string) string { return GroupPrefix + Escape(name) }
 
-// OfQuestion returns the segment for question n, from 1.
+// OfQuestion returns the segment for question n, counting from 1.
 func OfQuestion(n int) string { return QuestionMark + strconv.Itoa(n) }
 
-// OfSleep returns the segment for sleep n, from 1.
+// OfSleep returns the segment for sleep n, counting from 1.
 func OfSleep(n int) string { return SleepMark + strconv.Itoa(n) }
 
-// Escape percent-encodes the characters that have a meaning in addresses, and
-// control characters, which would break a line that shows an address.
+// Escape percent-encodes control characters, which would break a line that shows an address, and
+// the characters that have a special meaning in addresses.
 func Escape(name string) string {
 	if !strings.ContainsFunc(name, mustEscape) {
 		return name
@@ -53,7 +53,7 @@ func mustEscape(c rune) bool {
 	return c < 0x20 || c == 0x7f || c < 0x80 && strings.IndexByte(reserved, byte(c)) >= 0
 }
 
-// Unescape returns the name that Escape escaped.
+// Unescape reverses Escape.
 func Unescape(s string) (string, error) {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -11,26 +11,26 @@ const (
 	askRetryDelay = 5 * time.Second // after a failed request
 )
 
-// A Clock estimates the time of a server. It is safe for concurrent use. Create one with
-// [New].
+// A Clock estimates a server's time. It is safe for concurrent use. Create one with [New].
 type Clock struct {
 	ask func(context.Context) (time.Time, error)
 
 	mu         sync.Mutex
-	serverTime time.Time // time according to the server
-	receivedAt time.Time // when it was received, by the clock of this process
+	serverTime time.Time // the server's last answer
+	receivedAt time.Time // when the answer was received, by this process's clock
 	next       time.Time // when to ask again
 
-	roundTrip time.Duration // from the request to the answer
+	roundTrip time.Duration // how long the last request took
 }
 
 // New returns a clock that asks the server for its time with ask.
 func New(ask func(context.Context) (time.Time, error)) *Clock { return &Clock{ask: ask} }
 
-// Now returns the time of the server. The result is never ahead of the server's clock, and behind
-// it by at most the time that the answer took. Now asks the server at most once a minute. While the
-// server does not answer, Now continues from the last answer; it returns an error only if the
-// server has never answered.
+// Now returns an estimate of the server's time. The estimate is never ahead of the server's clock,
+// and behind it by at most the duration of the last successful request. Now asks the server again
+// one minute after an answer, or 5 seconds after a failed request. While requests fail, Now
+// continues from the last answer. It returns an error only if the server has never answered; until
+// then, every call to Now asks.
 func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	if now, ok := c.estimate(false); ok {
 		return now, nil
@@ -51,9 +51,9 @@ func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	return time.Time{}, err
 }
 
-// Latest returns the latest possible time of the server. The result is never behind the server's
-// clock, and ahead of it by at most the time that asking took. A time that was just read from a
-// correct clock is therefore not after it.
+// Latest returns the latest time that the server's clock may show. The result is never behind the
+// server's clock, and ahead of it by at most the duration of the last successful request. A time
+// that was just read from a correct clock is therefore not after the result.
 func (c *Clock) Latest(ctx context.Context) (time.Time, error) {
 	now, err := c.Now(ctx)
 	if err != nil {
@@ -70,8 +70,8 @@ func (c *Clock) set(told, at time.Time, took time.Duration) {
 	c.serverTime, c.receivedAt, c.next, c.roundTrip = told.Round(0), at, at.Add(askEvery), took
 }
 
-// estimate returns the time based on the last answer. It reports false if there is no answer, or only
-// an old one where that is not enough.
+// estimate returns the time based on the server's last answer. It reports false if there was no
+// answer, or if it is time to ask again and mayBeOld is false.
 func (c *Clock) estimate(mayBeOld bool) (time.Time, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

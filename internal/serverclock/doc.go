@@ -1,4 +1,3 @@
-// Package serverclock provides the time of a server without asking the server each
-// time. Between two answers of the server it uses the monotonic clock of this process,
-// so setting the clock of the machine has no effect.
+// Package serverclock provides a server's time without asking the server each time. Between two
+// answers, it uses this process's monotonic clock, so setting the machine's clock has no effect.
 package serverclock
