@@ -78,7 +78,7 @@ func TestCompensationsComeWithTheirAgent(t *testing.T) {
 	})
 	assert.Equal(t, []string{"desk"}, r.Programs())
 	runner.Register(r, actors.NewAgent("desk", model, actors.WithTools(other)), runner.WithVersion("3")) // versions of one program may differ
-	require.PanicsWithError(t, `runner: program "desk": state: WithCompensations: actor 1 has no compensation; its method Compensate gives it one`, func() {
+	require.PanicsWithError(t, `runner: program "desk": state: WithCompensations: actor 1 has no compensation; add one with its method Compensate`, func() {
 		runner.Register(r, desk, runner.WithVersion("2"), runner.WithCompensations(actors.NewAgent("idle", model)))
 	})
 }

@@ -15,27 +15,27 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Errors of [Answer], found by errors.Is.
+// Errors returned by [Answer]. Test for them with errors.Is.
 var (
 	ErrNotAsked = errors.New("state: the question was not asked")
 	ErrAnswered = errors.New("state: the question was already answered")
 )
 
-// Answer answers a question of a stored run, by its ID, from any process. by says who answers, and
-// may be empty. The answer is posted to the run: it is recorded at once by the process that has the
-// run open, or by the next one that opens it. When Answer returns, the answer is durable. The call
-// that asked continues when the run is resumed.
+// Answer answers a question of a stored run, by its ID, from any process. by names who answers; it
+// may be empty. The answer is posted to the run. If a process has the run open, that process
+// records the answer at once; otherwise, the next process that opens the run does. When Answer
+// returns, the answer is durable. The call that asked continues when the run is resumed.
 //
-// The first answer wins, also among processes that answer at the same time: any later one is
-// [ErrAnswered]. If value does not fit the Schema of the question, the error is [core.ErrUnfit] and
-// nothing is recorded; the error names each field that is missing, unknown or of the wrong type.
-// The same holds for an answer about a call in doubt that is not an [InDoubtAnswer], or has an
-// output that does not fit the call. If the value itself does not fit, such as a *big.Int or a
-// json.Number, its JSON is used instead. If the type of the answer has changed since, the answer is
-// discarded when the run continues, and the question is asked again. For a question that was not
-// asked, or whose call is over, the error is [ErrNotAsked] and lists the open questions; for a run
-// that was cancelled, it is [ErrCancelled]. While a cancelled run has calls to compensate, only
-// questions of compensations can be answered.
+// The first answer wins, even if several processes answer at the same time: for any later answer,
+// the error is [ErrAnswered]. If value does not fit the question's Schema, the error is
+// [core.ErrUnfit] and nothing is recorded; the error names each field that is missing, unknown or
+// of the wrong type. An answer about a call in doubt must be an [InDoubtAnswer] whose output fits
+// the call; otherwise the error is also [core.ErrUnfit]. If value itself does not fit but its JSON
+// does, as for a *big.Int or a json.Number, the JSON is used. If the program expects another type
+// of answer when the run continues, the answer is discarded and the question is asked again. If the
+// question was not asked, or its call is over, the error is [ErrNotAsked] and lists the open
+// questions. If the run was cancelled, the error is [ErrCancelled]. While a cancelled run still has
+// calls to compensate, only questions asked by compensations can be answered.
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID, by string, value any) error {
 	err := answer(ctx, store, runID, questionID, by, value)
 	if err == nil || errors.Is(err, ErrAnswered) || errors.Is(err, ErrNotAsked) {
@@ -61,32 +61,31 @@ func JSONAnswer(data []byte) (any, error) { return codec.FromJSON(data) }
 //	{"decision": "take_over"}
 type InDoubtAnswer struct {
 	Decision string `json:"decision"`
-	Output   any    `json:"output"` // of a call that completed
+	Output   any    `json:"output"` // the call's output, if it completed
 	Message  string `json:"message"`
 }
 
-// InDoubtCompleted answers that the call took effect: it completes with this
-// output, which must have the output type of the call. Neither the handler nor
-// the postconditions run.
+// InDoubtCompleted answers that the call took effect. The call completes with the given output,
+// which must have the call's output type. Neither the handler nor the postconditions run.
 func InDoubtCompleted(output any) InDoubtAnswer {
 	return InDoubtAnswer{Decision: "completed", Output: output}
 }
 
-// InDoubtRunAgain answers that the attempt is made again. It does not count
-// against MaxAttempts, even if it was the last one.
+// InDoubtRunAgain answers that the attempt is to be made again. The repetition does not count
+// against MaxAttempts, so even the last attempt can be made again.
 func InDoubtRunAgain() InDoubtAnswer { return InDoubtAnswer{Decision: "run_again"} }
 
-// InDoubtTakeOver answers that the call completes with the output of the effect that it
-// might repeat. See actors.WithIrreversible.
+// InDoubtTakeOver answers that the call is to complete with the output of the effect that it might
+// repeat. See actors.WithIrreversible.
 func InDoubtTakeOver() InDoubtAnswer { return InDoubtAnswer{Decision: "take_over"} }
 
-// InDoubtFailed answers that the call fails, with [core.ErrInDoubt] and the
-// message. It does not say that the call did nothing: CompensateInDoubt undoes it.
+// InDoubtFailed answers that the call is to fail with [core.ErrInDoubt] and the message. The call
+// may still have taken effect, so CompensateInDoubt undoes it.
 func InDoubtFailed(message string) InDoubtAnswer {
 	return InDoubtAnswer{Decision: "failed", Message: message}
 }
 
-// answeredBefore returns ErrAnswered for a question.
+// answeredBefore returns an ErrAnswered that names the question.
 func answeredBefore(id string) error { return fmt.Errorf("%w: %s", ErrAnswered, id) }
 
 func answer(ctx context.Context, store snapshot.Store, runID, questionID, by string, value any) error {
@@ -138,9 +137,8 @@ func describeOpen(open []core.Question) string {
 	return "open: " + strings.Join(ids, ", ")
 }
 
-// lastAsked returns the latest record of the question, nil if it was never
-// asked, and the records after it. A question is asked again if its answer did
-// not fit.
+// lastAsked returns the question's latest record, or nil if it was never asked, and the records
+// after that one. A question is asked again if its answer did not fit.
 func lastAsked(records []record.Record, id string) (question *record.Record, since []record.Record) {
 	for i := len(records) - 1; i >= 0; i-- {
 		if r := &records[i]; r.Kind == record.KindQuestion && r.Name == id {
@@ -166,11 +164,11 @@ func answerRecord(at time.Time, asker record.Address, id, by string, encoded []b
 	}
 }
 
-// post puts the answer into the inbox of the run.
+// post puts the answer into the run's inbox.
 //
-// Another answer may have been recorded and removed from the inbox after the run was loaded and
-// before this one was posted. So the run is loaded again; if it has no other answer, this one is
-// the first.
+// Another answer may have been recorded, and removed from the inbox, after the run was loaded and
+// before this answer was posted. Therefore post loads the run again. If there is no other answer,
+// this one is the first.
 func post(ctx context.Context, store snapshot.Store, runID string, rec record.Record) error {
 	m := snapshot.Message{Record: rec}
 	if err := store.Post(ctx, runID, m); errors.Is(err, snapshot.ErrPosted) {

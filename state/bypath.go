@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// byPath finds the records inside a call without a scan. It is sorted by path:
-// the records inside the call at a path are those whose path continues that
-// path with a slash or, for attempts after the first, with an @.
+// byPath finds the records inside a call without scanning all records. It is sorted by path. A
+// record is inside a call if its path consists of the call's path, a slash (for attempts after the
+// first, an @), and more.
 type byPath []placedRecord
 
-// placedRecord is the number of a record, with the path of its address.
+// placedRecord holds a record's number and the path of its address.
 type placedRecord struct {
 	path string
-	seq  uint64 // 0 after take
+	seq  uint64 // 0 after takeNumbers
 }
 
 // sort sorts by path, and keeps the order of records with the same path.
@@ -24,8 +24,8 @@ func (b byPath) sort() {
 	slices.SortStableFunc(b, func(x, y placedRecord) int { return strings.Compare(x.path, y.path) })
 }
 
-// within yields the records of the call at the path and of the calls inside it; for the
-// empty path, the records that do not belong to a call.
+// within yields the records of the call at the path and of the calls inside it; for the empty path,
+// it yields the records that do not belong to a call.
 func (b byPath) within(path string) iter.Seq[*placedRecord] {
 	return func(yield func(*placedRecord) bool) {
 		for i := b.search(path); i < len(b) && b[i].path == path; i++ {
@@ -39,14 +39,13 @@ func (b byPath) within(path string) iter.Seq[*placedRecord] {
 	}
 }
 
-// inside yields the records of the calls in the scope of the path, and of those
-// inside them.
+// inside yields the records of the calls in the scope and of the calls nested inside these.
 func (b byPath) inside(scope string) iter.Seq[*placedRecord] {
 	return func(yield func(*placedRecord) bool) { b.under(scope + "/").each(yield) }
 }
 
-// before yields the records of the calls made by the preconditions of the call at the path, and by
-// its attempts below the given number.
+// before yields the records of the calls that the call at the path made in its preconditions and in
+// those attempts whose number is below attempt.
 func (b byPath) before(path string, attempt int) iter.Seq[*placedRecord] {
 	return func(yield func(*placedRecord) bool) {
 		if attempt > 0 && !b.under(path+"/").each(yield) {
@@ -54,15 +53,15 @@ func (b byPath) before(path string, attempt int) iter.Seq[*placedRecord] {
 		}
 		b.under(path + "@").each(func(p *placedRecord) bool {
 			ordinal, _, _ := strings.Cut(p.path[len(path)+1:], "/")
-			// Attempt 1 has the ordinal 2 in the path. Preconditions have a word instead of a
-			// number.
+			// Attempt 1 is written as 2 in the path. Preconditions have a word instead of a number.
 			n, err := strconv.Atoi(ordinal)
 			return err == nil && n > attempt || yield(p)
 		})
 	}
 }
 
-// each yields all of b, and reports whether the loop continues.
+// each calls yield for each element of b until yield returns false. It reports whether yield always
+// returned true.
 func (b byPath) each(yield func(*placedRecord) bool) bool {
 	for i := range b {
 		if !yield(&b[i]) {
@@ -72,7 +71,7 @@ func (b byPath) each(yield func(*placedRecord) bool) bool {
 	return true
 }
 
-// takeNumbers returns the numbers of the records that were not taken before.
+// takeNumbers returns the numbers of those records that no earlier call to it returned.
 func takeNumbers(records iter.Seq[*placedRecord]) (numbers []uint64) {
 	for p := range records {
 		if p.seq > 0 {
@@ -83,13 +82,13 @@ func takeNumbers(records iter.Seq[*placedRecord]) (numbers []uint64) {
 	return numbers
 }
 
-// under returns the part whose paths begin with the prefix.
+// under returns the part of b whose paths begin with the prefix.
 func (b byPath) under(prefix string) byPath {
 	b = b[b.search(prefix):]
 	return b[:sort.Search(len(b), func(i int) bool { return !strings.HasPrefix(b[i].path, prefix) })]
 }
 
-// search returns the index of the path, or where it would be inserted.
+// search returns the first index of the path, or the index at which it would be inserted.
 func (b byPath) search(path string) int {
 	i, _ := slices.BinarySearchFunc(b, path, func(p placedRecord, path string) int { return strings.Compare(p.path, path) })
 	return i

@@ -9,23 +9,22 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Errors of cancelling a run, and of resuming a cancelled one, found by
-// errors.Is.
+// Errors from cancelling a run and from resuming a cancelled run. Test for them with errors.Is.
 var (
-	// ErrCancelled is found in the error of functions that would continue or stop a run
-	// that was cancelled. errors.As finds the *[CancelledError].
+	// ErrCancelled is wrapped by the errors of functions that cannot continue or stop a run because
+	// it was cancelled. errors.As finds the *[CancelledError].
 	ErrCancelled = errors.New("state: the run was cancelled")
 
-	// ErrEnded is found in the error of a request that a run refuses because it has completed or
-	// failed: [Interrupt], [Cancel], [AwaitStop], [Signal], [Resume], [Retry] of a run that has
-	// completed, or a root call that is not in its records.
+	// ErrEnded is wrapped by the error of a request that a run refuses because it has completed or
+	// failed. The requests are [Interrupt], [Cancel], [AwaitStop], [Signal], [Resume], [Retry] of a
+	// run that has completed, and a root call that is not in the run's records.
 	ErrEnded = errors.New("it has ended")
 )
 
-// A CancelledError says that a run was cancelled. It is [ErrCancelled].
+// A CancelledError reports that a run was cancelled. It wraps [ErrCancelled].
 type CancelledError struct {
 	RunID   string
-	By      string // who cancelled it; empty if it is not known
+	By      string // who cancelled it; empty if unknown
 	Message string // why; empty if no reason was given
 }
 
@@ -44,8 +43,8 @@ func (e *CancelledError) Error() string {
 // Unwrap returns ErrCancelled.
 func (e *CancelledError) Unwrap() error { return ErrCancelled }
 
-// cancelCause is a CancelledError as the cause of an interrupt. The text of the interrupt already
-// says who cancelled the run, and why.
+// cancelCause wraps a CancelledError that is the cause of an interrupt. Its text is short because
+// the interrupt's text already contains who cancelled the run, and why.
 type cancelCause struct{ cancelled CancelledError }
 
 func (e *cancelCause) Error() string { return "the run was cancelled" }
@@ -56,28 +55,29 @@ func cancelledError(runID string, stop snapshot.Stop) *CancelledError {
 }
 
 // Cancel ends the run for good. It interrupts the run as [ExecutionState.Interrupt] does, with the
-// reason [record.InterruptCancel], even if it was interrupted before. errors.Is finds
-// [ErrCancelled] in the errors of its calls, even if another process cancelled the run. After Close
-// the status is cancelled, and [Open] refuses the run. Its records stay. Close compensates the
-// calls that completed, and the calls in doubt whose actors have a compensation for that: see
-// [core.Definition.Compensate] and [core.Definition.CompensateInDoubt]. Cancel reports whether it
-// was the first to cancel the run, and came before Close. The reason of the Stop is ignored.
+// reason [record.InterruptCancel], even if the run was interrupted before. The errors of the run's
+// calls then wrap [ErrCancelled], even if another process cancelled the run. After Close, the run's
+// status is cancelled, and [Open] refuses it; its records are kept. Close compensates the calls
+// that completed and the calls in doubt, if their actors have a compensation for that case: see
+// [core.Definition.Compensate] and [core.Definition.CompensateInDoubt]. Cancel returns false if the
+// run was cancelled before, if it had ended before it was opened, or if Close has begun. The reason
+// in stop is ignored.
 func (st *ExecutionState) Cancel(stop snapshot.Stop) bool {
 	stop.Reason = record.InterruptCancel
 	return st.Interrupt(stop)
 }
 
-// Cancel ends a stored run for good, from any process: its status is cancelled, and [Open] refuses
-// it with [ErrCancelled] from then on. The Stop says who cancels the run, and why; its reason is
-// ignored. If a process has the run open, it stops the run as for [Interrupt], and the run is
-// cancelled when that process closes it. If the process ends without closing it, the next opening
-// cancels the run and is refused. Cancel returns when the request is durable. Cancelling twice is
-// allowed; the first counts.
+// Cancel ends a stored run for good, from any process. The run's status becomes cancelled, and from
+// then on [Open] refuses the run with [ErrCancelled]. stop tells who cancels the run, and why; its
+// reason is ignored. If a process has the run open, that process stops the run as for [Interrupt],
+// and the run is cancelled when the process closes it. If the process ends without closing the run,
+// the next opening cancels the run and is refused. Cancel returns when the request is durable.
+// Cancelling twice is allowed; the second cancel has no effect.
 //
-// A run with calls that are to be compensated stays interrupted until a process that has their
-// compensations (see [WithCompensations]), or a runner, opens it.
+// If calls of the run must be compensated, the run stays interrupted until it is opened by a runner
+// or by a process that has their compensations (see [WithCompensations]).
 //
-// For a run that has completed or failed, the error is [ErrEnded] with its status, and the run
+// If the run has completed or failed, the error is [ErrEnded] with the run's status, and the run
 // does not change.
 func Cancel(ctx context.Context, store snapshot.Store, runID string, stop snapshot.Stop) error {
 	if err := cancel(ctx, store, runID, stop); err != nil {
@@ -114,8 +114,8 @@ func checkNotEnded(found *snapshot.Info) error {
 	return nil
 }
 
-// alsoEnded returns err, with which a run refuses a request. If the run has ended, errors.Is also finds
-// ErrEnded or ErrCancelled in it.
+// alsoEnded returns err, the error with which a run refuses a request. If the run has ended, the
+// result also wraps ErrEnded or ErrCancelled.
 func alsoEnded(err error, found *snapshot.Info) error {
 	if ended := refuseEnded(found); ended != nil {
 		return &endedError{err, ended}
@@ -129,7 +129,8 @@ func (e *endedError) Error() string   { return e.err.Error() }
 func (e *endedError) Unwrap() []error { return []error{e.err, e.ended} }
 
 // settleCancel marks a run as cancelled after a cancel was posted, if no process has the run open.
-// Otherwise its owner does that: when it reads its inbox, or after it has closed the run.
+// Otherwise the process that has the run open does that, when it reads the inbox or after it has
+// closed the run.
 func settleCancel(ctx context.Context, store snapshot.Store, runID string) error {
 	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{})
 	if errors.Is(err, snapshot.ErrLocked) {
@@ -141,7 +142,7 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 	err = refuseCancelled(ctx, store, journal)
 	var cancelled *CancelledError
 	switch {
-	case errors.Is(err, errUncompensated): // a process that knows the actors cancels it
+	case errors.Is(err, errUncompensated): // a process that has the compensations cancels the run
 		return journal.Close(ctx, snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptCancel}})
 	case errors.As(err, &cancelled):
 		return nil
@@ -151,8 +152,8 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 	return errors.Join(checkNotEnded(&found.Info), giveBack(ctx, journal)) // the run was not cancelled before its outcome
 }
 
-// refuseCancelled closes the journal of a run that was cancelled, or for which a cancel is waiting,
-// and returns the *CancelledError. A cancel that came after the outcome of the run is removed.
+// refuseCancelled closes the journal and returns the *CancelledError if the run was cancelled or a
+// cancel is waiting for it. A cancel that came after the run's outcome is removed.
 func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot.Journal) error {
 	found := journal.Restored()
 	restoreOutcome(found)
@@ -188,9 +189,10 @@ func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot
 	return err
 }
 
-// endCancelled records that the run was cancelled, and closes it. If the run that called it cannot be
-// told because the store cannot be reached, the run stays as it is. If it cannot be told for another
-// reason, such as damaged records, the run is cancelled, and the error returned.
+// endCancelled records that the run was cancelled, and closes the run. If the signal to the run's
+// caller cannot be sent because the store is unreachable, the run does not change. If it cannot be
+// sent for another reason, such as damaged records, the run is cancelled all the same, and the
+// error is returned.
 func endCancelled(ctx context.Context, store snapshot.Store, journal snapshot.Journal, m *snapshot.Message) error {
 	found := journal.Restored()
 	untold := tellCancelled(ctx, store, &found.Info)
@@ -213,7 +215,7 @@ func endCancelled(ctx context.Context, store snapshot.Store, journal snapshot.Jo
 	return errors.Join(journal.Close(ctx, end), untold)
 }
 
-// errors.Is finds these in recorded errors of calls, too.
+// errors.Is also finds these errors in recorded errors of calls.
 func init() {
 	record.RegisterError("state.ErrCompensated", ErrCompensated)
 	record.RegisterError("state.ErrCancelled", ErrCancelled)
@@ -224,7 +226,7 @@ func init() {
 	record.RegisterError("state.ErrNotRunning", ErrNotRunning)
 	record.RegisterError("state.ErrClosed", ErrClosed)
 	record.RegisterError("state.ErrNotEnded", ErrNotEnded)
-	record.RegisterError("state.ErrChoice", ErrSelection) // its name in stored records
+	record.RegisterError("state.ErrChoice", ErrSelection) // the name that stored records contain
 	record.RegisterError("state.ErrNotFailed", ErrNotFailed)
 	record.RegisterError("state.ErrNotInterrupted", ErrNotInterrupted)
 	record.RegisterError("state.ErrNoProgram", ErrNoProgram)

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// checker calls the user's InterruptCheck for all calls of the run together.
+// checker calls the user's InterruptCheck on behalf of all calls in the run.
 type checker struct {
 	ask     InterruptCheck
 	run     *run
@@ -23,8 +23,9 @@ type checker struct {
 // checkEvery is the shortest time between two calls of the InterruptCheck.
 const checkEvery = 100 * time.Millisecond
 
-// check interrupts the run if the InterruptCheck returns an interrupt. Calls that arrive while
-// another one asks, or soon after, learn of an interrupt from their context.
+// check interrupts the run if the InterruptCheck returns an interrupt. A call that arrives while
+// another call is checking, or soon after, does not check again: an interrupt reaches it through
+// its context.
 func (c *checker) check(ctx context.Context) {
 	if !c.busy.TryLock() {
 		return

@@ -14,25 +14,27 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Compensable is an actor whose calls, or calls that it makes, can be undone: an actors.Tool, LLM or
-// Agent whose method Compensate was called, or an Agent that was made with such actors.
+// Compensable is an actor whose own calls can be undone, or that makes calls that can be undone. It
+// is an actors.Tool, LLM or Agent on which Compensate was called, or an Agent that was made with
+// such actors.
 type Compensable interface {
 	Compensations() []*core.Compensation // empty if there are none
 }
 
-// WithCompensations sets the compensations that the run can make. A run that is resumed may have to
-// undo calls that an earlier process made and that the program does not make again. So every actor
-// that a stored run calls must be passed here if it has a compensation: the run is suspended at a
-// call of such an actor that was not passed. An agent that was made with its tools, such as by
-// actors.NewAgent, passes their compensations, too. Runs of [New] end with the process and do not need
-// WithCompensations.
+// WithCompensations sets the compensations that the run can make. A resumed run may have to undo
+// calls that an earlier process made and that the program does not make again. Therefore, pass
+// every actor with a compensation that a stored run calls: if one was not passed, the run is
+// suspended at a call to it. Passing an agent also passes the compensations of the tools that it
+// was made with, for example by actors.NewAgent. Runs begun by [New] end with the process and do
+// not need WithCompensations.
 //
-// The option refuses an actor without a compensation, and two actors of one kind and name.
+// The option is invalid if an actor has no compensation, or if two actors of the same kind and name
+// have different compensations.
 func WithCompensations(actors ...Compensable) Option {
 	return func(c *config) {
 		for i, actor := range actors {
 			if actor == nil || len(actor.Compensations()) == 0 {
-				c.refuse(fmt.Errorf("state: WithCompensations: actor %d has no compensation; its method Compensate gives it one", i+1))
+				c.refuse(fmt.Errorf("state: WithCompensations: actor %d has no compensation; add one with its method Compensate", i+1))
 				continue
 			}
 			for _, known := range actor.Compensations() {
@@ -45,7 +47,7 @@ func WithCompensations(actors ...Compensable) Option {
 	}
 }
 
-// hasOther reports whether there is another compensation for the same actor.
+// hasOther reports whether there is a different compensation for the same actor.
 func (c *config) hasOther(known *core.Compensation) bool {
 	kind, name := known.Actor()
 	return slices.ContainsFunc(c.settings.Compensations, func(other *core.Compensation) bool {
@@ -75,7 +77,7 @@ func (r *run) valuesOf(ctx context.Context, a record.Address, nth int) (in, out 
 	}
 	if c.inDoubt {
 		if began.Detail == nil || len(began.Detail.Input) == 0 {
-			return nil, nil, fmt.Errorf("%w: %s has a compensation, and its input is not on record", snapshot.ErrCorrupt, a)
+			return nil, nil, fmt.Errorf("%w: %s has a compensation, but its input was not recorded", snapshot.ErrCorrupt, a)
 		}
 		return began.Detail.Input, nil, nil
 	}
@@ -91,14 +93,14 @@ func (r *run) valuesOf(ctx context.Context, a record.Address, nth int) (in, out 
 		out = outcome.Encoded()
 	}
 	if began.Detail == nil || len(began.Detail.Input) == 0 || len(out) == 0 {
-		return nil, nil, fmt.Errorf("%w: %s has a compensation, and its input or output is not on record", snapshot.ErrCorrupt, a)
+		return nil, nil, fmt.Errorf("%w: %s has a compensation, but its input or output was not recorded", snapshot.ErrCorrupt, a)
 	}
 	return began.Detail.Input, out, nil
 }
 
-// A completion is one completion of a call that can be compensated, or the possible effect of a
-// call in doubt. The completions of a call are numbered from 1, and a compensation has the number
-// of its completion.
+// A completion describes one completion of a call that can be compensated, or the possible effect
+// of a call in doubt. A call's completions are numbered from 1, and a compensation has the number
+// of the completion that it undoes.
 type completion struct {
 	began, ended uint64 // the records with the input and the output; for a call in doubt, ended is its latest start or its failure
 	kind         record.Kind
@@ -108,8 +110,8 @@ type completion struct {
 	separate     bool // the call is in doubt, and its later attempts have separate effects
 }
 
-// followCompensable follows a record that was added to t. Calls can be compensated if they
-// completed, or if they are in doubt now.
+// followCompensable updates r.compensable with a record that was added to t. Calls can be
+// compensated if they completed, or if they are in doubt now.
 func (r *restoredRun) followCompensable(t *track, rec *record.Record) {
 	if rec.Kind == record.KindCompensation {
 		r.compensates = true
@@ -146,7 +148,7 @@ func (r *restoredRun) followCompensable(t *track, rec *record.Record) {
 	}
 }
 
-// followUndo follows a record of a compensation.
+// followUndo processes a record of a compensation.
 func (r *restoredRun) followUndo(rec *record.Record) {
 	if r.compensable == nil {
 		return
@@ -161,15 +163,15 @@ func (r *restoredRun) followUndo(rec *record.Record) {
 }
 
 // keepDoubt is called when a call in doubt is compensated, or begins again with another input. It
-// keeps the possible effect of the call apart from anything that the call does after that.
+// keeps the call's possible effect separate from anything that the call does afterwards.
 func (r *restoredRun) keepDoubt(a record.Address) {
 	if all := r.compensable[a]; len(all) > 0 && all[len(all)-1].inDoubt {
 		all[len(all)-1].separate = true
 	}
 }
 
-// startOver makes a call in doubt that was compensated begin again: its earlier attempts no longer
-// put it in doubt.
+// startOver lets a call begin again that was in doubt and has been compensated. Its earlier
+// attempts no longer put it in doubt.
 func (r *restoredRun) startOver(t *track, rec *record.Record) {
 	all := r.compensable[rec.Address]
 	if n := len(all); n == 0 || !all[n-1].separate || !t.isSameDoubt(all[n-1]) {
@@ -181,13 +183,13 @@ func (r *restoredRun) startOver(t *track, rec *record.Record) {
 	t.First = int32(rec.Attempt)
 }
 
-// isSameDoubt reports whether c is the current doubt of the call: the call has not begun again
-// since.
+// isSameDoubt reports whether c describes the call's current doubt, that is, whether the call has
+// not begun again after c.
 func (t *track) isSameDoubt(c completion) bool { return c.inDoubt && t.entered <= c.ended }
 
 // completed returns the calls that can be compensated, in the order in which they completed or came
-// into doubt: the last completion or doubt of each, and earlier ones that were not compensated when
-// the call was made again. A failed call that is tried again is not treated as failed.
+// into doubt. For each call, it returns the last completion or doubt, and earlier ones that were
+// not compensated when the call was made again.
 func (r *restoredRun) completed() []*engine.Completed {
 	var all []*engine.Completed
 	for a, completions := range r.compensable {
@@ -217,8 +219,9 @@ func (r *restoredRun) compensation(a record.Address, name string, nth int) *reco
 	return r.progress(undoAddress(a, name, nth))
 }
 
-// failedAround returns the innermost call around the one at a that failed for good and so causes
-// its compensation, or the zero Address if there is none.
+// failedAround returns the innermost call around a that failed for good and therefore causes the
+// compensation of a. If there is none, it returns the zero Address. A failed call that is tried
+// again does not count as failed.
 func (r *restoredRun) failedAround(a record.Address) record.Address {
 	for scope := a.Scope(); scope != ""; scope = outerScope(scope) {
 		around, err := record.ParseAddress(callOf(scope))
@@ -236,9 +239,9 @@ func (r *restoredRun) failedAround(a record.Address) record.Address {
 	return record.Address{}
 }
 
-// progressAfterUndo returns p, unless the call was compensated since, or contains a call that was: then
-// the call is made again, and the result says how it continues. That only happens if the calls around it
-// are tried again. r.mu must be held.
+// progressAfterUndo returns p, unless the call or a call inside it was compensated afterwards. In
+// that case the call is made again, and the result describes how it continues. This happens only if
+// the calls around it are tried again. r.mu must be held.
 func (r *run) progressAfterUndo(a record.Address, p *record.Progress) *record.Progress {
 	if p == nil || len(r.restored.compensable) == 0 || r.settings.Replays {
 		return p
@@ -263,9 +266,9 @@ func (r *run) progressAfterUndo(a record.Address, p *record.Progress) *record.Pr
 	return &again
 }
 
-// attemptAfterUndo returns the attempt with which a call that was compensated is made again. If calls
-// were made inside the call, the attempt is a new one, so that they are made again, too: what they did
-// was undone with the call.
+// attemptAfterUndo returns the attempt in which a compensated call is made again. If the call made
+// other calls, the attempt is a new one, so that those calls are made again, too: their effects
+// were undone with the call.
 func (r *restoredRun) attemptAfterUndo(a record.Address, t *track) int32 {
 	if t.kind.IsEntered() {
 		return t.attempts
@@ -278,8 +281,7 @@ func (r *restoredRun) attemptAfterUndo(a record.Address, t *track) int32 {
 	return 0
 }
 
-// isCompensated reports whether the last completion of the call, or its doubt, was
-// compensated.
+// isCompensated reports whether the call's last completion or doubt was compensated.
 func (r *restoredRun) isCompensated(a record.Address) bool {
 	if e := r.effects.latest[a]; e != nil {
 		for e.took != nil { // the compensation belongs to the effect that the call took over
@@ -294,9 +296,9 @@ func (r *restoredRun) isCompensated(a record.Address) bool {
 	return n > 0 && r.compensation(a, completions[n-1].name, n) != nil
 }
 
-// containsCompensated reports whether a call inside the call at a was compensated because a call
-// around the call at a failed. Compensations that a failed call inside it caused do not count:
-// that call has its outcome.
+// containsCompensated reports whether a call inside a was compensated because a call around a
+// failed. Compensations caused by the failure of a call inside a are ignored, because that inner
+// call already has an outcome.
 func (r *restoredRun) containsCompensated(a record.Address) bool {
 	if r.hollow == nil {
 		r.hollow = make(map[record.Address]bool)
@@ -309,8 +311,7 @@ func (r *restoredRun) containsCompensated(a record.Address) bool {
 	return r.hollow[a]
 }
 
-// markHollow marks the calls around the one at a, up to the call whose failure caused the
-// compensation.
+// markHollow marks the calls around a, up to the call whose failure caused the compensation.
 func (r *restoredRun) markHollow(a record.Address) {
 	for scope := a.Scope(); scope != ""; scope = outerScope(scope) {
 		around, err := record.ParseAddress(callOf(scope))
@@ -324,9 +325,9 @@ func (r *restoredRun) markHollow(a record.Address) {
 	}
 }
 
-// errUncompensated is returned for a run with a pending cancel whose calls have to be compensated
+// errUncompensated is returned if a cancel is pending but calls of the run must be compensated
 // first.
-var errUncompensated = errors.New("it is cancelled, but has calls to be compensated")
+var errUncompensated = errors.New("it is cancelled, but still has calls to compensate")
 
 // isCompensated reports whether no call of a run remains to be compensated: all calls that
 // completed or are in doubt were compensated or have no compensation.
@@ -343,7 +344,7 @@ func isCompensated(found *snapshot.Run) (bool, error) {
 	return true, nil
 }
 
-// errLeft says why some calls are not compensated yet.
+// errLeft is the reason if some calls are not compensated yet.
 var errLeft = errors.New("a compensation ended its goroutine without returning (runtime.Goexit)")
 
 // compensate compensates the completed calls of a cancelled run. The cancel is
@@ -375,7 +376,7 @@ func (r *run) endCancelled() error {
 	cancelled := cancelledError(r.settings.RunID, stopOf(r.life.interrupted))
 	switch {
 	case r.life.uncompensated != nil:
-		return fmt.Errorf("%w, and not all of its calls are compensated yet: %w", cancelled, r.life.uncompensated)
+		return fmt.Errorf("%w, but not all of its calls are compensated yet: %w", cancelled, r.life.uncompensated)
 	case err != nil:
 		return errors.Join(cancelled, err)
 	}

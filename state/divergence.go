@@ -11,32 +11,32 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// DivergencePolicy sets what happens to a run whose program does not make the recorded calls: it makes
-// another call in place of a recorded one, makes the call with another input, or ends before it has
-// made all recorded calls.
+// DivergencePolicy specifies how to handle a run whose program does not make the recorded calls.
+// The program may make a different call in place of a recorded one, make the call with a different
+// input, or end before it has made all recorded calls.
 type DivergencePolicy uint8
 
 const (
-	// DivergenceFail stops the run before any part of the call that differs runs.
-	// The run is interrupted, and the error is a *core.InterruptedError that wraps a
-	// *core.DivergenceError. The run continues with the previous program, or with a
-	// corrected one. It is the default.
+	// DivergenceFail stops the run before any part of the differing call runs. The run is
+	// interrupted, and the error is a *core.InterruptedError that wraps a *core.DivergenceError.
+	// The run can continue with the previous program, or with a corrected one. This is the default.
 	DivergenceFail DivergencePolicy = iota
-	// DivergenceTrust uses the outcome that was recorded at the address of the call. A warning is
-	// recorded, the [Report] lists the call, and the metadata of its recovered record contains
-	// "diverged". An output that does not fit its type cannot be used, and stops the run.
+	// DivergenceTrust uses the outcome that was recorded at the call's address. A warning is
+	// recorded, the [Report] lists the call, and the metadata of the call's recovered record
+	// contains "diverged". If the recorded output does not fit its type, it cannot be used and the
+	// run stops.
 	DivergenceTrust
-	// DivergenceRerun makes the call again, and with it every later call in its scope and in the
-	// scopes around it; it does the same with a call whose output does not fit its type. Earlier
-	// calls stay restored, and so do calls in other branches of a group, and calls that were
-	// prepared before it. If a call that is made again has a compensation, both of its effects are
-	// compensated. A warning is recorded, and the [Report] lists the call. Where the program ends
-	// before it has made all recorded calls, DivergenceRerun does the same as DivergenceTrust.
+	// DivergenceRerun makes the differing call again, and then every later call in its scope and in
+	// the scopes around it. The same applies to a call whose recorded output does not fit its type.
+	// Calls that were made or prepared earlier, and calls in other branches of a group, keep their
+	// recorded outcomes. If a call that is made again has a compensation, both of its effects are
+	// compensated. A warning is recorded, and the [Report] lists the call. If the program ends
+	// before it has made all recorded calls, DivergenceRerun acts like DivergenceTrust.
 	DivergenceRerun
 )
 
-// WithDivergence sets what happens to a run whose program differs from its records. It is for [Open]
-// and [Replay]: [Validate] returns all differences.
+// WithDivergence specifies how to handle a run whose program differs from its records. It is for
+// [Open] and [Replay]; [Validate] returns all differences instead.
 func WithDivergence(policy DivergencePolicy) Option {
 	return func(c *config) {
 		if policy > DivergenceRerun {
@@ -47,21 +47,20 @@ func WithDivergence(policy DivergencePolicy) Option {
 	}
 }
 
-// rerun says which recorded calls are made again. A call with another input is
-// recorded as a divergence. For every later claim in its scope, and in the scopes
-// around it, only records after the divergence count. Since the divergence is recorded,
-// this also holds if the run is stopped and resumed before all of these calls were made
-// again.
+// rerun determines which recorded calls are made again. A differing call is recorded as a
+// divergence. For every later claim in its scope and in the scopes around it, only records after
+// the divergence count. Because the divergence is recorded, this also holds if the run is stopped
+// and resumed before all of these calls have been made again.
 //
-// Divergences are given by the numbers of their records; 0 means none.
+// A divergence is identified by the number of its record; 0 means none.
 type rerun struct {
 	after     map[*engine.Scope]uint64    // the latest divergence before the next claim, by scope
 	since     map[record.Address]uint64   // the latest divergence before each call or group that was claimed
 	discarded map[record.Address]struct{} // calls whose records no longer count
 }
 
-// watchDivergence begins to follow the claims, if a claim may differ from the call that was
-// recorded at its address.
+// watchDivergence starts to track claims, if a claim may differ from the call that was recorded at
+// its address.
 func (r *run) watchDivergence() {
 	if r.config.divergence != DivergenceRerun && !r.restored.diverged && !r.restored.unclaimed {
 		return
@@ -69,7 +68,7 @@ func (r *run) watchDivergence() {
 	r.rerun = rerun{make(map[*engine.Scope]uint64), make(map[record.Address]uint64), make(map[record.Address]struct{})}
 }
 
-// followClaim follows the claim of a call. r.mu must be held.
+// followClaim processes the claim of a call. r.mu must be held.
 func (r *run) followClaim(s *engine.Scope, c record.Claim) {
 	since, t := r.rerun.at(s), r.restored.calls[c.Address]
 	if t != nil && t.diverged > since {
@@ -94,8 +93,8 @@ func (r *run) followClaim(s *engine.Scope, c record.Claim) {
 	_ = r.write() // an error is returned again when the call begins
 }
 
-// divergesNow returns how a claim differs from the records since the latest divergence before it,
-// or nil. r.mu must be held.
+// divergesNow compares a claim with the records made after since, the latest divergence before the
+// claim. It returns the difference, or nil if there is none. r.mu must be held.
 func (r *run) divergesNow(s *engine.Scope, c record.Claim, t *track, since uint64) *core.DivergenceError {
 	anew := t != nil && !t.isMadeAfter(since)
 	if r.rerun.within(s) > 0 && (t == nil || anew) {
@@ -104,8 +103,8 @@ func (r *run) divergesNow(s *engine.Scope, c record.Claim, t *track, since uint6
 	return r.restored.divergenceOf(r.settings.RunID, s.Path(), r.restored.ordinals[s.Path()], t, c, anew)
 }
 
-// diverge records that the call, which differs, and the calls after it are made again. It
-// returns the number of the record. r.mu must be held.
+// diverge records that the differing call and the calls after it are made again. It returns the
+// number of that record. r.mu must be held.
 func (r *run) diverge(c record.Claim, d *core.DivergenceError) uint64 {
 	message := "the input of the call differs from the recorded one: the call is made again, and so are the calls after it"
 	if d.How == "output" {
@@ -125,8 +124,8 @@ func (r *run) diverge(c record.Claim, d *core.DivergenceError) uint64 {
 	return uint64(r.keeper.len())
 }
 
-// makeAgain causes a claimed call, and those that are claimed after it, to be made again. r.mu must
-// be held.
+// makeAgain causes a claimed call, and all calls that are claimed after it, to be made again. r.mu
+// must be held.
 func (r *run) makeAgain(s *engine.Scope, c record.Claim, d *core.DivergenceError) {
 	since := r.diverge(c, d)
 	r.rerun.divergeFrom(s, since)
@@ -135,8 +134,8 @@ func (r *run) makeAgain(s *engine.Scope, c record.Claim, d *core.DivergenceError
 	_ = r.write() // an error is returned again when the call begins
 }
 
-// mark sets a key in the metadata of the record of a recalled call. The key says that the input or
-// the request of the call has changed.
+// mark sets a key in the metadata of a recalled call's record. The key indicates that the call's
+// input or request has changed.
 func mark(rec *record.Record, key string) {
 	detail := record.Detail{}
 	if rec.Detail != nil {
@@ -150,8 +149,8 @@ func mark(rec *record.Record, key string) {
 	rec.Detail = &detail
 }
 
-// key returns the key of the scope in the map after. It is nil for every root scope, since
-// the root calls of all contexts are numbered together.
+// key returns the key of s in the map after. All root scopes have the key nil, because the root
+// calls of all contexts are numbered together.
 func (*rerun) key(s *engine.Scope) *engine.Scope {
 	if s.Parent() == nil {
 		return nil
@@ -159,15 +158,15 @@ func (*rerun) key(s *engine.Scope) *engine.Scope {
 	return s
 }
 
-// at returns the latest divergence before a call that is claimed in s now.
+// at returns the latest divergence before a call that is claimed next in s.
 func (r *rerun) at(s *engine.Scope) uint64 { return max(r.after[r.key(s)], r.within(s)) }
 
-// within returns the latest divergence before the call that s is an attempt of, and
-// so before everything in s.
+// within returns the latest divergence before the call that s is an attempt of, and therefore
+// before everything in s.
 func (r *rerun) within(s *engine.Scope) uint64 { return r.since[s.Address()] }
 
-// divergeFrom puts the divergence before everything that is claimed from now on, in s and in
-// the scopes around it.
+// divergeFrom places the divergence before everything that is claimed from now on in s and in the
+// scopes around s.
 func (r *rerun) divergeFrom(s *engine.Scope, divergence uint64) {
 	for ; s != nil; s = s.Parent() {
 		r.after[r.key(s)] = max(r.after[r.key(s)], divergence)
@@ -180,8 +179,8 @@ func (r *rerun) isDiscarded(a record.Address) bool {
 	return anew
 }
 
-// beginsAnew reports whether the record may be the first of a call that begins again: an attempt
-// begins, or the call took over the effect of another one.
+// beginsAnew reports whether rec may be the first record of a call that begins again: either an
+// attempt starts, or the call took over another call's effect.
 func beginsAnew(rec *record.Record) bool {
 	return rec.Status == record.StatusStarted || rec.Kind.IsCall() && rec.Status == record.StatusCompleted && rec.Detail != nil && rec.Detail.Effect != nil
 }
@@ -205,18 +204,18 @@ func (t *track) isMadeAfter(divergence uint64) bool {
 	return t.Last > divergence
 }
 
-// isReplacedBy reports whether the claim differs from the recorded call and only a refused opening made
-// that call. The call then begins again.
+// isReplacedBy reports whether the claim differs from the recorded call, which was made only in a
+// refused opening. In that case, the call begins again.
 func (t *track) isReplacedBy(c record.Claim) bool {
 	return t != nil && t.Last > 0 && !t.claimed && (t.kind != c.Kind || t.differs(c.Input))
 }
 
-// differs reports whether the call was recorded with another input.
+// differs reports whether the call was recorded with a different input.
 func (t *track) differs(input record.Hash) bool {
 	return !t.Input.IsZero() && !input.IsZero() && t.Input != input
 }
 
-// followDivergence follows the record of a divergence: earlier records of the call, and of the
+// followDivergence processes the record of a divergence: earlier records of the call, and of the
 // calls inside it, no longer count.
 func (r *restoredRun) followDivergence(rec *record.Record) {
 	t := r.track(rec.Address)
@@ -230,8 +229,8 @@ func (r *restoredRun) followDivergence(rec *record.Record) {
 	r.diverged = true
 }
 
-// beginAnew discards what the call did before the record, and the values inside it,
-// except those that its preconditions have just written.
+// beginAnew discards what the call did before the record, and the values written inside the call,
+// except values that its preconditions have just written.
 func (r *restoredRun) beginAnew(rec *record.Record, t *track) {
 	if written := r.preconditions[rec.Address]; len(written) > 0 {
 		i, _ := slices.BinarySearch(written, t.Last)

@@ -7,17 +7,17 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// effects are the effects of a run according to its records: what calls of irreversible actors did,
-// or may have done. An effect remains until another call takes it over or it is compensated.
+// effects holds a run's effects according to its records: what calls to irreversible actors did, or
+// may have done. An effect remains until it is compensated or another call takes it over.
 type effects struct {
 	latest    map[record.Address]*effect   // the latest effect of each call
 	earlier   map[record.Address][]*effect // earlier effects of calls that were made again, in order
 	scopes    map[string]*effectScope      // by path
 	attempts  map[string]*attemptScopes    // by the path of the call
-	inherited []*effect                    // effects of the parents of a fork
+	inherited []*effect                    // effects that a fork inherits from its parents
 	leftOver  []*effect                    // effects left over when the surrounding call ended
 
-	keepsOutputs bool // outputs cannot be read again from a store
+	keepsOutputs bool // keep outputs, since they cannot be read again from a store
 }
 
 // effect describes the effect of one call.
@@ -25,8 +25,8 @@ type effect struct {
 	record.Effect
 	withoutAttempts string  // the address of the call without attempts; empty until needed
 	first           uint64  // the first record of the call
-	took            *effect // the effect of another call that the call took over; nil for none
-	takenBy         *effect // the effect of the call that took it over; nil for none
+	took            *effect // the other call's effect that this call took over, or nil
+	takenBy         *effect // the effect of the call that took this effect over, or nil
 	progress        record.Progress
 	gone            bool // taken over, or compensated
 	cached          bool // a cache answered the call: the effect belongs to another call
@@ -43,14 +43,14 @@ func (e *effect) isInDoubt() bool {
 	return e.progress.InDoubt() || e.progress.Phase == record.StateAsking
 }
 
-// toRecord returns the effect in the form of records.
+// toRecord returns the effect in the form that records contain.
 func (e *effect) toRecord() record.Effect {
 	known := e.Effect
 	known.InDoubt = !e.hasCompleted()
 	return known
 }
 
-// inherit adds the effects that a fork has from its parents.
+// inherit adds the effects that a fork inherits from its parents.
 func (all *effects) inherit(parents []record.Effect) {
 	for _, p := range parents {
 		e := &effect{Effect: p}
@@ -61,7 +61,7 @@ func (all *effects) inherit(parents []record.Effect) {
 	}
 }
 
-// follow follows the next record of the run.
+// follow processes the run's next record.
 func (all *effects) follow(rec *record.Record) {
 	if !rec.Kind.IsCall() {
 		return
@@ -99,7 +99,7 @@ func (all *effects) follow(rec *record.Record) {
 	}
 }
 
-// add adds the effect of a call that begins. old is the effect that it had before; nil for none.
+// add adds the effect of a call that begins. old is the call's previous effect, or nil.
 func (all *effects) add(rec *record.Record, old *effect) *effect {
 	if all.latest == nil {
 		all.latest, all.earlier = make(map[record.Address]*effect), make(map[record.Address][]*effect)
@@ -115,7 +115,8 @@ func (all *effects) add(rec *record.Record, old *effect) *effect {
 	return e
 }
 
-// takenBy returns the effect that was taken over according to the record, or nil.
+// takenBy returns the effect that the call takes over according to the record, or nil. It also
+// marks the effect as gone.
 func (all *effects) takenBy(rec *record.Record) *effect {
 	if rec.Detail.Effect == nil {
 		return nil
@@ -127,7 +128,8 @@ func (all *effects) takenBy(rec *record.Record) *effect {
 	return all.find(rec.Detail.Effect)
 }
 
-// take removes the effect at a place, because another call has taken it over.
+// take marks the effect at a place as gone because another call takes it over. It reports whether a
+// call might have repeated the effect until then.
 func (all *effects) take(place *record.Effect) bool {
 	e := all.find(place)
 	if e == nil || !e.isLeft() {
@@ -137,8 +139,8 @@ func (all *effects) take(place *record.Effect) bool {
 	return true
 }
 
-// takeInside removes the effects of the calls inside a call whose effect was taken over: they are
-// part of it.
+// takeInside removes the effects of the calls inside a call whose effect was taken over, because
+// they are part of that effect.
 func (all *effects) takeInside(taken *record.Effect) {
 	if taken.RunID == "" {
 		all.dropInside(taken.Address.String())
@@ -158,7 +160,7 @@ func (all *effects) dropInside(path string) {
 	}
 }
 
-// find returns the effect at a place, nil if there is none.
+// find returns the effect at a place, or nil if there is none.
 func (all *effects) find(place *record.Effect) *effect {
 	is := func(e *effect) bool { return e != nil && e.Seq == place.Seq }
 	if place.RunID != "" {
@@ -178,8 +180,8 @@ func (all *effects) find(place *record.Effect) *effect {
 	return nil
 }
 
-// followUndo follows a record of a compensation. Once the compensation has completed, the effects
-// of the call and of the calls inside it no longer exist.
+// followUndo processes a record of a compensation. Once the compensation has completed, the effects
+// of the compensated call and of the calls inside it no longer exist.
 func (all *effects) followUndo(rec *record.Record) {
 	if rec.Status != record.StatusCompleted || len(all.latest) == 0 {
 		return

@@ -33,8 +33,8 @@ func (r *run) Effect(s *engine.Scope, q engine.EffectQuery) (*engine.FoundEffect
 	return found, nil
 }
 
-// findEffect returns the effect that is closest to the call, as the documentation of
-// actors.WithIrreversible describes it. r.mu must be held.
+// findEffect returns the effect that is closest to the call, as described at
+// actors.WithIrreversible. r.mu must be held.
 func (r *run) findEffect(s *engine.Scope, q engine.EffectQuery) *engine.FoundEffect {
 	spec, call := s.Spec(), ""
 	var closest *effect
@@ -67,7 +67,8 @@ func (e *effect) call() string {
 	return e.withoutAttempts
 }
 
-// closeness is how close an effect is to that of a call; 0 means that it is another effect.
+// closeness ranks how well an earlier effect matches a call that may repeat it; 0 means that it
+// does not match.
 type closeness uint8
 
 const (
@@ -78,8 +79,8 @@ const (
 	equalCall                           // like equalHere, and with the same number
 )
 
-// closenessTo returns how close the effect is to that of a call with the input, at an address
-// without attempts. Calls in one scope are at the same place.
+// closenessTo returns how well the effect matches a call, given the hash of the call's input and
+// its address without attempts. Calls in the same scope are at the same place.
 func (e *effect) closenessTo(identity record.Hash, call string) closeness {
 	equal, own := e.Input == identity, e.call()
 	switch here := outerScope(own) == outerScope(call); {
@@ -97,9 +98,9 @@ func (e *effect) closenessTo(identity record.Hash, call string) closeness {
 	return equalCall
 }
 
-// repeatable returns the effects that a call with the scope s might repeat: those in earlier
-// attempts of the calls around it, those that a fork has from its parents, and those of calls that
-// are made again. r.mu must be held.
+// repeatable yields the effects that a call with the scope s might repeat: the effects in earlier
+// attempts of the calls around it, the effects that a fork inherits from its parents, and the
+// effects of calls that are made again. r.mu must be held.
 func (r *run) repeatable(s *engine.Scope) iter.Seq[*effect] {
 	return func(yield func(*effect) bool) {
 		all := &r.effects
@@ -123,8 +124,8 @@ func (r *run) repeatable(s *engine.Scope) iter.Seq[*effect] {
 	}
 }
 
-// withoutGone returns the effects without those at the beginning that are gone. Few others
-// are gone, since calls mostly take effects over in order.
+// withoutGone returns the effects without the gone ones at the beginning. Few others are gone,
+// since calls mostly take effects over in order.
 func withoutGone(all []*effect) []*effect {
 	for len(all) > 0 && all[0].gone {
 		all = all[1:]
@@ -132,8 +133,8 @@ func withoutGone(all []*effect) []*effect {
 	return all
 }
 
-// madeAnew returns the effects of calls that no longer count, since a divergence was
-// recorded after them. r.mu must be held.
+// madeAnew returns the effects of calls that no longer count because a divergence was recorded
+// after them. r.mu must be held.
 func (r *run) madeAnew(s *engine.Scope) (all []*effect) {
 	if r.rerun.at(s.Parent()) == 0 {
 		return nil
@@ -154,8 +155,8 @@ func (r *run) madeAnew(s *engine.Scope) (all []*effect) {
 	return all
 }
 
-// isMadeAnew reports whether a divergence lies between the effect and the call that the program
-// makes, or will make, in its place. The program is in the scopes of s.
+// isMadeAnew reports whether a divergence was recorded between the effect and the call that the
+// program makes, or will make, in its place. The program has reached the call of s.
 func (r *run) isMadeAnew(e *effect, s *engine.Scope) bool {
 	path := e.Address.String()
 	for scope := s.Parent(); scope != nil; scope = scope.Parent() {
@@ -180,7 +181,7 @@ func (r *run) isMadeAnew(e *effect, s *engine.Scope) bool {
 	return false
 }
 
-// loadEffect reads the output of an effect. If the output cannot be read, the effect has none.
+// loadEffect reads an effect's output into e. If the output cannot be read, it sets NoOutput.
 func (r *run) loadEffect(e *record.Effect) {
 	if e.RunID == "" && len(e.Output) == 0 && e.Artifact == "" && r.restored != nil {
 		if outcome, err := r.restored.found.Record(e.Seq); err == nil {

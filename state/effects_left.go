@@ -11,7 +11,7 @@ import (
 
 // This file is about effects that no call of the program has taken over.
 
-// leftBy returns the effects that are left in earlier attempts of the call that rec ends.
+// leftBy returns the effects that remain from earlier attempts of the call that rec ends.
 func (all *effects) leftBy(rec *record.Record) []*effect {
 	if rec.Attempt == 0 || !rec.IsOutcome() || len(all.latest) == 0 {
 		return nil
@@ -28,8 +28,9 @@ func (all *effects) leftBy(rec *record.Record) []*effect {
 	return left
 }
 
-// leftOver returns the effects that no call has taken over: those of earlier attempts of calls that
-// have ended, and, once the run has ended, those of the parents of a fork. r.mu must be held.
+// leftOver returns the effects that no call has taken over: the effects of earlier attempts of
+// calls that have ended and, once the run has ended, the effects that a fork inherits from its
+// parents. r.mu must be held.
 func (r *run) leftOver() (left []record.Effect) {
 	for _, e := range r.effects.leftOver {
 		if e.isLeft() {
@@ -56,8 +57,8 @@ func (r *run) warnLeftOver(s *engine.Scope, rec *record.Record, left []*effect) 
 	}
 }
 
-// warnInherited records the effects of the parents of a fork that are left over when the
-// fork ends. r.mu must be held.
+// warnInherited records a warning for each effect that a fork inherits from its parents and that is
+// left over when the fork ends. r.mu must be held.
 func (r *run) warnInherited() {
 	if status := r.status(); status != snapshot.StatusCompleted && status != snapshot.StatusFailed || !r.rootCalls.begun {
 		return

@@ -11,15 +11,16 @@ import (
 // effectScope holds the effects in a scope and in the scopes inside it, in order.
 type effectScope struct {
 	all      []*effect
-	around   *effectScope // nil if the scope around it is the run
+	around   *effectScope // nil if the surrounding scope is the run
 	attempt  int
 	attempts *attemptScopes // the scopes of all attempts of the same call, this one included
 }
 
-// attemptScopes are the scopes of the attempts of one call that contain effects.
+// attemptScopes holds the scopes of those attempts of one call that contain effects.
 type attemptScopes struct{ scopes []*effectScope }
 
-// scope returns the scope with the path, nil for the run itself.
+// scope returns the scope with the path, or nil for the run itself. It creates the scope if
+// necessary.
 func (all *effects) scope(path string) *effectScope {
 	if path == "" {
 		return nil
@@ -43,7 +44,8 @@ func (all *effects) scope(path string) *effectScope {
 	return s
 }
 
-// inAttempts yields the effects in the attempts of the call at the path below the given number.
+// inAttempts yields the effects in those attempts of the call at the path whose number is below
+// attempt.
 func (all *effects) inAttempts(path string, attempt int) iter.Seq[*effect] {
 	return func(yield func(*effect) bool) {
 		of := all.attempts[path]
@@ -58,7 +60,8 @@ func (all *effects) inAttempts(path string, attempt int) iter.Seq[*effect] {
 	}
 }
 
-// each reports whether yield has returned true for each effect.
+// each calls yield for each effect until yield returns false. It reports whether yield always
+// returned true.
 func each(all []*effect, yield func(*effect) bool) bool {
 	for _, e := range all {
 		if !yield(e) {
@@ -68,8 +71,8 @@ func each(all []*effect, yield func(*effect) bool) bool {
 	return true
 }
 
-// attemptNumber returns the number, from 0, of the attempt whose scope has the path. It is 0 for a
-// scope that is not that of an attempt.
+// attemptNumber returns the number of the attempt that the scope belongs to, counting from 0. For a
+// scope that does not belong to an attempt, it returns 0.
 func attemptNumber(scope string) int {
 	if at := strings.LastIndexByte(scope, '@'); at > strings.LastIndexByte(scope, '/') {
 		if n, err := strconv.Atoi(scope[at+1:]); err == nil {

@@ -31,14 +31,14 @@ func (r *run) refuseFurther(s *engine.Scope, c record.Claim) error {
 		r.settings.RunID, ErrEnded, r.found.Status, c.Address, again)
 }
 
-// hasEnded reports whether the run had an outcome when it was opened, and only repeats its calls.
-// r.mu must be held.
+// hasEnded reports whether the run had an outcome when it was opened and has only repeated recorded
+// calls since then. r.mu must be held.
 func (r *run) hasEnded() bool {
 	return !r.rootCalls.begun && (r.found.Status == snapshot.StatusCompleted || r.found.Status == snapshot.StatusFailed)
 }
 
-// restoreOutcome sets the status of a run that had ended back to its outcome, if a process opened it
-// later, only to repeat its calls, and was killed.
+// restoreOutcome restores the status of a run that had already ended, if a later process opened the
+// run, only repeated its calls, and was killed.
 func restoreOutcome(found *snapshot.Run) {
 	crashed := found.Status == snapshot.StatusRunning || found.Status == snapshot.StatusInterrupted && found.Stop.Reason == record.InterruptCrash
 	for seq := uint64(found.Len()); crashed && seq > found.RetryTo; seq-- {
