@@ -13,42 +13,42 @@ import (
 
 // ForkOptions configure a [Fork]. The zero value is ready to use.
 type ForkOptions struct {
-	// NewKeys gives the calls of the fork their own idempotency keys. By default a call has the key
-	// that it has in the parent, if its address and its input are the same, so a service that knows
-	// the key does not repeat the effect. If both runs continue with the same keys, they share
-	// their effects.
+	// NewKeys gives the fork's calls their own idempotency keys. By default, a call with the same
+	// address and input as in the parent also has the same key, so a service that knows the key
+	// does not repeat the effect. If both runs continue with the same keys, they share their
+	// effects.
 	NewKeys bool
 
-	// Effects says what to do about calls of the parent that the fork does not keep and that have
-	// had effects. By default there must be none: see [EffectsAfter].
+	// Effects specifies how to handle calls of the parent that have had effects but that the fork
+	// does not keep. By default, the fork is refused if there are any. See [EffectsAfter].
 	Effects ForkEffects
 
-	// Outputs sets other outputs of recorded calls, by address, and other answers to questions, by
-	// ID, to see how the run would have continued with them. A call must be one that the fork
-	// keeps, or the one at which the fork begins, which is then not made again. The call that asked
-	// a question must be one that is made again, and for a decision about a call in doubt, the fork
-	// must keep the attempt in doubt, as it does if it begins inside that attempt. Values are as for
-	// [Answer]; the records say that somebody has set them.
+	// Outputs replaces outputs of recorded calls, by address, and answers to questions, by ID, to
+	// see how the run would have continued with them. An output can be set for a call that the fork
+	// keeps, and for the call at which the fork begins, which is then not made again. An answer can
+	// be set if the call that asked the question is made again. If the question is about a call in
+	// doubt, the fork must also keep the attempt that is in doubt, as it does if it begins inside
+	// that attempt. Values are as for [Answer]; the records show that they were set in a fork.
 	Outputs map[string]any
 }
 
-// ErrCompensated is found in the error of a [Fork] that would keep calls which the old run has
-// compensated: their effects no longer exist.
+// ErrCompensated is wrapped by the error from [Fork] if the fork would keep calls that the old run
+// has compensated, whose effects no longer exist.
 var ErrCompensated = errors.New("state: the fork would keep calls that were compensated")
 
-// Fork begins a new run with the records of an old run before the first record of the call at the
-// address: calls that already had an outcome are kept, with the answers to their questions, and the
+// Fork begins a new run with the records that an old run had before the first record of the call at
+// address. Calls that already had an outcome are kept, with the answers to their questions, and the
 // calls around the address are entered again. When the new run is opened with [Open], it makes the
 // call at the address and all later calls again. To have a question asked again, fork at the call
-// that asked it: calls inside that call keep their answers. Fork does not write to the old run, and
-// creates the whole new run or nothing.
+// that asked it; a fork at a call inside that call keeps the answer. Fork does not write to the old
+// run, and creates either the whole new run or nothing.
 //
 // If the fork fails or is cancelled, it compensates only the calls that it made itself. It does not
-// compensate a call that used an idempotency key under which the old run had made the same call,
-// nor a call in doubt that the old run had also made, under any key. A call that the old run has
-// compensated is never kept: the error is [ErrCompensated] and names such calls, and the fork is
-// possible at or before them. When they are made again they have new idempotency keys. For an
-// address that has no call, the error lists the calls of the run.
+// compensate a call that the old run had made with the same idempotency key, nor a call in doubt
+// that the old run had also made, with any key. A call that the old run has compensated is never
+// kept: if the fork would keep such calls, the error is [ErrCompensated] and names them. Fork at or
+// before them instead; when they are made again, they have new idempotency keys. If there is no
+// call at the address, the error lists the run's calls.
 func Fork(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string, o ForkOptions) error {
 	if err := snapshot.CheckRunID(newID); err != nil {
 		return err
@@ -58,7 +58,7 @@ func Fork(ctx context.Context, store snapshot.Store, runID string, address recor
 		_, err = store.Create(ctx, forked)
 	}
 	if errors.Is(err, snapshot.ErrExists) {
-		return fmt.Errorf("state: fork run %s: run %s exists already; choose another ID: %w", runID, newID, err)
+		return fmt.Errorf("state: fork run %s: run %s already exists; choose another ID: %w", runID, newID, err)
 	} else if err != nil {
 		return fmt.Errorf("state: fork run %s: %w", runID, err)
 	}
@@ -125,8 +125,8 @@ func forkOf(ctx context.Context, store snapshot.Store, runID string, address rec
 	}, Records: append(kept, end)}).Run()
 }
 
-// endOfParent returns the record that follows those that a fork keeps. With it they end like an
-// opening that was closed normally, so calls that are entered again have not been lost.
+// endOfParent returns the record that follows the records that a fork keeps. It makes them end like
+// an opening that was closed normally, so that calls that are entered again do not count as lost.
 func endOfParent(runID string, address record.Address, kept int) record.Record {
 	return record.Record{
 		Seq: uint64(kept) + 1, Generation: 1, Time: now(), Kind: record.KindRun, Status: record.StatusInterrupted,
@@ -194,8 +194,8 @@ func recordsBefore(records []record.Record, address record.Address) (kept []reco
 // maxListed is how many calls an error lists.
 const maxListed = 10
 
-// errNoCallAt returns the error of a fork at an address that has no call. It names the calls of the run,
-// or only the first ones if there are many.
+// errNoCallAt returns the error for a fork at an address that has no call. It names the run's
+// calls, or only the first few if there are many.
 func errNoCallAt(records []record.Record, address record.Address) error {
 	var calls []string
 	seen := make(map[record.Address]bool)
@@ -220,15 +220,15 @@ func isInput(r *record.Record) bool {
 	return r.Seq == 1 && r.Kind == record.KindRun && r.Status == record.StatusRecorded && r.Detail != nil && len(r.Detail.Input) > 0
 }
 
-// isRefusal reports whether r says that its opening of the run was refused because the program
-// differed. A fork leaves such an opening out.
+// isRefusal reports whether r records that an opening of the run was refused because the program
+// differed. A fork leaves such a record out.
 func isRefusal(r *record.Record) bool {
 	e := r.Interrupt()
 	return e != nil && e.Reason == record.InterruptDiverge && e.Cause != nil // otherwise a user gave that reason
 }
 
-// withdrawClaims removes the order of claiming, and the result of a branch, from a record of a
-// refused opening: later openings need not follow them.
+// withdrawClaims removes the claim order, and a branch's result, from a record of a refused
+// opening, because later openings need not follow them.
 func withdrawClaims(r *record.Record) {
 	r.Ordinal = 0
 	if r.Detail != nil {
@@ -241,8 +241,8 @@ func withdrawClaims(r *record.Record) {
 	}
 }
 
-// withdrawCompensation marks a completed call as one that cannot be compensated: its effect belongs
-// to the old run.
+// withdrawCompensation marks a completed call as one that cannot be compensated, because its effect
+// belongs to the old run.
 func withdrawCompensation(r *record.Record) {
 	if r.Detail != nil && r.Detail.Compensable {
 		detail := *r.Detail
@@ -251,7 +251,7 @@ func withdrawCompensation(r *record.Record) {
 	}
 }
 
-// renumber replaces the record numbers in r by the new numbers.
+// renumber replaces the record numbers that r refers to with the new numbers.
 func renumber(r *record.Record, numbers map[uint64]uint64) {
 	d := r.Detail
 	if d == nil || d.Replaces == nil && (d.Effect == nil || d.Effect.RunID != "") {
@@ -272,7 +272,7 @@ func renumber(r *record.Record, numbers map[uint64]uint64) {
 }
 
 // addLeftClaims adds the claims of a record that is not kept: the claim of its call, and the claims
-// that it lists, such as that of a question.
+// that the record lists, such as a question's claim.
 func addLeftClaims(left map[record.Address]record.Claim, r *record.Record) {
 	add := func(c record.Claim) {
 		if _, known := left[c.Address]; !known {
@@ -293,8 +293,9 @@ func addLeftClaims(left map[record.Address]record.Claim, r *record.Record) {
 	}
 }
 
-// listLeftClaims adds the claims that the fork leaves out to the record r, which it keeps:
-// those in the scope of r with lower ordinals. The fork then still knows the order of claims.
+// listLeftClaims adds claims that the fork leaves out to r, a record that the fork keeps. It adds
+// the claims in the scope of r with lower ordinals, so that the fork still knows the order of
+// claims.
 func listLeftClaims(left map[record.Address]record.Claim, r *record.Record) {
 	if r.Ordinal == 0 || !r.Kind.IsCall() || len(left) == 0 {
 		return

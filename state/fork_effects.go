@@ -12,32 +12,32 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ForkEffects says what to do about calls after the fork that have had effects: see [EffectsAfter].
+// ForkEffects specifies how to handle calls that have had effects but that a fork does not keep.
+// See [EffectsAfter].
 type ForkEffects uint8
 
 const (
 	// RefuseEffects refuses the fork if there are such calls.
 	RefuseEffects ForkEffects = iota
-	// TakeOverEffects lets the calls of the fork take over the effects of irreversible calls, or
-	// ask, as actors.WithIrreversible describes. It refuses the fork if there are other calls with
+	// TakeOverEffects lets the fork's calls take over the effects of irreversible calls, or ask a
+	// person, as described at actors.WithIrreversible. It refuses the fork if other calls have had
 	// effects.
 	TakeOverEffects
-	// RepeatEffects does the same for irreversible calls, and lets the fork make the other calls
-	// again, with their old keys.
+	// RepeatEffects handles irreversible calls like TakeOverEffects, and lets the fork make the
+	// other calls again. They have their old idempotency keys, unless [ForkOptions.NewKeys] is set.
 	RepeatEffects
 )
 
-// ErrEffects is found in the error of a [Fork] if somebody has to decide what becomes of effects.
+// ErrEffects is wrapped by the error from [Fork] if somebody has to decide how to handle effects.
 // The error is an *[EffectsError].
 var ErrEffects = errors.New("the fork would not keep calls that have had effects")
 
-// An EffectsError lists the calls of the old run that have had effects and that the
-// fork would not keep.
+// An EffectsError lists the old run's calls that have had effects and that the fork would not keep.
 type EffectsError struct {
 	Calls []EffectCall
 }
 
-// Error lists the calls, and what can be decided.
+// Error lists the calls and the possible decisions.
 func (e *EffectsError) Error() string {
 	calls := make([]string, 0, maxListed+1)
 	others, compensable := false, false
@@ -52,7 +52,7 @@ func (e *EffectsError) Error() string {
 	}
 	decisions := "TakeOverEffects, so that the fork takes over what they did"
 	if others {
-		decisions = "RepeatEffects, so that the fork makes again those that are not irreversible"
+		decisions = "RepeatEffects, so that the fork repeats the calls that are not irreversible"
 	}
 	if compensable {
 		decisions += "; or compensate them first, by cancelling the run"
@@ -92,8 +92,8 @@ func (c EffectCall) String() string {
 	return fmt.Sprintf("%s (%s)", c.Address, strings.Join(is, ", "))
 }
 
-// EffectsAfter returns the calls with effects that a [Fork] of the run at the address would not
-// keep, in the order of their records. Of the options, only Outputs matters.
+// EffectsAfter returns the calls with effects that a [Fork] of the run at address would not keep,
+// in the order of their records. It uses only the Outputs of o.
 func EffectsAfter(ctx context.Context, store snapshot.Store, runID string, address record.Address, o ForkOptions) ([]EffectCall, error) {
 	f, err := loadFork(ctx, store, runID, address)
 	if err == nil {
@@ -156,7 +156,7 @@ func (f *fork) effectsAfter() []EffectCall {
 	return all
 }
 
-// list returns the effects, those of the parents first.
+// list returns all effects, inherited effects first.
 func (all *effects) list() []*effect {
 	list := slices.Clone(all.inherited)
 	for _, e := range all.latest {
@@ -168,8 +168,8 @@ func (all *effects) list() []*effect {
 	return list
 }
 
-// keepsOriginOf reports whether the call of e took over, directly or through other calls, an effect
-// of its run that the fork keeps or that is in doubt in the fork.
+// keepsOriginOf reports whether e was taken over, directly or through other calls, from an effect
+// of the same run that the fork keeps or that is in doubt in the fork.
 func (f *fork) keepsOriginOf(e *effect) bool {
 	for e = e.took; e != nil; e = e.took {
 		isKept := e.Seq < f.first || f.whole && e.Address == f.address
@@ -180,7 +180,7 @@ func (f *fork) keepsOriginOf(e *effect) bool {
 	return false
 }
 
-// readEffect returns an effect with its output.
+// readEffect returns the effect in the form that records contain, with its output.
 func (r *restoredRun) readEffect(e *effect) *record.Effect {
 	known := e.toRecord()
 	if known.RunID == "" && !known.InDoubt {
@@ -192,7 +192,7 @@ func (r *restoredRun) readEffect(e *effect) *record.Effect {
 	return &known
 }
 
-// nameOf returns the name of the actor of a call.
+// nameOf returns the name of the actor that a call invokes.
 func (r *restoredRun) nameOf(t *track) string {
 	latest, err := r.found.Record(t.Last)
 	if err != nil {
@@ -201,8 +201,8 @@ func (r *restoredRun) nameOf(t *track) string {
 	return latest.Name
 }
 
-// decide returns the effects that the fork takes over, or an error if somebody has to decide what
-// becomes of the calls after the place of the fork.
+// decide returns the effects that the fork takes over, or an error if somebody has to decide how to
+// handle the calls that the fork does not keep.
 func (e ForkEffects) decide(runID string, calls []EffectCall) (effects []record.Effect, err error) {
 	refuses := e == RefuseEffects && len(calls) > 0
 	for _, c := range calls {

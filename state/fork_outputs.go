@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// set sets outputs and answers in the records that the fork keeps.
+// set replaces outputs and answers in the records that the fork keeps.
 func (f *fork) set(outputs map[string]any) error {
 	for _, key := range slices.Sorted(maps.Keys(outputs)) {
 		var err error
@@ -44,9 +44,9 @@ func (f *fork) setOutput(path string, value any) error {
 	case outcome == nil:
 		return fmt.Errorf("no call at that address has an outcome; want one of %s", f.listSettable())
 	case outcome.Kind.IsParallel():
-		return fmt.Errorf("a %v has no output of its own: set those of the calls inside it", outcome.Kind)
+		return fmt.Errorf("a %v has no output of its own; set the outputs of the calls inside it", outcome.Kind)
 	case outcome.Detail != nil && outcome.Detail.NoStore:
-		return fmt.Errorf("its actor is NoStore: the call is made again whenever the run is resumed")
+		return fmt.Errorf("its output must not be stored (WithNoStore): the call is made again whenever the run is resumed")
 	}
 	if value, err = fitOutput(outcome.Encoded(), value); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (f *fork) isLastOutcome(r *record.Record) bool {
 	return last != nil && last.Seq == r.Seq
 }
 
-// lastOutcome returns the latest outcome of the call, nil for none.
+// lastOutcome returns the call's latest outcome, or nil if it has none.
 func lastOutcome(records []record.Record, a record.Address) *record.Record {
 	for i := range slices.Backward(records) {
 		if r := &records[i]; r.Address == a && r.IsOutcome() {
@@ -121,7 +121,7 @@ func (f *fork) setAnswer(id string, value any) error {
 	case lastOutcome(f.kept, question.Address) != nil:
 		return fmt.Errorf("the fork keeps the outcome of the call that asked it; fork at %s or at a call before it", question.Address)
 	case !f.keepsAttempt(question):
-		return fmt.Errorf("it is about an attempt of %s that the fork does not keep: the fork makes the call again, and asks again if that is in doubt", question.Address)
+		return fmt.Errorf("it is about an attempt of %s that the fork does not keep; the fork makes the call again, and asks again if the new attempt is in doubt", question.Address)
 	}
 	q := core.Question{ID: id, Awaits: question.Awaits(), Schema: question.Detail.Schema, InDoubt: question.Detail.InDoubt}
 	encoded, err := q.Encode(value)
@@ -144,8 +144,8 @@ func (f *fork) setAnswer(id string, value any) error {
 	return nil
 }
 
-// keepsAttempt reports whether the fork keeps the attempt that the question is about, or the question
-// is not about an attempt.
+// keepsAttempt reports whether the fork keeps the attempt that the question is about. It also
+// returns true if the question is not about an attempt.
 func (f *fork) keepsAttempt(question *record.Record) bool {
 	about := question.Detail.InDoubt
 	if about == nil || about.Effect != nil {
@@ -180,9 +180,9 @@ func (f *fork) listQuestions() string {
 	return "want one of " + strings.Join(asked, ", ")
 }
 
-// fitOutput returns the value in a form that can replace an encoded output. The type of the output is
-// not known, so only parts that both have are compared, by kind. Other differences are found when a
-// call decodes the value: that stops the run.
+// fitOutput converts the value to a form that can replace the recorded output. The output's type is
+// not known, so only the kinds of parts that exist in both values are compared. A difference
+// elsewhere is detected when a call decodes the value, and then stops the run.
 func fitOutput(recorded []byte, value any) (any, error) {
 	encoded, err := record.Encode(value)
 	if err != nil {
@@ -201,8 +201,8 @@ func fitOutput(recorded []byte, value any) (any, error) {
 	return fit("", was, is)
 }
 
-// fit converts a decoded value, is, to the form of the recorded value, was. path is the path of the
-// value.
+// fit converts the decoded value is to the form of the recorded value was. path locates the value
+// in the output.
 func fit(path string, was, is any) (any, error) {
 	if was == nil || is == nil {
 		return is, nil

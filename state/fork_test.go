@@ -85,7 +85,7 @@ func TestForkKeepsWhatCameBeforeAndMakesTheRestAgain(t *testing.T) {
 			`state: fork run old: it has no call at "agent/nobody"; want one of `)
 		_, err = store.Load(t.Context(), "third")
 		require.ErrorIs(t, err, snapshot.ErrNotFound, "no fork is created")
-		require.ErrorContains(t, state.Fork(t.Context(), store, "old", at, "new", state.ForkOptions{}), "run new exists already")
+		require.ErrorContains(t, state.Fork(t.Context(), store, "old", at, "new", state.ForkOptions{}), "run new already exists")
 		require.ErrorIs(t, state.Fork(t.Context(), store, "lost", at, "third", state.ForkOptions{}), snapshot.ErrNotFound)
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Handle is a run as a handler in it sees it: it can log and interrupt, but has none of the
-// methods for the owner of the run.
+// A Handle gives a handler access to the run that it is part of. The handler can log and interrupt,
+// but has no access to the methods that are reserved for the run's owner.
 //
 // [From] returns a nil *Handle outside a run. The methods of a nil *Handle do nothing, so a handler
 // can be tested without a run.
@@ -19,7 +19,7 @@ type Handle struct {
 	scope *engine.Scope
 }
 
-// From returns the run that ctx belongs to, nil if there is none.
+// From returns the run that ctx belongs to, or nil if there is none.
 func From(ctx context.Context) *Handle {
 	s := engine.ScopeOf(ctx)
 	if s == nil {
@@ -40,7 +40,7 @@ func (h *Handle) RunID() string {
 	return h.run.settings.RunID
 }
 
-// Metadata returns the metadata of the run, see [WithMetadata].
+// Metadata returns the run's metadata. See [WithMetadata].
 func (h *Handle) Metadata() snapshot.Metadata {
 	if h == nil {
 		return snapshot.Metadata{}
@@ -48,8 +48,8 @@ func (h *Handle) Metadata() snapshot.Metadata {
 	return h.run.config.metadata.Clone()
 }
 
-// Context returns a context for calls that belong to the attempt in which the handle was made. They
-// are interrupted when that attempt or ctx ends. The resources of the context are freed when the
+// Context returns a context for calls that belong to the attempt in which h was obtained. The calls
+// are interrupted when that attempt ends or ctx is done. The context's resources are freed when the
 // attempt ends.
 func (h *Handle) Context(ctx context.Context) context.Context {
 	if h == nil {
@@ -75,7 +75,7 @@ func (h *Handle) Interrupt(stop snapshot.Stop) bool {
 	return h.run.interrupt(interruptOf(stop))
 }
 
-// Interrupted returns the interrupt of the run, nil if there was none.
+// Interrupted returns the run's interrupt, or nil if there was none.
 func (h *Handle) Interrupted() *core.InterruptedError {
 	if h == nil {
 		return nil

@@ -8,11 +8,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// history keeps the records of a run in memory, in sequence order. It grows by chunks, so that the
-// millionth record costs as much as the first and no record is copied again. Records are packed:
-// the fields that most records use fit into 64 bytes without pointers, which the garbage collector
-// does not scan. The start of an attempt, its end and the following retrying record are packed as
-// one; the start only if no other record came in between.
+// history keeps a run's records in memory, in sequence order. It grows in chunks, so that adding
+// the millionth record costs as much as adding the first, and no record is copied again. Records
+// are packed: the fields that most records use fit into 64 bytes without pointers, which the
+// garbage collector does not scan. An attempt's start, its end and the following retrying record
+// are packed as one, but the start only if no other record came in between.
 type history struct {
 	runID      string
 	generation uint64
@@ -26,7 +26,7 @@ type history struct {
 
 	sites     []site
 	indexOf   map[site]int32 // the index of each site in sites
-	last      site           // of the latest record, since calls in a loop have the same site
+	last      site           // the latest record's site, since calls in a loop share one site
 	lastIndex int32
 
 	rare    []*[rareSize]rareFields // errors and details; few records have one
@@ -38,8 +38,8 @@ const (
 	rareSize  = 64
 )
 
-// packedRecords is one record, or up to three consecutive records, without the fields that all
-// records of their site share.
+// packedRecords holds one to three consecutive records, without the fields that all records of
+// their site share.
 type packedRecords struct {
 	time        int64 // Unix, in nanoseconds
 	duration    time.Duration
@@ -49,7 +49,7 @@ type packedRecords struct {
 	nth         int32
 	attempt     int32
 	maxAttempts int32
-	rare        int32 // from 1; 0 for none
+	rare        int32 // the number of its rareFields, from 1; 0 if it has none
 	ordinal     int32
 	status      record.Status
 	reason      record.Reason
@@ -65,7 +65,7 @@ const (
 	flagBegun // the started record of the same attempt comes directly before
 )
 
-// site holds the fields that the records of one actor, called from one place, share.
+// site holds the fields shared by the records of one actor that is called from one place.
 type site struct {
 	kind record.Kind
 	name string
@@ -77,8 +77,8 @@ type rareFields struct {
 	detail *record.Detail
 }
 
-// append adds rec, which has the next Seq. A record with WillRetry is followed
-// by its retrying record.
+// append adds rec, which has the next Seq. If rec has WillRetry set, append also adds the retrying
+// record that follows it.
 func (h *history) append(rec *record.Record) {
 	site, nth := h.siteOf(rec)
 	p := h.latest
@@ -115,7 +115,7 @@ func (p *packedRecords) isStartOf(rec *record.Record, site, nth int32) bool {
 		*p == packStarted(rec.Time.UnixNano()-int64(rec.Duration), site, nth, rec.Ordinal, int32(rec.Attempt), int32(rec.MaxAttempts))
 }
 
-// next returns room for a record.
+// next returns space for another pack.
 func (h *history) next() *packedRecords {
 	i := h.packs % chunkSize
 	if i == 0 {
@@ -127,8 +127,7 @@ func (h *history) next() *packedRecords {
 	return h.latest
 }
 
-// siteOf returns the index of the record's site, and the number of its call
-// there.
+// siteOf returns the index of the record's site, and the number of the record's call at that site.
 func (h *history) siteOf(rec *record.Record) (index, nth int32) {
 	call, n := rec.Address.Site()
 	if h.packs > 0 && call == h.last.call && rec.Kind == h.last.kind && rec.Name == h.last.name {
@@ -139,7 +138,7 @@ func (h *history) siteOf(rec *record.Record) (index, nth int32) {
 	return h.lastIndex, int32(n)
 }
 
-// internSite returns the index of h.last.
+// internSite returns the index of h.last in h.sites. It adds the site if necessary.
 func (h *history) internSite() int32 {
 	if i, ok := h.indexOf[h.last]; ok {
 		return i
@@ -181,7 +180,7 @@ func (h *history) at(i int) record.Record {
 	if chunk+1 < len(h.chunks) {
 		end, j = h.firsts[chunk+1], chunkSize-1
 	}
-	for ; end-packs[j].records() > own; j-- { // mostly one of the latest
+	for ; end-packs[j].records() > own; j-- { // usually, i is one of the latest records
 		end -= packs[j].records()
 	}
 	rec := h.unpack(&packs[j], own-(end-packs[j].records()))
@@ -189,7 +188,7 @@ func (h *history) at(i int) record.Record {
 	return rec
 }
 
-// records returns how many records were packed as one.
+// records returns how many records p holds.
 func (p *packedRecords) records() int {
 	n := 1
 	if p.flags&flagBegun != 0 {
@@ -201,8 +200,8 @@ func (p *packedRecords) records() int {
 	return n
 }
 
-// unpack returns record i, from 0, of the records that are packed in p, without
-// its Seq.
+// unpack returns record i of the records that are packed in p, counting from 0. It does not set
+// Seq.
 func (h *history) unpack(p *packedRecords, i int) record.Record {
 	if p.flags&flagBegun == 0 {
 		return h.unpackEnd(p, i)

@@ -7,14 +7,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A run that waits for an answer may be opened many times before there is one, and a run that has
-// ended may be opened for its result. Such an opening repeats what is recorded: handlers are
-// entered again and suspend at the same questions, or all calls are recalled. Its records are
-// published, but they are not written to the journal until one of them says something new. If none
-// does before Close, the journal does not change.
+// A run that waits for an answer may be opened many times before the answer arrives, and a run that
+// has ended may be opened for its result. Such an opening only repeats what is recorded: handlers
+// are entered again and suspend at the same questions, or all calls are recalled. Its records are
+// published, but they are not written to the journal until one of them contains something new. If
+// none does before Close, the journal does not change.
 //
-// A crash during such an opening loses nothing. The run is then found interrupted, and the records
-// of the next opening are written at once.
+// A crash during such an opening loses nothing. The next opening finds the run interrupted, and its
+// records are written at once.
 
 // mayRepeat reports whether an opening of a run with that status may record
 // nothing new.
@@ -25,12 +25,13 @@ func mayRepeat(s snapshot.Status) bool {
 // maxHeld is the largest number of records that are held back.
 const maxHeld = 1 << 13
 
-// isNews reports whether rec says more than the records that the run had when it was opened.
+// isNews reports whether rec contains anything that is not in the records that the run had when it
+// was opened.
 func (r *run) isNews(rec *record.Record) bool {
 	switch {
 	case rec.Kind == record.KindRun:
 		return false // Close decides
-	case rec.Kind == record.KindLog: // it belongs to a handler that runs again, unless it belongs to no call
+	case rec.Kind == record.KindLog: // unless it belongs to no call, a handler that runs again has logged it again
 		return rec.Reason != record.ReasonNone || rec.Address.IsZero()
 	case !rec.Kind.IsCall():
 		return true
@@ -50,8 +51,9 @@ func (r *run) isNews(rec *record.Record) bool {
 	return true
 }
 
-// mustNotRepeat reports whether rec, which comes from s, begins a call that must not be repeated
-// silently, or that has to be undone if it ends in doubt. Such a record is always written at once.
+// mustNotRepeat reports whether rec, which comes from s, is the start of a call that must not be
+// repeated silently, or that must be undone if it ends in doubt. Such a record is always written at
+// once.
 func mustNotRepeat(s *engine.Scope, rec *record.Record) bool {
 	if rec.Status != record.StatusStarted {
 		return false

@@ -21,7 +21,7 @@ type inbox struct {
 	failing bool
 }
 
-// listen handles the waiting messages of the run, and then new ones until close.
+// listen handles the run's waiting messages, and then new messages until close.
 func (r *run) listen(ctx context.Context, k *storeKeeper) {
 	b := &inbox{run: r, keeper: k}
 	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx)) // the caller's context only applies to opening the run
@@ -44,7 +44,7 @@ func (r *run) listen(ctx context.Context, k *storeKeeper) {
 	})
 }
 
-// isLost reports whether err says that the run may belong to another process.
+// isLost reports whether err means that the run may belong to another process.
 func isLost(err error) bool {
 	return errors.Is(err, snapshot.ErrFenced) || errors.Is(err, snapshot.ErrMaybeStored) || errors.Is(err, snapshot.ErrLease)
 }
@@ -97,10 +97,10 @@ func (b *inbox) take(m *snapshot.Message) bool {
 	return true // the message is for a generation that has ended
 }
 
-// report logs once that the inbox fails. The run continues without it.
+// report logs the first of consecutive inbox failures. The run continues without its inbox.
 func (b *inbox) report(ctx context.Context, err error) {
 	if err != nil && !b.failing && ctx.Err() == nil {
-		b.run.log(nil, slog.LevelWarn, fmt.Sprint("the inbox of the run failed, so answers and interrupts from outside may come late: ", err), nil)
+		b.run.log(nil, slog.LevelWarn, fmt.Sprint("the run's inbox failed; answers and interrupts from other processes may arrive late: ", err), nil)
 	}
 	b.failing = err != nil
 }

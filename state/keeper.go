@@ -8,15 +8,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A keeper keeps the records of a run: in memory, or in a store. The lock of the run
-// guards it, except for sync, close and what read returns.
+// A keeper keeps a run's records, either in memory or in a store. The run's lock guards it, except
+// for sync, close and the function that read returns.
 type keeper interface {
 	// isStored reports whether records are stored. Their errors then have the recorded
 	// form.
 	isStored() bool
 
-	// add adds a record, which has the next Seq, and the retrying record that follows it. It takes
-	// the record by value, so that the record of a call need not be allocated.
+	// add adds a record, which has the next Seq, and the retrying record that follows it, if any.
+	// The record is passed by value so that a call's record need not be allocated.
 	add(rec record.Record)
 
 	len() int
@@ -26,11 +26,11 @@ type keeper interface {
 	write() error           // stores what was added, unless it is held back
 	holds() bool            // reports whether added records are held back
 	release()               // stops holding records back
-	isLost(seq uint64) bool // the record could not be stored
+	isLost(seq uint64) bool // reports whether the record could not be stored
 	sync(seq uint64) error  // returns when everything up to seq is durable
 
-	// read returns a function that returns all records, or an error and those that were
-	// not stored yet.
+	// read returns a function that returns all records. If that fails, the function returns an
+	// error and the records that were not stored yet.
 	read() func(context.Context) ([]record.Record, error)
 
 	close(end snapshot.End) error

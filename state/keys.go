@@ -11,10 +11,10 @@ import (
 )
 
 // This file determines the idempotency keys of calls. They depend on the run and on how often the
-// call was compensated: for the old key of a refunded payment, a service would return the old
+// call was compensated: given the old key of a refunded payment, a service would return the old
 // receipt and pay nothing.
 
-// useKeys sets the keys of the calls of the run.
+// useKeys sets what determines the keys of the run's calls.
 func (r *run) useKeys() {
 	r.settings.KeysOf = cmp.Or(r.restored.fork.Keys, r.settings.RunID)
 	r.settings.UndoneByParents = r.restored.undoneByParents()
@@ -25,7 +25,7 @@ func (r *run) useKeys() {
 	}
 }
 
-// undoneByParents returns how often the parents of a fork compensated calls.
+// undoneByParents returns how often a fork's parents compensated each call.
 func (r *restoredRun) undoneByParents() map[string]int {
 	times := make(map[string]int)
 	for _, u := range r.fork.Undone {
@@ -34,9 +34,9 @@ func (r *restoredRun) undoneByParents() map[string]int {
 	return times
 }
 
-// timesUndone returns how often calls were compensated, in this run and in its parents,
-// by their addresses without attempts: the attempts of a call share one key. A
-// compensation counts as soon as it has begun.
+// timesUndone returns how often each call was compensated, in this run and in its parents. The
+// map's keys are addresses without attempts, because the attempts of a call share one idempotency
+// key. A compensation counts as soon as it has begun.
 func (r *restoredRun) timesUndone() map[string]int {
 	times := r.undoneByParents()
 	if !r.compensates {
@@ -53,8 +53,7 @@ func (r *restoredRun) timesUndone() map[string]int {
 	return times
 }
 
-// keysOfForks returns what a fork of the run has to know so that its calls have the keys of this
-// run.
+// keysOfForks returns what a fork must know so that its calls have the keys of this run.
 func (r *restoredRun) keysOfForks(runID string) *record.Fork {
 	fork := &record.Fork{Keys: cmp.Or(r.fork.Keys, runID), Made: append(slices.Clip(r.fork.Made), r.madeCalls()...)}
 	times := r.timesUndone()
@@ -64,7 +63,7 @@ func (r *restoredRun) keysOfForks(runID string) *record.Fork {
 	return fork
 }
 
-// madeCalls returns the calls of the run that can be compensated and were not compensated.
+// madeCalls returns the run's calls that can be compensated but were not.
 func (r *restoredRun) madeCalls() (all []record.MadeCall) {
 	for a, completions := range r.compensable {
 		last := len(completions)
@@ -78,9 +77,9 @@ func (r *restoredRun) madeCalls() (all []record.MadeCall) {
 	return all
 }
 
-// refuseCompensated returns an error if a fork at the address, whose first record has the
-// number first, would keep a call that was compensated, or one that was made inside such
-// a call.
+// refuseCompensated returns an error if a fork at the address would keep a call that was
+// compensated, or a call that was made inside such a call. first is the number of the first record
+// at the address.
 func (r *restoredRun) refuseCompensated(kept []record.Record, address record.Address, first uint64) error {
 	var undone []record.Address
 	for a, completions := range r.compensable {

@@ -12,26 +12,26 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// lifecycle is the state of a run on its way to its end. The lock of the run guards it.
+// lifecycle holds the state that decides how a run ends. The run's lock guards it.
 type lifecycle struct {
-	contexts      map[int]context.CancelCauseFunc // of the run, by number
+	contexts      map[int]context.CancelCauseFunc // they cancel the run's contexts, by number
 	nextContext   int
 	timeout       *time.Timer
 	interrupted   *core.InterruptedError
 	ending        bool // Close has begun
-	closed        bool // the last record is in the history
+	closed        bool // only the run's last record, and warnings before it, may still be added
 	done          chan struct{}
 	closeErr      error
 	uncompensated *core.InterruptedError // why a cancelled run could not compensate all its calls; nil if it did
 }
 
-// rootCalls follows the root calls of a run, on which its status depends.
+// rootCalls tracks a run's root calls, on which the run's status depends.
 type rootCalls struct {
 	made      bool           // a root call was made or recalled
 	begun     bool           // a root call was made in this opening, not only recalled
 	suspended int            // root calls that stopped without an outcome
 	awaiting  int            // root calls that wait for an answer
-	failure   *record.Record // the failure of the root call that ended last; nil if it did not fail
+	failure   *record.Record // the failure of the root call that ended last; nil if that call did not fail
 
 	stopped *core.InterruptedError // the interrupt of the last root call that stopped without an outcome; nil if none did
 }
@@ -42,7 +42,7 @@ func isRootCall(s *engine.Scope) bool {
 	return around != nil && around.Parent() == nil
 }
 
-// follow adds a record of a call, which comes from the attempt s.
+// follow processes a call's record that comes from the attempt s.
 func (c *rootCalls) follow(s *engine.Scope, rec *record.Record) {
 	if rec.Kind == record.KindCompensation && rec.IsSuspension() && s.Spec() != nil {
 		c.stopUndoing(rec)
@@ -60,8 +60,9 @@ func (c *rootCalls) follow(s *engine.Scope, rec *record.Record) {
 	}
 }
 
-// stopUndoing notes that a compensation was suspended. The failed call that caused it may be a root
-// call: it has its outcome and still continues when the run is resumed.
+// stopUndoing records that a compensation was suspended. The failed call that caused the
+// compensation may be a root call: that call already has an outcome, but still continues when the
+// run is resumed.
 func (c *rootCalls) stopUndoing(rec *record.Record) {
 	if rec.Status == record.StatusAwaiting {
 		c.awaiting++
@@ -71,7 +72,7 @@ func (c *rootCalls) stopUndoing(rec *record.Record) {
 	c.stopped = rec.Interrupt()
 }
 
-// noteOutcome notes how the call of s ended, live or recalled.
+// noteOutcome records how the call of s ended, whether the call ran or was recalled.
 func (c *rootCalls) noteOutcome(s *engine.Scope, rec *record.Record) {
 	if !isRootCall(s) {
 		return
@@ -116,7 +117,7 @@ func (r *run) status() snapshot.Status {
 	return snapshot.StatusCompleted
 }
 
-// stopOf returns why an interrupt stopped a run. The interrupt may be nil.
+// stopOf converts an interrupt to the Stop of the run that it stopped. The interrupt may be nil.
 func stopOf(e *record.InterruptedError) snapshot.Stop {
 	if e == nil {
 		return snapshot.Stop{}
@@ -128,9 +129,10 @@ func stopOf(e *record.InterruptedError) snapshot.Stop {
 	return stop
 }
 
-// interruption returns the interrupt that stopped the run, or else that of the last call that
-// stopped. If no call was made, it returns what had stopped the run before. It returns nil if nothing
-// has stopped the run. r.mu must be held.
+// interruption returns the interrupt that stopped the run or, if there is none, the interrupt of
+// the last root call that was suspended. If nothing was stopped in this opening, it returns the
+// interrupt that had stopped the run before. It returns nil if nothing has stopped the run. r.mu
+// must be held.
 func (r *run) interruption() *core.InterruptedError {
 	switch {
 	case r.life.uncompensated != nil && r.life.uncompensated.Reason != record.InterruptAwait:
@@ -170,7 +172,7 @@ func (r *run) context(ctx context.Context) context.Context {
 		id := r.life.nextContext
 		r.life.nextContext++
 		r.life.contexts[id] = cancel
-		// A long run does not keep contexts that have ended.
+		// This way, a long run does not keep contexts that have ended.
 		context.AfterFunc(ctx, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -180,14 +182,14 @@ func (r *run) context(ctx context.Context) context.Context {
 	return r.root.Context(ctx)
 }
 
-// errClosing is the cause of contexts that Close ends.
+// errClosing is the cause with which Close cancels contexts.
 var errClosing = &core.InterruptedError{Reason: record.InterruptClosed, Cause: ErrClosed}
 
 // errNothingCalled is the interrupt of a run in which no call was made.
 var errNothingCalled = &core.InterruptedError{Reason: record.InterruptClosed, Message: "before a call was made"}
 
-// interrupt cancels every context of the run because of e. Only the first
-// interrupt and the first cancel count.
+// interrupt cancels all of the run's contexts with the cause e. Only the first interrupt and the
+// first cancel take effect; the result reports whether this one did.
 func (r *run) interrupt(e *core.InterruptedError) bool {
 	if e.Reason == record.InterruptCancel && e.Cause == nil {
 		cancelled := *e
@@ -210,8 +212,8 @@ func (r *run) interrupt(e *core.InterruptedError) bool {
 	return true
 }
 
-// takeContexts removes and returns the functions that cancel the contexts. r.mu
-// must be held; it must not be held when they are called.
+// takeContexts removes and returns the functions that cancel the contexts. r.mu must be held, but
+// not when the functions are called.
 func (r *run) takeContexts() []context.CancelCauseFunc {
 	cancels := make([]context.CancelCauseFunc, 0, len(r.life.contexts))
 	for id, cancel := range r.life.contexts {
@@ -276,7 +278,7 @@ func (r *run) close() (err error) {
 	r.root.Interrupt(errClosing)
 	cancels := r.takeContexts()
 	r.mu.Unlock()
-	defer func() { // even if code of the user, such as a compensation, ends the goroutine
+	defer func() { // even if the user's code, such as a compensation, ends the goroutine
 		r.end()
 		err = r.life.closeErr
 	}()
@@ -289,8 +291,8 @@ func (r *run) close() (err error) {
 	return nil
 }
 
-// end ends the run: its last record says how, and its keeper is closed, even if a method of the error
-// that stopped it, which may be the user's, panics or ends the goroutine.
+// end records how the run ended and closes the run's keeper. It does so even if a method of the
+// error that stopped the run panics or ends the goroutine; the error may be the user's.
 func (r *run) end() {
 	r.mu.Lock()
 	r.life.closed = true
@@ -342,7 +344,7 @@ func (r *run) recordEnd(end snapshot.End, stopped *core.InterruptedError) {
 	r.publishAndUnlock()
 }
 
-// awaitCalls waits for the end of every root call, but only for a short time: a handler that
+// awaitCalls waits until every root call has ended, but only for a short time: a handler that
 // ignores its context must not delay Close.
 func (r *run) awaitCalls() {
 	timer := time.NewTimer(closeGrace)
@@ -357,7 +359,7 @@ func (r *run) awaitCalls() {
 func (c *rootCalls) explain(rec *record.Record) {
 	f := c.failure
 	if f == nil || f.Err == nil {
-		return // nothing was called, and the run had failed before
+		return // nothing was called; the run had already failed before
 	}
 	rec.Reason, rec.Class = f.Reason, f.Class
 	rec.Err = &core.CallError{
@@ -365,8 +367,8 @@ func (c *rootCalls) explain(rec *record.Record) {
 	}
 }
 
-// lastRecord returns the record of how the run ended, with the interrupt if
-// there was one.
+// lastRecord returns the record that reports how the run ended, with the interrupt if there was
+// one.
 func (r *run) lastRecord(status snapshot.Status, stopped *core.InterruptedError) record.Record {
 	rec := record.Record{
 		Time: now(), Kind: record.KindRun, Name: r.config.metadata.Pipeline, Status: record.StatusCompleted,
