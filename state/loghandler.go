@@ -6,23 +6,23 @@ import (
 	"slices"
 )
 
-// NewLogHandler returns a handler for package slog that records each line in
-// the run that its context belongs to, with the address of the call that logs
-// it and its attributes as metadata. next gets every line too, including those
-// outside any run; it may be nil. Lines below the level of next are not
-// recorded; if next is nil, all are.
+// NewLogHandler returns a handler for package slog. It records each line in the run that the line's
+// context belongs to, with the address of the call that logs the line, and with the line's
+// attributes as metadata. Every line is also passed to next, including lines logged outside any
+// run. next may be nil. A line is not recorded if its level is disabled in next; if next is nil,
+// every line is recorded.
 //
 //	log := slog.New(state.NewLogHandler(slog.Default().Handler()))
 //	log.InfoContext(ctx, "precondition holds", "path", path)
 func NewLogHandler(next slog.Handler) slog.Handler { return &logHandler{next: next} }
 
-// logHandler keeps the arguments of WithGroup and WithAttrs in their order.
+// logHandler keeps the arguments of WithGroup and WithAttrs in call order.
 type logHandler struct {
-	next      slog.Handler // nil for none
+	next      slog.Handler // may be nil
 	arguments []groupOrAttrs
 }
 
-// groupOrAttrs is a group that was opened, or attributes.
+// groupOrAttrs holds either the name of an opened group or attributes.
 type groupOrAttrs struct {
 	group string // empty for attributes
 	attrs []slog.Attr
@@ -66,7 +66,8 @@ func (h *logHandler) Handle(ctx context.Context, line slog.Record) error {
 	return h.next.Handle(ctx, line)
 }
 
-// metadata returns the attributes by their keys, those of groups in maps.
+// metadata returns the line's attributes by key. The attributes of a group are in a map of their
+// own.
 func (h *logHandler) metadata(line slog.Record) map[string]any {
 	var attrs []slog.Attr
 	line.Attrs(func(a slog.Attr) bool {

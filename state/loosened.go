@@ -10,13 +10,13 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// The output of a call marked NoStore is not on record: the call is made again when the run is
-// resumed. If the fingerprint of the new output equals the recorded one, later calls are compared
-// as usual. Otherwise the program may make other calls, which may depend on the output. It must
-// still make each call that has a recorded outcome before the scope ends.
+// The output of a call marked NoStore is not recorded, so the call is made again when the run is
+// resumed. If the fingerprint of the new output equals the recorded fingerprint, later calls are
+// compared as usual. Otherwise the program may make other calls, since they may depend on the
+// output. It must still make each call that has a recorded outcome before the scope ends.
 
-// loosenAfter loosens the comparison after a call that has completed without keeping its output, if
-// the output has changed. It is called before the record is added to the track of the call.
+// loosenAfter loosens the comparison after a call that has ended without keeping its output, unless
+// the output is the same as before. It is called before the record is added to the call's track.
 func (r *restoredRun) loosenAfter(rec *record.Record, t *track) {
 	if t == nil || !t.NoStore || !rec.IsOutcome() || t.isSameOutput(rec) {
 		return
@@ -24,8 +24,8 @@ func (r *restoredRun) loosenAfter(rec *record.Record, t *track) {
 	r.ordinals.loosen(rec.Address, r.calls)
 }
 
-// isSameOutput reports whether the record is a completion with the output that the call
-// had before, which was not kept.
+// isSameOutput reports whether the record is a completion with the same output as before. It
+// compares fingerprints, since the outputs are not kept.
 func (t *track) isSameOutput(rec *record.Record) bool {
 	return rec.Status == record.StatusCompleted && rec.Detail != nil && len(rec.Detail.Fingerprint) > 0 &&
 		bytes.Equal(rec.Detail.Fingerprint, t.Fingerprint)
@@ -55,9 +55,9 @@ func (s *scopeClaims) loosen(ordinal int) {
 	}
 }
 
-// checks reports whether the claim with the ordinal must be the recorded one; s holds the recorded
-// claims of the scope, and may be nil. The run itself has no end at which missing calls would be
-// noticed, so claims with an outcome stay checked there.
+// checks reports whether the claim with the ordinal must equal the recorded claim. s holds the
+// scope's recorded claims and may be nil. In the scope of the run itself, claims with an outcome
+// stay checked, because this scope has no end at which missing calls would be noticed.
 func (r *restoredRun) checks(s *scopeClaims, scope string, ordinal int) bool {
 	switch {
 	case s == nil, s.unchecked > 0 && ordinal >= s.unchecked:
@@ -74,14 +74,14 @@ func (r *restoredRun) hasOutcome(a record.Address) bool {
 	return t != nil && t.HasOutcome()
 }
 
-// isOtherKind reports whether the claim, which is not checked, has the address of a
-// recorded call of another kind.
+// isOtherKind reports whether a claim that is not checked has the address of a recorded call of
+// another kind.
 func (s *scopeClaims) isOtherKind(c record.Claim, t *track) bool {
 	return s != nil && s.loosened > 0 && (s.unchecked == 0 || c.Ordinal < s.unchecked) && t != nil && t.Last > 0 && t.kind != c.Kind
 }
 
-// passedOver returns the number and the claim of a recorded call that is missing in a scope that
-// ends after the given number of claims. It reports false if none is missing.
+// passedOver returns the ordinal and the claim of a recorded call that the program has not made
+// when the scope ends after the given number of claims. ok is false if no call is missing.
 func (r *restoredRun) passedOver(scope string, claimed int) (ordinal int, missing recordedClaim, ok bool) {
 	s := r.ordinals[scope]
 	switch {
@@ -107,12 +107,13 @@ func (r *restoredRun) passedOver(scope string, claimed int) (ordinal int, missin
 	return 0, missing, false
 }
 
-// isPassedOver reports whether the program has not made a recorded call that has an outcome.
+// isPassedOver reports whether the call has a recorded outcome, but the program has not made the
+// call.
 func (t *track) isPassedOver() bool { return t.claimed && !t.asked && t.HasOutcome() }
 
-// unrepeatedCalls returns the recorded calls that a scope has not made when it ends, and that need not
-// be made: the output of an earlier call differed when they were recorded. A different program may
-// have made them, so they are only reported.
+// unrepeatedCalls returns the recorded calls that have not been made when a scope ends, and that
+// need not be made: when they were recorded, an earlier call had returned a different output. They
+// are reported, since they may also have been made by a different program.
 func (r *restoredRun) unrepeatedCalls(scope string) []record.Address {
 	s := r.ordinals[scope]
 	if s == nil || s.loosened == 0 || s.unchecked > 0 {

@@ -18,9 +18,8 @@ func cloneMetadata(m map[string]any) map[string]any {
 	return c
 }
 
-// maxCloned is the depth to which maps and slices are copied. Deeper values,
-// such as those of a map that contains itself, become what a store would
-// return.
+// maxCloned is the depth to which maps and slices are copied. Deeper values, such as those in a map
+// that contains itself, are converted to what a store would return.
 const maxCloned = 64
 
 func cloneValue(v reflect.Value, depth int) reflect.Value {

@@ -11,26 +11,24 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ErrStore is found in the error of a call during which the store of its run failed. The run is
-// interrupted. If the outcome of the call could not be stored, the call may have taken effect, but
-// that is not recorded.
-var ErrStore = errors.New("state: the store of the run failed")
+// ErrStore is wrapped by the error of a call during which the run's store failed. The run is
+// interrupted. If the call's outcome could not be stored, the call may have taken effect without a
+// record of it.
+var ErrStore = errors.New("state: the run's store failed")
 
-// Open begins the run in the store, or resumes it: calls with a recorded
-// outcome return it without running, retrying or waiting, and the others
-// continue where they stopped. The run is locked until Close. While it is open
-// elsewhere, Open returns snapshot.ErrLocked, or waits (see [WithWait]).
+// Open begins the run in the store, or resumes it. In a resumed run, calls with a recorded outcome
+// return it without running, retrying or waiting, and all other calls continue where they stopped.
+// The run is locked until Close. While another process has the run open, Open returns
+// snapshot.ErrLocked, or waits (see [WithWait]).
 //
-// Answers that were posted meanwhile are recorded before anything runs. Until
-// Close, the run receives [Answer] and [Interrupt] from any process. If a
-// paused run has no answer and suspends at the same questions again, nothing is
-// recorded.
+// Answers that were posted while the run was closed are recorded before anything runs. Until Close,
+// the run receives [Answer] and [Interrupt] from any process. If a paused run has no answer and
+// suspends at the same questions again, nothing is recorded.
 //
-// The outcome of a run is final: opening it again replays it, and a root call
-// that is not in its records fails with [ErrEnded] (see [WithFurtherCalls]). A
-// run that was cancelled cannot be opened: the error is [ErrCancelled]. If it has
-// calls that are to be compensated, Open compensates them first (see
-// [WithCompensations]).
+// The outcome of a run is final: opening the run again replays it, and a root call that is not in
+// its records fails with [ErrEnded] (see [WithFurtherCalls]). A run that was cancelled cannot be
+// opened: the error is [ErrCancelled]. If calls of the cancelled run must still be compensated,
+// Open compensates them before it returns the error (see [WithCompensations]).
 func Open(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	if err := checkArguments(store, runID); err != nil {
 		return nil, err
@@ -82,7 +80,7 @@ func checkArguments(store snapshot.Store, runID string) error {
 		return err
 	}
 	if store == nil {
-		return errors.New("state: the store is nil; want one such as that of filestore.New(dir)")
+		return errors.New("state: the store is nil; filestore.New(dir), for example, returns one")
 	}
 	return nil
 }
@@ -93,9 +91,9 @@ func giveBack(ctx context.Context, journal snapshot.Journal) error {
 	return journal.Close(ctx, snapshot.End{Status: found.Status, Stop: found.Stop, Due: found.Due, Usage: found.Usage, Summary: found.Summary})
 }
 
-// Replay reads the run from the store and executes no tool, LLM or step: their calls fail with
-// core.ErrNotRecorded if they have no recorded outcome. Agents without an outcome are entered
-// again. A replay writes nothing and waits for nothing.
+// Replay reads the run from the store. No tool, LLM or step is executed: a call to one that has no
+// recorded outcome fails with core.ErrNotRecorded. Agents without an outcome are entered again. A
+// replay writes nothing and waits for nothing.
 func Replay(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	if err := checkArguments(store, runID); err != nil {
 		return nil, err
@@ -129,7 +127,7 @@ func replay(ctx context.Context, store snapshot.Store, runID string, c *config) 
 	return &ExecutionState{run: r}, nil
 }
 
-// restore restores the state of the run from its records.
+// restore restores the run's state from its records.
 func (r *run) restore(found *snapshot.Run) (err error) {
 	r.settings.Outputs = true
 	if found.Len() == 0 && !r.settings.Strict {
@@ -178,8 +176,8 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 	return err
 }
 
-// readRecords returns the history so far, from the store if the run has one. If
-// that fails, it returns the records that were not stored yet.
+// readRecords returns the history so far, from the store if the run has one. If reading the store
+// fails, it returns an error and the records that were not stored yet.
 func (r *run) readRecords(ctx context.Context) ([]record.Record, error) {
 	r.mu.Lock()
 	read := r.keeper.read()
@@ -197,15 +195,14 @@ func (r *run) write() error {
 	return err
 }
 
-// SyncPolicy says which records must survive a loss of power before their call continues. All records
-// survive the end of the process.
+// SyncPolicy specifies which records must be on disk, so that they survive a power failure, before
+// the call that made them continues. Every record survives the end of the process.
 type SyncPolicy uint8
 
 // The sync policies.
 const (
-	// SyncOutcomes syncs outcomes, failed attempts that are retried, questions
-	// and answers, and the beginning of calls that must not be repeated. It is
-	// the default.
+	// SyncOutcomes syncs outcomes, failed attempts that are retried, questions and answers, and the
+	// starts of calls that must not be repeated. It is the default.
 	SyncOutcomes SyncPolicy = iota
 	SyncAlways              // every record
 	SyncNever               // no records: the operating system decides when to write

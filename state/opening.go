@@ -8,24 +8,25 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// An Opening describes a run that is begun or resumed, for the function of [WithOpening].
+// An Opening describes a run that is being begun or resumed. It is passed to the function given to
+// [WithOpening].
 type Opening struct {
 	RunID      string
 	Generation uint64 // the number of the opening, from 1
-	Program    string // the program that a runner started the run with; empty for none
+	Program    string // the program with which a runner started the run; empty if none did
 	Version    string // of the program
 	Metadata   snapshot.Metadata
 
-	// Before holds the attributes of the latest recorded opening; nil if it has none. It must not
-	// be changed.
+	// Before holds the attributes of the latest earlier opening that has any, or nil if there is
+	// none. It must not be changed.
 	Before map[string]any
 }
 
-// WithOpening calls f when the run is begun or resumed, before anything happens in it. The result
-// of f, which may be nil, becomes the attributes of the opening's first record, as [core.Annotate]
-// sets those of an attempt. The next opening, in any process, gets them as Opening.Before. If the
-// option is given twice, the attributes of both are recorded. The context is that of [Open], or an
-// empty one for a run in memory.
+// WithOpening calls f when the run is begun or resumed, before anything else happens in it. f
+// returns the attributes of the opening's first record, or nil; they are like the attributes that
+// [core.Annotate] sets for an attempt. The next opening, in any process, receives them as
+// Opening.Before. If the option is given twice, the attributes from both functions are recorded.
+// The context is the one passed to [Open], or context.Background for a run in memory.
 //
 // Tracing uses it to continue a trace in the next process.
 func WithOpening(f func(context.Context, Opening) map[string]any) Option {
@@ -36,7 +37,7 @@ func WithOpening(f func(context.Context, Opening) map[string]any) Option {
 	}
 }
 
-// openingAttributes returns the attributes of the opening of the run, nil for none.
+// openingAttributes returns the attributes of this opening of the run, or nil if it has none.
 func (r *run) openingAttributes(ctx context.Context) (attributes map[string]any) {
 	if len(r.config.openings) == 0 || r.settings.Strict {
 		return nil

@@ -11,53 +11,54 @@ import (
 // A Host configures how a program that executes runs on behalf of others, such as a runner, opens
 // them.
 type Host struct {
-	// Owner is who opens the run, such as a host and a process. Others that find the run open see
-	// it in the Info of the store and in snapshot.LockedError. It may be empty.
+	// Owner names who opens the run, such as a host and a process. Other processes that find the
+	// run open see this name in the run's Info and in snapshot.LockedError. It may be empty.
 	Owner string
 
-	// Check is called, before the run is opened, with what the store knows of it. If Check returns
-	// an error, the run does not change, and Open returns the error. Check may be nil.
+	// Check is called with the run's Info before the run is opened. If Check returns an error, the
+	// run does not change, and Open returns the error. Check may be nil.
 	Check func(snapshot.Info) error
 
 	// Existing is called with the run before anything is recorded. If it returns an error, the run
-	// does not change, and Open returns the error. If Existing is set, Open fails with
-	// snapshot.ErrNotFound if the run does not exist, instead of creating it. Existing may be nil.
+	// does not change, and Open returns the error. If Existing is set and the run does not exist,
+	// Open fails with snapshot.ErrNotFound instead of creating the run. Existing may be nil.
 	Existing func(*snapshot.Run) error
 
 	// RootsAtClose leaves the outcomes and suspensions of root calls to the sync at the end of the
-	// run: they are on the disk when Close has returned without an error, and not before. That
+	// run: only when Close has returned without an error are they guaranteed to be on disk. This
 	// saves a sync in a program that makes one call and closes the run before it uses the result.
 	// It applies to SyncOutcomes, the default.
 	RootsAtClose bool
 }
 
-// WithHost opens the run on behalf of others, see [Host].
+// WithHost opens the run on behalf of others. See [Host].
 func WithHost(h Host) Option {
 	return func(c *config) { c.host = h; c.limitTo("WithHost", inOpen) }
 }
 
-// WithRerunFailed makes a resumed run try again what failed for good, after the cause was removed:
-// failed tools, LLMs and steps run with all their attempts, and failed agents around them are
-// entered again as their last attempt, so that the calls which have completed stay restored. A
-// failure after that is final again. The first record of the opening says which failures are tried
-// again, so the next opening after a crash tries them again, too. [Retry] does the same from any
-// process, without a change of the program, and says what happens to calls that failed in doubt.
+// WithRerunFailed makes a resumed run try calls again that failed for good, after the cause was
+// removed. Failed tools, LLMs and steps run again with all their attempts. Failed agents around
+// them are entered again as their last attempt, so that calls which have completed stay restored. A
+// failure after that is final again. The opening's first record shows which failures are tried
+// again, so after a crash the next opening tries them again, too. [Retry] does the same from any
+// process, without changing the program; its documentation describes what happens to calls that
+// failed in doubt.
 func WithRerunFailed() Option {
 	return func(c *config) { c.rerunFailed = true; c.limitTo("WithRerunFailed", inOpen) }
 }
 
-// WithWait makes [Open] wait while another process has the run open, until its
-// context ends. Without it, Open returns snapshot.ErrLocked.
+// WithWait makes [Open] wait while another process has the run open, until the context passed to
+// Open ends. Without it, Open returns snapshot.ErrLocked.
 func WithWait() Option { return func(c *config) { c.wait = true; c.limitTo("WithWait", inOpen) } }
 
-// openOptions returns the options for Open of the store.
+// openOptions returns the options for the store's method Open.
 func (c *config) openOptions() snapshot.OpenOptions {
 	return snapshot.OpenOptions{
 		Create: c.host.Existing == nil, Wait: c.wait, Metadata: c.metadata, Retry: c.levels, Owner: c.host.Owner, Check: c.host.Check,
 	}
 }
 
-// checkExisting calls the function of the host with the run.
+// checkExisting calls the host's function Existing with the run.
 func (c *config) checkExisting(found *snapshot.Run) error {
 	if c.host.Existing == nil {
 		return nil
@@ -68,10 +69,10 @@ func (c *config) checkExisting(found *snapshot.Run) error {
 	return nil
 }
 
-// WithMaxLosses sets how often in a row the process may end during the same attempt of a call, for
-// calls whose retry configuration does not set MaxLosses: see [core.RetryConfig]. Defaults to 5.
-// [core.Unlimited] is for a program that itself limits how often it opens a run again, as a runner
-// does.
+// WithMaxLosses sets how many times in a row the process may end during the same attempt of a call.
+// It applies to calls whose retry configuration does not set MaxLosses: see [core.RetryConfig].
+// Defaults to 5. [core.Unlimited] is for a program that itself limits how often it opens a run
+// again, as a runner does.
 func WithMaxLosses(n int) Option {
 	return func(c *config) {
 		if n < 1 && n != core.Unlimited {
@@ -82,10 +83,10 @@ func WithMaxLosses(n int) Option {
 	}
 }
 
-// WithParking suspends the run for a [core.Sleep], or a delay before another attempt, that is
-// longer than threshold. The run is then paused, and the Info of the store has the time at which it
-// can continue: a program such as a runner opens it then. Shorter waits, and delays within a
-// timeout or a deadline, take place in the process, as all waits do without this option.
+// WithParking suspends the run during a [core.Sleep], or a delay before another attempt, that is
+// longer than threshold. The run is then paused, and its Info contains the time at which it can
+// continue, so that a program such as a runner can open it at that time. Shorter waits, and delays
+// within a timeout or a deadline, take place in the process, as all waits do without this option.
 func WithParking(threshold time.Duration) Option {
 	return func(c *config) {
 		if threshold <= 0 {

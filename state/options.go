@@ -16,48 +16,45 @@ import (
 )
 
 // An Option configures a run. If an option is invalid, or has no effect in the function that it is
-// given to, [New] panics, and [Open], [Replay] and [Validate] return an error. The text says what is
-// allowed.
+// given to, [New] panics, and [Open], [Replay] and [Validate] return an error. The message
+// describes what is allowed.
 type Option func(*config)
 
-// A Publisher is called with every record of a run, in sequence order and by one goroutine at a
-// time, after the record was stored if the run has a store. The goroutine is that of a call, which
-// waits for Publish, and may have to publish the records of other calls, too. So Publish must be
-// fast; package bus has a publisher that does not delay calls. Publish may use the run, but not
-// close it. Its panics are counted and ignored.
+// A Publisher receives every record of a run, in sequence order and from one goroutine at a time.
+// If the run has a store, a record is stored before it is published. Publish is called on the
+// goroutine of a call, which waits for it and may have to publish the records of other calls, too.
+// Therefore Publish must be fast; package bus has a publisher that does not delay calls. Publish
+// may use the run, but must not close it. Panics in Publish are counted and ignored.
 type Publisher interface {
 	Publish(record.Record)
 }
 
 // An InterruptCheck asks something outside the process whether to interrupt the run. It returns a
-// nil interrupt if the run may continue. Of errors in a row only the first is logged; they have no
-// other effect.
+// nil interrupt if the run may continue. Of several errors in a row, only the first is logged;
+// errors have no other effect.
 type InterruptCheck func(context.Context) (interrupt *core.InterruptedError, err error)
 
-// WithRepublish makes recalled calls publish their old records and those of the
-// calls inside them, marked as replayed. Without it, each recalled call
-// publishes one recovered record.
+// WithRepublish makes recalled calls publish their old records and the old records of the calls
+// inside them, marked as replayed. Without it, each recalled call publishes one recovered record.
 func WithRepublish() Option {
 	return func(c *config) { c.republish = true; c.limitTo("WithRepublish", inOpen|inReplay|inValidate) }
 }
 
 // WithRoundTrip makes calls return outputs and errors as in a resumed run: encoded and decoded
-// again. A run with a store always returns outputs in that form; its errors are returned unchanged,
-// so that errors.Is finds those of the program. Tests of programs that run in memory use it to find
-// what would differ.
+// again. A run with a store always returns outputs in that form, but it returns errors unchanged,
+// so that errors.Is finds the program's own errors. Tests that run a program in memory use
+// WithRoundTrip to find what would differ in a resumed run.
 func WithRoundTrip() Option { return func(c *config) { c.settings.RoundTrip = true } }
 
-// WithRedaction applies redact to every text that the run shows: to what
-// publishers get, and so to consoles and wires, and to what
-// [ExecutionState.Records] returns. See [record.Record.Redacted] for the texts.
-// redact is called by the goroutine that publishes, with the text of one error,
-// message or preview at a time.
+// WithRedaction applies redact to every text that the run exposes: in the records that publishers
+// receive, and thus on consoles and in streams, and in the records that [ExecutionState.Records]
+// returns. See [record.Record.Redacted] for the list of texts. redact is called with the text of
+// one error, message or preview at a time, by the goroutine that publishes or that calls Records.
 //
-// The store keeps everything unredacted: replay needs it, and a resumed program
-// sees the errors and messages. Programs that read records from the store, such
-// as the command reprise or a dashboard (but see streamer.Options.Redact), see
-// them without redaction. An actor whose outputs must not be stored at all
-// should be marked NoStore.
+// The store keeps everything unredacted, because a replay needs it and a resumed program sees the
+// errors and messages. Programs that read records from the store, such as the command reprise or a
+// dashboard (but see streamer.Options.Redact), see them unredacted. If an actor's outputs must not
+// be stored at all, use actors.WithNoStore.
 func WithRedaction(redact func(text string) string) Option {
 	return func(c *config) {
 		if redact == nil {
@@ -67,9 +64,9 @@ func WithRedaction(redact func(text string) string) Option {
 	}
 }
 
-// WithRunID sets the ID of the run: 1 to 128 letters, digits, dots, dashes and
-// underscores, not beginning with a dot. Defaults to a random ID. It is for
-// [New]; [Open] gets the ID as an argument.
+// WithRunID sets the ID of the run: 1 to 128 letters, digits, dots, dashes and underscores, not
+// beginning with a dot. Defaults to a random ID. It is for [New]; [Open] takes the ID as an
+// argument.
 func WithRunID(id string) Option {
 	return func(c *config) {
 		c.refuse(snapshot.CheckRunID(id))
@@ -86,18 +83,17 @@ func WithPublisher(p Publisher) Option {
 	}
 }
 
-// WithRetry sets the retry configuration of all calls for which no more
-// specific level is set. That includes agents, which have one attempt by
-// default: an agent that is retried makes all its calls again, each with its
-// own retries. WithRetryFor(record.KindAgent, core.RetryConfig{MaxAttempts: 1})
-// excludes them.
+// WithRetry sets the retry configuration for all calls for which no more specific level is set.
+// This includes agents, which by default have only one attempt: an agent that is retried makes all
+// its calls again, each with its own retries. To exclude agents, add WithRetryFor(record.KindAgent,
+// core.RetryConfig{MaxAttempts: 1}).
 func WithRetry(cfg core.RetryConfig) Option {
 	return func(c *config) { c.settings.Retry = c.policy(snapshot.RetryOfAll, cfg) }
 }
 
-// WithRetryFor sets the retry configuration of calls of one kind for which no
-// more specific level is set: neither for the call ([core.ExecutionEvent]), nor
-// by WithRetryForActor, nor for the actor.
+// WithRetryFor sets the retry configuration for calls of one kind. More specific levels take
+// precedence: the configuration of the call ([core.ExecutionEvent]), of WithRetryForActor, and of
+// the actor.
 func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 	return func(c *config) {
 		if kind != record.KindTool && kind != record.KindLLM && kind != record.KindAgent {
@@ -108,9 +104,9 @@ func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 	}
 }
 
-// WithRetryForActor sets the retry configuration of calls of the actors with the name. It
-// replaces their own configuration, and is for configuration from outside the program,
-// such as that of package config.
+// WithRetryForActor sets the retry configuration for calls to the actors with the given name. It
+// replaces the actors' own configuration, and is intended for configuration from outside the
+// program, such as files that package config reads.
 func WithRetryForActor(name string, cfg core.RetryConfig) Option {
 	return func(c *config) {
 		if err := core.CheckName(name); err != nil {
@@ -123,9 +119,9 @@ func WithRetryForActor(name string, cfg core.RetryConfig) Option {
 	}
 }
 
-// WithInterceptors calls the interceptors around the attempts of all calls of the run,
-// the first outermost. They are not recorded: a resumed run has those that it is opened
-// with.
+// WithInterceptors calls the interceptors around each attempt of every call in the run. The first
+// interceptor is the outermost. Interceptors are not recorded: a resumed run has those with which
+// it is opened.
 func WithInterceptors(i ...core.Interceptor) Option {
 	return func(c *config) { c.settings.Interceptors = append(c.settings.Interceptors, i...) }
 }
@@ -134,17 +130,16 @@ func WithInterceptors(i ...core.Interceptor) Option {
 // same call has the same delays. Defaults to a random seed.
 func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = seed } }
 
-// WithPayloads keeps inputs and outputs in the records, to be shown. An input
-// or output that cannot be encoded fails its call. The input of a call of an
-// LLM is the whole conversation so far, so the records grow with the square of
-// its length: a conversation of 100 turns of 2 KB takes 10 MB, and one of 1,000
-// turns takes 1 GB. Without WithPayloads they grow linearly, unless each turn
-// is a root call: the inputs of root calls are always kept.
+// WithPayloads keeps inputs and outputs in the records, so that they can be shown. If an input or
+// output cannot be encoded, its call fails. The input of an LLM call is the whole conversation so
+// far, so the records grow with the square of the conversation's length: a conversation of 100
+// turns of 2 KB takes 10 MB, and one of 1,000 turns takes 1 GB. Without WithPayloads, the records
+// grow linearly, unless each turn is a root call: the inputs of root calls are always kept.
 func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true } }
 
-// WithArtifacts stores encoded outputs above 64 KiB as artifacts in a, which is called by many
-// goroutines. Storing is part of the attempt, and is retried with it, unless the error is
-// [snapshot.ErrUnavailable]: nothing can be stored at present, and the run is interrupted.
+// WithArtifacts stores encoded outputs above 64 KiB as artifacts in a, which must be safe for
+// concurrent use. Storing is part of the attempt, and is retried with it. If the error is
+// [snapshot.ErrUnavailable], however, nothing can be stored at present, and the run is interrupted.
 func WithArtifacts(a snapshot.ArtifactStore) Option {
 	return func(c *config) {
 		c.refuseNil("WithArtifacts", a)
@@ -174,7 +169,7 @@ func WithMetadata(m snapshot.Metadata) Option {
 // config holds what the options set.
 type config struct {
 	settings    *engine.Settings
-	levels      snapshot.RetryLevels // of retry configuration, as the store keeps them
+	levels      snapshot.RetryLevels // levels of retry configuration, as the store keeps them
 	publishers  []Publisher
 	artifacts   snapshot.ArtifactStore
 	checker     InterruptCheck
@@ -183,7 +178,7 @@ type config struct {
 	hasMetadata bool // WithMetadata was given
 	redact      func(string) string
 	limited     []limitedOption
-	errs        []error // of the options
+	errs        []error // errors of invalid options
 
 	rerunFailed   bool
 	allowsFurther bool // a run that has ended may have further root calls
@@ -235,8 +230,8 @@ func (c *config) check(here place) error {
 	return nil
 }
 
-// configure applies the options of a function. The error names every option that is invalid, or has
-// no effect in the function.
+// configure applies the options given to a function. The error names every option that is invalid
+// or has no effect in that function.
 func configure(options []Option, here place) (*config, error) {
 	c := &config{settings: &engine.Settings{RunID: newRunID(), Seed: randv2.Uint64()}, levels: make(snapshot.RetryLevels)}
 	for _, option := range options {
@@ -250,22 +245,22 @@ func configure(options []Option, here place) (*config, error) {
 	return c, errors.Join(c.errs...)
 }
 
-// CheckOptions returns the error that [Open] returns for the options. It is for programs that get
-// their options before there is a run.
+// CheckOptions returns the error that [Open] would return for the options. It is for programs that
+// receive their options before they open a run.
 func CheckOptions(options ...Option) error {
 	_, err := configure(options, inOpen)
 	return err
 }
 
-// refuse notes an error of an option, unless err is nil.
+// refuse records an option's error, unless err is nil.
 func (c *config) refuse(err error) {
 	if err != nil {
 		c.errs = append(c.errs, err)
 	}
 }
 
-// refuseNil notes an error if v is nil, or an interface that holds a nil pointer, which often is
-// the result of an unchecked error.
+// refuseNil records an error if v is nil or holds a nil pointer. A nil pointer is often the result
+// of an unchecked error.
 func (c *config) refuseNil(option string, v any) {
 	if v == nil {
 		c.refuse(fmt.Errorf("state: %s got nil", option))
@@ -279,7 +274,7 @@ func (c *config) refuseNil(option string, v any) {
 	}
 }
 
-// policy returns the policy of a level, and notes the configuration for the store.
+// policy returns the policy for a level, and adds the level to those that the store keeps.
 func (c *config) policy(level string, cfg core.RetryConfig) *engine.Policy {
 	kept, err := RetryLevel(cfg)
 	if err != nil {

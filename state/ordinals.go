@@ -11,13 +11,13 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ordinals holds the recorded claims by the path of their scope, in the order of
-// claiming. They show whether a program that resumes the run makes the same calls.
+// ordinals holds the recorded claims by the path of their scope, in claim order. They show whether
+// a program that resumes the run makes the same calls.
 type ordinals map[string]*scopeClaims
 
 // scopeClaims holds the recorded claims of one scope.
 type scopeClaims struct {
-	claims []*recordedClaim // by ordinal, from 1; nil if it is not known
+	claims []*recordedClaim // by ordinal, from 1; nil if the claim is not known
 	spare  []recordedClaim  // preallocated claims
 
 	// unchecked is the first ordinal at which the program may differ, because a call
@@ -25,10 +25,9 @@ type scopeClaims struct {
 	// that all claims are checked.
 	unchecked int
 
-	// loosened is the first ordinal at which the program may make other calls, because
-	// a call before it whose output is not kept was made again, with another output.
-	// It must still make every recorded call with an outcome. 0 means that there is
-	// no such call.
+	// loosened is the first ordinal at which the program may make other calls, because an earlier
+	// call, whose output is not kept, was made again and returned a different output. The program
+	// must still make every recorded call with an outcome. 0 means that there is no such ordinal.
 	loosened int
 }
 
@@ -51,8 +50,7 @@ func (o ordinals) at(scope string) *scopeClaims {
 	return c
 }
 
-// add adds the claim of a call. rec is the first record of the call that contains
-// the claim.
+// add adds the claim of a call. rec is the call's first record that contains the claim.
 func (o ordinals) add(rec *record.Record) {
 	c := recordedClaim{address: rec.Address, kind: rec.Kind, name: rec.Name, generation: rec.Generation}
 	if rec.Detail != nil {
@@ -61,7 +59,7 @@ func (o ordinals) add(rec *record.Record) {
 	o.at(rec.Address.Scope()).set(rec.Ordinal, c)
 }
 
-// addListed adds the claims that the record lists: they had no record of their own before.
+// addListed adds the claims that the record lists, which had no records of their own before.
 func (o ordinals) addListed(rec *record.Record) {
 	if rec.Detail == nil {
 		return
@@ -75,11 +73,11 @@ func (o ordinals) addListed(rec *record.Record) {
 	}
 }
 
-// voidRefused removes the claims of a generation whose opening of the run was refused because the
-// program differed: other branches may have gone further than the branch that differed. The next
-// opening can then claim the same ordinals. The calls themselves stay recorded, and may appear
-// anywhere in their scope. The result of a branch, which has no input to compare, may be that of
-// the other program, so the branch runs again.
+// voidRefused removes the claims of a generation that was refused because the program differed.
+// They may be the differing program's claims, since other branches may have gone further than the
+// branch in which the difference was found. The next opening can then claim the same ordinals. The
+// calls themselves stay recorded, and may appear anywhere in their scope. A branch has no input to
+// compare, so its result may come from the differing program; therefore the branch runs again.
 func (r *restoredRun) voidRefused(generation uint64) {
 	if !r.refused[generation] {
 		return
@@ -123,7 +121,7 @@ func (s *scopeClaims) set(ordinal int, c recordedClaim) {
 	s.claims[ordinal-1], s.spare = &s.spare[0], s.spare[1:]
 }
 
-// recorded returns the claim with the ordinal, nil if there is none.
+// recorded returns the claim with the ordinal, or nil if there is none.
 func (s *scopeClaims) recorded(ordinal int) *recordedClaim {
 	if s == nil || ordinal > len(s.claims) {
 		return nil
@@ -131,8 +129,8 @@ func (s *scopeClaims) recorded(ordinal int) *recordedClaim {
 	return s.claims[ordinal-1]
 }
 
-// byAddress returns the ordinals of all claims. An address that was claimed twice has the ordinal of
-// the first claim.
+// byAddress returns the ordinals of all claims. If an address was claimed twice, the ordinal is
+// that of the first claim.
 func (o ordinals) byAddress() map[record.Address]int {
 	all := make(map[record.Address]int)
 	for _, s := range o {
@@ -145,8 +143,8 @@ func (o ordinals) byAddress() map[record.Address]int {
 	return all
 }
 
-// uncheckAfter marks what follows the call at a as unchecked, in its scope and in the scopes
-// around it.
+// uncheckAfter marks everything after the call at a as unchecked, in the call's scope and in the
+// scopes around it.
 func (o ordinals) uncheckAfter(a record.Address, calls map[record.Address]*track) {
 	scope := a.Scope()
 	if t := calls[a]; t != nil && t.Ordinal > 0 {
@@ -155,8 +153,8 @@ func (o ordinals) uncheckAfter(a record.Address, calls map[record.Address]*track
 	o.uncheckAfterScope(scope, calls)
 }
 
-// uncheckAfterScope marks what follows the call that the scope belongs to as unchecked, in the
-// scopes around it.
+// uncheckAfterScope marks everything after the call that the scope belongs to as unchecked, in the
+// scopes around that call.
 func (o ordinals) uncheckAfterScope(scope string, calls map[record.Address]*track) {
 	if scope == "" {
 		return
@@ -173,9 +171,10 @@ func (s *scopeClaims) uncheck(ordinal int) {
 	}
 }
 
-// divergenceOf returns how a claim differs from the recorded one in its place, or nil. s holds the claims
-// of its scope, and t is the state of the recorded call at its address; both may be nil. If anew is
-// set, the call begins again, and its recorded input is not compared.
+// divergenceOf returns how the claim c differs from the recorded claim in its place, or nil if it
+// does not differ. s holds the recorded claims of the scope, and t is the state of the recorded
+// call at c's address; both may be nil. If anew is true, the call begins again, and its recorded
+// input is not compared.
 func (r *restoredRun) divergenceOf(runID, scope string, s *scopeClaims, t *track, c record.Claim, anew bool) *core.DivergenceError {
 	asked := func() *core.DivergenceError {
 		return &core.DivergenceError{RunID: runID, Address: c.Address, Scope: scope, Ordinal: c.Ordinal, Asked: describe(c.Kind, c.Address, c.Name)}
@@ -225,10 +224,10 @@ func (r *restoredRun) divergenceOf(runID, scope string, s *scopeClaims, t *track
 	return nil
 }
 
-// hashAsRecorded returns the hash of a claimed input, computed as the recorded one was: before some
-// values were kept as JSON, equal inputs had other hashes. t is the state of the recorded call; nil
-// if it has none. The caller holds r.mu. hashAsRecorded unlocks r.mu while it encodes the input,
-// since that calls methods of the input's type.
+// hashAsRecorded returns the hash of a claimed input, computed in the same way as the recorded
+// hash: versions that did not yet keep some values as JSON computed other hashes. t is the state of
+// the recorded call, or nil if there is none. The caller must hold r.mu. hashAsRecorded unlocks
+// r.mu while it encodes the input, since encoding calls methods of the input's type.
 func (r *run) hashAsRecorded(t *track, c record.Claim, input engine.ClaimedInput) record.Hash {
 	if t == nil || !t.differs(c.Input) {
 		return c.Input
@@ -243,9 +242,9 @@ func (r *run) hashAsRecorded(t *track, c record.Claim, input engine.ClaimedInput
 	return c.Input
 }
 
-// inputDifferences returns a few parts in which an input differs from the recorded
-// one, and none if the recorded input was not kept. It encodes the input, which calls
-// the methods of its type: r.mu must not be held.
+// inputDifferences returns a few parts in which an input differs from the recorded input, or nil if
+// the recorded input was not kept. r.mu must not be held, since encoding the input calls methods of
+// the input's type.
 func (r *restoredRun) inputDifferences(first uint64, input engine.ClaimedInput) []codec.Difference {
 	if first == 0 {
 		return nil
@@ -261,12 +260,12 @@ func (r *restoredRun) inputDifferences(first uint64, input engine.ClaimedInput) 
 	const few = 5
 	differences, err := codec.Differences(rec.Detail.Input, now, few)
 	if err != nil {
-		return nil // the hashes say that it differs
+		return nil // the hashes show that it differs
 	}
 	return differences
 }
 
-// changedInput returns a few parts in which the input of a call differs from the recorded one. See
+// changedInput returns a few parts in which a call's input differs from the recorded input. See
 // inputDifferences.
 func (r *run) changedInput(a record.Address, input engine.ClaimedInput) (parts []string) {
 	r.mu.Lock()
@@ -281,26 +280,26 @@ func (r *run) changedInput(a record.Address, input engine.ClaimedInput) (parts [
 	return parts
 }
 
-// matches reports whether the claim is the recorded one. Its input may differ.
+// matches reports whether c is the recorded claim. Their inputs may differ.
 func (r *recordedClaim) matches(c record.Claim) bool {
 	return r.address == c.Address && r.kind == c.Kind && (r.name == c.Name || !c.Address.IsBranch())
 }
 
-// differs reports whether the call was claimed with another input.
+// differs reports whether the recorded claim has a different input.
 func (r *recordedClaim) differs(input record.Hash) bool {
 	return !r.input.IsZero() && !input.IsZero() && r.input != input
 }
 
-// isAskedFor reports whether the recorded call may be one that a model asked for, and is missing
-// because the program changed: the claim in its place calls a model again, or refuses a call that a
-// model asked for.
+// isAskedFor reports whether a model may have asked for the recorded call, which is now missing
+// because the program changed. This is the case if the claim c in its place calls a model again, or
+// refuses a call that a model asked for.
 func (r *recordedClaim) isAskedFor(c record.Claim) bool {
 	other := c.Kind == record.KindLLM || c.Kind == record.KindTool && strings.HasPrefix(c.Name, engine.Refused)
 	return r != nil && other && (r.kind == record.KindTool || r.kind == record.KindAgent)
 }
 
-// askedBefore returns the last call of a model before the ordinal: its answer asks for
-// what follows. It returns the zero Address if there is none.
+// askedBefore returns the last LLM call before the ordinal, whose answer asked for the calls that
+// follow. It returns the zero Address if there is none.
 func (s *scopeClaims) askedBefore(ordinal int) record.Address {
 	for i := ordinal - 2; i >= 0; i-- {
 		if c := s.claims[i]; c != nil && c.kind == record.KindLLM {
@@ -310,8 +309,8 @@ func (s *scopeClaims) askedBefore(ordinal int) record.Address {
 	return record.Address{}
 }
 
-// call returns the address of the call, or of the call that asks if the claim is a
-// question.
+// call returns the address of the claimed call or, if the claim is a question, of the call that
+// asks it.
 func (r *recordedClaim) call(scope string) record.Address {
 	if r.kind != record.KindQuestion {
 		return r.address
@@ -323,15 +322,15 @@ func (r *recordedClaim) call(scope string) record.Address {
 	return asked
 }
 
-// likelyEdit guesses how the program was edited. The recorded claim in the place of c is
-// was, or nil if it is not known.
+// likelyEdit guesses how the program was edited. was is the recorded claim in the place of c, or
+// nil if it is not known.
 func (r *restoredRun) likelyEdit(s *scopeClaims, was *recordedClaim, c record.Claim) string {
 	if was.isAskedFor(c) {
 		return "if a model called " + was.name + ": it was renamed, was removed from the agent, or refuses the recorded arguments now"
 	}
 	for _, recorded := range s.claims {
 		if recorded != nil && recorded.matches(c) {
-			return "it is recorded later: an earlier call was removed, they were swapped, or " +
+			return "the call is recorded later: an earlier call was removed, the two were swapped, or " +
 				"goroutines made them: see actors.Parallel and Prepare"
 		}
 	}
@@ -369,7 +368,7 @@ func (r *run) Ended(s *engine.Scope, claimed int) error {
 	return r.handleDivergence(d)
 }
 
-// Differs implements engine.History. Without Fields, nothing of the output can be read.
+// Differs implements engine.History. If d has no Fields, no part of the output can be read.
 func (r *run) Differs(s *engine.Scope, d *core.DivergenceError) (again bool, err error) {
 	if len(d.Fields) > 0 {
 		return false, r.handleDivergence(d)
@@ -395,9 +394,9 @@ func (r *run) handleDivergence(d *core.DivergenceError) error {
 	return r.refuse(d)
 }
 
-// trustsRecords notes that the program differs, and reports whether the records are trusted
-// nevertheless. If so, it records a warning, which is published with the next record, since nothing is
-// published while a call is claimed.
+// trustsRecords adds the call to the run's Report, and reports whether the records are trusted
+// although the program differs. If so, it also records a warning. The warning is published with the
+// next record, since nothing is published while a call is claimed.
 func (r *run) trustsRecords(d *core.DivergenceError) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
