@@ -12,18 +12,20 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ErrNotRunning is found in the error of an interrupt of a run that no process has open.
+// ErrNotRunning is wrapped by the error from [Interrupt] if no process has the run open.
 var ErrNotRunning = errors.New("no process is running it")
 
-// Interrupt asks the process that has a stored run open to interrupt it, as by
-// [ExecutionState.Interrupt] with the reason user. The Stop says who interrupts, and why; its
-// reason is ignored. Interrupt returns when the request is durable. The request reaches the owner
-// within a tenth of a second, also during a wait; calls end as soon as their handlers honour their
-// context. Interrupting twice is allowed; the first counts. If the run is closed before it has read
-// the request, it is interrupted at that point, unless it has ended.
+// Interrupt asks the process that has a stored run open to interrupt the run, as
+// [ExecutionState.Interrupt] does with the reason user. stop tells who interrupts the run, and why;
+// its reason is ignored. Interrupt returns when the request is durable. The request reaches the
+// process within a tenth of a second, even during a wait; calls end as soon as their handlers
+// honour their context. Interrupting twice is allowed; the second interrupt has no effect. If the
+// process closes the run before it has read the request, the run is interrupted at that point,
+// unless it has ended.
 //
-// For a run that no process has open, the error is [ErrNotRunning] with its status, and its next
-// opening is not interrupted. If the run has ended, the error is also [ErrEnded] or [ErrCancelled].
+// If no process has the run open, the error is [ErrNotRunning] with the run's status, and the next
+// opening is not interrupted. If the run has ended, the error also wraps [ErrEnded] or
+// [ErrCancelled].
 func Interrupt(ctx context.Context, store snapshot.Store, runID string, stop snapshot.Stop) error {
 	if err := interrupt(ctx, store, runID, stop); err != nil {
 		return fmt.Errorf("state: interrupt run %s: %w", runID, err)
@@ -50,12 +52,13 @@ func interrupt(ctx context.Context, store snapshot.Store, runID string, stop sna
 	return settleInterrupt(ctx, store, runID, &m) // the run may have been closed in the meantime
 }
 
-// errChanged is returned for a run that has changed since it was looked at.
+// errChanged is returned if a run has changed since its Info was read.
 var errChanged = errors.New("other processes keep opening and closing the run")
 
-// settleInterrupt removes the message from a run that is closed. If the run has not read it and
-// might continue by itself, settleInterrupt interrupts the run. Both the process that posted the
-// message and the one that closed the run call it, since neither knows which came first.
+// settleInterrupt removes the message from a closed run. If the run has not read the message and
+// might continue by itself, settleInterrupt also interrupts the run. It is called by the process
+// that posted the message and by the process that closed the run, since neither knows which came
+// first.
 func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m *snapshot.Message) error {
 	e := m.Record.Interrupt()
 	for range settleTries {
@@ -67,7 +70,7 @@ func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m 
 			return nil // the owner reads it, or settles it when it closes the run
 		}
 		switch {
-		case found.Status == snapshot.StatusRunning: // opened again, by a process that does not know of the message
+		case found.Status == snapshot.StatusRunning: // opened again by a process that does not know about the message
 			return errors.Join(interrupt(ctx, store, runID, stopOf(e)), store.Remove(ctx, runID, m.ID()))
 		case found.Status == snapshot.StatusInterrupted && found.Stop.Reason == record.InterruptUser: // the message was read
 			return store.Remove(ctx, runID, m.ID())
@@ -86,9 +89,9 @@ func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m 
 	return errChanged
 }
 
-// settleTries is how often settling is tried while others open and close the run. settlePause is
-// about the time that they need for it. All pauses together are longer than the time between the
-// end of a run and the release of its lock.
+// settleTries is how often settleInterrupt tries while other processes open and close the run.
+// settlePause is about the time that they need to do so. All pauses together are longer than the
+// time between the end of a run and the release of its lock.
 const (
 	settleTries = 200
 	settlePause = 10 * time.Millisecond
@@ -111,7 +114,7 @@ func isPosted(ctx context.Context, store snapshot.Store, runID string, m *snapsh
 	return slices.ContainsFunc(waiting, func(w snapshot.Message) bool { return w.ID() == m.ID() }), err
 }
 
-// interruptClosed interrupts a closed run, unless it has changed since it was found.
+// interruptClosed interrupts a closed run, unless it has changed since found was read.
 func interruptClosed(ctx context.Context, store snapshot.Store, found *snapshot.Info, e *core.InterruptedError) error {
 	_, err := store.Update(ctx, found.RunID, func(i *snapshot.Info) error {
 		switch {
@@ -149,9 +152,9 @@ func notRunning(found snapshot.Info) error {
 	return alsoEnded(fmt.Errorf("%w: it is %s", ErrNotRunning, found.Status), &found)
 }
 
-// AwaitAnswers returns when a stored run can continue: no process has it open, and every question
-// that it asked has an answer. It is for a program that opens a run again when its questions were
-// answered:
+// AwaitAnswers waits until a stored run can continue: no process has it open, and every question
+// that it asked has an answer. It is for a program that opens a run again when its questions have
+// been answered:
 //
 //	for {
 //		st, err := state.Open(ctx, store, runID, state.WithWait())
@@ -164,9 +167,9 @@ func notRunning(found snapshot.Info) error {
 //		}
 //	}
 //
-// A run that waits for a signal can continue when there is one, a run that sleeps when the time has
-// passed, and a run with a question that has a default when the default is due. AwaitAnswers
-// returns an error when ctx ends, and [ErrCancelled] when the run was cancelled.
+// A run that waits for a signal can continue when the signal was sent, a sleeping run when its time
+// has passed, and a run whose question has a default answer when the default is due. AwaitAnswers
+// returns an error if ctx ends, and [ErrCancelled] if the run was cancelled.
 func AwaitAnswers(ctx context.Context, store snapshot.Store, runID string) error {
 	if err := awaitAnswers(ctx, store, runID); err != nil {
 		return fmt.Errorf("state: await answers to run %s: %w", runID, err)
@@ -186,11 +189,11 @@ func awaitAnswers(ctx context.Context, store snapshot.Store, runID string) error
 	}
 }
 
-// errDue is the cause of the end of a wait when the run is due.
+// errDue is the cause with which a wait ends when the run is due.
 var errDue = errors.New("state: the run is due")
 
-// awaitChange returns when the due time is reached or was changed, or when the run can continue for another
-// reason.
+// awaitChange waits until the due time is reached or changed, or until the run can continue for
+// another reason.
 func awaitChange(ctx context.Context, store snapshot.Store, runID string, due time.Time) error {
 	watch, cancel := ctx, context.CancelFunc(func() {})
 	if !due.IsZero() {

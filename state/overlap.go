@@ -8,10 +8,10 @@ import (
 )
 
 // If goroutines call one actor with the same input at the same time, they claim their calls in an
-// unpredictable order. When the run is resumed, one may get the result of another. That does no harm
-// if their outcomes are equal. Otherwise the calls are refused.
+// unpredictable order. When the run is resumed, one goroutine may receive the result of another.
+// This does no harm if all outcomes are equal. Otherwise the calls are refused.
 
-// overlaps says, by call site and input, whether overlapping calls can be swapped.
+// overlaps holds, by call site and input, whether overlapping calls can be swapped.
 type overlaps map[overlap]*swap
 
 type overlap struct {
@@ -19,7 +19,7 @@ type overlap struct {
 	input record.Hash
 }
 
-// A swap holds whether calls can be swapped, once it is known.
+// A swap tells whether calls can be swapped, once this is known.
 type swap struct {
 	known bool
 	harm  string // the difference that matters between the calls; empty if there is none
@@ -34,8 +34,8 @@ func (o *overlaps) add(rec *record.Record) {
 	(*o)[overlap{site, rec.Detail.InputHash}] = new(swap)
 }
 
-// checkSwap returns the error for a claim that might get the outcome of another call; nil for every
-// other claim.
+// checkSwap returns an error if the claim might receive the outcome of another call, and nil
+// otherwise.
 func (r *restoredRun) checkSwap(c record.Claim) *core.DivergenceError {
 	if len(r.overlaps) == 0 || c.Kind == record.KindQuestion {
 		return nil
@@ -54,8 +54,8 @@ func (r *restoredRun) checkSwap(c record.Claim) *core.DivergenceError {
 	return &core.DivergenceError{How: "overlap", Recorded: s.harm, Asked: "the calls of goroutines, in any order"}
 }
 
-// harmOfSwap returns what distinguishes the calls of the site with the input; it is empty if
-// nothing does.
+// harmOfSwap returns what distinguishes the calls from the site that have the given input. The
+// result is empty if nothing does.
 func (r *restoredRun) harmOfSwap(site record.CallSite, input record.Hash) string {
 	var first *record.Record
 	without := 0

@@ -7,32 +7,31 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Records are published in order and without the lock of the run, since publishers may
-// call the run. One goroutine at a time publishes; other goroutines leave their records to
-// it. In most cases there are no others, and the turn then ends without taking the lock
-// again.
+// Records are published in order and without holding the run's lock, since publishers may call the
+// run. One goroutine at a time publishes; other goroutines leave their records to it. Usually there
+// are no others, and the goroutine's turn ends without taking the lock again.
 
-// turn is the right to publish. The goroutine that took it last has it until it
-// leaves the turn. Taking it needs the lock of the run. Leaving it needs the lock
-// only if another goroutine has records to publish.
+// turn is the right to publish. A goroutine that takes the turn keeps it until it leaves or ends
+// it. Taking the turn requires the run's lock. Leaving it requires the lock only if another
+// goroutine has records to publish.
 type turn struct {
 	taken int64        // how often it was taken; written under the lock
-	left  atomic.Int64 // how often it was left; or awaited if the last owner has more to publish
+	left  atomic.Int64 // how often it was left, or awaited if its owner has more to publish
 }
 
 const awaited = -1
 
-// publication is what was published of a run. The lock of the run guards it.
+// publication tracks what was published of a run. The run's lock guards it.
 type publication struct {
 	published int             // the number of published records
-	recovered []record.Record // of recalled calls, not yet published
-	turn      turn            // of the goroutine that publishes
+	recovered []record.Record // records of recalled calls, not yet published
+	turn      turn            // held by the goroutine that publishes
 	quiet     *sync.Cond      // signalled when publishing pauses while the run ends
-	panics    atomic.Int64    // of publishers
+	panics    atomic.Int64    // panics in publishers
 }
 
-// take takes the turn and reports true, unless another goroutine has it: that
-// one then looks for more before it ends its turn. The lock must be held.
+// take takes the turn and returns true, unless another goroutine has it. In that case, the other
+// goroutine looks for more records before it ends its turn. The lock must be held.
 func (t *turn) take() bool {
 	for {
 		switch left := t.left.Load(); {
@@ -45,8 +44,7 @@ func (t *turn) take() bool {
 	}
 }
 
-// leave ends the turn and reports true, unless another goroutine has come since
-// it was taken.
+// leave ends the turn and returns true, unless another goroutine has called take in the meantime.
 func (t *turn) leave() bool { return t.left.CompareAndSwap(t.taken-1, t.taken) }
 
 // end ends the turn. The lock must be held.
@@ -61,8 +59,8 @@ func (r *run) publishAndUnlock() {
 	r.drainAndUnlock()
 }
 
-// publishLatestAndUnlock does what publishAndUnlock does, for a caller that has the latest record:
-// that is usually the only new one, and need not be unpacked.
+// publishLatestAndUnlock is publishAndUnlock for a caller that has the latest record. Usually this
+// is the only new record, and it need not be unpacked.
 func (r *run) publishLatestAndUnlock(rec *record.Record) {
 	if len(r.config.publishers) == 0 || r.out.published != int(rec.Seq)-1 || len(r.out.recovered) > 0 || !r.out.turn.take() {
 		r.publishAndUnlock()
@@ -144,16 +142,15 @@ func (r *run) drainOne() {
 	r.mu.Lock()
 }
 
-// isLost reports whether the record could not be stored: a call that will run
-// again when the run is resumed must not be shown as completed. The end of the
-// run is shown, so that publishers know that it has stopped. r.mu must be held.
+// isLost reports whether the record could not be stored and therefore must not be published: a call
+// that will run again when the run is resumed must not be shown as completed. The end of the run is
+// published all the same, so that publishers know that the run has stopped. r.mu must be held.
 func (r *run) isLost(rec *record.Record) bool {
 	return r.keeper.isLost(rec.Seq) && (!r.life.closed || rec.Kind != record.KindRun)
 }
 
-// awaitPublished returns when no goroutine publishes. r.mu must be held, and
-// the run must be ending: the goroutine that publishes then signals when it is
-// done.
+// awaitPublished waits until no goroutine publishes. r.mu must be held, and the run must be ending,
+// since only then does the publishing goroutine signal that it is done.
 func (r *run) awaitPublished() {
 	for !r.out.turn.take() {
 		r.out.quiet.Wait()

@@ -41,7 +41,7 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 		return engine.Asked{Answer: answer}, nil
 	case asked && !answered && before.isDue() && !r.settings.Replays:
 		return r.answerByDefault(s, q.ID, def)
-	case asked && !answered && q.Awaits == record.AwaitTime && before.isAhead() && !r.settings.Replays: // the time begins now
+	case asked && !answered && q.Awaits == record.AwaitTime && before.isAhead() && !r.settings.Replays: // the sleep begins again now
 	case asked && !answered && q.Awaits == record.AwaitSignal:
 		return r.receive(s, q, false)
 	case asked && !answered:
@@ -67,8 +67,9 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 	return r.waitFor(q.ID, true), nil
 }
 
-// askedBefore returns the question as it was last asked. counts is false if nobody asked it before,
-// or if only a refused program did, or only calls before a divergence. r.mu must be held.
+// askedBefore returns the question as it was last asked. counts is false if the question was not
+// asked before, or if only a refused program asked it, or only calls before a divergence. r.mu must
+// be held.
 func (r *run) askedBefore(s *engine.Scope, q engine.Question) (before askedQuestion, counts bool) {
 	before = r.questions.asked[q.ID]
 	if before.text != q.Text && r.restored.isRefused(before.generation) {
@@ -77,7 +78,7 @@ func (r *run) askedBefore(s *engine.Scope, q engine.Question) (before askedQuest
 	return before, before.seq > r.rerun.within(s)
 }
 
-// waitFor notes that the run waits for an answer.
+// waitFor records that the run waits for an answer.
 func (r *run) waitFor(id string, recorded bool) engine.Asked {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,10 +100,10 @@ func (r *run) answerByDefault(s *engine.Scope, id string, def engine.DefaultAnsw
 	return engine.Asked{Answer: r.questions.answers[id]}, nil
 }
 
-// due returns when a paused run can continue without an answer: at once if the
-// answer that it waits for came after its calls had stopped, when the default
-// of the first of its open questions is due, or when the next attempt of a parked
-// call is due. It is zero if the run waits for an answer. r.mu must be held.
+// due returns the time at which a paused run can continue without another answer. If an answer
+// arrived after the run's calls had stopped, this is now. Otherwise it is the earliest time at
+// which the default answer to an open question, or the next attempt of a parked call, is due. It is
+// zero if the run can continue only with an answer. r.mu must be held.
 func (r *run) due() time.Time {
 	if !r.rootCalls.made {
 		return r.found.Due // nothing has changed it
@@ -113,7 +114,7 @@ func (r *run) due() time.Time {
 		}
 	}
 	due := r.questions.parked
-	for _, q := range r.ledger.Questions(true) { // without those of calls that have ended meanwhile
+	for _, q := range r.ledger.Questions(true) { // without the questions of calls that have ended meanwhile
 		if r.questions.waits[q.ID] && !q.Due.IsZero() && (due.IsZero() || q.Due.Before(due)) {
 			due = q.Due
 		}
@@ -121,8 +122,8 @@ func (r *run) due() time.Time {
 	return due
 }
 
-// describeInDoubt adds what earlier openings recorded of the call: when it last began, and its input
-// if that was kept. Anything that cannot be read is left out.
+// describeInDoubt adds what earlier openings recorded about the call: when it last began, and its
+// input if the input was kept. It leaves out anything that cannot be read.
 func (r *run) describeInDoubt(c *record.CallInDoubt, a record.Address) {
 	if c == nil || r.restored == nil {
 		return
@@ -147,7 +148,7 @@ type askedQuestion struct {
 	time       time.Time
 	generation uint64
 	text       string
-	due        time.Time // when the default answers it; zero if it has none
+	due        time.Time // when the default answers it; zero if there is no default
 }
 
 func (q *askedQuestion) isDue() bool { return !q.due.IsZero() && !time.Now().Before(q.due) }
@@ -156,18 +157,18 @@ func (q *askedQuestion) isDue() bool { return !q.due.IsZero() && !time.Now().Bef
 // recorded again, so that it does not wait until the clock catches up.
 func (q *askedQuestion) isAhead() bool { return q.time.After(time.Now()) }
 
-// questions are the questions of a run, their answers, and what the run waits for. The
-// lock of the run guards them.
+// questions holds a run's questions, their answers, and what the run waits for. The run's lock
+// guards it.
 type questions struct {
 	asked   map[string]askedQuestion // by ID
 	answers map[string][]byte        // by ID
 	waits   map[string]bool          // the questions that wait for an answer in this opening of the run, by ID
-	parked  time.Time                // when the first call that was parked in this opening is due
+	parked  time.Time                // the earliest time at which a call that was parked in this opening is due
 	signals signals
 }
 
-// follow adds the record with that number if it is a question or an answer.
-// The first answer counts.
+// follow adds the record, which has the number seq, if it is a question or an answer. The first
+// answer counts.
 func (q *questions) follow(rec *record.Record, seq uint64) {
 	switch rec.Kind {
 	case record.KindQuestion:
@@ -187,7 +188,7 @@ func (q *questions) follow(rec *record.Record, seq uint64) {
 	}
 }
 
-// dueOf returns when the default answers a question; zero for never.
+// dueOf returns when the default answers a question, or the zero Time if it never does.
 func dueOf(rec *record.Record) time.Time {
 	if rec.Delay <= 0 {
 		return time.Time{}
@@ -195,9 +196,9 @@ func dueOf(rec *record.Record) time.Time {
 	return rec.Time.Add(rec.Delay)
 }
 
-// Questions returns the open questions of the run, in the order in which they
-// were asked. They are not redacted, since they are shown to the people who answer. It
-// returns an error if the store cannot be read.
+// Questions returns the open questions of the run, in the order in which they were asked. They are
+// not redacted, since they are shown to the people who answer. Questions returns an error if the
+// store cannot be read.
 func (st *ExecutionState) Questions(ctx context.Context) ([]core.Question, error) {
 	records, err := st.run.readRecords(ctx)
 	if err != nil {
@@ -206,9 +207,8 @@ func (st *ExecutionState) Questions(ctx context.Context) ([]core.Question, error
 	return openQuestions(records), nil
 }
 
-// Questions returns the open questions of a stored run, in the order in which
-// they were asked. Questions whose answer was posted and is not recorded yet
-// are not open.
+// Questions returns the open questions of a stored run, in the order in which they were asked. If
+// an answer was posted but is not recorded yet, its question is no longer open.
 func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.Question, error) {
 	found, waiting, err := loadWithMessages(ctx, store, runID)
 	if err != nil {
@@ -217,9 +217,9 @@ func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.
 	return unansweredQuestions(found, waiting), nil
 }
 
-// loadWithMessages returns a run and the messages that waited for it. The messages are read first:
-// a process that takes in a message records its effect before it removes the message, so either the
-// message or its effect is seen.
+// loadWithMessages returns a run and its waiting messages. The messages are read first: a process
+// that handles a message records the message's effect before it removes the message, so either the
+// message or its effect is read.
 func loadWithMessages(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Snapshot, []snapshot.Message, error) {
 	waiting, err := store.Messages(ctx, runID)
 	if err != nil {
@@ -229,9 +229,8 @@ func loadWithMessages(ctx context.Context, store snapshot.Store, runID string) (
 	return found, waiting, err
 }
 
-// unansweredQuestions returns the questions of a run that have no answer, neither
-// recorded nor posted. A run that was cancelled has none, except those of its compensations until
-// these are made.
+// unansweredQuestions returns the run's questions that have neither a recorded nor a posted answer.
+// For a cancelled run, it returns only questions asked by compensations, until these are made.
 func unansweredQuestions(found *snapshot.Snapshot, waiting []snapshot.Message) []core.Question {
 	return slices.DeleteFunc(openQuestions(found.Records), func(q core.Question) bool {
 		return checkNotMoot(found, waiting, q.ID) != nil || slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
@@ -240,8 +239,8 @@ func unansweredQuestions(found *snapshot.Snapshot, waiting []snapshot.Message) [
 	})
 }
 
-// checkNotMoot returns a *CancelledError for a question whose answer would have no effect, since the
-// run was cancelled, or is cancelled as soon as its calls are compensated.
+// checkNotMoot returns a *CancelledError if an answer to the question would have no effect, because
+// the run was cancelled or will be as soon as its calls are compensated.
 func checkNotMoot(found *snapshot.Snapshot, waiting []snapshot.Message, question string) error {
 	if found.Status == snapshot.StatusCancelled {
 		return cancelledError(found.RunID, found.Stop)
@@ -253,8 +252,8 @@ func checkNotMoot(found *snapshot.Snapshot, waiting []snapshot.Message, question
 	return cancelledError(found.RunID, stopOf(waiting[i].Record.Interrupt()))
 }
 
-// openQuestions returns the questions that can still be answered: those without an answer since
-// they were last asked, of calls that have not ended.
+// openQuestions returns the questions that can still be answered: they have no answer since they
+// were last asked, and the calls that asked them have not ended.
 func openQuestions(records []record.Record) []core.Question {
 	var open []core.Question
 	for _, asked := range ledgerOf(records).Questions(false) {

@@ -16,10 +16,10 @@ type Report struct {
 	Cached    int           // of Executed: calls answered by a cache
 	Retries   int           // of Attempts: those with a new number, after a failed attempt
 	Exhausted int           // calls that failed in this opening because no attempt, no time or no retry budget was left
-	Waited    time.Duration // by all calls together for their next attempts, while the run was open
+	Waited    time.Duration // how long all calls together waited for their next attempts while the run was open
 
-	// Usage is what the calls of the run have consumed, including before this
-	// opening. The Info of the run has it, too, once the run is closed.
+	// Usage is what the run's calls have consumed, including in earlier openings. Once the run is
+	// closed, its Info contains this usage, too.
 	Usage record.Usage
 
 	Compensated   int // calls that were undone in this opening
@@ -28,24 +28,25 @@ type Report struct {
 	// Diverged lists the calls that differ from the recorded ones.
 	Diverged []record.Address
 
-	// Reworded lists the calls of models that were answered from their records
-	// although instructions, descriptions of tools, tools or options have
-	// changed.
+	// Reworded lists the LLM calls that were answered from their records although instructions,
+	// tool descriptions, tools or options have changed.
 	Reworded []record.Address
 
-	// LeftOver lists the effects of irreversible calls that exist, or may exist, although the
-	// attempt that made them has ended and no later call has taken them over, such as a payment
-	// that was made. Once the run has ended, the list includes those of the parents of a fork.
+	// LeftOver lists effects of irreversible calls, such as a payment, that exist or may exist
+	// although the attempt that made the calls has ended and no later call has taken the effects
+	// over. Once the run has ended, the list includes effects that a fork inherits from its
+	// parents.
 	LeftOver []record.Effect
 
-	// The fields below are not in the records. All but Records count this opening.
+	// The fields below are not derived from the records. All of them except Records count only this
+	// opening.
 	Records         uint64 // the Seq of the latest record
 	Abandoned       int64  // attempts that did not return when their time had passed
 	LateReturns     int64  // of Abandoned: those that returned later
 	PublisherPanics int64  // panics of publishers, which the run ignores
 }
 
-// Report returns the counts so far. Those of calls are from the run's [record.Ledger].
+// Report returns the counts so far. The counts of calls are from the run's [record.Ledger].
 func (st *ExecutionState) Report() Report {
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()

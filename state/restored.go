@@ -12,13 +12,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// restoredRun is what earlier generations of the run recorded: the state of each call, and where its
-// outcome is.
+// restoredRun holds what earlier generations of the run recorded: the state of each call, and where
+// its outcome is.
 type restoredRun struct {
 	found    *snapshot.Run
 	ledger   record.Ledger
 	calls    map[record.Address]*track
-	inside   map[string]uint64 // the last start or outcome of a call inside an attempt, by the path of its scope
+	inside   map[string]uint64 // the last start or outcome of a call inside an attempt, by the path of the attempt's scope
 	ordinals ordinals
 	refused  map[uint64]bool // generations that were refused because the program differed
 	versions versions
@@ -41,7 +41,7 @@ type restoredRun struct {
 
 	opening map[string]any  // attributes of the latest opening that had some
 	began   uint64          // the record with which the latest opening began
-	retryTo uint64          // calls whose failures have at most this number are tried again; 0 for none
+	retryTo uint64          // calls whose failures have at most this record number are tried again; 0 if none are
 	closed  []closedOpening // openings that were closed, in order
 
 	unclaimed bool // calls are on record without their claims
@@ -56,25 +56,25 @@ type restoredRun struct {
 // was closed.
 type closedOpening struct{ first, last uint64 }
 
-// isInClosedOpening reports whether the record belongs to an opening that was closed and
-// did not end in a crash.
+// isInClosedOpening reports whether the record belongs to an opening that was closed, that is, did
+// not end in a crash.
 func (r *restoredRun) isInClosedOpening(seq uint64) bool {
 	i, _ := slices.BinarySearchFunc(r.closed, seq, func(c closedOpening, seq uint64) int { return cmp.Compare(c.last, seq) })
 	return i < len(r.closed) && r.closed[i].first <= seq
 }
 
-// track is the state of one call. Records are given by their numbers; 0 means
-// none. Its Progress does not change once all records were read.
+// track holds the state of one call. Records are identified by their numbers; 0 means none. The
+// Progress does not change once all records have been read.
 type track struct {
 	record.Progress
 	first    uint64 // the first started record
 	entered  uint64 // the latest started record
 	whole    uint64 // the latest record with the hash of its whole input
-	diverged uint64 // the latest record saying that the input has changed
+	diverged uint64 // the latest record that reports a divergence of the call
 	outcome  uint64 // the latest outcome; 0 once a record says that it is replaced
 	failed   bool   // the outcome is a failure
 	refuted  bool   // somebody has answered that the call, which was in doubt, has failed
-	attempts int32  // attempts that began, according to the highest number
+	attempts int32  // number of attempts that began, according to the highest attempt number
 	kind     record.Kind
 	claimed  bool // the claim of the call is recorded
 	resumed  bool // the call was continued in this opening of the run
@@ -155,7 +155,7 @@ func newRestoredRun(found *snapshot.Run) (*restoredRun, error) {
 func (r *restoredRun) follow(rec *record.Record) {
 	t := r.track(rec.Address)
 	switch {
-	case t.claimed || rec.Kind == record.KindCompensation: // it is added already, or no program claims it
+	case t.claimed || rec.Kind == record.KindCompensation: // already added, or not claimed by a program
 	case rec.Ordinal > 0:
 		r.ordinals.add(rec)
 		t.claimed = true
@@ -213,8 +213,8 @@ func (t *track) followOutcome(rec *record.Record) {
 	}
 }
 
-// replace notes in rec that it replaces the outcome of its call, if it is the first record of the
-// call after that outcome.
+// replace marks rec as replacing the call's outcome, if rec is the call's first record after that
+// outcome.
 func (r *restoredRun) replace(rec *record.Record) {
 	t := r.calls[rec.Address]
 	if t == nil || t.outcome == 0 {
@@ -231,10 +231,10 @@ func (r *restoredRun) replace(rec *record.Record) {
 	rec.Detail.Replaces = replaced
 }
 
-// progressAtRest returns the progress of a call between two openings. If the run was closed normally, an
-// attempt that was still running was stopped, and not lost. If a call began or ended inside an
-// attempt, the process did not end because of that attempt itself: its losses are counted from zero
-// again.
+// progressAtRest returns the progress of a call between two openings. If the run was closed
+// normally, an attempt that was still running counts as stopped, not as lost. If another call began
+// or ended inside an attempt, the process did not end because of that attempt itself, so its losses
+// are counted from zero again.
 func (r *restoredRun) progressAtRest(t *track, a record.Address) record.Progress {
 	p := t.Progress
 	if p.Phase != record.StateRunning {
@@ -248,7 +248,7 @@ func (r *restoredRun) progressAtRest(t *track, a record.Address) record.Progress
 	return p
 }
 
-// track returns the track of the call, and makes one if there is none.
+// track returns the call's track. It creates one if there is none.
 func (r *restoredRun) track(a record.Address) *track {
 	if r.latest != nil && r.latestAt == a {
 		return r.latest
@@ -265,12 +265,13 @@ func (r *restoredRun) track(a record.Address) *track {
 	return t
 }
 
-// progress returns the progress of the call at the address, nil for none. It must not be changed.
+// progress returns the progress of the call at the address, or nil if it has none. The result must
+// not be changed.
 func (r *restoredRun) progress(a record.Address) *record.Progress {
 	return r.progressOf(r.calls[a], a)
 }
 
-// progressOf is progress for a call whose track is known; nil if it has none.
+// progressOf is progress for a call whose track is known. t is nil if the call has none.
 func (r *restoredRun) progressOf(t *track, a record.Address) *record.Progress {
 	if t == nil || t.Last == 0 {
 		return nil
@@ -333,7 +334,7 @@ func (r *restoredRun) recordsOf(a record.Address) ([]record.Record, error) {
 	return records, nil
 }
 
-// scopePath returns the path of the scope of an attempt of the call at a.
+// scopePath returns the path of the scope that belongs to an attempt of the call at a.
 func scopePath(a record.Address, attempt int) string { return pathOfAttempt(a.String(), attempt) }
 
 // pathOfAttempt is scopePath for the call at a path.
@@ -344,8 +345,8 @@ func pathOfAttempt(path string, attempt int) string {
 	return fmt.Sprintf("%s@%d", path, attempt+1)
 }
 
-// outerScope returns the path of the scope around the call or branch that the scope
-// belongs to; empty for the run itself.
+// outerScope returns the path of the scope around the call or branch that the scope belongs to. It
+// is empty if that is the run itself.
 func outerScope(scope string) string { return scope[:max(strings.LastIndexByte(scope, '/'), 0)] }
 
 // callOf returns the path of the call or branch that the scope belongs to.

@@ -4,8 +4,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// dropInside forgets the calls inside calls that will be recalled as a whole: they are no longer
-// needed. In a run of nested agents, these are nearly all calls.
+// dropInside forgets the calls inside calls that will be recalled as a whole, because they are no
+// longer needed. In a run of nested agents, nearly all calls are of this kind.
 func (r *restoredRun) dropInside() {
 	if r.diverged || r.unclaimed || len(r.compensable) > 0 || r.isFork() {
 		return // any of them may be needed
@@ -37,8 +37,8 @@ func (r *restoredRun) isFork() bool {
 	return r.fork.Keys != "" || len(r.fork.Undone) > 0 || len(r.fork.Made) > 0 || len(r.fork.Effects) > 0
 }
 
-// keepOutside returns a copy of the map, whose keys are paths of scopes, without the
-// scopes inside calls that are recalled as a whole.
+// keepOutside returns a copy of m, whose keys are scope paths. It leaves out the scopes inside
+// calls that are recalled as a whole.
 func keepOutside[M ~map[string]V, V any](whole *wholeCalls, m M) M {
 	kept := make(M)
 	for scope, v := range m {
@@ -49,13 +49,13 @@ func keepOutside[M ~map[string]V, V any](whole *wholeCalls, m M) M {
 	return kept
 }
 
-// wholeCalls tells which scopes are inside a call that is recalled as a whole.
+// wholeCalls determines which scopes are inside a call that is recalled as a whole.
 type wholeCalls struct {
 	calls map[record.Address]*track
 	known map[string]bool // by the path of the scope
 }
 
-// hasAny reports whether the map has a scope inside a call that is recalled as a whole.
+// hasAny reports whether the map contains a scope inside a call that is recalled as a whole.
 func (w *wholeCalls) hasAny(scopes map[string]uint64) bool {
 	for scope := range scopes {
 		if w.has(scope) {
@@ -77,8 +77,8 @@ func (w *wholeCalls) has(scope string) bool {
 	return has
 }
 
-// isOfWhole reports whether the call that the scope belongs to has completed, and its
-// output is on record.
+// isOfWhole reports whether the call that the scope belongs to has completed and its output was
+// recorded.
 func (w *wholeCalls) isOfWhole(scope string) bool {
 	around, err := record.ParseAddress(callOf(scope))
 	if err != nil {

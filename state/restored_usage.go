@@ -5,8 +5,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// usage is what was consumed: by each call, and inside each attempt, by the path of
-// its scope.
+// usage holds what was consumed by each call itself, and by the calls inside each attempt, by the
+// path of the attempt's scope.
 type usage struct {
 	own    map[record.Address]core.Usage
 	inside map[string]core.Usage
@@ -26,8 +26,8 @@ func (u *usage) add(rec *record.Record) {
 	}
 }
 
-// dropInside forgets what each call inside a call that is recalled as a whole has
-// consumed. What all of them have consumed together is kept.
+// dropInside forgets what was consumed by each single call inside calls that are recalled as a
+// whole. What the inner calls have consumed together is kept.
 func (u *usage) dropInside(whole *wholeCalls) {
 	own := make(map[record.Address]core.Usage)
 	for a, used := range u.own {
@@ -40,8 +40,9 @@ func (u *usage) dropInside(whole *wholeCalls) {
 	}
 }
 
-// of returns what the call and the calls inside it have consumed, or nil if that is nothing. It leaves
-// out the calls of the attempt that is entered again: they are recalled one by one.
+// of returns what the call and the calls inside it have consumed, or nil if they have consumed
+// nothing. It leaves out the calls of an attempt that is entered again, because they are recalled
+// one by one.
 func (u *usage) of(a record.Address, t *track, p *record.Progress) *core.Usage {
 	if u.own == nil {
 		return nil
@@ -58,8 +59,8 @@ func (u *usage) of(a record.Address, t *track, p *record.Progress) *core.Usage {
 	return &sum
 }
 
-// isEnteredAgain reports whether the handler of such a call runs again to make
-// the calls of an attempt that had begun.
+// isEnteredAgain reports whether the handler of a call with this kind and progress runs again, to
+// make the calls of an attempt that had begun.
 func isEnteredAgain(kind record.Kind, p *record.Progress) bool {
 	switch kind {
 	case record.KindGroup:

@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// resume restores values for a call that continues. rec is its first record in this opening. The
-// values of its preconditions are restored for the call, and the values of calls in its
-// preconditions and earlier attempts for everyone. r.mu must be held.
+// resume restores values for a call that continues. rec is the call's first record in this opening.
+// Values that the call's preconditions wrote are restored for the call alone. Values from calls
+// made in its preconditions and earlier attempts are restored for everyone. r.mu must be held.
 func (r *run) resume(s *engine.Scope, rec *record.Record) error {
 	a := rec.Address
 	t := r.restored.calls[a]
@@ -23,8 +23,8 @@ func (r *run) resume(s *engine.Scope, rec *record.Record) error {
 	return r.takeValues(s, r.restored.valuesBefore(a, rec.Attempt), r.rerun.since[a], preconditionsOf(s))
 }
 
-// restorePreconditions restores the values that the preconditions of the call
-// of s wrote before. r.mu must be held.
+// restorePreconditions restores the values that the preconditions of s's call wrote in earlier
+// openings. r.mu must be held.
 func (r *run) restorePreconditions(s *engine.Scope) error {
 	a := s.Address()
 	if r.restored == nil || len(r.restored.preconditions[a]) == 0 || r.rerun.isDiscarded(a) {
@@ -42,9 +42,9 @@ func (r *run) restorePreconditions(s *engine.Scope) error {
 	return nil
 }
 
-// takeValues makes restored values common, except those from before the
-// divergence. The values made common replace those that the attempts in the list
-// older, and the attempts around s, have written. r.mu must be held.
+// takeValues makes restored values common, except values from before the divergence since. These
+// replace the values under the same keys that were written by the attempts in older and by the
+// attempts around s. r.mu must be held.
 func (r *run) takeValues(s *engine.Scope, numbers []uint64, since uint64, older ...attemptID) error {
 	left, err := r.restored.decodeValues(slices.DeleteFunc(numbers, func(seq uint64) bool { return seq <= since }))
 	for _, v := range left {
@@ -57,8 +57,8 @@ func (r *run) takeValues(s *engine.Scope, numbers []uint64, since uint64, older 
 	return err
 }
 
-// followValue adds the record of a value: it counts once its call has
-// completed; a value of a precondition counts only for the call itself.
+// followValue adds the record of a value. The value counts once its call has completed. A value
+// that a precondition wrote counts only for the call itself.
 func (r *restoredRun) followValue(rec *record.Record) {
 	if rec.Stage != record.StagePrecondition {
 		r.values = append(r.values, placedRecord{rec.Address.String(), rec.Seq})
@@ -70,8 +70,8 @@ func (r *restoredRun) followValue(rec *record.Record) {
 	r.preconditions[rec.Address] = append(r.preconditions[rec.Address], rec.Seq)
 }
 
-// valuesOf takes the values that the call and the calls inside it wrote; for
-// the zero address, those written outside every call.
+// valuesOf takes the values that the call and the calls inside it wrote. For the zero address, it
+// takes the values that were written outside every call.
 func (r *restoredRun) valuesOf(a record.Address) []uint64 {
 	if len(r.values) == 0 {
 		return nil
@@ -79,8 +79,8 @@ func (r *restoredRun) valuesOf(a record.Address) []uint64 {
 	return takeNumbers(r.values.within(a.String()))
 }
 
-// valuesBefore takes the values of the calls that the preconditions and the
-// attempts below the given number have made.
+// valuesBefore takes the values of the calls that were made by the preconditions of the call at a,
+// and by its attempts whose number is below attempt.
 func (r *restoredRun) valuesBefore(a record.Address, attempt int) []uint64 {
 	if len(r.values) == 0 {
 		return nil

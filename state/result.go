@@ -10,30 +10,30 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ErrNotEnded is found in the error of [Result] for a run whose last root call
-// has no outcome yet.
+// ErrNotEnded is wrapped by the error from [Result] if the run's last root call has no outcome yet.
 var ErrNotEnded = errors.New("state: the run has not ended")
 
-// A FailedError is the error of a stored run that failed. Its text says how to continue.
+// A FailedError is the error of a stored run that failed. Its text explains how to continue the
+// run.
 type FailedError struct {
 	RunID string
 	Err   error // as the last root call returned it
 }
 
-// Error returns the error of the call, and then what to do.
+// Error returns the text of the call's error, followed by what to do.
 func (e *FailedError) Error() string {
 	return fmt.Sprintf("%v; to make the failed calls again: reprise --dir DIR retry %s (state.Retry, state.WithRerunFailed)", e.Err, e.RunID)
 }
 
-// Unwrap returns the error of the call.
+// Unwrap returns the call's error.
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// Result returns the outcome of the last root call of a stored run: its output, or a [FailedError]
-// with its error as the call returned it. If this call has no outcome, for example because the run
-// is still running or waits, the error is [ErrNotEnded]; if the run was cancelled, it is
+// Result returns the outcome of a stored run's last root call: its output, or a [FailedError] that
+// wraps the error as the call returned it. If this call has no outcome, for example because the run
+// is still running or waiting, the error is [ErrNotEnded]. If the run was cancelled, the error is
 // [ErrCancelled]. If the output does not fit T, the error names the field. Nothing is executed. The
-// run may be open elsewhere: the records decide, so the result is available as soon as a publisher
-// has received the end of the run.
+// run may be open in another process: the result depends only on the records, so it is available as
+// soon as a publisher has received the end of the run.
 func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, error) {
 	var output T
 	found, last, err := lastRootCall(ctx, store, runID)
@@ -88,11 +88,11 @@ func Input[T any](ctx context.Context, store snapshot.Store, runID string) (T, e
 			return input, nil
 		}
 	}
-	return input, fmt.Errorf("state: input of run %s: %s has none on record", runID, last.Address)
+	return input, fmt.Errorf("state: input of run %s: no input of %s was recorded", runID, last.Address)
 }
 
-// cancellation returns the [CancelledError] of a run that was cancelled, nil
-// for any other. The last record shows it before the journal is closed.
+// cancellation returns the [CancelledError] of a cancelled run, or nil for any other run. Until the
+// journal is closed, only the last record shows that the run was cancelled.
 func cancellation(found *snapshot.Run) error {
 	if found.Status == snapshot.StatusCancelled {
 		return cancelledError(found.RunID, found.Stop)
@@ -108,8 +108,8 @@ func cancellation(found *snapshot.Run) error {
 	return cancelledError(found.RunID, stopOf(stopped))
 }
 
-// lastRootCall returns the latest record of the last root call, nil if there
-// was none.
+// lastRootCall returns the run and the latest record of its last root call, or nil if no root call
+// was made.
 func lastRootCall(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Run, *record.Record, error) {
 	found, err := store.Load(ctx, runID)
 	if err != nil {

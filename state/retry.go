@@ -10,35 +10,37 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Errors of [Retry] and [Resume], for errors.Is.
+// Errors returned by [Retry] and [Resume]. Test for them with errors.Is.
 var (
-	// ErrNotFailed is found in the error of [Retry] for a run that has not failed.
+	// ErrNotFailed is wrapped by the error from [Retry] if the run has not failed.
 	ErrNotFailed = errors.New("only a run that has failed can be tried again")
 
-	// ErrNotInterrupted is found in the error of [Resume] for a run that has ended.
+	// ErrNotInterrupted is wrapped by the error from [Resume] if the run has ended.
 	ErrNotInterrupted = errors.New("only a run that was interrupted can be resumed")
 
-	// ErrNoProgram is found in the error of [Resume] for a run that no runner continues,
-	// since it was not started by one.
+	// ErrNoProgram is wrapped by the error from [Resume] if the run was not started by a runner, so
+	// that no runner continues it.
 	ErrNoProgram = errors.New("no runner has started the run: the program that opened it must open it again")
 )
 
 // Retry makes a stored run that failed continue under its own ID, from any process. Calls that
-// failed for good are tried again with all their attempts. Calls that completed stay restored, with
-// their idempotency keys, as with [WithRerunFailed]. A call that was compensated is made again with
-// a new key. Calling Retry again before the run was opened is allowed, and changes nothing.
+// failed for good are tried again with all their attempts. As with [WithRerunFailed], calls that
+// completed stay restored and keep their idempotency keys. A call that was compensated is made
+// again with a new key. Calling Retry again before the run is opened is allowed, and changes
+// nothing.
 //
 // A call that failed in doubt (core.ErrInDoubt) is tried again like any other, even if its
-// core.InDoubtPolicy forbids repetition: if it took effect, it may do so twice. Its LookUp is asked
-// first, if it has one; otherwise a warning is recorded. Find out what such calls did before you
-// retry a run; to continue with what you found, [Fork] it with the outputs of these calls.
+// core.InDoubtPolicy forbids repetition: if the call took effect, it may do so twice. If the call
+// has a LookUp, that is asked first; otherwise a warning is recorded. Before you retry a run, find
+// out what such calls did. To continue with what you found, [Fork] the run and set the outputs of
+// these calls.
 //
-// A run that a runner started becomes queued, and a runner with its program opens it. Any other run
-// becomes interrupted with the reason [record.InterruptRetry], until its program opens it with
-// [Open], which needs no option for this.
+// If a runner started the run, its status becomes queued, and a runner that has its program opens
+// it. Any other run has the status interrupted, with the reason [record.InterruptRetry], until its
+// program opens it with [Open], which needs no option for this.
 //
-// For a run that has not failed, the error is [ErrNotFailed], and also [ErrEnded] or [ErrCancelled]
-// if it has ended. Nothing is written then.
+// If the run has not failed, the error is [ErrNotFailed], and nothing is written. If the run has
+// ended, the error also wraps [ErrEnded] or [ErrCancelled].
 func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
 	info, err := updateIfChanged(ctx, store, runID, func(i *snapshot.Info) error {
 		switch {
@@ -79,13 +81,13 @@ func isRetryAsked(i *snapshot.Info) bool {
 }
 
 // Resume makes a stored run that was interrupted continue, from any process: its status becomes
-// queued, and a runner with its program opens it. Losses are counted from zero again. A run that is
-// queued, running or waiting does not change.
+// queued, and a runner that has its program opens it. Losses are counted from zero again. A run
+// that is queued, running or waiting does not change.
 //
-// For a run that has ended, the error is [ErrNotInterrupted], and also [ErrEnded] or
-// [ErrCancelled]; for one that no runner has started, it is [ErrNoProgram]; and for one that was
-// asked to stop (see [Stopping]) and that its process has not closed yet, it is
-// snapshot.ErrLocked. Nothing is written then.
+// If the run has ended, the error is [ErrNotInterrupted], and also wraps [ErrEnded] or
+// [ErrCancelled]. If no runner has started the run, the error is [ErrNoProgram]. If the run was
+// asked to stop (see [Stopping]) and its process has not closed it yet, the error is
+// snapshot.ErrLocked. In all these cases, nothing is written.
 func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
 	info, err := updateIfChanged(ctx, store, runID, func(i *snapshot.Info) error {
 		switch {
@@ -114,8 +116,8 @@ func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.I
 	return info, nil
 }
 
-// refuseStopping returns an error for a run that was asked to stop and has not stopped yet: it does
-// not change now, but will not continue either.
+// refuseStopping returns an error for a run that was asked to stop and has not stopped yet: such a
+// run does not change now, but will not continue either.
 func refuseStopping(ctx context.Context, store snapshot.Store, info *snapshot.Info) error {
 	asked, err := Stopping(ctx, store, info)
 	if err == nil && asked != nil {
@@ -124,12 +126,12 @@ func refuseStopping(ctx context.Context, store snapshot.Store, info *snapshot.In
 	return err
 }
 
-// errUnchanged is returned by a change that has nothing to write. It keeps the store from writing
-// the run with a new time.
+// errUnchanged is returned by a change function that has nothing to write. It keeps the store from
+// updating the run's time.
 var errUnchanged = errors.New("the run does not change")
 
-// updateIfChanged is like Update of a store, but if change returns errUnchanged, it writes nothing
-// and returns the Info as it is.
+// updateIfChanged is like the store's method Update, but if change returns errUnchanged, it writes
+// nothing and returns the unchanged Info.
 func updateIfChanged(ctx context.Context, store snapshot.Store, runID string, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	var found snapshot.Info
 	info, err := store.Update(ctx, runID, func(i *snapshot.Info) error {
@@ -142,7 +144,7 @@ func updateIfChanged(ctx context.Context, store snapshot.Store, runID string, ch
 	return info, err
 }
 
-// queue makes a run that is not open continue at once.
+// queue makes a closed run continue at once.
 func queue(i *snapshot.Info) {
 	i.Status, i.Due, i.Stop, i.Restarts, i.RefusedBy = snapshot.StatusQueued, time.Time{}, snapshot.Stop{}, 0, ""
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RetryLevel returns the configuration in the form in which it is stored with a run and
-// shown: with its defaults, and without its functions. The error is that of
-// [core.RetryConfig.Validate].
+// RetryLevel converts a configuration to the form in which it is stored with a run and shown. The
+// result contains the defaults, and the names of the configuration's functions instead of the
+// functions. The error is the same as from [core.RetryConfig.Validate].
 func RetryLevel(c core.RetryConfig) (snapshot.RetryLevel, error) {
 	c, err := c.WithDefaults()
 	if err != nil {

@@ -8,16 +8,15 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// rewordings holds the calls of models that were answered from their records
-// although their request has changed, in parts that are not in its identity.
-// run.mu guards it.
+// rewordings holds the LLM calls that were answered from their records although their requests have
+// changed, in parts that do not belong to a request's identity. run.mu guards it.
 type rewordings struct {
 	calls  map[record.Address]bool
 	warned map[string]bool // scopes with a recorded warning
 }
 
-// rewords reports whether the request of a recalled call of a model has changed. It encodes the
-// input, which calls the methods of its type: r.mu must not be held.
+// rewords reports whether the request of a recalled LLM call has changed. r.mu must not be held,
+// since encoding the input calls methods of the input's type.
 func (r *run) rewords(c record.Claim, input engine.ClaimedInput) bool {
 	if c.Kind != record.KindLLM {
 		return false
@@ -31,9 +30,9 @@ func (r *run) rewords(c record.Claim, input engine.ClaimedInput) bool {
 	return whole > 0 && r.isReworded(whole, input)
 }
 
-// isReworded reports whether the request of a call differs from the one in the
-// record with the number, in parts that are not in its identity. It encodes the
-// input, which calls the methods of its type: r.mu must not be held.
+// isReworded reports whether a call's request differs from the request in the record with the given
+// number, in parts that do not belong to the request's identity. r.mu must not be held, since
+// encoding the input calls methods of the input's type.
 func (r *run) isReworded(number uint64, input engine.ClaimedInput) bool {
 	was, err := r.restored.found.Record(number)
 	if err != nil || was.Detail == nil {
@@ -54,10 +53,9 @@ func (r *run) isReworded(number uint64, input engine.ClaimedInput) bool {
 	return true
 }
 
-// reportReworded reports a call that is answered from its records although it is
-// reworded: in the Report, and with a warning for the first call of each
-// attempt. The warning is published with the next record, since nothing is published while a call is
-// claimed.
+// reportReworded reports a call that is answered from its records although it is reworded. It adds
+// the call to the Report, and records a warning for the first such call of each attempt. The
+// warning is published with the next record, since nothing is published while a call is claimed.
 func (r *run) reportReworded(s *engine.Scope, a record.Address) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

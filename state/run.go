@@ -16,7 +16,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// run is the run behind its handles. It implements engine.Run and engine.History.
+// run is the run behind an ExecutionState and its Handles. It implements engine.Run and
+// engine.History.
 type run struct {
 	config     *config // what it was opened with
 	settings   *engine.Settings
@@ -25,10 +26,10 @@ type run struct {
 	inbox      *inbox // nil if the run is in memory
 	began      time.Time
 	generation uint64        // this opening of the run, from 1
-	found      snapshot.Info // as the run was left; zero for a new run
+	found      snapshot.Info // as the previous opening left the run; zero for a new run
 	restored   *restoredRun  // nil for a new run
 
-	mu        sync.Mutex    // guards what follows; never held while code of users runs
+	mu        sync.Mutex    // guards the fields below; never held while user code runs
 	ledger    record.Ledger // up to ledger.Last; see tally
 	report    Report        // counts that the ledger does not have
 	questions questions
@@ -86,7 +87,7 @@ func (r *run) begin(ctx context.Context) {
 	r.publishAndUnlock()
 }
 
-// now returns the time in the form of records.
+// now returns the current time in the form that records contain.
 func now() time.Time { return time.Now().UTC().Round(0) }
 
 // counts is [engine.Settings].Counts.
@@ -154,7 +155,7 @@ func (r *run) Append(s *engine.Scope, appended record.Record) error {
 	return nil
 }
 
-// warnTooLarge warns of an error at a that has parts which are not kept.
+// warnTooLarge records a warning that some parts of an error at a are not kept.
 func (r *run) warnTooLarge(s *engine.Scope, a record.Address, parts []string) {
 	_ = r.Append(s, record.Record{ // the warning is lost if that attempt is over
 		Time: now(), Address: a, Kind: record.KindLog, Status: record.StatusRecorded,
@@ -163,12 +164,11 @@ func (r *run) warnTooLarge(s *engine.Scope, a record.Address, parts []string) {
 	})
 }
 
-// recordError replaces the error of the record by its recorded form: methods of
-// the error are code of users, which must not run under the lock. A started
-// record that repeats the error of a failed attempt gets a brief form.
+// recordError replaces the record's error with its recorded form, because the error's methods are
+// user code, which must not run under the lock. If a started record repeats the error of a failed
+// attempt, it gets a brief form of the error.
 //
-// It returns the registered types in the error whose values are too large to be
-// kept.
+// recordError returns the registered types in the error whose values are too large to be kept.
 func recordError(rec *record.Record) (tooLarge []string) {
 	if rec.Err == nil || rec.Interrupt() != nil {
 		return nil
@@ -193,8 +193,8 @@ func (r *run) retryingRecord(rec *record.Record) record.Record {
 	return next
 }
 
-// storeAndUnlock stores what was kept, publishes it and, if necessary,
-// waits until it is durable. r.mu must be held.
+// storeAndUnlock stores the kept records, publishes them and, if necessary, waits until they are
+// durable. r.mu must be held.
 func (r *run) storeAndUnlock(s *engine.Scope, rec *record.Record) error {
 	if !r.keeper.isStored() {
 		r.publishLatestAndUnlock(rec)
@@ -242,8 +242,8 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 	return found, onRecord, err
 }
 
-// lookUpClaim is Claim, except that it returns how the program differs, and does not handle that. It sets
-// the hash of the input.
+// lookUpClaim is Claim, except that it returns a difference instead of handling it. It sets the
+// hash of c's input.
 func (r *run) lookUpClaim(s *engine.Scope, c *record.Claim, input engine.ClaimedInput) (found *record.Progress, onRecord bool, differs *core.DivergenceError, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -269,7 +269,7 @@ func (r *run) lookUpClaim(s *engine.Scope, c *record.Claim, input engine.Claimed
 		return nil, false, nil, err
 	}
 	if found != nil && t.HasOutcome() && !found.HasOutcome() {
-		r.restored.ordinals.uncheckAfter(c.Address, r.restored.calls) // it is made again
+		r.restored.ordinals.uncheckAfter(c.Address, r.restored.calls) // the call is made again
 	}
 	if t != nil {
 		t.asked = true
@@ -278,8 +278,8 @@ func (r *run) lookUpClaim(s *engine.Scope, c *record.Claim, input engine.Claimed
 	return found, was != nil && was.matches(*c), nil, nil
 }
 
-// Outcome implements engine.History. If the store cannot be reached, the run is interrupted, and
-// continues once the store can be reached: nothing is wrong with its records.
+// Outcome implements engine.History. If the store is unreachable, the run is interrupted and can
+// continue once the store is reachable again, because nothing is wrong with the run's records.
 func (r *run) Outcome(s *engine.Scope) (engine.Outcome, error) {
 	outcome, err := r.readOutcome(s)
 	if errors.Is(err, snapshot.ErrUnavailable) {
@@ -303,7 +303,7 @@ func (r *run) readOutcome(s *engine.Scope) (engine.Outcome, error) {
 	return engine.Outcome{Output: output}, err
 }
 
-// outcomeOf returns the number of the recorded outcome of the call at a.
+// outcomeOf returns the number of the record with the outcome of the call at a.
 func (r *run) outcomeOf(a record.Address) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -326,8 +326,7 @@ func (r *run) Replay(s *engine.Scope, traced *record.Record) error {
 	return nil
 }
 
-// applyOutcome restores what was stored with the recalled outcome of the call of s. r.mu
-// must be held.
+// applyOutcome restores what was stored with the recalled outcome of s's call. r.mu must be held.
 func (r *run) applyOutcome(s *engine.Scope) error {
 	a := s.Address()
 	if len(r.config.publishers) > 0 || isRootCall(s) {
@@ -340,7 +339,7 @@ func (r *run) applyOutcome(s *engine.Scope) error {
 		}
 		defer r.rootCalls.noteOutcome(s, &outcome)
 	}
-	r.values.drop(s) // of a handler that ran again: the values are restored below
+	r.values.drop(s) // the values of a handler that ran again; they are restored below
 	return r.takeValues(s, r.restored.valuesOf(a), r.rerun.since[a])
 }
 
@@ -376,13 +375,14 @@ func (r *run) keepStored(rec *record.Record) {
 	r.keeper.add(*rec)
 	r.ledger.Add(rec)
 	if rec.WillRetry {
-		r.ledger.Last++ // the retrying record, which says nothing new
+		r.ledger.Last++ // the retrying record, which contains nothing new
 	}
 }
 
 // tally returns the ledger of all records so far. A run in memory adds its records to the ledger
-// only here: adding takes a fifth of the time of a call, and most programs never ask. A run in a
-// store adds them at once, since it drops records from memory. r.mu must be held.
+// only here, because adding one takes a fifth of a call's time and most programs never need the
+// ledger. A run in a store adds each record at once, since it drops records from memory. r.mu must
+// be held.
 func (r *run) tally() *record.Ledger {
 	for i := int(r.ledger.Last); i < r.keeper.len(); i++ {
 		rec := r.keeper.at(i)
@@ -400,8 +400,8 @@ func (r *run) forget() {
 	r.keeper.forget(published)
 }
 
-// recordsToPublish returns what is published of a recalled call: one recovered record,
-// or the old records of the call and of the calls inside it.
+// recordsToPublish returns the records that are published for a recalled call: one recovered
+// record, or the old records of the call and of the calls inside it.
 func (r *run) recordsToPublish(outcome *record.Record, diverges bool) ([]record.Record, error) {
 	if !r.config.republish {
 		rec := *outcome
@@ -424,22 +424,22 @@ func (r *run) recordsToPublish(outcome *record.Record, diverges bool) ([]record.
 // readArtifact returns the output of the call at a.
 func (r *run) readArtifact(ctx context.Context, a record.Address, reference string) ([]byte, error) {
 	if r.config.artifacts == nil {
-		return nil, fmt.Errorf("state: %s: its output is artifact %s; open the run with the artifacts that have it (state.WithArtifacts)", a, reference)
+		return nil, fmt.Errorf("state: %s: its output is artifact %s; open the run with the artifact store that contains it (state.WithArtifacts)", a, reference)
 	}
 	data, err := r.config.artifacts.Get(ctx, reference)
 	switch {
 	case errors.Is(err, snapshot.ErrUnavailable):
 		return nil, fmt.Errorf("state: %s: its output cannot be read: artifact %s: %w", a, reference, err)
 	case err != nil:
-		return nil, fmt.Errorf("state: %s: its output cannot be read: %w; put the artifact %s back, or fork the run before that call (state.Fork), so that it is made again",
+		return nil, fmt.Errorf("state: %s: its output cannot be read: %w; put the artifact %s back, or fork the run before that call (state.Fork), so that the call is made again",
 			a, err, reference)
 	}
 	return data, nil
 }
 
-// putArtifact is [engine.Settings].PutArtifact. If the store cannot write at all, such as
-// when the disk is full, that is not a failure of the call: the run is
-// interrupted and the call has no outcome, as when a record cannot be stored.
+// putArtifact is [engine.Settings].PutArtifact. If the store cannot write at all, for example
+// because the disk is full, the call does not fail: the run is interrupted and the call has no
+// outcome, as when a record cannot be stored.
 func (r *run) putArtifact(ctx context.Context, encoded []byte) (string, error) {
 	reference, err := r.config.artifacts.Put(ctx, encoded)
 	switch {
@@ -451,7 +451,7 @@ func (r *run) putArtifact(ctx context.Context, encoded []byte) (string, error) {
 	return reference, nil
 }
 
-// referenceTo returns what putArtifact would return, in a run that stores nothing.
+// referenceTo replaces putArtifact in a run that stores nothing. It returns the same reference.
 func referenceTo(_ context.Context, encoded []byte) (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256(encoded)), nil
 }
@@ -464,6 +464,6 @@ func (r *run) log(s *engine.Scope, severity slog.Level, message string, metadata
 	if s != nil {
 		rec.Address = s.Address()
 	}
-	// A log line that comes too late is dropped, as its contract says.
+	// A log line that comes too late is dropped, as documented.
 	_ = r.Append(s, rec)
 }

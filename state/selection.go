@@ -12,32 +12,32 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ErrSelection is found in the error of a [Selection] that no run can match.
+// ErrSelection is wrapped by the error for a [Selection] that no run can match.
 var ErrSelection = errors.New("invalid selection of runs")
 
-// A Selection selects stored runs for a request, among those that a runner started and that have the
-// status that the request needs: the runs that match all of its fields. The zero Selection selects all
-// of them.
+// A Selection selects stored runs for a request. It considers only runs that a runner started and
+// that have the status required by the request. Of these, it selects the runs that match all of its
+// fields. The zero Selection selects all of them.
 type Selection struct {
-	Reason  string    // why they were interrupted, such as "divergence", or why they failed, such as "exhausted"
-	Program string    // the name of their program; empty for every program
+	Reason  string    // why the runs were interrupted, such as "divergence", or why they failed, such as "exhausted"; empty for every reason
+	Program string    // the name of the runs' program; empty for every program
 	Since   time.Time // updated at this time or later
 
 	// Sees reports whether the run may be selected; nil means that every run may be.
 	Sees func(runID string) bool
 }
 
-// A SelectedRun is a run of a [Selection], and the error of the request for this run, which is nil if
-// there was none.
+// A SelectedRun reports how a request went for one run of a [Selection]. Err is nil if it
+// succeeded.
 type SelectedRun struct {
 	RunID string
 	Err   error
 }
 
-// Each calls do with each selected run of the status, the most recently updated first, and returns
-// the results. An error of do does not stop it. A run whose records cannot be read is among the results
-// with that error. For a reason that such a run cannot have, Each returns [ErrSelection] before it calls
-// do.
+// Each calls do for each selected run with the given status, most recently updated first, and
+// returns the results. It continues after an error from do. If a run's records cannot be read, the
+// results contain this error, and do is not called for the run. If no run with this status can have
+// the selection's reason, Each returns [ErrSelection] without calling do.
 func (c Selection) Each(ctx context.Context, store snapshot.Store, status snapshot.Status, do func(ctx context.Context, runID string) error) ([]SelectedRun, error) {
 	if err := c.check(status); err != nil {
 		return nil, err
@@ -73,8 +73,8 @@ func (c *Selection) check(status snapshot.Status) error {
 	return nil // programs may interrupt runs for their own reasons
 }
 
-// matches reports whether the run was interrupted, or failed, for the reason. Only the records say
-// why a run failed.
+// matches reports whether the run was interrupted, or failed, for the selection's reason. Only the
+// records show why a run failed.
 func (c *Selection) matches(ctx context.Context, store snapshot.Store, info *snapshot.Info) (bool, error) {
 	switch {
 	case c.Reason == "":

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ErrTooManySignals is found in the error of [Signal] for a run with too many signals that it has
-// not received yet.
+// ErrTooManySignals is wrapped by the error from [Signal] if the run has not yet received too many
+// earlier signals.
 var ErrTooManySignals = errors.New("too many signals wait")
 
 const (
@@ -25,28 +25,29 @@ const (
 	maxSignalValue = 1 << 20 // bytes of an encoded value
 	maxSignalID    = 256     // bytes
 
-	ownSignals = "run." // the prefix of the names of signals from called runs, which are not counted
+	ownSignals = "run." // the name prefix of signals from called runs; these signals are not counted
 )
 
-// SignalOptions say who sends a signal, and how it is recognized. The zero value is ready to use.
+// SignalOptions specify who sends a signal, and how duplicates are recognized. The zero value is
+// ready to use.
 type SignalOptions struct {
-	// ID identifies the signal among those of its run: of several signals with the same ID, only
-	// the first counts; the others are accepted and have no effect. A sender that may send a signal
-	// twice, such as a webhook, should set it. It has at most 256 bytes. Defaults to a random ID.
+	// ID identifies the signal within its run. Of several signals with the same ID, only the first
+	// counts; the others are accepted and have no effect. A sender that may send a signal twice,
+	// such as a webhook, should set ID. It has at most 256 bytes. Defaults to a random ID.
 	ID string
 
 	By string // who sends it; may be empty
 }
 
-// Signal sends a signal to a stored run, from any process: a value that the run did not ask for,
-// such as news of an outside event. When Signal returns, the signal is durable, and is kept until a
-// call of the run receives it, with [core.Receive] and its name. Signals of one name are received
-// in the order in which they were sent, if each was sent after Signal had returned for the previous
-// one.
+// Signal sends a signal to a stored run, from any process. A signal is a value that the run did not
+// ask for, such as news about an outside event. When Signal returns, the signal is durable. It is
+// kept until a call in the run receives it by passing its name to [core.Receive]. Signals with the
+// same name are received in the order in which they were sent, if each was sent after Signal had
+// returned for the previous one.
 //
-// The name has 1 to 64 letters, digits, dots, dashes and underscores, and the value is
-// anything that can be recorded, of at most 1 MB. For a run that has ended, the error
-// is [ErrEnded]; for one that was cancelled, [ErrCancelled]; and if 1,000 signals wait,
+// The name must have 1 to 64 letters, digits, dots, dashes and underscores. The value can be
+// anything that can be recorded, up to an encoded size of 1 MB. If the run has ended, the error is
+// [ErrEnded]; if it was cancelled, [ErrCancelled]; and if 1,000 signals already wait,
 // [ErrTooManySignals].
 func Signal(ctx context.Context, store snapshot.Store, runID, name string, value any, o SignalOptions) error {
 	if err := signal(ctx, store, runID, name, value, o); err != nil {
@@ -55,8 +56,8 @@ func Signal(ctx context.Context, store snapshot.Store, runID, name string, value
 	return nil
 }
 
-// ErrSignal is found in the error of [Signal] for a name, an ID or a value that a signal
-// cannot have.
+// ErrSignal is wrapped by the error from [Signal] if a signal cannot have the given name, ID or
+// value.
 var ErrSignal = errors.New("it cannot be sent")
 
 func signal(ctx context.Context, store snapshot.Store, runID, name string, value any, o SignalOptions) error {
@@ -136,7 +137,7 @@ func wasReceived(found *snapshot.Run, id string) (bool, error) {
 	return false, nil
 }
 
-// queueBehind gives a signal a time after that of the waiting ones: messages are ordered by their
+// queueBehind gives m a later time than every waiting signal has: messages are ordered by their
 // times, but clocks differ and are adjusted.
 func queueBehind(m *snapshot.Message, waiting []snapshot.Message) error {
 	n := 0
@@ -157,7 +158,8 @@ func queueBehind(m *snapshot.Message, waiting []snapshot.Message) error {
 	return nil
 }
 
-// settleSignal removes a signal that came too late: the run has ended without receiving it.
+// settleSignal removes a signal that came too late, that is, after the run had ended without
+// receiving it.
 func settleSignal(ctx context.Context, store snapshot.Store, runID string, m *snapshot.Message) error {
 	found, err := store.Info(ctx, runID)
 	if err != nil {
@@ -174,7 +176,7 @@ func settleSignal(ctx context.Context, store snapshot.Store, runID string, m *sn
 	return errors.Join(late, store.Remove(ctx, runID, m.ID()))
 }
 
-// signals are the signals that calls of a run have received. The run's mu guards taken and
+// signals holds the signals that the run's calls have received. The run's mu guards taken and
 // byQuestion.
 type signals struct {
 	receiving  sync.Mutex               // held while a signal is received, so that only one call receives it
@@ -182,7 +184,7 @@ type signals struct {
 	byQuestion map[string]record.Record // answers that were made from signals, by the ID of the question
 }
 
-// take notes the signal that became the given answer, if there is one.
+// take records the signal that became the given answer, if there is one.
 func (s *signals) take(answer *record.Record) {
 	if answer.Detail == nil || answer.Detail.Signal == "" {
 		return
@@ -200,10 +202,10 @@ func (r *run) isReceived(m *snapshot.Message) bool {
 	return r.questions.signals.taken[m.Record.Detail.Signal]
 }
 
-// receive gives a call the first signal with the name that it waits for, as the answer to its
-// question, and removes the signal from the inbox when the answer is durable. Only a call that is
-// waiting takes a signal: a call that asked in an earlier opening might never be made again. A call
-// that is made again after it failed gets the same signal.
+// receive gives a call the first signal with the name that the call waits for, as the answer to the
+// call's question. It removes the signal from the inbox when the answer is durable. Only a call
+// that is waiting now takes a signal, because a call that asked in an earlier opening might never
+// be made again. A call that is made again after it failed receives the same signal.
 func (r *run) receive(s *engine.Scope, q engine.Question, recorded bool) (engine.Asked, error) {
 	k, ok := r.keeper.(*storeKeeper)
 	if !ok {
@@ -218,8 +220,8 @@ func (r *run) receive(s *engine.Scope, q engine.Question, recorded bool) (engine
 		return r.takeSignal(k, s, q, recorded, &before, "")
 	}
 	waiting, err := k.store.Messages(context.Background(), r.settings.RunID)
-	if err != nil { // the call gets the signal when the run is opened again
-		r.log(nil, slog.LevelWarn, fmt.Sprint("the inbox of the run cannot be read, so signals may come late: ", err), nil)
+	if err != nil { // the call receives the signal when the run is opened again
+		r.log(nil, slog.LevelWarn, fmt.Sprint("the run's inbox cannot be read; signals may arrive late: ", err), nil)
 	}
 	i := slices.IndexFunc(waiting, func(m snapshot.Message) bool {
 		return m.IsSignal() && m.Record.Name == q.Text && !r.isReceived(&m)
@@ -247,13 +249,13 @@ func (r *run) takeSignal(k *storeKeeper, s *engine.Scope, q engine.Question, rec
 	if err := k.sync(seq); err != nil { // with any policy, since the message is removed next
 		return engine.Asked{}, r.stop(err)
 	}
-	// If it stays, the next opening recognizes it by its ID.
+	// If the message stays, the next opening recognizes the signal by its ID.
 	_ = k.store.Remove(context.Background(), r.settings.RunID, message)
 	return asked, nil
 }
 
-// AwaitsSignal reports whether a run waits for one of the signals among the messages, so
-// that it continues when it is opened.
+// AwaitsSignal reports whether a run waits for one of the signals among the waiting messages. Such
+// a run continues when it is opened.
 func AwaitsSignal(ctx context.Context, store snapshot.Store, runID string, waiting []snapshot.Message) (bool, error) {
 	if !slices.ContainsFunc(waiting, func(m snapshot.Message) bool { return m.IsSignal() }) {
 		return false, nil
@@ -265,7 +267,7 @@ func AwaitsSignal(ctx context.Context, store snapshot.Store, runID string, waiti
 	return awaitsSignalOf(found, waiting), nil
 }
 
-// awaitsSignalOf is AwaitsSignal for a run that was loaded.
+// awaitsSignalOf is AwaitsSignal for a loaded run.
 func awaitsSignalOf(found *snapshot.Snapshot, waiting []snapshot.Message) bool {
 	awaited := awaitedSignals(found.Records)
 	return len(awaited) > 0 && slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
@@ -286,7 +288,7 @@ func awaitedSignals(records []record.Record) (names []string) {
 	return names
 }
 
-// errors.Is finds these in recorded errors of calls, too.
+// errors.Is also finds these errors in recorded errors of calls.
 func init() {
 	record.RegisterError("state.ErrSignal", ErrSignal)
 	record.RegisterError("state.ErrTooManySignals", ErrTooManySignals)

@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// An ExecutionState is one run: the execution of its root calls, with their
-// history. It is safe for many goroutines. Make one with [New] or [Open], and
-// close it. In a handler, [From] returns the run.
+// An ExecutionState is one run: the execution of its root calls, with their history. It is safe for
+// concurrent use. Create one with [New] or [Open], and close it. In a handler, [From] returns a
+// [Handle] for the run.
 type ExecutionState struct{ run *run }
 
 // ErrClosed is returned by calls and methods after Close.
@@ -32,13 +32,13 @@ func New(options ...Option) *ExecutionState {
 	return &ExecutionState{run: r}
 }
 
-// Context returns ctx with the run in it: calls with the result, or with a context derived from it,
-// belong to the run. When ctx ends, for whatever reason, its calls are interrupted; they do not
-// fail. Root calls are numbered over all contexts of the run. After an interrupt or Close, the
-// resulting context has ended.
+// Context returns a context, derived from ctx, that contains the run. Calls made with this context,
+// or with a context derived from it, belong to the run. When ctx ends, for whatever reason, these
+// calls are interrupted; they do not fail. Root calls are numbered across all of the run's
+// contexts. After an interrupt or Close, the returned context has ended.
 //
-// It is for the program around the run. A handler makes its calls with the
-// context that it was given.
+// Context is for the program around the run. A handler makes its calls with the context that it was
+// given.
 func (st *ExecutionState) Context(ctx context.Context) context.Context { return st.run.context(ctx) }
 
 // RunID returns the ID of the run.
@@ -46,16 +46,15 @@ func (st *ExecutionState) RunID() string {
 	return st.run.settings.RunID
 }
 
-// Metadata returns the metadata of the run, see [WithMetadata].
+// Metadata returns the run's metadata. See [WithMetadata].
 func (st *ExecutionState) Metadata() snapshot.Metadata {
 	return st.run.config.metadata.Clone()
 }
 
-// Records returns the history so far, in sequence order, as publishers get it
-// (see [WithRedaction]). A run with a store keeps little of it in memory and
-// reads it from the store, also after Close, as long as the store has the run.
-// If that fails, Records returns the records that were not stored yet, and the
-// error.
+// Records returns the history so far, in sequence order and redacted as for publishers (see
+// [WithRedaction]). A run with a store keeps little of its history in memory and reads the rest
+// from the store. This works after Close, too, as long as the store has the run. If reading fails,
+// Records returns the error and the records that were not stored yet.
 func (st *ExecutionState) Records(ctx context.Context) ([]record.Record, error) {
 	all, err := st.run.readRecords(ctx)
 	if redact := st.run.config.redact; redact != nil {
@@ -75,17 +74,16 @@ func (st *ExecutionState) Status() snapshot.Status {
 	return st.run.status()
 }
 
-// Log records a line about the run itself. metadata may be nil; it is copied.
-// After Close the line is dropped. See [Handle.Log] and [NewLogHandler] for
-// lines of calls.
+// Log records a line about the run itself. metadata may be nil; it is copied. After Close the line
+// is dropped. See [Handle.Log] and [NewLogHandler] for lines that belong to calls.
 func (st *ExecutionState) Log(severity slog.Level, message string, metadata map[string]any) {
 	st.run.log(nil, severity, message, metadata)
 }
 
 // Interrupt stops the run: it cancels the contexts of running handlers, with the interrupt as the
-// cause, and ends the waits for retries. Calls return a *[core.InterruptedError] with the reason,
-// who interrupts, and why. An empty reason means [record.InterruptUser]. Interrupt reports whether
-// it was the first, and came before Close; later interrupts change nothing.
+// cause, and ends the waits for retries. Calls return a *[core.InterruptedError] that contains the
+// reason, who interrupted the run, and why. An empty reason means [record.InterruptUser]. Interrupt
+// returns false, and changes nothing, if the run was interrupted before or Close has begun.
 func (st *ExecutionState) Interrupt(stop snapshot.Stop) bool {
 	return st.run.interrupt(interruptOf(stop))
 }
@@ -95,7 +93,7 @@ func interruptOf(stop snapshot.Stop) *core.InterruptedError {
 	return &core.InterruptedError{Reason: cmp.Or(stop.Reason, record.InterruptUser), By: stop.By, Message: stop.Message}
 }
 
-// Interrupted returns the interrupt of the run, nil if there was none.
+// Interrupted returns the run's interrupt, or nil if there was none.
 func (st *ExecutionState) Interrupted() *core.InterruptedError {
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
@@ -108,8 +106,8 @@ func (st *ExecutionState) SetTimeout(d time.Duration) error {
 	return st.run.setTimeout(d)
 }
 
-// CancelTimeout removes the timeout of SetTimeout. It reports whether there was a
-// timeout that had not passed yet.
+// CancelTimeout removes the timeout that SetTimeout set. It reports whether there was a timeout
+// that had not passed yet.
 func (st *ExecutionState) CancelTimeout() bool {
 	return st.run.cancelTimeout()
 }

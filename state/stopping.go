@@ -8,11 +8,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// AwaitStop waits until the process that has the run open closes it, after [Interrupt] or [Cancel]
-// has asked it to stop, and reports whether the run is closed. If ctx ends first, it returns false
-// and no error: the request stays, and the run stops when its calls notice it. If the run has
-// completed or failed instead, before its process read the request, the request came too late: the
-// error is [ErrEnded]. If there is no such run, it is snapshot.ErrNotFound.
+// AwaitStop waits, after [Interrupt] or [Cancel] has asked a run to stop, until the process that
+// has the run open closes it. It reports whether the run is closed. If ctx ends first, AwaitStop
+// returns false and no error: the request stays, and the run stops when its calls notice it. If the
+// run completed or failed before its process read the request, the error is [ErrEnded]. If there is
+// no such run, the error is snapshot.ErrNotFound.
 func AwaitStop(ctx context.Context, store snapshot.Store, runID string) (stopped bool, err error) {
 	wrap := func(err error) error {
 		if ctx.Err() != nil {
@@ -39,9 +39,9 @@ func AwaitStop(ctx context.Context, store snapshot.Store, runID string) (stopped
 	return false, nil // ctx has ended
 }
 
-// Stopping returns the stop that [Interrupt] or [Cancel] has requested of an open run, if the process
-// that has the run open has not completed it yet: its reason is [record.InterruptUser] or
-// [record.InterruptCancel]. It returns nil for any other run.
+// Stopping returns the stop that [Interrupt] or [Cancel] has requested for an open run, if the
+// process that has the run open has not completed the stop yet. The reason is
+// [record.InterruptUser] or [record.InterruptCancel]. For any other run, Stopping returns nil.
 func Stopping(ctx context.Context, inbox snapshot.Inbox, found *snapshot.Info) (*snapshot.Stop, error) {
 	if !found.Open {
 		return nil, nil

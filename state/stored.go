@@ -17,7 +17,7 @@ type storeKeeper struct {
 	generation uint64 // of this opening of the run
 	store      snapshot.Store
 	journal    snapshot.Journal
-	mu         *sync.Mutex // of the run; guards the fields below
+	mu         *sync.Mutex // the run's lock; guards the fields below
 
 	tail   tail
 	held   bool  // nothing is written to the journal until there is something new
@@ -77,7 +77,7 @@ func (k *storeKeeper) sync(seq uint64) error {
 	return err
 }
 
-// lose makes the keeper store nothing more: another process may own the run by now.
+// lose keeps the keeper from storing anything more, because another process may own the run by now.
 func (k *storeKeeper) lose(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -120,10 +120,10 @@ func (k *storeKeeper) postCancel(e *record.InterruptedError) error {
 	return nil
 }
 
-// settle handles a cancel and an interrupt of the run after it was closed: they may have come too
-// late for its inbox. isStored says whether the end of the run was stored. After an error they stay,
-// and the next opening handles the cancel. An interrupt that caused the end is only removed: the run
-// may have been resumed since it was closed.
+// settle handles a cancel and an interrupt after the run was closed, because their messages may
+// have come too late for the run's inbox. isStored reports whether the end of the run was stored.
+// After an error the messages stay, and the next opening handles the cancel. An interrupt that
+// caused the end is only removed, because the run may have been resumed since it was closed.
 func (k *storeKeeper) settle(end snapshot.End, isStored bool) {
 	isInterrupted := isStored && end.Status == snapshot.StatusInterrupted && end.Stop.Reason == record.InterruptUser
 	ctx := context.Background()
@@ -146,9 +146,9 @@ func (k *storeKeeper) settle(end snapshot.End, isStored bool) {
 	}
 }
 
-// tail is the part of the history of a stored run that is in memory: the records
-// that are not written yet, or not published yet. All others are in the store. So
-// the memory, and the time to append a record, do not grow with the run.
+// tail is the part of a stored run's history that is in memory: the records that are not yet
+// written, or not yet published. All others are in the store. Therefore neither the memory nor the
+// time to append a record grows with the run.
 type tail struct {
 	records []record.Record // the last records of the run
 	n       int             // the number of all records of the run
@@ -175,7 +175,7 @@ func (t *tail) forget(published int) {
 	switch {
 	case len(waiting) == 0 && cap(t.records) > maxIdle:
 		t.records = nil
-	case len(waiting) <= len(t.records)/2: // not yet, so that each record is moved only once on average
+	case len(waiting) <= len(t.records)/2: // not earlier, so that each record is moved only once on average
 		n := copy(t.records, waiting)
 		clear(t.records[n:])
 		t.records = t.records[:n]

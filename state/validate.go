@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Difference is something that a program does differently from its records.
+// A Difference describes one way in which a program differs from the records of a run.
 type Difference struct {
 	Address  record.Address
 	Field    string // "call", "order", "question", "input", "request", "output", "value", "error", "status" or "version"
@@ -29,22 +29,22 @@ func (d Difference) String() string {
 }
 
 // Validate runs a program against a stored run and returns the differences. Every agent is entered,
-// including completed ones; every tool, LLM and step is recalled and not executed. It compares
-// addresses, the order of calls, questions, inputs, and the outputs and errors of agents. A
-// difference in "request" is in the instructions, descriptions of tools, tools or options that are
-// sent to a model, and does not prevent the use of the recorded answer. The program is stopped at a
-// recorded output that does not fit its type. Nothing is written, so Validate is safe anywhere. The
-// program gets the context of the run and makes the root calls. Its error is not returned, since
-// the recorded run may have ended with one.
+// even if it has completed; every tool, LLM and step is recalled and not executed. Validate
+// compares addresses, the order of calls, questions, inputs, and the outputs and errors of agents.
+// A difference in "request" concerns the instructions, tool descriptions, tools or options that are
+// sent to a model, and does not prevent the use of the recorded answer. If a recorded output does
+// not fit its type, the program is stopped there. Nothing is written, so Validate is safe anywhere.
+// The program receives the run's context and makes the root calls. Its error is not returned, since
+// the recorded run may also have ended with an error.
 func Validate(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
 	return validate(ctx, store, runID, program, false, options)
 }
 
 // ValidateExecute is like [Validate], but also executes tools, LLMs and steps, with their
 // preconditions, retries and waits, and compares their outputs and errors. It is for tests in which
-// their effects do not matter. Nothing is written to the run, and no artifact is stored. Questions have
-// their recorded answers. Outputs of calls marked NoStore were not recorded and are not compared. A
-// step that returns the time or a random number differs each time.
+// the effects of these calls do not matter. Nothing is written to the run, and no artifact is
+// stored. Questions receive their recorded answers. Outputs of calls marked NoStore were not
+// recorded and are not compared. A step that returns the time or a random number differs each time.
 func ValidateExecute(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
 	return validate(ctx, store, runID, program, true, options)
 }
@@ -79,8 +79,8 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 	return v.differences, nil
 }
 
-// validation is a replay that compares what the program does with what was recorded. It
-// stands between the calls and the run, whose lock guards what follows.
+// validation is a replay that compares what the program does with what was recorded. It intercepts
+// what the calls ask of the run, whose lock guards the fields below.
 type validation struct {
 	*run
 	executes    bool                    // tools, LLMs and steps are executed
@@ -150,7 +150,7 @@ func (v *validation) Replay(s *engine.Scope, traced *record.Record) error {
 	return err
 }
 
-// Ended implements engine.History. Missing calls are found at the end.
+// Ended implements engine.History. Missing calls are detected when the program has returned.
 func (*validation) Ended(*engine.Scope, int) error { return nil }
 
 // Differs implements engine.History.
@@ -192,8 +192,9 @@ func (v *validation) addDifference(a record.Address, field, recorded, now string
 	v.differences = append(v.differences, Difference{a, field, recorded, now})
 }
 
-// addTypeDifference notes that a recorded output, or a value, does not fit the type that the program
-// has for it. If nothing of it can be read, it returns an error: the program is stopped there.
+// addTypeDifference adds the difference that a recorded output, or a value, does not fit its type
+// in the program. If no part of it can be read, addTypeDifference returns an error, and the program
+// is stopped there.
 func (v *validation) addTypeDifference(d *core.DivergenceError) error {
 	if len(d.Fields) > 0 {
 		v.addDifference(d.Address, d.How, d.Recorded, d.Asked+": "+strings.Join(d.Fields, "; "))
@@ -206,7 +207,7 @@ func (v *validation) addTypeDifference(d *core.DivergenceError) error {
 	return d
 }
 
-// claim causes calls to run again, and notes calls that are not on record.
+// claim causes calls to run again, and adds a difference for a call that is not on record.
 func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progress {
 	v.seen[c.Address] = true
 	if found == nil {
@@ -264,8 +265,8 @@ func (v *validation) groupAround(a record.Address) *track {
 	return nil
 }
 
-// compareClaim notes a call that differs from the recorded one at its address, or that was recorded
-// in another order.
+// compareClaim adds a difference if the call differs from the recorded call at its address, or was
+// recorded in another order.
 func (v *validation) compareClaim(scope string, c record.Claim) {
 	recorded, ordinal := v.restored.ordinals[scope], v.ordinals[c.Address]
 	if recorded == nil || ordinal == 0 || ordinal > recorded.numChecked() {
@@ -285,8 +286,7 @@ func (v *validation) compareClaim(scope string, c record.Claim) {
 	v.furthest[scope] = max(v.furthest[scope], ordinal)
 }
 
-// compareQuestion notes a question of the scope that was not asked, or had another
-// text.
+// compareQuestion adds a difference if the question was not asked before, or had another text.
 func (v *validation) compareQuestion(asker record.Address, asked bool, was, now string) {
 	switch {
 	case !asked:
@@ -296,9 +296,9 @@ func (v *validation) compareQuestion(asker record.Address, asked bool, was, now 
 	}
 }
 
-// compareInput notes the parts in which the input of a call differs from the recorded one, or the
-// hashes of both if the recorded input was not kept. It encodes the input, which calls the methods
-// of its type: the lock of the run must not be held.
+// compareInput adds a difference if a call's input differs from the recorded input. It shows the
+// parts that differ, or both hashes if the recorded input was not kept. The run's lock must not be
+// held, since encoding the input calls methods of the input's type.
 func (v *validation) compareInput(c record.Claim, found *record.Progress, input engine.ClaimedInput) {
 	v.mu.Lock()
 	t := v.restored.calls[c.Address]
@@ -332,7 +332,7 @@ func (v *validation) compareTraced(was, now *record.Record) {
 	}
 }
 
-// compare compares the outcome of a call that was made again.
+// compare compares the outcome of a call that was made again with the recorded outcome.
 func (v *validation) compare(rec *record.Record) {
 	v.made[rec.Address] = true
 	if !rec.IsOutcome() || !v.compares(rec.Kind) {
@@ -399,9 +399,9 @@ func keptOutput(r *record.Record) string {
 	return record.Preview(r.Encoded())
 }
 
-// end notes the calls that were recorded and not made, and the questions that were
-// recorded and not asked. What is inside a failed attempt, or inside a call that was
-// not made, does not count.
+// end adds a difference for each call that was recorded but not made, and for each question that
+// was recorded but not asked. It ignores calls and questions inside a failed attempt, or inside a
+// call that was not made.
 func (v *validation) end() {
 	if v.cut {
 		return

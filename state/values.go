@@ -15,14 +15,14 @@ import (
 )
 
 // Put stores v under key in the run that ctx belongs to. The value belongs to the attempt that
-// writes it: that attempt and the calls inside it see the value at once, all others when the call
-// of the attempt completes. If the attempt fails, is abandoned or does not finish, the value is
-// dropped. A value that a precondition writes belongs to all attempts of its call, also after a
-// restart, since preconditions do not run again. A value that is written outside every call is
-// visible to everyone at once.
+// writes it. That attempt and the calls inside it see the value at once; all other calls see it
+// when the attempt's call completes. If the attempt fails, is abandoned or does not finish, the
+// value is dropped. A value that a precondition writes belongs to all attempts of its call, even
+// after a restart, because preconditions do not run again. A value that is written outside every
+// call is visible to everyone at once.
 //
-// v is kept encoded: changing it later has no effect. For a value that cannot be encoded, the error
-// names the field. Outside a run, the error is [core.ErrNoRun]. With [PutShown], the value can be read
+// v is kept encoded, so changing it later has no effect. If v cannot be encoded, the error names
+// the field. Outside a run, the error is [core.ErrNoRun]. With [PutShown], the value can be read
 // with [Values] and on the dashboard.
 func Put[T any](ctx context.Context, key string, v T, options ...PutOption) error {
 	h := From(ctx)
@@ -46,16 +46,16 @@ func Put[T any](ctx context.Context, key string, v T, options ...PutOption) erro
 // A PutOption configures [Put].
 type PutOption func(*value)
 
-// PutShown makes the run show the value as soon as everyone in it sees it: see [Values], and GET
-// /api/runs/{run}/values of package streamer. A later value under the same key without PutShown hides
-// it.
+// PutShown exposes the value outside the run as soon as it is visible to every call in the run. See
+// [Values], and GET /api/runs/{run}/values in package streamer. A later value that is put under the
+// same key without PutShown hides it.
 func PutShown() PutOption { return func(v *value) { v.shown = true } }
 
 // shownMessage marks the record of a value that is shown.
 const shownMessage = "shown"
 
-// Values returns the values that a stored run shows, by their keys, as JSON. They are not
-// redacted.
+// Values returns the values that a stored run exposes (see [PutShown]), as JSON and by key. They
+// are not redacted.
 func Values(ctx context.Context, store snapshot.Store, runID string) (map[string]json.RawMessage, error) {
 	found, err := store.Load(ctx, runID)
 	if err != nil {
@@ -82,12 +82,12 @@ func Values(ctx context.Context, store snapshot.Store, runID string) (map[string
 	return shown, nil
 }
 
-// Get returns the value under key that ctx sees (see [Put]), and whether there
-// is one. For a value that cannot be read as a T, the error names the key.
-// Between structs, fields are matched by their json names. Fields that the
-// value lacks are zero. A field that T lacks stops the run, as for a recorded
-// output (see [core.DivergenceError]), even if the value was just written: read
-// a part of a value as a map, or leave out zero fields with omitempty.
+// Get returns the value under key that is visible in ctx (see [Put]), and whether there is one. If
+// the value cannot be read as a T, the error names the key. Struct fields are matched by their json
+// names. Fields that the value lacks are zero. If the value has a field that T lacks, the run is
+// stopped, as for a recorded output (see [core.DivergenceError]), even if the value was just
+// written. To read only a part of a value, read it as a map, or let the writer leave out zero
+// fields with omitempty.
 func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 	h := From(ctx)
 	if h == nil {
@@ -108,8 +108,8 @@ func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 	return v, true, nil
 }
 
-// refuseValue stops the run because a value has fields that are missing in the
-// type that it is read into. It returns nil if the run accepts such values.
+// refuseValue stops the run because a value has fields that the type it is read into lacks. It
+// returns nil if the run accepts such values.
 func (r *run) refuseValue(s *engine.Scope, key string, lost []string) error {
 	history := r.settings.History
 	if history == nil {
@@ -152,7 +152,7 @@ func preconditionsOf(s *engine.Scope) attemptID {
 	return attemptID{s.Address(), record.PreconditionAttempt}
 }
 
-// values holds the values of the run, and those of running attempts.
+// values holds the run's common values and the values of running attempts.
 type values struct {
 	common  map[string]value
 	pending map[attemptID][]value // in the order in which they were written
@@ -208,11 +208,10 @@ func (r *run) get(s *engine.Scope, key string) ([]byte, bool, error) {
 	return common.encoded, ok, nil
 }
 
-// settleValues keeps or drops the values of the attempt s, which rec begins or
-// ends. The started record of the first attempt is preceded by the values of
-// the preconditions: those do not run again when the call is resumed. The
-// values of an attempt become common if the call completes, and are dropped
-// otherwise. The values of the preconditions stay as long as there are
+// settleValues keeps or drops the values of the attempt s, which rec begins or ends. The
+// preconditions' values are recorded before the first attempt's started record, because
+// preconditions do not run again when the call is resumed. An attempt's values become common if the
+// call completes, and are dropped otherwise. The preconditions' values stay as long as there are
 // attempts. r.mu must be held.
 func (r *run) settleValues(s *engine.Scope, rec *record.Record) {
 	if !rec.Kind.IsCall() {
@@ -235,9 +234,9 @@ func (r *run) settleValues(s *engine.Scope, rec *record.Record) {
 	}
 }
 
-// keepPreconditions records the values of the preconditions of a call that are
-// not recorded yet. They belong to the call alone until it completes, and are
-// then recorded again, since only then do others see them.
+// keepPreconditions records those values of a call's preconditions that are not recorded yet. They
+// belong to the call alone until it completes. Then they are recorded again, since only then do
+// other calls see them.
 func (r *run) keepPreconditions(s *engine.Scope, a record.Address) {
 	written := r.values.pending[preconditionsOf(s)]
 	for i := range written {
@@ -265,8 +264,8 @@ func (v *values) drop(s *engine.Scope) {
 	delete(v.pending, preconditionsOf(s))
 }
 
-// replace removes the values under key of the attempts around s, and of the
-// preconditions of their calls: they are older than the value of s.
+// replace removes the values under key that the attempts around s, and the preconditions of their
+// calls, have written. They are older than the value that s has written.
 func (v *values) replace(s *engine.Scope, key string) {
 	for around := s.Parent(); around != nil; around = around.Parent() {
 		v.forget(idOf(around), key)
@@ -274,7 +273,7 @@ func (v *values) replace(s *engine.Scope, key string) {
 	}
 }
 
-// forget removes the values of the attempt under key.
+// forget removes the attempt's values under key.
 func (v *values) forget(id attemptID, key string) {
 	if written := v.pending[id]; written != nil {
 		v.pending[id] = slices.DeleteFunc(written, func(w value) bool { return w.key == key })

@@ -8,15 +8,14 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// versionKey identifies a version: it applies to one attempt, or one branch of
-// a group.
+// versionKey identifies a version, which applies to one attempt or one branch of a group.
 type versionKey struct{ scope, name string }
 
-// recordedVersion is the last record of a version.
+// recordedVersion holds what the last record of a version contains.
 type recordedVersion struct {
 	version      int
 	err          error // why it cannot be read
-	claimsBefore int   // claims before it in its scope
+	claimsBefore int   // number of claims before it in its scope
 	seq          uint64
 	generation   uint64
 }
@@ -46,8 +45,8 @@ func scopeOfRecord(rec *record.Record) string {
 	return scopePath(rec.Address, rec.Attempt)
 }
 
-// drop removes the versions that a refused opening recorded, if a later one has
-// passed that place without the version.
+// drop removes the versions that a refused opening recorded, if a later opening has passed the same
+// place without recording the version.
 func (v versions) drop(refused map[uint64]bool, claims ordinals) {
 	for key, was := range v {
 		s := claims[key.scope]
@@ -112,8 +111,8 @@ func (r *run) version(s *engine.Scope, name string) (was recordedVersion, known 
 	return was, known && was.seq > r.rerun.at(s)
 }
 
-// hasPassed reports whether the attempt had passed this place according to the records: they
-// contain claims that come after it, or the end of the attempt. r.mu must be held.
+// hasPassed reports whether the attempt had already passed this place: the records contain later
+// claims, or the end of the attempt. r.mu must be held.
 func (r *run) hasPassed(s *engine.Scope, scope string, claimed int) bool {
 	if r.restored == nil {
 		return false
@@ -154,8 +153,7 @@ func (r *run) recordVersion(s *engine.Scope, key versionKey, claimed, version in
 	return r.write()
 }
 
-// refuse stops the run because the program cannot continue it, and returns the
-// suspension.
+// refuse stops the run because the program cannot continue it, and returns the interrupt.
 func (r *run) refuse(err error) *core.InterruptedError {
 	e := &core.InterruptedError{Reason: record.InterruptDiverge, Cause: err}
 	r.interrupt(e)
