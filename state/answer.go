@@ -21,21 +21,23 @@ var (
 	ErrAnswered = errors.New("state: the question was already answered")
 )
 
-// Answer answers a question of a stored run, by its ID, from any process. by names who answers; it
-// may be empty. The answer is posted to the run. If a process has the run open, that process
-// records the answer at once; otherwise, the next process that opens the run does. When Answer
-// returns, the answer is durable. The call that asked continues when the run is resumed.
+// Answer answers the question with the given ID in a stored run, from any process. by names who
+// answers; it may be empty. The answer is posted to the run. If a process has the run open, that
+// process records the answer at once; otherwise, the next process that opens the run does. When
+// Answer returns, the answer is durable. The call that asked continues when the run is resumed.
 //
 // The first answer wins, even if several processes answer at the same time: for any later answer,
-// the error is [ErrAnswered]. If value does not fit the question's Schema, the error is
-// [core.ErrUnfit] and nothing is recorded; the error names each field that is missing, unknown or
-// of the wrong type. An answer about a call in doubt must be an [InDoubtAnswer] whose output fits
-// the call; otherwise the error is also [core.ErrUnfit]. If value itself does not fit but its JSON
-// does, as for a *big.Int or a json.Number, the JSON is used. If the program expects another type
-// of answer when the run continues, the answer is discarded and the question is asked again. If the
-// question was not asked, or its call is over, the error is [ErrNotAsked] and lists the open
-// questions. If the run was cancelled, the error is [ErrCancelled]. While a cancelled run still has
-// calls to compensate, only questions asked by compensations can be answered.
+// the error is [ErrAnswered]. If the question was not asked, or its call is over, the error is
+// [ErrNotAsked] and lists the open questions. If the run was cancelled, the error is
+// [ErrCancelled]. While a cancelled run still has calls to compensate, only questions asked by
+// compensations can be answered.
+//
+// If value does not fit the question's Schema, the error is [core.ErrUnfit] and nothing is
+// recorded; the error names each field that is missing, unknown or of the wrong type. An answer
+// about a call in doubt must be an [InDoubtAnswer] whose output fits the call; otherwise the error
+// is also [core.ErrUnfit]. If value itself does not fit but its JSON does, as for a *big.Int or a
+// json.Number, the JSON is used. If the program expects another type of answer when the run
+// continues, the answer is discarded and the question is asked again.
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID, by string, value any) error {
 	err := answer(ctx, store, runID, questionID, by, value)
 	if err == nil || errors.Is(err, ErrAnswered) || errors.Is(err, ErrNotAsked) {
@@ -55,8 +57,8 @@ func JSONAnswer(data []byte) (any, error) { return codec.FromJSON(data) }
 //	{"decision": "run_again"}
 //	{"decision": "failed", "message": "why"}
 //
-// and, for a call of an irreversible actor that has not begun and might repeat the effect of
-// another call,
+// and, for a call to an irreversible actor that has not begun and might repeat another call's
+// effect,
 //
 //	{"decision": "take_over"}
 type InDoubtAnswer struct {
@@ -178,7 +180,7 @@ func post(ctx context.Context, store snapshot.Store, runID string, rec record.Re
 	}
 	found, err := load(ctx, store, runID)
 	if err != nil {
-		return fmt.Errorf("it was posted, but it is not known whether it is the first: %w", err)
+		return fmt.Errorf("it was posted, but it is not known whether it is the first answer: %w", err)
 	}
 	if isFirst(found.Records, &rec) {
 		return nil

@@ -9,8 +9,8 @@ import (
 )
 
 // byPath finds the records inside a call without scanning all records. It is sorted by path. A
-// record is inside a call if its path consists of the call's path, a slash (for attempts after the
-// first, an @), and more.
+// record is inside a call if its path is the call's path followed by a slash or, for attempts after
+// the first, by an @.
 type byPath []placedRecord
 
 // placedRecord holds a record's number and the path of its address.

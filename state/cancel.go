@@ -149,7 +149,7 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 	case err != nil:
 		return err
 	}
-	return errors.Join(checkNotEnded(&found.Info), giveBack(ctx, journal)) // the run was not cancelled before its outcome
+	return errors.Join(checkNotEnded(&found.Info), giveBack(ctx, journal)) // the run ended before the cancel
 }
 
 // refuseCancelled closes the journal and returns the *CancelledError if the run was cancelled or a

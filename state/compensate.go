@@ -170,7 +170,7 @@ func (r *restoredRun) keepDoubt(a record.Address) {
 	}
 }
 
-// startOver lets a call begin again that was in doubt and has been compensated. Its earlier
+// startOver lets a call that was in doubt and has been compensated begin again. Its earlier
 // attempts no longer put it in doubt.
 func (r *restoredRun) startOver(t *track, rec *record.Record) {
 	all := r.compensable[rec.Address]
@@ -344,7 +344,7 @@ func isCompensated(found *snapshot.Run) (bool, error) {
 	return true, nil
 }
 
-// errLeft is the reason if some calls are not compensated yet.
+// errLeft is reported if calls are left uncompensated because a compensation ended its goroutine.
 var errLeft = errors.New("a compensation ended its goroutine without returning (runtime.Goexit)")
 
 // compensate compensates the completed calls of a cancelled run. The cancel is

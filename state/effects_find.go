@@ -76,7 +76,7 @@ const (
 	equalElsewhere                      // completed with the same input, at another place
 	equalInDoubt                        // with the same input, and in doubt
 	equalHere                           // completed with the same input, at the same place
-	equalCall                           // like equalHere, and with the same number
+	equalCall                           // like equalHere, and the call's number is the same, too
 )
 
 // closenessTo returns how well the effect matches a call, given the hash of the call's input and
@@ -156,7 +156,7 @@ func (r *run) madeAnew(s *engine.Scope) (all []*effect) {
 }
 
 // isMadeAnew reports whether a divergence was recorded between the effect and the call that the
-// program makes, or will make, in its place. The program has reached the call of s.
+// program makes, or will make, in its place. The program is making the call of s.
 func (r *run) isMadeAnew(e *effect, s *engine.Scope) bool {
 	path := e.Address.String()
 	for scope := s.Parent(); scope != nil; scope = scope.Parent() {

@@ -27,7 +27,7 @@ func (r *run) refuseFurther(s *engine.Scope, c record.Claim) error {
 	if r.found.Status == snapshot.StatusFailed {
 		again = "; state.Retry and state.WithRerunFailed try again what failed"
 	}
-	return fmt.Errorf("state: run %s: %w: it is %s, and has no call %s; begin a new run for it, or open this one with state.WithFurtherCalls%s",
+	return fmt.Errorf("state: run %s: %w: it is %s, and has no call %s; begin a new run for the call, or open this run with state.WithFurtherCalls%s",
 		r.settings.RunID, ErrEnded, r.found.Status, c.Address, again)
 }
 

@@ -32,8 +32,8 @@ type ForkOptions struct {
 	Outputs map[string]any
 }
 
-// ErrCompensated is wrapped by the error from [Fork] if the fork would keep calls that the old run
-// has compensated, whose effects no longer exist.
+// ErrCompensated is wrapped by the error from [Fork] if the fork would keep calls whose effects no
+// longer exist because the old run has compensated them.
 var ErrCompensated = errors.New("state: the fork would keep calls that were compensated")
 
 // Fork begins a new run with the records that an old run had before the first record of the call at

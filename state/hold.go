@@ -31,7 +31,7 @@ func (r *run) isNews(rec *record.Record) bool {
 	switch {
 	case rec.Kind == record.KindRun:
 		return false // Close decides
-	case rec.Kind == record.KindLog: // unless it belongs to no call, a handler that runs again has logged it again
+	case rec.Kind == record.KindLog: // a handler that runs again repeats its lines; lines of the run itself are new
 		return rec.Reason != record.ReasonNone || rec.Address.IsZero()
 	case !rec.Kind.IsCall():
 		return true

@@ -321,7 +321,7 @@ func (r *run) recordEnd(end snapshot.End, stopped *core.InterruptedError) {
 	r.warnInherited()
 	last := r.lastRecord(end.Status, stopped)
 	if r.keeper.isStored() && last.Err != nil && last.Interrupt() == nil {
-		last.Err = record.ErrorOf(last.Err) // the error in it is recorded already
+		last.Err = record.ErrorOf(last.Err) // the wrapped error is already in recorded form
 	}
 	r.keep(&last)
 	if r.keeper.isStored() {

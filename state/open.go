@@ -219,8 +219,7 @@ func WithSync(policy SyncPolicy) Option {
 	}
 }
 
-// mustBeDurable reports whether rec, which comes from s, must be on the disk before
-// its call continues.
+// mustBeDurable reports whether rec, which comes from s, must be on disk before its call continues.
 func (r *run) mustBeDurable(s *engine.Scope, rec *record.Record) bool {
 	switch {
 	case r.config.sync != SyncOutcomes:

@@ -36,13 +36,13 @@ func WithHost(h Host) Option {
 	return func(c *config) { c.host = h; c.limitTo("WithHost", inOpen) }
 }
 
-// WithRerunFailed makes a resumed run try calls again that failed for good, after the cause was
-// removed. Failed tools, LLMs and steps run again with all their attempts. Failed agents around
-// them are entered again as their last attempt, so that calls which have completed stay restored. A
-// failure after that is final again. The opening's first record shows which failures are tried
-// again, so after a crash the next opening tries them again, too. [Retry] does the same from any
-// process, without changing the program; its documentation describes what happens to calls that
-// failed in doubt.
+// WithRerunFailed makes a resumed run try the calls that failed for good again. Use it after the
+// cause of the failure was removed. Failed tools, LLMs and steps run again with all their attempts.
+// Failed agents around them are entered again as their last attempt, so that calls which have
+// completed stay restored. A failure after that is final again. The opening's first record shows
+// which failures are tried again, so after a crash the next opening tries them again, too. [Retry]
+// does the same from any process, without changing the program; its documentation describes what
+// happens to calls that failed in doubt.
 func WithRerunFailed() Option {
 	return func(c *config) { c.rerunFailed = true; c.limitTo("WithRerunFailed", inOpen) }
 }

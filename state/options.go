@@ -147,9 +147,9 @@ func WithArtifacts(a snapshot.ArtifactStore) Option {
 	}
 }
 
-// WithInterruptChecker calls check before each call, after its preconditions,
-// and before, during (every 100 ms) and after each wait, but at most every 100
-// ms for the whole run.
+// WithInterruptChecker calls check before each call, after the call's preconditions, and before,
+// during (every 100 ms) and after each wait. In the whole run, check is called at most once every
+// 100 ms.
 func WithInterruptChecker(check InterruptCheck) Option {
 	return func(c *config) {
 		if check == nil {

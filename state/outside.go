@@ -64,7 +64,7 @@ func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m 
 	for range settleTries {
 		found, err := store.Info(ctx, runID)
 		if err != nil {
-			return fmt.Errorf("it was posted, but it is not known whether the run was still open: %w", err)
+			return fmt.Errorf("the request was posted, but it is not known whether the run was still open: %w", err)
 		}
 		if found.Status == snapshot.StatusRunning && found.Generation == m.Generation {
 			return nil // the owner reads it, or settles it when it closes the run

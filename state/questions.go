@@ -54,7 +54,7 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 	r.describeInDoubt(q.InDoubt, s.Address())
 	if q.Refused != "" {
 		rec.Err, rec.Class = errors.New(q.Refused), record.ClassInvalid
-		if asked && !before.due.IsZero() { // the new question gets the rest of the time
+		if asked && !before.due.IsZero() { // the new question has only the rest of the time
 			rec.Delay = max(before.due.Sub(rec.Time), 1)
 		}
 	}
@@ -246,7 +246,7 @@ func checkNotMoot(found *snapshot.Snapshot, waiting []snapshot.Message, question
 		return cancelledError(found.RunID, found.Stop)
 	}
 	i := slices.IndexFunc(waiting, func(m snapshot.Message) bool { return m.IsCancel() })
-	if i < 0 || checkNotEnded(&found.Info) != nil || strings.Contains(question, "@undo/") { // of a compensation
+	if i < 0 || checkNotEnded(&found.Info) != nil || strings.Contains(question, "@undo/") { // a compensation asked it
 		return nil
 	}
 	return cancelledError(found.RunID, stopOf(waiting[i].Record.Interrupt()))

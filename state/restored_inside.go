@@ -5,7 +5,7 @@ import (
 )
 
 // dropInside forgets the calls inside calls that will be recalled as a whole, because they are no
-// longer needed. In a run of nested agents, nearly all calls are of this kind.
+// longer needed. In a run of nested agents, nearly all calls are inside such calls.
 func (r *restoredRun) dropInside() {
 	if r.diverged || r.unclaimed || len(r.compensable) > 0 || r.isFork() {
 		return // any of them may be needed

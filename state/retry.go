@@ -30,10 +30,10 @@ var (
 // nothing.
 //
 // A call that failed in doubt (core.ErrInDoubt) is tried again like any other, even if its
-// core.InDoubtPolicy forbids repetition: if the call took effect, it may do so twice. If the call
-// has a LookUp, that is asked first; otherwise a warning is recorded. Before you retry a run, find
-// out what such calls did. To continue with what you found, [Fork] the run and set the outputs of
-// these calls.
+// core.InDoubtPolicy forbids repetition: if the call took effect before, it may do so again. If the
+// call has a LookUp, that is asked first; otherwise a warning is recorded. Before you retry a run,
+// find out what such calls did. To continue with what you found, [Fork] the run and set the outputs
+// of these calls.
 //
 // If a runner started the run, its status becomes queued, and a runner that has its program opens
 // it. Any other run has the status interrupted, with the reason [record.InterruptRetry], until its
@@ -65,8 +65,7 @@ func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.In
 	return info, nil
 }
 
-// retryStop is why a run that no runner started does not continue by itself after
-// Retry.
+// retryStop explains why a run does not continue by itself after Retry if no runner started it.
 var retryStop = snapshot.Stop{Reason: record.InterruptRetry, Message: "its program tries the failed calls again when it opens the run"}
 
 // isRetryAsked reports whether Retry was called and the run has recorded nothing since.

@@ -27,7 +27,7 @@ type Selection struct {
 	Sees func(runID string) bool
 }
 
-// A SelectedRun reports how a request went for one run of a [Selection]. Err is nil if it
+// A SelectedRun reports how a request went for one run of a [Selection]. Err is nil if the request
 // succeeded.
 type SelectedRun struct {
 	RunID string

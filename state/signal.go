@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ErrTooManySignals is wrapped by the error from [Signal] if the run has not yet received too many
-// earlier signals.
+// ErrTooManySignals is wrapped by the error from [Signal] if too many signals already wait in the
+// run.
 var ErrTooManySignals = errors.New("too many signals wait")
 
 const (
@@ -45,7 +45,7 @@ type SignalOptions struct {
 // same name are received in the order in which they were sent, if each was sent after Signal had
 // returned for the previous one.
 //
-// The name must have 1 to 64 letters, digits, dots, dashes and underscores. The value can be
+// The name must consist of 1 to 64 letters, digits, dots, dashes and underscores. The value can be
 // anything that can be recorded, up to an encoded size of 1 MB. If the run has ended, the error is
 // [ErrEnded]; if it was cancelled, [ErrCancelled]; and if 1,000 signals already wait,
 // [ErrTooManySignals].
@@ -163,7 +163,7 @@ func queueBehind(m *snapshot.Message, waiting []snapshot.Message) error {
 func settleSignal(ctx context.Context, store snapshot.Store, runID string, m *snapshot.Message) error {
 	found, err := store.Info(ctx, runID)
 	if err != nil {
-		return fmt.Errorf("it was posted, but it is not known whether the run had ended: %w", err)
+		return fmt.Errorf("it was posted, but it is not known whether the run had already ended: %w", err)
 	}
 	late := refuseEnded(&found)
 	if late == nil {

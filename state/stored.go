@@ -92,7 +92,7 @@ func (k *storeKeeper) read() func(context.Context) ([]record.Record, error) {
 	return func(ctx context.Context) ([]record.Record, error) {
 		found, err := load(ctx, k.store, k.runID)
 		if err == nil && len(found.Records) < written {
-			err = fmt.Errorf("%d of %d records are left", len(found.Records), written)
+			err = fmt.Errorf("only %d of %d records are left", len(found.Records), written)
 		}
 		if err != nil {
 			return rest, fmt.Errorf("state: read run %s back from its store: %w", k.runID, err)

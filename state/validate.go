@@ -368,8 +368,7 @@ func (v *validation) compareOutcomes(was, rec *record.Record) {
 	}
 }
 
-// sameValue reports whether two encoded values are equal. Their maps may be in
-// different orders.
+// sameValue reports whether two encoded values are equal. The order of map entries does not matter.
 func sameValue(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
