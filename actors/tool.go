@@ -94,7 +94,7 @@ func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) To
 // Compensate returns a copy whose completed calls are undone by f when the call
 // around them fails for good, or their run is cancelled; see
 // [core.Definition.Compensate]. A call that did not complete is not undone; see
-// [Tool.CompensateInDoubt]. For a stored run, pass the tool to
+// [Tool.CompensateInDoubt]. A stored run must know the tool; see
 // state.WithCompensations.
 func (t Tool[In, Out]) Compensate(f func(context.Context, In, Out) error) Tool[In, Out] {
 	return t.with(t.definition.Compensate(f))
