@@ -92,11 +92,11 @@ type RetryConfig struct {
 }
 
 const (
-	// Unlimited, as MaxAttempts or MaxLosses, means no limit.
+	// Unlimited means no limit, as MaxAttempts or MaxLosses.
 	Unlimited = engine.Unlimited
-	// NoDelay, as InitialDelay, means no delay.
+	// NoDelay means no delay, as InitialDelay.
 	NoDelay time.Duration = -1
-	// NoTimeout, as [Spec].AttemptTimeout, means no time limit, even for an LLM.
+	// NoTimeout means no time limit, as [Spec].AttemptTimeout, even for an LLM.
 	NoTimeout = engine.NoTimeout
 )
 
