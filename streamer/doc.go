@@ -32,7 +32,7 @@
 //	GET  /api/programs                  the programs that can be started, with their input schemas; requires a Starter and permission
 //	GET  /api/history                   what all runs did in the last hour, by the minute; requires permission to see all runs
 //	GET  /api/work                      the queue, the workers that have runs open, the programs and their schedules; requires permission to see all runs
-//	GET  /api/runs/{run}/records        the last records before the given number: before=N, and at most limit=N of them
+//	GET  /api/runs/{run}/records        the newest records before the record with the number before, at most limit of them
 //	GET  /api/runs/{run}/usage          what the run consumed, by call, model and agent
 //	POST /api/questions/answer          answers up to 1,000 questions of many runs with one value; requires permission
 //	POST /api/runs                      starts a run; requires a Starter and permission
@@ -81,7 +81,7 @@
 // the query's after=ID: no event is lost or sent twice. The query can select
 // events by type (tool_call, llm_call, …) and by status. Events that are not
 // selected still move the cursor: at the next heartbeat, an event "cursor" with an ID
-// and no data is sent.
+// and the data {} is sent.
 //
 // An event's ID is two numbers with a hyphen between them. In a run's stream, they are the
 // record's generation and number, so that a cursor stays valid when the process ends. They are

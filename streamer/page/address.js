@@ -1,18 +1,18 @@
-// Addresses: the path of a call in its run, such as
-// assistant@2/group:cities/3/get_weather#2. See core.Address.
+// Addresses. An address is the path of a call in its run, such as
+// assistant@2/group:cities/3/get_weather#2. See record.Address.
 
 const cached = new Map();
 
-// parse splits an address into its own segment and its surroundings. A group counts
+// parse splits an address into the call's own segment and the path around it. A group counts
 // as a call, and so does each of its branches, whose own segment is its number.
 //
 //   path    the address
-//   name    of the call, without prefix and number
-//   nth     the number of the call among those of that name
-//   parent  the path of the call or group around it, empty for a root call
-//   branch  the number of the branch, or 0 if it is not a branch
-//   entry   the attempt of the parent that made the call, from 1; the same for its compensation; 0 for a precondition
-//   depth   the number of calls and groups around it
+//   name    the call's name, without prefix and number
+//   nth     the call's number among the calls with the same name
+//   parent  the path of the call or group around the call; empty for a root call
+//   branch  the branch's number, or 0 if the call is not a branch
+//   entry   the attempt of the parent that made the call, from 1; 1 for a compensation; 0 for a call in a precondition
+//   depth   the number of calls and groups around the call
 export function parse(path) {
   let a = cached.get(path);
   if (a === undefined) {

@@ -1,5 +1,5 @@
-// Similar questions of many runs, answered at once: a person looks at the list, and
-// deselects those that are different.
+// Answers similar questions from many runs at once: a person looks at the list, and
+// deselects the questions that are different.
 
 import { markAnswered } from "./answered.js";
 import { answerForm } from "./answerform.js";
@@ -9,11 +9,11 @@ import { get, post, runPath } from "./request.js";
 import { href } from "./route.js";
 import { signed } from "./who.js";
 
-const least = 3; // the smallest group of questions that gets a line
-const atOnce = 1000; // the most questions in one request
+const least = 3; // the smallest group of questions that is shown
+const atOnce = 1000; // the maximum number of questions in one request
 
-// keyOf returns the same key for questions that differ only in numbers and in the ID of
-// their run.
+// keyOf returns the same key for questions that differ only in numbers and in their run's
+// ID.
 function keyOf(q) {
   return [q.awaits ?? "", numberless(q.id), numberless((q.message ?? "").replaceAll(q.run, "…"))].join("\n");
 }

@@ -1,12 +1,12 @@
-// The form that answers one question, or a group of similar ones.
+// The form that answers one question, or a group of similar questions.
 
 import { doubtEditor, editorOf, isNullable, showProblem, typeOf } from "./answers.js";
 import { make, setText } from "./dom.js";
 
-// answerForm returns the form for an answer with the given schema: buttons for a boolean, an
-// approval or a choice of few values, fields for anything else, and a text field without a schema. label
-// names what is answered. send sends a value, and returns true if the form can be used
-// again. refuseClick may return why a click is ignored.
+// answerForm returns the form that answers a question: buttons if the schema is that of a boolean,
+// an approval or a choice of a few values, fields for any other schema, and a text field if there is
+// no schema. label names what is answered. send sends a value; if its result has again set, the form
+// can be used again. refuseClick may return why a click is ignored.
 export function answerForm(q, { label, send, refuseClick = () => undefined, onOther = () => undefined }) {
   const problem = make("p", { class: "error", role: "alert", hidden: true });
   const form = make("div", { class: "answer" });
@@ -38,7 +38,7 @@ export function answerForm(q, { label, send, refuseClick = () => undefined, onOt
     showProblem(form);
   }
 
-  // fail shows an error at its field, if it belongs to one.
+  // fail shows an error at the field that it belongs to, if there is one.
   function fail(error) {
     clear();
     const rest = showProblem(form, error);
@@ -83,16 +83,18 @@ export function answerForm(q, { label, send, refuseClick = () => undefined, onOt
   return fill(editor.node, button("Send", "send", "Send the answer to", () => giveRead(editor)));
 }
 
-// isApproval reports whether the answers are approvals: all that they need is a boolean.
+// isApproval reports whether the answers are approvals: only the boolean approved is required.
 const isApproval = (schema) =>
   typeOf(schema) === "object" && !isNullable(schema) && typeOf(schema.properties?.approved) === "boolean" && (schema.required ?? []).every((name) => name === "approved");
 
-// detailsOf returns the editor for what an approval may have besides the decision; undefined if
-// that is nothing. The arguments that are to be approved can be edited, and are sent if they were.
+// detailsOf returns the editor for what an approval may contain besides the decision, or undefined
+// if there is nothing else. The arguments to approve can be edited, and are sent if they were
+// changed.
 function detailsOf(q) {
   const { approved, ...properties } = q.schema.properties;
   if (Object.keys(properties).length === 0) return undefined;
-  // One field for all arguments shows what they are now, and keeps those that nobody edits.
+  // There is one field for all arguments, so that it shows their current values and keeps those
+  // that nobody edits.
   if (properties.arguments) properties.arguments = { description: properties.arguments.description };
   const editor = editorOf({ type: "object", properties }, { root: q.schema, required: false });
   const input = editor.node.querySelector('textarea[data-path="arguments"]');
@@ -111,8 +113,9 @@ function detailsOf(q) {
   };
 }
 
-// argumentsOf returns the arguments in the default question of an approval, as they are written
-// there; "" if there are none, or not all of them. Redacted arguments must not be sent back.
+// argumentsOf returns the arguments as they are written in the default question of an approval. It
+// returns "" if there are none, or if they are truncated. It also returns "" if the question is
+// redacted, because redacted arguments must not be sent back.
 function argumentsOf({ message, redacted }) {
   if (redacted) return "";
   const text = /^Approve \S+ (\{.*\})$/s.exec(message ?? "")?.[1] ?? "";

@@ -12,8 +12,8 @@ export function resolve(schema, root) {
   return schema ?? {};
 }
 
-// typeOf returns the type that a schema allows apart from null, or undefined if it
-// allows any.
+// typeOf returns the one type, apart from null, that a schema allows. It returns undefined if
+// the schema allows several types, or any.
 export function typeOf(schema) {
   const types = [schema?.type ?? []].flat().filter((name) => name !== "null");
   return types.length === 1 ? types[0] : undefined;
@@ -45,7 +45,7 @@ export function editorOf(schema, { root = schema, label = "Answer", required = t
   return json(s, options);
 }
 
-// A FieldError is about one field of a form.
+// A FieldError is an error in one field of a form.
 class FieldError extends Error {
   constructor(control, label, message) {
     super(`${label}: ${message}`);
@@ -55,9 +55,9 @@ class FieldError extends Error {
 
 const missing = (control, label) => new FieldError(control, label, "this is needed.");
 
-// showProblem shows an error at its fields, and returns the text that belongs to no field.
-// Errors of the server name fields by their path, one per line. Without an error,
-// showProblem removes what was shown.
+// showProblem shows an error at the fields that it names, and returns the text that belongs to
+// no field. Errors from the server name fields by their path, one per line. Without an error,
+// showProblem removes what it has shown.
 export function showProblem(form, error) {
   for (const note of form.querySelectorAll(".field-problem")) note.remove();
   for (const control of form.querySelectorAll("[aria-invalid]")) {
@@ -80,7 +80,7 @@ export function showProblem(form, error) {
   return rest.join("\n");
 }
 
-// fieldOf returns the field whose path a line begins with, possibly after other text and a
+// fieldOf returns the field whose path is at the beginning of a line, or after other text and a
 // colon.
 function fieldOf(form, line) {
   const fields = [...form.querySelectorAll("[data-path]")].filter(({ dataset }) => dataset.path);
@@ -98,7 +98,7 @@ function markField(control, text) {
   control.setAttribute("aria-describedby", note.id);
 }
 
-// pathOf returns the path of a member, as in errors of the server.
+// pathOf returns the path of a member, as the server's errors contain it.
 const pathOf = (path, name) => (/^[\p{L}_][\p{L}\p{N}_]*$/u.test(name) ? (path ? path + "." : "") + name : `${path}[${JSON.stringify(name)}]`);
 
 // labelled adds a label to a control.
@@ -210,9 +210,9 @@ function json(s, options) {
   };
 }
 
-// doubtEditor returns the editor for a decision about a call in doubt: that it took
-// effect with an output, that it runs again, or that it has failed. A call that has
-// not begun, and might repeat an effect, can take over the effect.
+// doubtEditor returns the editor for a decision about a call in doubt: the call took effect
+// and returned an output, it runs again, or it has failed. If the call has not begun, but
+// might repeat an effect, it can take over the effect.
 export function doubtEditor(schema, effect) {
   const canTakeOver = effect && !effect.in_doubt && !effect.no_output;
   const select = make("select", {}, make("option", { value: "" }, "choose…"),

@@ -1,5 +1,5 @@
-// The page: the bar at the top and the view that the address asks for, which is
-// updated at most ten times a second.
+// The page: the bar at the top, and the view that the address names. The view is drawn at most ten
+// times a second.
 
 import { make, setText, setAttribute, setHidden, byID } from "./dom.js";
 import { now } from "./clock.js";
@@ -14,7 +14,7 @@ import { RunView } from "./run.js";
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 let view; // an Overview or a RunView
-let shown; // the run ID of the view, empty for all runs
+let shown; // the run ID of the view; empty for all runs
 let dirty = true; // something has changed since the last drawing
 let drawn = 0; // when everything was drawn
 let pace = 100; // ms between drawings; more if they take long
@@ -54,7 +54,7 @@ function follow(to) {
   dirty = true;
 }
 
-// The controls that filter, and what the address calls them.
+// The controls that filter, and their names in the address.
 const controls = [
   [byID("search"), "q"], [byID("run-search"), "q"], [byID("kind"), "kind"], [byID("run-kind"), "kind"], [byID("only"), "only"], [byID("sort"), "sort"],
   ...filterNames.map((name) => [byID("filter-" + name), name]),
@@ -70,8 +70,8 @@ function frame() {
       dirty = false;
       view.draw(now());
       drawn = time;
-      // Drawing, with the work of the browser to show it, takes at most a tenth of
-      // the time. If a drawing takes longer than a frame, only few frames are late.
+      // Drawing, including the browser's work to show the result, takes at most a tenth of
+      // the time. If one drawing takes longer than a frame, only a few frames are late.
       setTimeout(() => (pace = Math.min(2000, Math.max(100, 10 * (performance.now() - time)))));
       if (document.title !== view.title) document.title = view.title;
     } else if (!calm.matches) {
@@ -81,7 +81,7 @@ function frame() {
   showConnection();
 }
 setInterval(() => requestAnimationFrame(frame), 100);
-addEventListener("scroll", () => (dirty = true), { passive: true }); // other rows are on the screen
+addEventListener("scroll", () => (dirty = true), { passive: true }); // other rows are on the screen now
 
 function pause() {
   paused = paused ? undefined : { at: now(), events: 0 };
@@ -168,7 +168,7 @@ function notice({ name, missed, reason, ms }) {
   announce(text);
 }
 
-// announce tells users of screen readers something, at most once in five seconds.
+// announce has screen readers speak a text, at most once every five seconds.
 let said = 0;
 function announce(text) {
   if (Date.now() - said < 5000) return;

@@ -1,5 +1,5 @@
-// What a run did before it asked a question: the calls that ended last, and the input of
-// the call that asks.
+// Shows what a run did before it asked a question: the calls that ended last, and the input
+// of the call that asks.
 
 import { make, icon } from "./dom.js";
 import { CallTree } from "./calls.js";

@@ -1,5 +1,5 @@
 // The calls of one run as a tree, with every attempt and every wait, built from the
-// records of the run. Its size is bounded, however long the run is.
+// run's records. The tree's size is limited, however long the run is.
 
 import * as address from "./address.js";
 import { parse } from "./clock.js";
@@ -16,18 +16,17 @@ const mostLogs = 50; // per call
 //	attempts  [{n, start, end, outcome, …, wait: {start, until, end, delay, source}}]
 //	dropped   the number of attempts that are no longer kept
 //	recalled  how often its recorded outcome was used
-//	version   increases with every change of the call or of a call inside it
-//
-// A group that has begun has branches, the number of its branches.
+//	version   increases with every change to the call or to a call inside it
+//	branches  for a group that has begun, the number of its branches
 export class CallTree {
   calls = new Map(); // by address, in the order of beginning
   roots = new Set();
-  openings = []; // {start, end, outcome, by, message, error, …}: the times that the run was open
+  openings = []; // {start, end, outcome, by, message, error, …}: the periods during which the run was open
   forgotten = 0; // calls that are no longer kept
-  first = 0; // the time of the oldest record; those before it are not loaded
+  first = 0; // the time of the oldest loaded record
   end = 0; // the time of the newest record
 
-  // began is the beginning of a run whose first records are not loaded.
+  // began is when the run began, if its first records are not loaded.
   constructor(began) {
     if (began) this.openings.push({ start: began, unseen: true });
   }
@@ -44,13 +43,13 @@ export class CallTree {
   #run(record, time) {
     const last = this.openings.at(-1);
     if (record.execution_status === "started") {
-      if (last && !last.end) this.#stop(last, this.end || time, "lost"); // its process ended without a record
+      if (last && !last.end) this.#stop(last, this.end || time, "lost"); // the process ended without a record
       this.openings.push({ start: time });
       return;
     }
     if (!last) return;
     Object.assign(last, { reason: record.reason, by: record.interrupted_by, message: record.message, error: record.original_error, errorClass: record.error_class });
-    // A run is not open when it is cancelled later, or forked.
+    // A run is not open when it is cancelled after it was closed, or when it is forked.
     this.#stop(last, last.end || (record.reason === "fork" ? this.end : time), record.execution_status);
   }
 
@@ -107,8 +106,8 @@ export class CallTree {
     call.start ??= this.#startOf(record, time);
   }
 
-  // #startOf returns when a call began, according to its first loaded record, or
-  // undefined if that is a later one and does not say.
+  // #startOf returns when a call began, according to its first loaded record. It returns
+  // undefined if earlier records are not loaded and this record does not show it.
   #startOf({ execution_status: status, retry_attempt, execution_time, stage }, time) {
     if (status === "started" || this.openings[0]?.unseen !== true) return time;
     return retry_attempt === 0 && execution_time !== undefined && stage !== "wait" ? time - execution_time * 1000 : undefined;
@@ -118,7 +117,7 @@ export class CallTree {
 
   started(call, record, time) {
     const last = call.attempts.at(-1);
-    // After a run is opened again, it waits for the rest of the delay.
+    // When a run was opened again, the call waited for the rest of the delay.
     if (last?.wait && (!last.wait.end || last.wait.cut)) last.wait.end = time;
     call.status = "running";
     if (record.reason === "in_doubt") call.inDoubt = true; // the outcome of the compensated call is not known
@@ -165,8 +164,8 @@ export class CallTree {
     call.awaits = record.awaits;
   }
 
-  // #parked applies the record of a parked call. The call either was waiting for
-  // its next attempt already, or an interceptor has parked it before an attempt.
+  // #parked applies the record of a parked call. Either the call was already waiting for
+  // its next attempt, or an interceptor has parked it before an attempt.
   #parked(call, record, time) {
     if (call.status !== "running") return;
     this.#ended(call, record, time, "paced");
@@ -192,11 +191,11 @@ export class CallTree {
     else if (outcome === "completed") call.error = undefined;
   }
 
-  // #beginOf returns when the attempt of a record began, if no started record of the attempt
-  // follows the call's last attempt; undefined if it began before the loaded part.
+  // #beginOf returns when a record's attempt began, if no started record for that attempt was
+  // loaded. It returns undefined if the attempt began before the loaded part.
   #beginOf({ retry_attempt, execution_time, stage }, time, last) {
     if (execution_time !== undefined) return time - execution_time * 1000;
-    if (last?.n === retry_attempt) return last.start; // the attempt is in doubt: its process ended, and it was not begun again
+    if (last?.n === retry_attempt) return last.start; // the attempt is in doubt: its process ended, and the attempt was not begun again
     return this.openings[0]?.unseen && stage !== "entry" ? undefined : time;
   }
 
@@ -208,8 +207,8 @@ export class CallTree {
     return attempt;
   }
 
-  // #find returns the call at an address. It creates the call and the calls around
-  // it if they are new.
+  // #find returns the call at an address. If the call or the calls around it are new, #find
+  // creates them.
   #find(path) {
     let call = this.calls.get(path);
     if (call) return call;
@@ -241,9 +240,10 @@ export class CallTree {
     }
   }
 
-  // rows returns the calls that match, in the order of the tree, with the calls around
-  // them, and without those inside collapsed calls. A line replaces a group of similar
-  // calls, unless loops has its address; if loops is undefined, there are no such lines.
+  // rows returns the calls that match, with the calls around them but without the calls inside
+  // collapsed calls, in the order of the tree. A line stands for a group of similar calls; the
+  // calls follow it if loops contains the line's address. If loops is undefined, there are no
+  // such lines.
   rows(matches, collapsed, loops) {
     const rows = [];
     const visit = (calls) => {
@@ -276,8 +276,8 @@ export class CallTree {
   }
 }
 
-// origin returns the call whose failure caused that of the run: beginning with the last
-// root call that failed, it follows the child that failed first.
+// origin returns the call whose failure made the run fail: beginning with the last root call
+// that failed, it follows the child that failed first.
 export function origin(tree) {
   let found;
   let calls = [...tree.roots].filter((call) => call.status === "failed").slice(-1);
@@ -288,7 +288,7 @@ export function origin(tree) {
   return found;
 }
 
-// progressOf returns how many branches of a group have completed, and how many it has.
+// progressOf returns how many branches of a group have completed, and how many there are.
 export function progressOf(group) {
   let done = 0;
   for (const child of group.children) if (child.status === "completed") done++;

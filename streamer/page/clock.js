@@ -1,10 +1,10 @@
-// The times of records are times of the server's clock, and so is now.
+// The times in records are from the server's clock. So is now.
 
-let ahead = 0; // how far the server's clock is ahead of that of this machine, in ms
+let ahead = 0; // how far the server's clock is ahead of this machine's, in ms
 let certainty = Infinity; // the maximum error of "ahead", in ms
 
-// synchronize adjusts now to a time that the server's clock showed between two
-// times of this machine.
+// synchronize adjusts now. server is a time on the server's clock; sent and received are times on
+// this machine's clock, before and after it.
 export function synchronize(server, sent, received) {
   const doubt = (received - sent) / 2;
   const difference = server - (sent + received) / 2;
@@ -17,7 +17,7 @@ export function synchronize(server, sent, received) {
 
 export const now = () => Date.now() + ahead;
 
-// parse returns a time of the server in ms. It caches results, since most times occur
+// parse returns a time in a record in ms. It caches results, because most times occur
 // repeatedly.
 const parsed = new Map();
 export function parse(text) {

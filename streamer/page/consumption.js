@@ -25,8 +25,8 @@ export class Consumption {
   }
 
   // draw shows the panel if the run has consumed something. While the panel is open, it
-  // requests the details at most every ten seconds, since the server reads all records for
-  // them.
+  // requests the details at most every ten seconds, because the server must read all records
+  // of the run.
   draw(run) {
     const { input_tokens, output_tokens, cost: spent } = run.usage;
     setHidden(panel, input_tokens + output_tokens + spent === 0);

@@ -1,5 +1,5 @@
-// Continues a stopped run, or forks it from one of its calls. If the page may not do
-// this, it shows the command that does it.
+// Continues a stopped run, or forks a run from one of its calls. If the page may not do
+// this, it shows the command that does.
 
 import { make, setHidden, setText, byID } from "./dom.js";
 import { isSettled } from "./fold.js";
@@ -9,17 +9,18 @@ import { href } from "./route.js";
 // What can be done with a run that has stopped, by its status.
 const ways = { interrupted: "resume", failed: "retry" };
 
-// wayOf returns what can be done with a run; undefined if only its program can continue it.
+// wayOf returns what can be done with a run, or undefined if there is nothing or only the run's
+// program can continue it.
 const wayOf = (run) => (run?.stop?.reason === "retry" ? undefined : ways[run?.status]);
 
 let drawn = ""; // what the line shows
 
 let sent = ""; // the run that this page has just queued
 
-// draw shows below the head of the run how it can be continued, and the commands for what
+// draw shows, below the run's head, how the run can be continued, and the commands for what
 // the page may not do with it. It calls onQueued when the page has queued the run.
 export function draw(run, can, onQueued) {
-  if (run?.status === "queued" && run.run_id === sent) return; // the line already says so
+  if (run?.status === "queued" && run.run_id === sent) return; // the line already says that it is queued
   const line = byID("run-continue");
   const way = wayOf(run);
   const commands = run ? commandsOf(run, can, way) : [];
@@ -87,7 +88,7 @@ const problem = byID("fork-error");
 const yes = byID("fork-yes");
 let from = {};
 
-// again returns an ID for the fork of a run, within the maximum length of an ID.
+// again returns an ID for the fork of a run that does not exceed the maximum length of an ID.
 const again = (run) => run.slice(0, 128 - "-again".length) + "-again";
 
 // openFork opens the dialog for a new run that begins before a call.

@@ -1,5 +1,5 @@
-// The currency of costs. Programs count costs in a currency of their choice and do not say
-// which; the user of the page can set it, and the browser stores it.
+// The currency of costs. Programs count costs in a currency of their choice and do not report
+// its name. The user can enter the name on the page, and the browser stores it.
 
 const key = "reprise-currency";
 
@@ -23,7 +23,7 @@ export function setCurrency(text) {
   }
 }
 
-// follow connects input fields with the currency, which they show and change.
+// follow connects input fields with the currency: they show it, and can change it.
 export function follow(inputs, changed) {
   for (const input of inputs) {
     input.value = name;

@@ -9,7 +9,7 @@ import { route } from "./route.js";
 
 const panel = byID("detail");
 let drawn = ""; // what the panel shows
-let of = {}; // the calls of the run, and the run that it was forked from
+let of = {}; // the run's calls, and the run from which it was forked
 
 // draw shows the call in the panel, or hides the panel if call is undefined.
 export function draw(call, now, close, fork, { calls = [], parent } = {}) {
@@ -19,8 +19,8 @@ export function draw(call, now, close, fork, { calls = [], parent } = {}) {
     drawn = "";
     return;
   }
-  // The panel is rebuilt when something has changed, since most calls have only a few
-  // lines.
+  // The panel is rebuilt as a whole when something has changed, because most calls have only
+  // a few lines.
   const version = versionOf(call);
   of = { calls, parent };
   if (version === drawn) return tick(call, now);
@@ -76,8 +76,8 @@ const whole = (call, part) =>
 const mostAlike = 30;
 
 // alike returns the calls with which a call can be compared: the same call in other attempts of
-// the calls around it, the previous call with its name, and the same call in the run from which
-// this one was forked.
+// the calls around it, the previous call with the same name, and the same call in the run from
+// which this run was forked.
 function alike(call) {
   const run = route().run;
   const bare = (address) => address.replaceAll(/@\d+/g, "");
@@ -92,8 +92,8 @@ function alike(call) {
   return all;
 }
 
-// asked returns the address of the model call whose request has the schema for the output
-// of a call: the call itself, or the last model call of an agent.
+// asked returns the address of the model call whose request contains the schema for a call's
+// output: the call itself, or the last model call of an agent.
 function asked(call) {
   if (call.kind === "llm_call") return call.address;
   return call.kind === "agent_call" ? [...call.children].findLast(({ kind }) => kind === "llm_call")?.address : undefined;
@@ -142,7 +142,7 @@ function attempts(call) {
   return list;
 }
 
-// attributes lists what was set for an attempt, such as the response ID of a service.
+// attributes lists an attempt's attributes, such as the response ID from a service.
 const attributes = (of) =>
   make("dl", { class: "facts" }, ...Object.entries(of).map(([key, value]) =>
     make("div", {}, make("dt", {}, words(key)), make("dd", { class: "mono" }, typeof value === "string" ? value : JSON.stringify(value)))));
@@ -175,7 +175,7 @@ function preview(text) {
     const value = JSON.parse(text);
     shown = typeof value === "string" ? value : JSON.stringify(value, null, 1);
   } catch {
-    // It was truncated, or is not JSON.
+    // The text was truncated, or is not JSON.
   }
   return make("pre", {}, shown);
 }

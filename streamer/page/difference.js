@@ -3,16 +3,16 @@
 import { make } from "./dom.js";
 import { escaped, plural } from "./format.js";
 
-const mostCompared = 4e6; // pairs of lines; longer differences are shown as a whole
+const mostCompared = 4e6; // pairs of lines; if there are more, all lines are shown as different
 const around = 3; // equal lines that are shown before and after a difference
 
-// difference returns the lines of both: those that only the first has, marked with "−", and
-// those that only the second has, with "+". Long equal parts are folded.
+// difference returns an element with the lines of both texts. Lines that only the first contains are
+// marked with "−", and lines that only the second contains with "+". Long equal parts are folded.
 export function difference(before, after) {
   const lines = compare(before.split("\n"), after.split("\n"));
   const changed = lines.filter(({ sign }) => sign !== " ").length;
   if (changed === 0) return make("p", { class: "muted" }, "There is no difference.");
-  return make("div", {}, make("p", { class: "muted" }, `${plural(changed, "line")} differ${changed === 1 ? "s" : ""}: − marks lines of the other one, + lines of this one.`),
+  return make("div", {}, make("p", { class: "muted" }, `${plural(changed, "line")} differ${changed === 1 ? "s" : ""}: − marks lines of the other call, + lines of this call.`),
     make("div", { class: "difference" }, ...foldEqual(lines)));
 }
 

@@ -4,7 +4,7 @@
 // Characters that are invisible, or that change the direction of text.
 const unseen = /[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
 
-// visible replaces such characters, except newlines and tabs, by their codes, so that a
+// visible replaces these characters, except newlines and tabs, by their codes, so that a
 // person sees what the text contains.
 export const visible = (text) => text.replace(unseen, (c) => (c === "\n" || c === "\t" ? c : codeOf(c)));
 
@@ -33,7 +33,7 @@ export const byID = (id) => document.getElementById(id);
 
 const svg = "http://www.w3.org/2000/svg";
 
-// icon returns an element that shows a symbol of index.html.
+// icon returns an element that shows a symbol from index.html.
 export function icon(name) {
   const use = document.createElementNS(svg, "use");
   use.setAttribute("href", "#i-" + name);
@@ -44,8 +44,8 @@ export function icon(name) {
   return element;
 }
 
-// The setters change the page only if a value has changed, since most of what is
-// drawn ten times a second has not.
+// The setters below touch the page only if a value has changed, because most of what is drawn
+// ten times a second has not.
 
 export function setText(element, text) {
   if (element.textContent === text) return;
@@ -76,8 +76,8 @@ export function setIcon(element, name) {
 
 const nodesOf = new WeakMap();
 
-// list makes the children of the parent show the items, in order. Each key keeps
-// its element while an item has it: create makes the element, and update updates
+// list makes the parent's children show the items, in order. As long as an item has a given
+// key, the element for the key stays the same: create makes the element, and update updates
 // it.
 export function list(parent, items, key, create, update) {
   let nodes = nodesOf.get(parent);

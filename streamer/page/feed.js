@@ -1,7 +1,7 @@
 // The feed brings records to the page: first a snapshot, then the events after it, from
-// a stream that all tabs of the browser share. The browser reconnects by itself after a
-// connection is lost, with the ID of the last event. If it cannot, or does not notice
-// that the connection is dead, the feed reconnects.
+// a stream that all tabs of the browser share. When a connection is lost, the browser reconnects
+// by itself, with the ID of the last event. If it cannot, or does not notice that the connection
+// is dead, the feed reconnects.
 
 import { synchronize, parse } from "./clock.js";
 import * as notify from "./notify.js";
@@ -10,17 +10,17 @@ import { pathOf, shared, Source } from "./source.js";
 
 const quiet = 20_000; // after this time without an event, the feed checks whether the server is alive
 const stuck = 15_000; // how long the browser may take for one attempt to reconnect
-const asleep = 8_000; // a tick that is late by this much means that the machine was asleep
+const asleep = 8_000; // a tick that is this late means that the machine was asleep
 const hiddenFor = 60_000; // a page that is hidden for this long closes its connection
-const hiddenAlone = 1000; // the same if each tab has its own connection
+const hiddenAlone = 1000; // the same, if each tab has its own connection
 const mostWait = 30_000;
 
 // A Feed follows one stream until stop. Its options:
 //
 //	snapshot        the path of the snapshot
-//	run             the run whose events it wants, with deltas; empty for all runs
-//	cursorOf(body)  the cursor of the stream of all runs in a snapshot
-//	behind(body)    whether a snapshot has something that no event has reported
+//	run             the run whose events are wanted, with deltas; empty for all runs
+//	cursorOf(body)  returns a snapshot's cursor in the stream of all runs
+//	behind(body)    reports whether a snapshot contains something that no event has reported
 //	onSnapshot(body), onRecord(record), onDelta(delta), onElsewhere(body)
 //	onDeleted(id, remade)   a run was deleted; remade is set if another run has its ID
 //	onStopping({run_id, stopping})   somebody has asked the run to stop
@@ -32,10 +32,10 @@ export class Feed {
   #options;
   #source;
   #cursor = "";
-  #turn = 0; // results that an older turn still waits for are ignored
+  #turn = 0; // results that arrive for an earlier turn are ignored
   #cancel; // ends the requests and waits of this turn
   #state = { name: "" };
-  #heard = 0; // when an event came, or the connection was made
+  #heard = 0; // when the last event arrived, or the connection was made
   #lost = 0; // when the connection was lost; 0 while it is open
   #tried = 0; // when the browser last tried to reconnect
   #attempt = 0;
@@ -83,7 +83,7 @@ export class Feed {
     if (event.type === "visibilitychange" && document.hidden) {
       this.#hiddenSince = Date.now();
     } else if (event.type === "pagehide") {
-      this.#rest(); // the page is left, but may be shown again
+      this.#rest(); // the user leaves the page, but the browser may show it again
     } else if (event.type === "pageshow" && !event.persisted) {
       return; // the page was loaded, not restored
     } else if (this.#state.name === "resting") {
@@ -164,7 +164,7 @@ export class Feed {
     this.#show("live");
   }
 
-  // #again loads the snapshot, which has what the stream has lost.
+  // #again loads the snapshot, which contains what the stream has lost.
   async #again(name, { missed, reason }) {
     const turn = this.#begin();
     this.#options.onNotice({ name, missed, reason });
@@ -188,7 +188,7 @@ export class Feed {
   }
 
   // #comeBack reconnects after the last event, once a probe shows that the server
-  // accepts the stream. Other connections of the browser may be dead, too.
+  // accepts the stream. If dead is true, the browser's other connections may be dead, too.
   async #comeBack(dead = false) {
     const turn = this.#begin();
     const { signal } = this.#cancel;
@@ -244,7 +244,7 @@ export class Feed {
     }
   }
 
-  // #rest closes the connection: browsers allow few connections to one server, and
+  // #rest closes the connection, because browsers allow only a few connections to one server, and
   // other pages need them.
   #rest() {
     this.#begin();

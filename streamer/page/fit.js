@@ -1,5 +1,5 @@
-// Compares a value with its JSON schema: each field with the wanted type, the returned
-// value, and whether it fits.
+// Compares a value with its JSON schema, in a table that shows for each field the wanted type,
+// the returned value, and whether it fits.
 
 import { resolve } from "./answers.js";
 import { make } from "./dom.js";

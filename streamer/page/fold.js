@@ -1,6 +1,6 @@
-// The state of a run after a record, computed from the records as the server
-// computes its RunState (streamer/view.go). A run begins with the state that the
-// server has sent, and take applies one record after another.
+// Computes the state of a run from its records, as the server computes its RunState
+// (streamer/view.go). A run begins with the state that the server has sent, and take
+// applies one record after another.
 
 import * as address from "./address.js";
 import { parse } from "./clock.js";
@@ -8,9 +8,9 @@ import { words } from "./format.js";
 
 // The results of take.
 export const taken = "taken";
-export const old = "old"; // the run has the record already
-export const hole = "hole"; // records before it are missing: request the state of the run
-export const reopened = "reopened"; // a crash has lost records that the run has: request the state of the run
+export const old = "old"; // the record was applied before
+export const hole = "hole"; // earlier records are missing: request the run's state
+export const reopened = "reopened"; // a crash has lost records that were applied: request the run's state
 
 // begin returns a run for which only the ID is known.
 export function begin(id) {
@@ -19,8 +19,8 @@ export function begin(id) {
 
 const counted = ["started", "active", "waiting", "asking", "stopped", "completed", "failed", "attempts", "retries", "repeats", "restored"];
 
-// adopt returns the run of a RunState. The listed calls that have not ended
-// are in open, by address; unlisted counts those that the server has counted and
+// adopt returns a run with the given RunState. The calls that the server lists, which have not
+// ended, are in open, by address; unlisted counts the calls that the server has counted but
 // not listed.
 export function adopt(state) {
   const run = { ...state, open: new Map(), moot: new Map(), dues: [state.due_at], joined: state.last_seq > 0 };
@@ -40,7 +40,7 @@ export function adopt(state) {
   return run;
 }
 
-// isParallel reports whether a record or a call belongs to a group or a branch.
+// isParallel reports whether a record or a call is that of a group or a branch.
 // Groups and branches contain calls and are not counted.
 const isParallel = ({ event_type }) => event_type === "group" || event_type === "branch";
 
@@ -102,8 +102,8 @@ function asksWhatIsNotKnown(run, { execution_status, event_type, awaits, questio
   return !run.moot.has(question) && !run.questions.some(({ id }) => id === question);
 }
 
-// count adds n to the number of calls in the state of the call: 1 to add the call, -1
-// to remove it.
+// count adds n to the number of calls that are in the same state as the given call: 1 to add
+// the call, -1 to remove it.
 function count({ calls }, call, n) {
   if (isParallel(call) || !call.state) return;
   calls.started += n;
@@ -142,8 +142,8 @@ function ofRun(run, record) {
   }
 }
 
-// dueOf returns when a run that was paused at a time continues by itself, as far as the page
-// knows: when the first of its calls, sleeps and questions is due.
+// dueOf returns when a run that was paused at the given time continues by itself: when the first
+// of its calls, sleeps and questions is due, as far as the page knows.
 function dueOf(run, paused) {
   const isLater = (due) => parse(due) > parse(paused);
   run.dues = run.dues.filter(isLater);
@@ -166,7 +166,7 @@ function ofCall(run, record) {
     const { address, name, error_class, original_error, reason, retry_attempt, will_retry = false, time } = record;
     run.last_error = { address, name, error_class, original_error, reason, retry_attempt, will_retry, time };
   } else if (run.last_error?.address === record.address && (status === "completed" || record.replaces)) {
-    delete run.last_error; // the call has overcome it
+    delete run.last_error; // the call has overcome the error
   }
   const call = {
     address: record.address, name: record.name, event_type: record.event_type, execution_status: status, seq: record.seq,
@@ -184,7 +184,7 @@ function ofCall(run, record) {
   run.open.set(record.address, call);
   if (record.will_retry) close(run, (question) => isInsideAttempt(question.address, record));
   if (status === "awaiting" && run.moot.has(record.question)) {
-    run.questions.push(run.moot.get(record.question)); // a call waits for it again
+    run.questions.push(run.moot.get(record.question)); // a call waits for the question again
     run.questions.sort((a, b) => parse(a.asked_at) - parse(b.asked_at));
     run.moot.delete(record.question);
   }
@@ -208,8 +208,8 @@ function stateOf(record) {
   return undefined;
 }
 
-// countAttempts counts an attempt. One with a new number is a retry, unless it is
-// the first; any other is a repeat.
+// countAttempts counts an attempt. An attempt with a new number is a retry, unless it is
+// the first; any other attempt is a repeat.
 function countAttempts(calls, call, record) {
   const status = record.execution_status;
   const started = status === "started";
@@ -229,9 +229,9 @@ function countAttempts(calls, call, record) {
 
 const unbegun = ["definition", "entry", "precondition", "wait"]; // stages before an attempt
 
-// unlisted returns the previous state of a call that the page has not seen yet: a
-// call that replaces its outcome, a new call, or one of those that the server has
-// counted but not listed, because it lists at most fifty.
+// unlisted returns the previous state of a call that the page has not seen yet. This is a
+// call that replaces its outcome, a new call, or a call that the server has counted but not
+// listed, because it lists at most fifty.
 function unlisted(run, record) {
   const call = { event_type: record.event_type, attempts: 0 };
   if (isParallel(record)) return call;
@@ -254,8 +254,8 @@ function unlisted(run, record) {
   return call;
 }
 
-// close closes the questions of calls that have ended, since nobody would read the
-// answers.
+// close closes the questions for which isOver returns true: their calls have ended, and nobody
+// would read the answers.
 function close(run, isOver) {
   if (run.questions.length === 0) return;
   for (const question of run.questions) {
@@ -270,7 +270,7 @@ function isInsideAttempt(path, { address, retry_attempt }) {
   return path.startsWith(retry_attempt === 0 ? address + "/" : `${address}@${retry_attempt + 1}/`);
 }
 
-// current returns the innermost call that is running; of several, the latest.
+// current returns the innermost running call; if there are several, the latest.
 export function current(run) {
   let found;
   for (const call of run.open.values()) {
@@ -285,7 +285,7 @@ function isInner(a, b) {
   return deeper !== 0 ? deeper > 0 : a.seq >= b.seq;
 }
 
-// waiting returns the calls that wait for a time, the next first.
+// waiting returns the calls that wait for a time, the next due first.
 export function waiting(run) {
   const calls = [];
   if (run.calls.waiting > 0) {
@@ -311,7 +311,8 @@ export function isParked(run) {
 // isSettled reports whether a run has ended for good.
 export const isSettled = (run) => ["completed", "failed", "cancelled"].includes(run.status);
 
-// askToStop notes that a run was asked to stop. The event may come when it has stopped already.
+// askToStop records that a run was asked to stop. The event may arrive when the run has already
+// stopped.
 export function askToStop(run, stopping) {
   if (run.status === "running") run.stopping = stopping;
 }
@@ -323,8 +324,8 @@ export function stoppingText({ stopping }) {
   return what + " requested" + (stopping.by ? " by " + stopping.by : "") + (stopping.message ? ": " + stopping.message : "");
 }
 
-// stopText returns a text that says who or what stopped a run, or an empty text for a
-// run that has not stopped.
+// stopText returns a text that says who or what stopped a run, or an empty text if the
+// run has not been interrupted or cancelled.
 export function stopText({ status, stop }) {
   if (status !== "interrupted" && status !== "cancelled") return "";
   if (!stop || stop.reason === "crash") return "Interrupted by a crash: its process ended without closing it.";

@@ -43,7 +43,7 @@ export function fullTime(ms) {
   return `${new Date(ms).toLocaleDateString("sv")} ${clockTime(ms)}`; // 2026-01-31 12:34:56
 }
 
-// atTime formats a time that is not far from now: with its date if that is another day.
+// atTime formats a time that is not far from now. The date is included if it is not today's.
 export const atTime = (ms, now) => (new Date(ms).toDateString() === new Date(now).toDateString() ? clockTime(ms) : fullTime(ms));
 
 // count formats a number in a short form, such as 12.3k.
@@ -65,7 +65,7 @@ export function cost(amount) {
   return amount.toFixed(amount < 100 ? 2 : 0) + unit;
 }
 
-// about returns the prefix of usage that was estimated, because the service did not
+// about returns the prefix for usage: "~" if it was estimated because the service did not
 // report it.
 export const about = (usage) => (usage.estimated ? "~" : "");
 export const tokens = (usage) => about(usage) + `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out`;
@@ -97,12 +97,12 @@ export const words = (name) => (name ?? "").replaceAll("_", " ");
 const sources = { retry_after: "Retry-After", breaker: "circuit breaker" };
 export const source = (name) => sources[name] ?? words(name);
 
-// reason formats the reason for which a call failed for good. It is empty for a call that is allowed
-// one attempt, which just fails.
+// reason formats why a call failed for good. It is empty if the call was limited to one attempt and
+// used it.
 export const reason = (name, max) => (name === "exhausted" && max === 1 ? "" : words(name));
 
-// The statuses of a run as the page shows them. A run that only waits for a time, such as
-// that of the next attempt of a call, or for a signal, is "waiting". Rare statuses are shown only if a run has them.
+// The statuses of a run as the page shows them. A run is "waiting" if it only waits for a signal, or
+// for a time such as that of a call's next attempt. Rare statuses are shown only if a run has them.
 export const statuses = {
   queued: { text: "queued", icon: "paused", rare: true },
   running: { text: "running", icon: "running" },

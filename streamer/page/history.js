@@ -1,5 +1,5 @@
-// The last hour of all runs, minute by minute: failed attempts by the class of their errors,
-// retries, failed calls, tokens and cost.
+// The last hour of all runs, minute by minute: failed attempts by error class, retries, failed
+// calls, tokens and cost.
 
 import { make, list, setAttribute, setClass, setHidden, setText, byID } from "./dom.js";
 import { parse } from "./clock.js";
@@ -14,7 +14,7 @@ const minutes = 60;
 const panel = byID("history");
 byID("history-fold").append(foldButton(panel, "history", "the last hour", true));
 
-// The lines: the value of a minute, and the format of the sum.
+// The lines. value returns the value for a minute, and text formats the sum.
 const lines = [
   { name: "failed attempts", value: (m) => sum(m.classes), parts: (m) => m.classes ?? {} },
   { name: "retries", value: (m) => m.retries },

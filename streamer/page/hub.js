@@ -2,18 +2,18 @@
 // connections to a server without HTTP/2, and a stream takes one of them.
 //
 // A tab has sources. A source wants the events of all runs, or of one run with its deltas,
-// after a cursor of the stream of all runs. The stream has the events that any source wants
-// and begins at the earliest cursor; each source receives the events after its own cursor.
+// after a cursor in the stream of all runs. The shared stream carries the events that any source
+// wants and begins at the earliest cursor; each source receives the events after its own cursor.
 
 const recordEvents = [
   "started", "completed", "failed", "retrying", "recovered", "interrupted", "awaiting", "recorded",
   "run_started", "run_completed", "run_failed", "run_interrupted", "run_paused", "run_cancelled",
 ];
-const mostWatched = 100; // the most runs that the server accepts
+const mostWatched = 100; // the maximum number of runs that the server accepts
 
-const sources = new Map(); // by the port of the tab and the number of the source
+const sources = new Map(); // by the tab's port and the source's number
 let stream; // the EventSource
-let has = ""; // the runs that the stream has, as the query of its path
+let has = ""; // the runs that the stream carries, as a query
 let timer;
 
 addEventListener("connect", ({ ports: [port] }) => {
@@ -21,19 +21,19 @@ addEventListener("connect", ({ ports: [port] }) => {
   port.onclose = () => leave(port); // some browsers report that a tab is closed
 });
 
-// ask handles a message of a tab: it opens or closes a source, or the tab is being
-// left.
+// ask handles a message from a tab: it opens or closes a source, or the user is leaving
+// the tab.
 function ask(port, { id, open, run, after, leaves }) {
   if (leaves) return leave(port);
   if (open) sources.set(keyOf(port, id), { port, id, run, ...place(after), opened: false });
   else sources.delete(keyOf(port, id));
-  later(open || sources.size === 0 ? 0 : 1000); // events that nobody wants may arrive for a while
+  later(open || sources.size === 0 ? 0 : 1000); // for a while, unwanted events do no harm
 }
 
 function leave(port) {
   for (const [key, source] of sources) if (source.port === port) sources.delete(key);
   clearTimeout(timer);
-  connect(); // at once, since the browser may stop the worker with its last page
+  connect(); // at once, because the browser may stop the worker together with its last page
 }
 
 const numbers = new WeakMap(); // the numbers of the ports
@@ -43,8 +43,8 @@ function keyOf(port, id) {
   return numbers.get(port) + " " + id;
 }
 
-// place splits a cursor into the life of the server that it belongs to and the number
-// of the event.
+// place splits a cursor into the life of the server to which it belongs and the event's
+// number.
 function place(cursor) {
   const [life, number] = (cursor ?? "").split("-");
   return { life, at: number === undefined ? undefined : BigInt(number) };
@@ -83,7 +83,7 @@ function queryOf(all) {
   return params.toString();
 }
 
-let reached = 0n; // the number of the last event of the stream
+let reached = 0n; // the number of the last event on the stream
 
 function begin(query, life, at) {
   stream?.close();
@@ -94,7 +94,7 @@ function begin(query, life, at) {
   const mine = (stream = new EventSource("events?" + params));
   mine.onopen = () => sources.forEach(open);
   mine.onerror = (event) => {
-    if (event instanceof MessageEvent) return; // an event of the server with the name "error"
+    if (event instanceof MessageEvent) return; // an event from the server with the name "error"
     for (const source of sources.values()) {
       source.opened = false;
       tell(source, { type: "error", closed: mine.readyState === EventSource.CLOSED });
@@ -122,9 +122,9 @@ function open(source) {
 const outbox = new Map(); // the next messages, by port
 let sending;
 
-// tell sends a message to a source. Messages that arrive together, such as the events of
-// one chunk of the stream, are sent together, since a message costs the page more than
-// an event.
+// tell sends a message to a source. Messages that are ready at the same time, such as those for
+// the events in one chunk of the stream, are sent together, because a message costs the page
+// more than an event.
 function tell({ port, id }, message) {
   if (!outbox.has(port)) outbox.set(port, []);
   outbox.get(port).push({ id, ...message });
@@ -144,7 +144,7 @@ function take({ type, data, lastEventId }) {
   const body = JSON.parse(data);
   for (const source of sources.values()) {
     if (numbered) {
-      if (source.life !== life || at <= source.at) continue; // the source has the event already
+      if (source.life !== life || at <= source.at) continue; // the source already has the event
       source.at = at;
     }
     if (source.run ? source.run === body.run_id : type !== "delta" && type !== "elsewhere") tell(source, { type, body, lastEventId });
@@ -152,7 +152,7 @@ function take({ type, data, lastEventId }) {
   }
 }
 
-// endAll ends all sources: what the stream has lost, all of them have lost.
+// endAll ends all sources, because events that the stream has lost are lost for all of them.
 function endAll({ type, data, lastEventId }) {
   const body = JSON.parse(data);
   for (const source of [...sources.values()]) end(source, type, body, lastEventId);

@@ -11,7 +11,7 @@ const message = byID("interrupt-message");
 const problem = byID("interrupt-error");
 let id = "";
 let action = "interrupt";
-let onStopping; // called if the run was asked to stop and has not stopped yet
+let onStopping; // called if the run was asked to stop but has not stopped yet
 
 export function openInterrupt(runID, active, stopping) {
   open("interrupt", runID, stopping, {

@@ -1,4 +1,4 @@
-// Everything can be done from the keyboard.
+// The keys that the page handles. Everything can be done from the keyboard.
 
 import { make, byID } from "./dom.js";
 import { filterNames } from "./overview.js";
@@ -94,8 +94,8 @@ function fold(app, event, collapse) {
   app.view().toggle(call.dataset.call, collapse);
 }
 
-// escape undoes the last change to the view: it clears a search or a filter, closes a
-// panel, or goes back.
+// escape leaves something: it closes the details of a call, clears the search or the filters, or
+// goes back.
 function escape(app, event) {
   const to = route();
   const typing = event.target.closest("input, select, textarea");

@@ -5,7 +5,7 @@ import { duration, plural, words } from "./format.js";
 
 const least = 10; // the smallest group of calls that becomes a line
 
-// keyOf returns the same key for the calls of a parent that are shown in one line.
+// keyOf returns the same key for those calls inside a parent that are shown as one line.
 function keyOf(call) {
   if (call.kind === "group") return undefined;
   const inner = call.branch ? [...call.children].at(-1) : undefined; // a branch is shown as the call inside it
@@ -23,7 +23,7 @@ export function loopOf(call) {
 }
 
 // fold replaces groups of calls by lines, each at the place of its first call. It returns the
-// calls and lines to show; a line has the calls of its group.
+// calls and lines to show; a line contains the calls in its group.
 export function fold(calls) {
   if (calls.size < least) return calls;
   const groups = new Map();
@@ -48,7 +48,7 @@ export function fold(calls) {
   return shown;
 }
 
-const order = ["waiting", "running", "awaiting", "failed", "interrupted", "stopped", "completed"]; // a line has the first of these statuses that one of its calls has
+const order = ["waiting", "running", "awaiting", "failed", "interrupted", "stopped", "completed"]; // a line's status is the first of these that any of its calls has
 
 function lineOf(key, calls) {
   const [kind, name, waits] = key.split("|");
@@ -67,15 +67,15 @@ function lineOf(key, calls) {
 
 const said = { completed: "ok", failed: "failed", running: "run", waiting: "wait", awaiting: "ask", interrupted: "interrupted", stopped: "stopped" };
 
-// hintOf returns how many calls a line has, and why they wait.
+// hintOf returns how many calls a line contains, and why they wait.
 export function hintOf({ loop, waits }) {
   const [first] = loop;
   const call = first.branch ? [...first.children].at(-1) ?? first : first;
   return `× ${loop.length}` + (waits ? ` wait${call.errorClass ? ": " + words(call.errorClass) : ""}` : "");
 }
 
-// stateOf returns the states of the calls of a line, or when the next of them stops
-// waiting.
+// stateOf returns the states of a line's calls. If they wait, it returns when the next of them
+// stops waiting.
 export function stateOf({ loop, counts, waits }, now) {
   if (!waits) return order.filter((status) => counts[status]).map((status) => `${counts[status]} ${said[status]}`).join(", ");
   const next = Math.min(...loop.map((call) => waitOf(call)?.until ?? Infinity));
@@ -86,7 +86,7 @@ const waitOf = (call) => (call.attempts.at(-1)?.wait ?? [...call.children].at(-1
 
 const mostBars = 60;
 
-// barsOf returns the bars of the last calls of a line.
+// barsOf returns the bars for a line's last calls.
 export function barsOf({ loop }, now) {
   return loop.slice(-mostBars).map((call) => ({
     key: call.address, kind: call.status === "waiting" ? "backoff" : call.status, from: call.start,

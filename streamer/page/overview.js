@@ -1,4 +1,4 @@
-// All runs: the number in each status, their questions, the calls that wait, and a row for each
+// All runs: how many have each status, their questions, their waiting calls, and a row for each
 // run.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
@@ -18,7 +18,7 @@ import "./views.js";
 import { Waiting } from "./waiting.js";
 import { Work } from "./work.js";
 
-const soonest = 50; // runs that are requested first, so that many pages that reconnect at once soon have rows
+const soonest = 50; // runs that are requested first, so that rows appear soon even if many pages reconnect at once
 const most = 200; // rows at first
 const mostQuestions = 20;
 const fewQuestions = 500; // if fewer open questions are known, more are requested
@@ -37,11 +37,11 @@ export class Overview {
   #history;
   #work;
   #most = most;
-  #shown = ""; // what the address said when it was drawn
+  #shown = ""; // the hash of the address when it was last drawn
   #later;
   #fill; // loads the runs after the soonest
   #unlistedAsking = Infinity; // the number of runs with questions that are not loaded
-  #asking = { left: 0, next: "" }; // the number of runs with questions that were not requested yet, and where their page begins
+  #asking = { left: 0, next: "" }; // how many runs with questions were not requested yet, and where their page begins
   #since; // when the oldest run began, for the titles of the totals
 
   constructor({ changed, loaded, onState, onNotice, onRecord, announce }) {
@@ -84,8 +84,8 @@ export class Overview {
     byID("runs-more").onclick = () => this.#showMore();
   }
 
-  // #loadQuestions requests the runs that ask, however long ago they were updated: as many as the
-  // server sends at once, and the others when these are answered.
+  // #loadQuestions requests the runs with open questions, however long ago they were updated: as many
+  // as the server sends at once. The others are requested when these questions are answered.
   async #loadQuestions({ left, next } = { left: Infinity }) {
     this.#asking = { left: 0, next: "" };
     try {
@@ -138,7 +138,7 @@ export class Overview {
     const runs = [...this.#runs.all.values()];
     this.#drawTiles(runs, filter);
     const asked = questions.questionsOf(runs);
-    // The schema of an answer is not known for runs that were not read.
+    // If a run's records were not read, the schemas of its answers are not known.
     const open = asked.filter((q) => !isAnsweredHere(q));
     if (this.#asking.left > 0 && open.length < fewQuestions) this.#loadQuestions(this.#asking);
     this.#runs.complete(open.slice(0, mostQuestions).map((q) => q.run));
@@ -162,12 +162,12 @@ export class Overview {
     }
   }
 
-  // #completeShown requests the figures of the rows that are on the screen.
+  // #completeShown requests the missing figures for the rows that are on the screen.
   #completeShown() {
     const ids = [];
     for (const node of this.#rows.children) {
       const run = this.#runs.all.get(node.dataset.run);
-      if (run?.status !== "running" || !this.#runs.isUnasked(run)) continue; // checked before its place, which makes the browser lay out everything
+      if (run?.status !== "running" || !this.#runs.isUnasked(run)) continue; // checked before the position, which makes the browser lay out the whole page
       const { top, bottom } = node.getBoundingClientRect();
       if (top > innerHeight) break;
       if (bottom > 0) ids.push(run.run_id);
@@ -221,7 +221,7 @@ export class Overview {
     const picked = runs.filter((run) => picks(filter, run)).sort(orderOf(filter.to, now));
     const all = Object.values(this.#runs.rest).reduce((sum, n) => sum + n, runs.length);
     const total = this.#table.all ? all : this.#table.exact ? Math.max(this.#table.total, picked.length) : picked.length;
-    const least = this.#table.problem ? "≥ " : ""; // the total counts only those that the page knows
+    const least = this.#table.problem ? "≥ " : ""; // the total counts only the runs that the page knows
     setText(byID("runs-total"), total === all ? count(all) : `${least}${count(total)} of ${count(all)}`);
     setText(byID("runs-since"), this.#since ? "since " + fullTime(this.#since) : "");
     list(this.#rows, picked.slice(0, this.#most), (run) => run.run_id, createRow, (node, run) => updateRow(node, run, now));
@@ -255,8 +255,8 @@ export const filterNames = ["program", "version", "pipeline", "tag", "class", "p
 // The order of the list can be reversed.
 byID("order").addEventListener("click", () => refine({ order: route().order === "asc" ? "" : "asc" }));
 
-// The first click on a column sorts the runs by it, the highest first, the second the lowest
-// first, and the third restores the default order.
+// The first click on a column sorts the runs by it, the highest first. The second click reverses the
+// order, and the third restores the default order.
 byID("runs-head").addEventListener("click", (event) => {
   const sort = event.target.closest("[data-sort]")?.dataset.sort;
   if (!sort) return;
@@ -356,12 +356,12 @@ function updateRow(node, run, now) {
   setText(node.parts.lasted, isOver(run) ? "took " + duration(until - since) : "");
 }
 
-// drawFigures shows unknown figures as unknown, and not as 0.
+// drawFigures shows a run's figures. It shows unknown figures as "–", not as 0.
 function drawFigures(node, run) {
   const { started, completed, failed, retries, attempts } = run.calls;
-  const all = known(run) || run.status !== "running"; // when it stopped, all was known
+  const all = known(run) || run.status !== "running"; // the figures of a stopped run are complete
   const tokens = run.usage.input_tokens + run.usage.output_tokens;
-  const some = attempts > 0 || tokens > 0; // for a run that is known in part
+  const some = attempts > 0 || tokens > 0; // some figures of a partly known run are known
   if (!known(run) && all) setText(node.parts.calls, plural(started, "call") + (failed ? `, ${count(failed)} failed` : ""));
   else setText(node.parts.calls, !all && !some ? "–" : (all ? "" : "≥ ") + (failed ? `${count(completed)} ok, ${count(failed)} failed` : `${count(completed)} ok`));
   setText(node.parts.retries, retries ? plural(retries, "retry", "retries") : "");
@@ -370,7 +370,7 @@ function drawFigures(node, run) {
   setText(node.parts.cost, run.usage.cost ? price(run.usage) : "");
 }
 
-// drawNow shows what the run asks, or what waits, or what is running.
+// drawNow shows which call waits or runs, or else what the run asks or waits for.
 function drawNow(node, run, now) {
   const [next] = fold.waiting(run);
   const runs = fold.current(run);
@@ -417,7 +417,8 @@ function moreOf(run, next, runs) {
   return parts.join(", ") || next.address;
 }
 
-// drawError shows the last error. A completed run has overcome it: then it is not marked.
+// drawError shows the last error. It is not marked if the run has completed, because the run has
+// overcome the error.
 function drawError(node, run, now) {
   const failed = run.last_error;
   const isOvercome = run.status === "completed";

@@ -10,7 +10,7 @@ function read() {
     const kept = JSON.parse(localStorage.getItem(key) ?? "{}");
     return typeof kept === "object" && kept !== null ? kept : {};
   } catch {
-    return {}; // storage is switched off, or has something else
+    return {}; // storage is switched off, or contains something else
   }
 }
 const kept = read();

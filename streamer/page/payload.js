@@ -1,5 +1,5 @@
 // The whole input, output or error of a call: JSON that can be folded, text with its
-// lines, and the input and output of a model as a conversation.
+// line breaks, and a model's input and output as a conversation.
 
 import { difference } from "./difference.js";
 import { make, setHidden, setText, byID } from "./dom.js";
@@ -20,14 +20,14 @@ let text = ""; // what is shown
 let value; // the parsed text, if it is JSON
 let turn = 0;
 let schema; // the schema for the value, if it is known
-let others = []; // calls with which it can be compared
+let others = []; // calls with which the value can be compared
 let shownPart = "";
 
 const pathOf = (run, address, part) => `${runPath(run)}/calls/${encodeURIComponent(address)}/${part}`;
 
-// show shows a part of a call: input, output or error. alike lists other calls with which it
-// can be compared, as {run, address, label}; asked is the address of the model call whose
-// request has the schema for the output.
+// show shows a part of a call: input, output or error. alike lists other calls with which the
+// part can be compared, as {run, address, label}. asked is the address of the model call whose
+// request contains the schema for the output.
 export async function show(run, address, part, { alike = [], asked } = {}) {
   const mine = ++turn;
   const path = pathOf(run, address, part);
@@ -71,8 +71,8 @@ async function read(path) {
   return { text, value: response.headers.get("Content-Type")?.includes("json") ? JSON.parse(text) : undefined };
 }
 
-// showDifference shows the difference from the selected call, or the whole value if
-// none is selected.
+// showDifference shows the difference from the selected call, or the whole value if no
+// call is selected.
 async function showDifference() {
   const mine = ++turn;
   const other = others[compare.value];
@@ -136,7 +136,7 @@ function leaf(name, value) {
   return make("div", { class: "leaf" }, name, make("span", { class: "value " + typeof value, dir: "auto" }, typeof value === "string" ? JSON.stringify(value) : String(value)));
 }
 
-// messagesOf returns the messages of a request to a model or of its response, or undefined
+// messagesOf returns the messages in a request to a model or in its response, or undefined
 // if the value is neither.
 function messagesOf(value) {
   const isMessage = (message) => typeof message?.role === "string";
@@ -144,8 +144,8 @@ function messagesOf(value) {
   return isMessage(value?.message) ? [value.message] : undefined;
 }
 
-// answerOf returns the JSON that a model has answered with, or undefined if the answer
-// is not JSON.
+// answerOf returns a model's answer as a JSON value, or undefined if the answer is not
+// JSON.
 function answerOf(messages) {
   try {
     return JSON.parse(messages.at(-1).text);
@@ -168,7 +168,7 @@ function conversation(messages) {
       ...(message.tool_calls ?? []).map((call) => toolCall(call, results.get(call.id)))));
 }
 
-// partOf shows a part of a message: a text, a picture, or the data of anything else.
+// partOf shows a part of a message: a text, a picture, or anything else as its data.
 function partOf(part) {
   if (typeof part.text === "string" && part.text) return lines(part.text);
   return picture(part) ?? member(part.name ?? part.mime ?? "part", part, false);
@@ -177,8 +177,8 @@ function partOf(part) {
 const pictures = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"]);
 let urls = []; // the URLs of the pictures
 
-// picture shows the data of a picture, and returns undefined for other parts. A picture
-// that is stored elsewhere is not loaded; its address is shown.
+// picture returns an element that shows a picture, or undefined if the part is not a picture. A
+// picture that is stored elsewhere is not loaded; its address is shown instead.
 function picture({ mime, data, url }) {
   if (/^image\//.test(mime ?? "") && url && !data) return make("p", {}, make("span", { class: "muted" }, "A picture stored elsewhere: "), make("span", { class: "mono" }, escaped(url)));
   if (!pictures.has(mime) || typeof data !== "string") return undefined;
@@ -215,7 +215,7 @@ function parsed(text) {
   }
 }
 
-// find opens the members that contain the text, and goes to its next occurrence.
+// find opens the members that contain the text, and scrolls to the first occurrence.
 function find() {
   for (const node of body.querySelectorAll(".hit")) node.classList.remove("hit");
   const wanted = search.value.toLowerCase();
@@ -235,7 +235,7 @@ function find() {
   hits[0]?.scrollIntoView({ block: "center" });
 }
 
-// open creates and collects the elements of a value that contain the text.
+// open creates the elements of a value that contain the text, and adds them to hits.
 function open(node, value, wanted, hits) {
   const entries = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
   for (const [i, [key, inside]] of entries.entries()) {

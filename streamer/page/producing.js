@@ -1,5 +1,5 @@
-// The live output of the calls of a run: a model's answer, thoughts and tool calls,
-// and the progress of a tool. See streamer.Delta.
+// The live output of a run's calls: a model's answer, thoughts and tool calls, and a
+// tool's progress. See streamer.Delta.
 
 import * as address from "./address.js";
 import { make, list, setText, setClass, setHidden, byID } from "./dom.js";
@@ -12,8 +12,8 @@ const ends = ["completed", "failed", "interrupted", "awaiting"];
 export class Producing {
   #calls = new Map(); // by address: {address, attempt, texts}
   #select;
-  #any = false; // the run has shown something, so the panel stays
-  #away; // why no output is available; undefined if it is
+  #any = false; // some output has arrived, so the panel stays
+  #away; // why no output is available; undefined if output is available
 
   constructor(select) {
     this.#select = select;

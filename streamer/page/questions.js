@@ -1,4 +1,4 @@
-// Questions to people, with forms to answer them if that is allowed.
+// Questions to people, with forms to answer them if the user may.
 
 import * as alike from "./alike.js";
 import { isAnsweredHere, markAnswered } from "./answered.js";
@@ -23,16 +23,16 @@ export function questionsOf(runs) {
   return all.sort((a, b) => parse(a.asked_at) - parse(b.asked_at) || (a.run < b.run ? -1 : a.run > b.run ? 1 : 0));
 }
 
-const settled = 800; // ms for which a card that appeared or moved ignores clicks
-const stays = 8_000; // ms for which the card of a closed question stays at least
-const leaves = 60_000; // ms after which it is removed, even if the pointer is still on it
+const settled = 800; // for how long, in ms, a card that appeared or moved ignores clicks
+const stays = 8_000; // for how long, in ms, the card of a closed question stays at least
+const leaves = 60_000; // after how long, in ms, the card is removed even if the pointer is still on it
 
 // The cards that each section shows. A card keeps its place even when its question
 // has been answered, so that no other card moves under the pointer.
 const shownIn = new WeakMap();
 
-// draw shows the questions in the section. all has every open question, including those that
-// do not fit.
+// draw shows the questions in the section. all contains every open question, including those for
+// which there is no room.
 export function draw(section, questions, can, { all = questions, most = 20, more = 0, unknown = 0, linked = true, runOf } = {}) {
   const time = performance.now();
   const open = new Map(questions.map((q) => [[q.run, q.id, q.asked_at, can.answer, isAnsweredElsewhere(q)].join("\n"), q]));
@@ -59,8 +59,8 @@ export function draw(section, questions, can, { all = questions, most = 20, more
   watchPlaces(section, cards, time);
 }
 
-// drawHead draws what is above the cards: the number of questions, the name under which
-// they are answered, and groups of similar ones. unknown is the number of runs whose
+// drawHead draws what is above the cards: the number of questions, the name under which the
+// user answers, and the groups of similar questions. unknown is the number of runs whose
 // questions are not loaded.
 function drawHead(section, questions, can, unknown) {
   const head = section.previousElementSibling;
@@ -75,7 +75,7 @@ function drawHead(section, questions, can, unknown) {
   alike.draw(head.lastChild, open, can);
 }
 
-// drawTimes shows since when and until when a question waits.
+// drawTimes shows when a question was asked, and until when it waits.
 function drawTimes({ asked, until }, q) {
   setText(asked, "asked " + age(now() - parse(q.asked_at)) + " ago");
   asked.title = fullTime(parse(q.asked_at));
@@ -122,14 +122,14 @@ function drawRest(section, n) {
   if (rest?.isConnected && rest !== section.lastElementChild) section.append(rest);
 }
 
-// watchPlaces notes which cards have moved or are new, so that a click that was
-// meant for the previous content of the place does not answer them.
+// watchPlaces records which cards have moved or are new, so that a click that was meant
+// for what was there before does not answer them.
 function watchPlaces(section, cards, time) {
   for (const { node } of cards) watchPlace(section, node, time);
 }
 
-// watchSize notes the time at which cards move because the size of another card has
-// changed, for example when it was answered.
+// watchSize records when cards move because the size of another card has changed, for
+// example when that card was answered.
 function watchSize(section) {
   if (sized.has(section)) return;
   sized.add(section);
@@ -145,7 +145,7 @@ function watchPlace(section, node, time) {
 }
 
 // isMisplaced reports whether a click on the card may have been meant for something
-// else. This does not apply to keys.
+// else. It returns false if a key caused the event.
 function isMisplaced(node, event) {
   if (event.detail === 0) return false;
   const time = performance.now();
@@ -209,8 +209,8 @@ function form(q, node, runOf) {
   return made;
 }
 
-// standingOf returns the state of a run by which afterAnswer can tell whether a program
-// has continued it.
+// standingOf returns what afterAnswer must know about a run to tell whether a program has
+// continued it.
 const standingOf = (run) => ({ status: run?.status, openings: run?.openings ?? 0 });
 
 // afterAnswer returns a text that says whether a program continues the run.
@@ -225,5 +225,5 @@ function afterAnswer(q, before, run) {
   return "Answered. No program has continued the run yet; it continues when one resumes it.";
 }
 
-// byHand shows the command that answers a question, if the page may not answer it.
+// byHand shows the command that answers a question, for a page that may not answer it.
 const byHand = (q) => make("p", { class: "byhand commands" }, ...byCommand("You cannot answer here.", ["reprise", "answer", q.run, q.id, "true"]));

@@ -39,7 +39,7 @@ export class Records {
   }
 
   draw(kind, total) {
-    // Nobody can read records that arrive this fast, so draw them less often.
+    // Nobody can read records that arrive this fast, so they are drawn less often.
     const time = performance.now();
     if (kind === this.#kind && this.#next - this.#shown > 40 && time - this.#drawn < 700) return;
     [this.#kind, this.#shown, this.#drawn] = [kind, this.#next, time];

@@ -1,6 +1,6 @@
 // Requests to the server that the page was loaded from: all paths are relative.
 
-// A Refusal is a response of the server that is not a success.
+// A Refusal is a response from the server that does not report success.
 export class Refusal extends Error {
   constructor(status, code, message, retryAfter) {
     super(message);
@@ -29,8 +29,7 @@ export async function post(path, body) {
   return response.json();
 }
 
-// probe sends a request, and closes the connection when the status of the response is
-// known.
+// probe sends a request, and closes the connection when the response's status is known.
 export async function probe(path, { timeout, signal } = {}) {
   const over = new AbortController();
   try {
@@ -41,9 +40,9 @@ export async function probe(path, { timeout, signal } = {}) {
   }
 }
 
-// drain makes the browser close dead connections that it keeps for reuse. Each of
-// its requests takes one of the connections, and closes it if no response arrives.
-// Browsers keep six for a server.
+// drain makes the browser close dead connections that it keeps for reuse. Each of the
+// requests takes one connection, which is closed if no response arrives. Browsers keep
+// six connections to a server.
 export async function drain(signal) {
   await Promise.allSettled(Array.from({ length: 6 }, () => get("health", { timeout: 2500, signal })));
 }
@@ -60,7 +59,7 @@ async function refusal(response) {
     code = error.code;
     message = error.message;
   } catch {
-    // The page of a proxy: the status is enough.
+    // The body is a proxy's page: the status is enough.
   }
   const after = Number(response.headers.get("Retry-After"));
   return new Refusal(response.status, code, message, after > 0 ? after * 1000 : 0);

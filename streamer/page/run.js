@@ -35,8 +35,8 @@ export class RunView {
   #can = { interrupt: false, cancel: false, answer: false };
   #window;
   #deleted = false;
-  #remade = 0; // when this run was created, if it has the ID of a deleted run that was shown before
-  #seeking = false; // nextFailure is searching a part that is not loaded
+  #remade = 0; // when this run was created, if the view showed a deleted run with the same ID before
+  #seeking = false; // nextFailure is searching for a failed call
   #hole = 0; // the number of the record before which records were missing at the last reload
   #feed;
   #changed;
@@ -145,7 +145,7 @@ export class RunView {
     this.#changed();
   }
 
-  // #showPart shows the records of a part of the run.
+  // #showPart shows the records in a part of the run.
   #showPart(records, omitted) {
     this.#tree = new CallTree(omitted > 0 ? parse(this.#run.created_at) : 0);
     this.#records.clear();
@@ -158,14 +158,14 @@ export class RunView {
     this.#changed();
   }
 
-  // #renew notes that the run that was shown was deleted, and another one has its ID.
+  // #renew handles that the run that was shown was deleted, and another run has its ID.
   #renew(run) {
     this.#remade = parse(run.created_at);
     this.#window.before = 0;
     this.#announce("The run was deleted, and another run has its ID.");
   }
 
-  // #delete shows that the run was deleted. What is shown of it stays.
+  // #delete shows that the run was deleted. The page keeps showing what it has loaded.
   #delete() {
     this.#deleted = true;
     this.#announce("The run was deleted.");
@@ -192,7 +192,7 @@ export class RunView {
   }
 
   #keep(record) {
-    if (this.#window.before > 0) return; // the user looks at another part
+    if (this.#window.before > 0) return; // the user is looking at another part
     this.#tree.take(record);
     this.#records.take(record);
   }
@@ -208,8 +208,9 @@ export class RunView {
     if (call) this.#timeline.toggle(call, collapse);
   }
 
-  // nextFailure shows the next or the previous call that failed: in the loaded part, or else
-  // in the nearest part that has one. After the last call it continues with the first.
+  // nextFailure shows the next or, if by is -1, the previous failed call: in the loaded part, or
+  // else in the nearest part that contains a failed call. After the last call, it continues with
+  // the first.
   async nextFailure(by) {
     const run = this.#run;
     if (!run || this.#seeking) return;
@@ -296,7 +297,7 @@ export class RunView {
       ["Worker", run.status === "running" ? run.worker : ""],
       ["Program", run.program && run.program + (run.program_version ? ", version " + run.program_version : "")],
       ["Forked from", run.parent_run_id, undefined, { run: run.parent_run_id }], ["Called by", run.called_by, undefined, { run: run.called_by }],
-      ["Forks", "those of this run", undefined, { parent: run.run_id }],
+      ["Forks", "list them", undefined, { parent: run.run_id }],
       ["Counted", run.partial ? "from the middle of the run" : ""],
     ].filter(([, value]) => value);
     list(byID("run-facts"), facts, ([name]) => name, ([name]) => make("div", {}, make("dt", {}, name), make("dd")), (node, [, value, title, to]) => {
@@ -306,7 +307,8 @@ export class RunView {
     });
   }
 
-  // #drawBanner shows why a run has ended, unless it completed, or who has asked it to stop.
+  // #drawBanner shows why a run has stopped, or who has asked it to stop. For a completed run, there
+  // is no banner.
   #drawBanner(run) {
     const banner = byID("run-banner");
     const last = this.#tree.openings.at(-1);

@@ -5,14 +5,14 @@ import * as fold from "./fold.js";
 import { get, runPath } from "./request.js";
 import * as who from "./who.js";
 
-const most = 1000; // runs that are kept
-const mostHeld = 1000; // records that wait until their run is known
+const most = 1000; // how many runs are kept
+const mostHeld = 1000; // how many records are kept until the state of their run is known
 
 export class Runs {
   all = new Map(); // by run ID
   more = false; // the server has older runs
   can = { interrupt: false, cancel: false, answer: false };
-  rest = {}; // the numbers of runs that are not in all, by status
+  rest = {}; // how many runs are not in all, by status
   #changed;
   #asked = new Set(); // IDs of runs whose counts were requested
   #held = new Map(); // records of runs whose state is being requested, by run ID
@@ -40,8 +40,8 @@ export class Runs {
     for (const { status } of this.all.values()) this.rest[status] = Math.max(0, (this.rest[status] ?? 0) - 1);
   }
 
-  // complete requests the counts of the given runs once, if they are not known.
-  // Afterwards the records keep them up to date.
+  // complete requests the counts of the given runs once, if the counts are not known.
+  // Afterwards, records keep the counts up to date.
   complete(ids) {
     for (const id of ids) {
       if (!this.isUnasked(this.all.get(id))) continue;
@@ -50,7 +50,7 @@ export class Runs {
     }
   }
 
-  // isUnasked reports whether counts of a run are missing and were not requested.
+  // isUnasked reports whether a run's counts are missing and were not requested.
   isUnasked(run) {
     return Boolean(run?.partial) && !this.#held.has(run.run_id) && !this.#asked.has(run.run_id);
   }
@@ -65,12 +65,12 @@ export class Runs {
     }
   }
 
-  // isPending reports whether the counts of a run are being requested, or will be.
+  // isPending reports whether a run's counts are being requested, or will be.
   isPending(run) {
     return Boolean(run.partial) && (!this.#asked.has(run.run_id) || this.#held.has(run.run_id));
   }
 
-  // behind reports whether a snapshot has something that the runs do not.
+  // behind reports whether a snapshot contains something that the runs do not.
   behind(body) {
     return body.runs.some((state) => state.last_seq > (this.all.get(state.run_id)?.last_seq ?? 0));
   }
@@ -82,14 +82,14 @@ export class Runs {
     else this.#recount(); // the run was one of the rest
   }
 
-  // askToStop notes that a run was asked to stop.
+  // askToStop records that a run was asked to stop.
   askToStop(id, stopping) {
     const run = this.all.get(id);
     if (run) fold.askToStop(run, stopping);
     this.#changed();
   }
 
-  // renew requests a run that has the ID of a deleted one.
+  // renew requests a run that has the ID of a deleted run.
   renew(id) {
     if (this.all.has(id)) this.#ask(id);
     else this.#recount();
@@ -112,7 +112,7 @@ export class Runs {
     else if (result === fold.taken) this.#changed();
   }
 
-  // #recount requests the numbers of runs, at most every five seconds.
+  // #recount requests the numbers of runs by status, at most every five seconds.
   #recount() {
     this.#recounting ??= setTimeout(async () => {
       try {
@@ -137,8 +137,8 @@ export class Runs {
     this.more = true;
   }
 
-  // #ask requests the state of a run with missing records: those that other processes
-  // wrote, or those from before the page was loaded.
+  // #ask requests the state of a run if records are missing that other processes wrote, or that
+  // are older than the page.
   async #ask(id, ...records) {
     this.#held.set(id, records);
     if (this.#asking) return;
@@ -149,7 +149,7 @@ export class Runs {
       try {
         ({ run: state } = (await get(runPath(next) + "?limit=1")).body);
       } catch {
-        // Nothing is known but the records.
+        // Only the records are known.
       }
       const records = this.#held.get(next);
       if (!records) continue; // everything was reloaded meanwhile
@@ -174,8 +174,8 @@ export class Runs {
 // known reports whether the counts of a run include all its records.
 export const known = (run) => !run.partial;
 
-// order puts runs that have not ended before those that have. Within both, the
-// newest come first, by when they began or ended, so that rows keep their places.
+// order puts runs that go on before runs that have stopped. Within each of the two, the newest come
+// first: by when they began, or by when they stopped. Rows therefore keep their places.
 export function order(a, b) {
   const ended = isOver(a) - isOver(b);
   if (ended !== 0) return ended;

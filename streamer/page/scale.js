@@ -1,5 +1,5 @@
-// The time axis of a run: the times at which it was open, one after the other. The
-// time between them, which may be a night, is a narrow break.
+// The time axis of a run: the periods during which it was open, one after the other. The
+// time between them, which may be a whole night, is a narrow break.
 
 const gap = 0.012; // the width of a break, as a share of the whole
 const margin = 0.008; // at the end, so that something that took no time is visible
@@ -7,8 +7,8 @@ const margin = 0.008; // at the end, so that something that took no time is visi
 export class Scale {
   pieces = []; // {from, to, x0, x1}: times, and their places from 0 to 1
 
-  // The scale shows the openings of a run up to the time end: all of them, or only the
-  // last range ms if range is not 0.
+  // The scale shows a run's openings up to the time end: all of them, or, if range is not 0,
+  // only the last range ms.
   constructor(openings, end, range) {
     let pieces = openings.map(({ start, end: until }) => ({ from: start, to: Math.max(start + 1, until || end) }));
     if (range > 0) pieces = lastOf(pieces, range);

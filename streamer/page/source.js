@@ -1,10 +1,10 @@
-// The event stream of a feed. It is like an EventSource, but uses the one stream that all
-// tabs of the browser share. In browsers without SharedWorker, each tab has its own.
+// A feed's event stream. It is like an EventSource, but uses the one stream that all tabs of
+// the browser share. In browsers without SharedWorker, each tab has its own stream.
 
 const policy = globalThis.trustedTypes?.createPolicy("hub", { createScriptURL: () => "hub.js" });
 
 let hub; // the port to the worker
-const open = new Map(); // sources by their number
+const open = new Map(); // sources by their numbers
 let numbers = 0;
 
 function connect() {
@@ -12,13 +12,13 @@ function connect() {
   try {
     hub = new SharedWorker(policy ? policy.createScriptURL("hub.js") : "hub.js").port;
   } catch {
-    return false; // such as in a frame of another site
+    return false; // for example in a frame on another site
   }
   hub.onmessage = ({ data }) => {
     for (const message of data) open.get(message.id)?.take(message);
   };
-  // When the last page is hidden, the browser freezes the worker with the stream, so
-  // the worker must be told before.
+  // When the last page is hidden, the browser freezes the worker together with the stream, so
+  // the worker must be told before that.
   addEventListener("beforeunload", () => {
     hub.postMessage({ leaves: true });
     setTimeout(stay, stays);
@@ -26,7 +26,7 @@ function connect() {
   return true;
 }
 
-const stays = 2000; // ms after which a page that is still there was not left after all
+const stays = 2000; // a page that still runs after this time, in ms, was not left after all
 
 // stay opens the sources again, because the page was not left after all.
 function stay() {
@@ -36,9 +36,9 @@ function stay() {
 // shared reports whether the tabs of this browser share one stream.
 export const shared = () => connect();
 
-// A Source has the events of all runs after a cursor, or of one run with its deltas. It
+// A Source delivers the events of all runs after a cursor, or of one run with its deltas. It
 // calls on(type, body, lastEventId) for each event, and also with the types "open",
-// "error" and "closed". The type "closed" means an error that ends the source.
+// "error" and "closed". The type "closed" means that an error has ended the source.
 export class Source {
   connecting = true;
   #id = ++numbers;

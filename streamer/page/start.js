@@ -1,4 +1,4 @@
-// Starts a run of a program, with a form that is made from the schema of its input.
+// Starts a run of a program, with a form that is made from the input's schema.
 
 import { editorOf, isNullable, showProblem } from "./answers.js";
 import { make, setHidden, setText, byID } from "./dom.js";

@@ -21,7 +21,7 @@ export function timeOf(text) {
 }
 const times = new Set(["since", "until"]);
 
-// sorts has the values by which runs can be sorted.
+// sorts contains the functions that return the values by which runs can be sorted.
 const tokens = (run) => run.usage.input_tokens + run.usage.output_tokens;
 export const sorts = {
   updated: (run) => parse(run.updated_at),
@@ -33,8 +33,8 @@ export const sorts = {
   retries: (run) => run.calls.retries,
 };
 
-// orderOf returns a function that compares runs in the order that the address asks
-// for; by default, runs that have not ended come first.
+// orderOf returns a function that compares runs in the order that the address specifies. By
+// default, runs that go on come first.
 export function orderOf({ sort, order: direction }, now) {
   const value = sorts[sort];
   if (!value) return order;
@@ -44,9 +44,9 @@ export function orderOf({ sort, order: direction }, now) {
 
 export class Table {
   total = 0; // the number of runs that match
-  next = ""; // where the next page begins; empty after the last
+  next = ""; // where the next page begins; empty after the last page
   problem = ""; // why the server did not answer
-  exact = true; // the server supports all filters of the address
+  exact = true; // the server supports all filters in the address
   #runs;
   #changed;
   #asked = ""; // the query of the last request
@@ -72,7 +72,7 @@ export class Table {
     this.exact = !to.kind && !(to.status ?? "").split(",").some((status) => status === "waiting" || status === "paused");
     if (path === this.#asked) return;
     this.#asked = path;
-    this.next = ""; // it belongs to the previous list
+    this.next = ""; // the old value belongs to the previous list
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#ask(path), patience);
   }
@@ -82,8 +82,8 @@ export class Table {
     return this.#asked === "";
   }
 
-  // touch notes that a run has begun, ended or was deleted, so that the total may have
-  // changed. The total is requested at most every five seconds.
+  // touch must be called when a run has begun, has ended or was deleted, because the total may
+  // have changed. The total is requested at most every five seconds.
   touch() {
     if (this.all) return;
     this.#recounting ??= setTimeout(() => this.#recount(this.#asked), 5000);
@@ -127,7 +127,7 @@ export class Table {
       this.problem = "";
     } catch (error) {
       if (turn !== this.#turn) return;
-      if (!after) this.total = 0; // it belongs to the previous list
+      if (!after) this.total = 0; // the old total belongs to the previous list
       this.problem = timedOut(error) ? "the server did not answer in time" : error.message;
       if (!(error instanceof Refusal)) this.#timer = setTimeout(() => this.#ask(query, after), again);
     }
@@ -135,7 +135,7 @@ export class Table {
   }
 }
 
-// pathOf returns the query for the server, empty for all runs. The server checks the
+// pathOf returns the query for the server, or "" for all runs. The server checks the
 // values.
 function pathOf(to) {
   const params = new URLSearchParams();
@@ -153,8 +153,8 @@ function pathOf(to) {
   return params.toString();
 }
 
-// picksRest reports whether a run matches the filters of the address, apart from those for
-// its status, its text and its calls.
+// picksRest reports whether a run matches the filters in the address, apart from those by
+// status, text and kind of call.
 export function picksRest({ program, version, pipeline, tag, class: errorClass, parent, since, until }, run) {
   return (!program || run.program === program) && (!version || run.program_version === version) && (!pipeline || run.pipeline === pipeline) &&
     (!tag || Boolean(run.tags?.includes(tag))) && (!errorClass || run.last_error?.error_class === errorClass) &&

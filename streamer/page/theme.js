@@ -1,4 +1,4 @@
-// The colours are set before anything is painted. "auto" follows the system.
+// Sets the colours before anything is painted. "auto" follows the system's setting.
 const themes = ["auto", "light", "dark"];
 
 function theme() {

@@ -1,5 +1,5 @@
-// The calls of a run in rows: the tree on the left, and a bar for each attempt and
-// each wait over time on the right.
+// A run's calls in rows: the tree on the left, and on the right a bar for each attempt and
+// each wait over time.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
 import { progressOf, troubled } from "./calls.js";
@@ -8,7 +8,7 @@ import * as loops from "./loops.js";
 import { Scale } from "./scale.js";
 
 const most = 200; // rows
-const mostBars = 16; // in a row: the last attempts
+const mostBars = 16; // bars in a row, for the last attempts
 
 const narrow = matchMedia("(max-width: 720px)");
 
@@ -19,7 +19,7 @@ const stateIcons = {
 
 export class Timeline {
   collapsed = new Set();
-  opened = new Set(); // addresses of opened lines of many calls
+  opened = new Set(); // addresses of the lines that stand for many calls and are opened
   page = 0; // the page of rows, counted from the newest
   #rows = byID("call-rows");
   #axis = byID("axis");
@@ -27,9 +27,9 @@ export class Timeline {
   #scaleKey = ""; // the values from which the scale was made
   #end = 0; // the end of the scale while the run is open
   #ticked = 0;
-  #selected; // the selected call that is already in view
+  #selected; // the selected call, once it was brought into view
   #tree;
-  #lines = new Map(); // lines of many calls, by address
+  #lines = new Map(); // lines that stand for many calls, by address
   #origin; // the call that failed first
   #live = []; // rows that change with time
   #select;
@@ -44,7 +44,7 @@ export class Timeline {
     byID("later").onclick = () => this.#turn(-1);
   }
 
-  // line returns the line of many calls at an address, if it is shown.
+  // line returns the line at an address that stands for many calls, if it is shown.
   line(address) {
     return this.#lines.get(address);
   }
@@ -73,7 +73,7 @@ export class Timeline {
     if (selected !== this.#selected) this.#reveal(tree.calls.get(selected));
     const all = tree.rows(matches, this.collapsed, filtered ? undefined : this.opened);
     const found = selected !== this.#selected ? all.findIndex((call) => call.address === selected) : -1;
-    if (found >= 0) this.page = Math.floor((all.length - 1 - found) / most); // the page that has the call
+    if (found >= 0) this.page = Math.floor((all.length - 1 - found) / most); // the page that contains the call
     const pages = Math.max(1, Math.ceil(all.length / most));
     this.page = Math.min(this.page, pages - 1);
     const end = Math.max(0, all.length - this.page * most);
@@ -98,8 +98,8 @@ export class Timeline {
     if (!this.#rows.querySelector('[tabindex="0"]')) this.#rows.firstElementChild?.setAttribute("tabindex", 0);
   }
 
-  // #drawScale makes the axis end later than now, so that bars keep their places
-  // for a while, and the rest of each wait is visible.
+  // #drawScale draws the axis. It ends later than now, so that bars keep their places for a
+  // while and the rest of each wait is visible.
   #drawScale(tree, range, running, now, latest, ended) {
     const first = tree.openings[0]?.start ?? now;
     let end = Math.max(range ? tree.end : Math.max(tree.end, ended ?? 0), first + 1);
@@ -154,7 +154,7 @@ export class Timeline {
   // tick updates countdowns and the bars of running calls.
   tick(now) {
     this.#drawNow(now);
-    if (this.#live.length > 40 && now - this.#ticked < 500) return; // nobody can follow that many
+    if (this.#live.length > 40 && now - this.#ticked < 500) return; // nobody can watch that many
     this.#ticked = now;
     for (const { node, call } of this.#live) {
       drawState(node, call, now);
@@ -231,7 +231,7 @@ export class Timeline {
   #bars(call, now) {
     const bars = [];
     const add = (key, kind, from, to, title) => {
-      const x0 = Math.max(0, this.#scale.x(from ?? this.#tree.first)); // if from is undefined, it began before the loaded part
+      const x0 = Math.max(0, this.#scale.x(from ?? this.#tree.first)); // if from is undefined, the attempt began before the loaded part
       const x1 = this.#scale.x(to);
       if (x1 >= 0) bars.push({ key, kind, x: x0, width: Math.max(0, x1 - x0), title });
     };
@@ -279,7 +279,7 @@ const attemptTitle = (a, call, now) =>
 
 const waitTitle = (wait) => `waited for ${source(wait.source)}, ${duration(wait.delay)}`;
 
-// hintOf returns a text that tells a call from similar ones.
+// hintOf returns a text that distinguishes a call from similar calls.
 function hintOf(call) {
   const parts = [];
   if (call.branch) parts.push(String(call.branch));
@@ -325,7 +325,7 @@ function drawState(node, call, now) {
   setText(node.parts.stateText, text);
 }
 
-// The Tab key leads to one row, and the arrow keys lead from there to the others.
+// The Tab key moves the focus to one row, and the arrow keys move it from there to the others.
 byID("call-rows").addEventListener("focusin", ({ target, currentTarget }) => {
   for (const row of currentTarget.querySelectorAll('[tabindex="0"]')) row.setAttribute("tabindex", -1);
   target.closest("[data-call]")?.setAttribute("tabindex", 0);

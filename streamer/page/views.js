@@ -9,7 +9,7 @@ function read() {
     const views = JSON.parse(localStorage.getItem(key) ?? "[]");
     return Array.isArray(views) ? views.filter((view) => typeof view?.name === "string" && typeof view?.hash === "string") : [];
   } catch {
-    return []; // storage is switched off, or has something else
+    return []; // storage is switched off, or contains something else
   }
 }
 

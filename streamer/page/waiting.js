@@ -1,5 +1,5 @@
-// The calls of all runs that wait for a time, such as that of their next attempt: which, for how
-// long, and why.
+// The calls, in all runs, that wait for a time, such as that of their next attempt: for how long they
+// wait, and why.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
 import { now, parse } from "./clock.js";
@@ -14,8 +14,9 @@ const bins = 60; // bins of one second each
 
 byID("waiting-fold").append(foldButton(byID("waiting"), "waiting", "what waits"));
 
-// parkedCall returns the call for which a parked run waits, or one that stands for the run if its
-// calls are not known. It returns undefined if it is not known when the run continues.
+// parkedCall returns the call for which a parked run waits. If the run's calls are not known, it
+// returns an object that stands for the run. It returns undefined if it is not known when the run
+// continues.
 function parkedCall(run) {
   if (!run.due_at) return undefined;
   const calls = fold.waiting(run);
@@ -25,7 +26,7 @@ function parkedCall(run) {
 
 export class Waiting {
   #rows = byID("waiting-rows");
-  #calls = []; // waiting calls as {run, call, at}, the next first
+  #calls = []; // waiting calls as {run, call, at}, the next due first
   #total = 0;
 
   // draw shows the waiting calls of the runs.
@@ -130,7 +131,7 @@ export class Waiting {
   }
 }
 
-// afterColon returns what a suspended call waits for, without the words that say that it waits.
+// afterColon returns what a suspended call waits for, without the words before the colon.
 const afterColon = (text) => (text ?? "").replace(/^interrupted \(awaiting[^)]*\): /, "");
 
 function setHeight(element, share) {

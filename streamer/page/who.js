@@ -1,5 +1,5 @@
-// The name under which the user acts: the name with which they have signed in at the
-// server, or else a name that the page asks for. The browser stores it.
+// The name under which the user acts: the name with which the user has signed in, or else a name
+// that the page asks for and the browser stores.
 
 import { make } from "./dom.js";
 
@@ -15,10 +15,10 @@ function kept() {
 }
 let name = kept();
 
-// learn stores the name of the sender that the server knows.
+// learn stores the name under which the server knows the user, if it does.
 export const learn = (can) => (known = can?.as ?? "");
 
-// signed adds the name to the body of a request.
+// signed adds the name to a request's body, unless the server knows the user.
 export const signed = (body) => (known || !name ? body : { ...body, by: name });
 
 // nameField returns an element that shows the name under which something is done; if

@@ -1,5 +1,5 @@
-// The loaded part of a long run: the newest records, or those before some record. The
-// page has one part at a time, however long the run is.
+// The loaded part of a long run: the newest records, or the records before a given one. The
+// page holds one part at a time, however long the run is.
 
 import { setHidden, setText, byID } from "./dom.js";
 import { clockTime, exact } from "./format.js";
@@ -44,7 +44,7 @@ export class Window {
     this.#id = undefined; // ignore what is still loading
   }
 
-  // took notes what was loaded.
+  // took records which part was loaded.
   took(records, omitted) {
     const numbered = records.filter((record) => record.seq && !record.replayed);
     this.#from = numbered[0]?.seq ?? omitted + 1;
@@ -65,7 +65,7 @@ export class Window {
     this.#show();
   }
 
-  // step loads the next part, or the previous one if by is -1. From either end of the run
+  // step loads the next part, or the previous part if by is -1. At either end of the run,
   // it continues at the other end.
   async step(by, last) {
     const earlier = this.#from > 1 ? this.#from : last + 1;
@@ -79,8 +79,8 @@ export class Window {
     return this.#from <= 1 && this.#to >= last ? 0 : Math.ceil(last / perPart);
   }
 
-  // load loads the part before a record, or the newest part, which follows the run, if the
-  // number is above most.
+  // load loads the part before the record with the given number. If the number is above most, it
+  // loads the newest part, which follows the run.
   async load(before, most = Number(place.max)) {
     if (this.#loading) return;
     this.#loading = true;
@@ -102,7 +102,7 @@ export class Window {
     }
   }
 
-  // draw shows which part is loaded, if the run has more.
+  // draw shows which part is loaded, unless that is the whole run.
   draw(run, tree) {
     if (this.before === 0) this.#to = run.last_seq;
     setHidden(bar, this.#from <= 1 && this.before === 0);

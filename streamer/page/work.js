@@ -23,7 +23,7 @@ export class Work {
 
   // draw repeats the request from time to time, more often while the panel is open.
   draw(can) {
-    setHidden(panel, !can?.history); // even before the first response, which would move what is below
+    setHidden(panel, !can?.history); // shown even before the first response, so that what is below does not move later
     if (!can?.history) return;
     if (!document.hidden && Date.now() - this.#asked > (isFolded("work", true) ? 6 * every : every)) this.#ask();
     if (this.#body) draw(this.#body);
