@@ -33,7 +33,7 @@ func TestInvalidRequestsAreRefusedWithAText(t *testing.T) {
 	}{
 		{"GET", "/api/runs/r/records?before=0", "", 400, `before is "0": want the number of a record, 1 or more`},
 		{"GET", "/api/runs/r/records?before=x", "", 400, `before is "x"`},
-		{"GET", "/api/runs/r/records?before=99", "", 404, "it is 99, and the last one is"},
+		{"GET", "/api/runs/r/records?before=99", "", 404, "it is 99, and the last record is"},
 		{"GET", "/api/runs/r/records?limit=0", "", 400, `limit is "0": want 1 to 10000`},
 		{"GET", "/api/runs/none/records", "", 404, `there is no run "none"`},
 		{"GET", "/api/runs/" + strings.Repeat("y", 9000), "", 404, strings.Repeat("y", 100)},

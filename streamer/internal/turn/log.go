@@ -45,7 +45,7 @@ type Log struct {
 	idle  uint64
 }
 
-// A [Hub] reads runs from a Source. A [streamer.Handler] implements it.
+// A Source provides the runs that a [Hub] reads. A [streamer.Handler] implements it.
 type Source interface {
 	Runs
 	Follow(ctx context.Context, runID string) iter.Seq2[streamer.FollowEvent, error]
