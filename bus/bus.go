@@ -207,7 +207,7 @@ func (b *Bus) remove(q *queue) {
 	q.stop()
 }
 
-// ended records that the goroutine of s ends. That goroutine calls it.
+// ended removes s from b.running. The goroutine of s calls it at its end.
 func (b *Bus) ended(s *Subscription) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

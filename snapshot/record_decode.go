@@ -21,7 +21,7 @@ type recordDecoder struct {
 	latest    *parsedAddress // the address that was used last; never nil
 
 	shares bool           // the encoded data never changes, so inputs and outputs can refer to it
-	detail *record.Detail // reused for each record's detail; if nil, each is allocated
+	detail *record.Detail // reused for the detail of each record; if nil, a new one is allocated each time
 }
 
 // A parsedAddress is an address and the path from which it was parsed.

@@ -17,7 +17,7 @@ import (
 // RetryLevels holds the retry configuration that a run had when it was last opened, by level. It is
 // only for display: a resumed run uses the configuration of its program. The key "all" is for the
 // configuration of all calls. The keys "tool_call", "llm_call" and "agent_call" are for calls of one
-// kind, and "actor:" followed by a name is for calls of one actor. RetryLevels are stored as JSON.
+// kind, and "actor:" followed by a name is for calls of one actor. RetryLevels is stored as JSON.
 type RetryLevels map[string]RetryLevel
 
 const (

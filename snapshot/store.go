@@ -145,10 +145,10 @@ type Journal interface {
 	// a server, some milliseconds later. If there are no records, Append does nothing.
 	Append(records ...record.Record) error
 
-	// Sync returns when the records up to seq are durable. If there is no record seq, it waits for
-	// all records. Concurrent callers share one write to the disk. If ctx ends, Sync stops waiting,
-	// but the journal is not broken. Once Close has returned without an error, all records are
-	// durable, and Sync returns nil.
+	// Sync returns when the records up to seq are durable. If no record with the number seq was
+	// appended, it waits for all records. Concurrent callers share one write to the disk. If ctx
+	// ends, Sync stops waiting, but the journal is not broken. Once Close has returned without an
+	// error, all records are durable, and Sync returns nil.
 	Sync(ctx context.Context, seq uint64) error
 
 	// Notify returns a channel that receives a value when the run's inbox may have new messages.

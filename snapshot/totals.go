@@ -62,7 +62,7 @@ func (s *totals) add(r *record.Record) {
 }
 
 // latest returns the last value for each key. A value that a call stores is recorded
-// just before the call completes. It counts only if the call did complete.
+// just before the call completes. The value counts only if the call did complete.
 func (s *totals) latest() map[string]Value {
 	values := make(map[string]Value)
 	for _, v := range s.values {

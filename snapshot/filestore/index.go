@@ -69,7 +69,7 @@ func newIndex() *index {
 // scan includes all runs.
 const maxChanged = 10_000
 
-// change records that this store may have changed a run.
+// change marks a run as possibly changed by this store.
 func (x *index) change(runID string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -81,7 +81,7 @@ func (x *index) change(runID string) {
 	}
 }
 
-// take returns the runs that were changed and clears their list.
+// take returns the set of changed runs and replaces it by an empty one.
 func (x *index) take() map[string]bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

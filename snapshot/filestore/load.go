@@ -195,7 +195,7 @@ func (r *reading) crashedInfo() (snapshot.Info, error) {
 	return r.run.Info, nil
 }
 
-// compareMeta records damage if, according to the meta file, records or a generation are missing at
+// compareMeta reports damage if, according to the meta file, records or a generation are missing at
 // the end of the other files. A meta file that is older than the other files proves nothing.
 func (r *reading) compareMeta(runID string, known uint64) {
 	meta := r.meta.info

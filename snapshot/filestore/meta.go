@@ -32,7 +32,7 @@ const maxMeta = 16 << 20
 // The size of a meta file is a multiple of metaBlock, so that writing it seldom changes its size.
 const metaBlock = 512
 
-// A metaFile is the content of a meta file, and of the update file.
+// A metaFile holds the contents of a run's meta file and update file.
 type metaFile struct {
 	header
 	isWhole bool // the file exists and is valid

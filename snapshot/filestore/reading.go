@@ -226,7 +226,7 @@ func (r *reading) addRecords(runID, file string) error {
 	return nil
 }
 
-// noteDamage records damage at an offset in a file. Only the first damage is kept as r.damage.
+// noteDamage reports damage at an offset in a file. It sets r.damage, unless there is earlier damage.
 func (r *reading) noteDamage(runID, file string, offset int64, err error) {
 	r.addDamaged(file)
 	if r.damage == nil {

@@ -209,8 +209,8 @@ func (r *watchedRun) close() {
 	}
 }
 
-// look yields what is new in the run options.RunID or, if that is empty, in all runs if everything
-// is set, and otherwise in the open runs.
+// look yields what is new. If options.RunID is set, it looks only at that run. Otherwise it looks at
+// all runs if everything is set, and only at the open runs if it is not.
 func (w *watchState) look(ctx context.Context, everything bool) error {
 	var ids, gone []string
 	var err error

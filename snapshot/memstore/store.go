@@ -65,7 +65,7 @@ type deletedRun struct {
 // keptDeletions is the minimum number of deletions that are remembered for watchers.
 const keptDeletions = 1000
 
-// change records that a run has changed. The caller holds the lock.
+// change marks a run as changed. The caller holds the lock.
 func (m *memory) change(r *run) {
 	m.now++
 	r.changed = m.now

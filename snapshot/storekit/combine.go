@@ -14,9 +14,9 @@ import (
 // commit. A Combiner is safe for concurrent use. Its fields must not change after the first Ask.
 type Combiner[In, Out any] struct {
 	// Do executes all requests, and returns their results in the same order. It returns an error if
-	// no request was executed, or if it is not known whether they were; in the second case, the error
-	// must match snapshot.ErrUnavailable. After any other error, Do is called again for each request
-	// alone.
+	// no request was executed, or if it is not known whether the requests were executed. In the second
+	// case, the error must match snapshot.ErrUnavailable. After any other error, Do is called again
+	// for each request alone.
 	Do func(ctx context.Context, all []In) ([]Out, error)
 
 	// Size returns the size of a request in bytes. The requests in one statement have at most 8 MiB

@@ -257,7 +257,7 @@ func (j *Journal) yield() {
 	}
 }
 
-// stopStoring records that no goroutine stores the queue. The caller holds the lock.
+// stopStoring must be called when a goroutine stops storing the queue. The caller holds the lock.
 func (j *Journal) stopStoring() {
 	j.storing = false
 	j.signal()
@@ -476,7 +476,7 @@ func (j *Journal) fail(err error) error {
 	return j.failLocked(err)
 }
 
-// noteClosed records that Close has stored the records up to seq.
+// noteClosed updates j.stored after Close has stored the records up to seq.
 func (j *Journal) noteClosed(seq uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -23,10 +23,10 @@ type Lease struct {
 
 // NewLease returns a lease with the given length, which the caller has just taken.
 //
-// The function renew must extend the lease so that it ends the given length after the call. It is
-// called about every third of that length, and must return an error if it could not extend the
-// lease. It must not extend a lease that has expired; it must then return [snapshot.ErrLease], and
-// the lease is lost at once.
+// The function renew must extend the lease to the given length from the time of the call. It is
+// called at intervals of one third of that length, and must return an error if it could not extend
+// the lease. It must not extend a lease that has expired; it must then return [snapshot.ErrLease],
+// and the lease is lost at once.
 //
 // After the lease has expired, take is called until it succeeds. It must take a new lease, as a new
 // process would.

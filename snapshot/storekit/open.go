@@ -85,7 +85,7 @@ func (s *Store) tryOpen(ctx context.Context, runID string, o *snapshot.OpenOptio
 	return s.begin(run, after, lease), nil
 }
 
-// noteOpening records that a run is being opened, until done is called.
+// noteOpening marks a run as being opened until done is called.
 func (s *Store) noteOpening(opening string) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *Store) takeOver(ctx context.Context, h Head, opening string) (Head, err
 }
 
 // giveBack closes a run whose opening has failed although it may have been stored. Otherwise, the run
-// would stay locked as long as this process lives. It does so even if ctx has ended.
+// would stay locked as long as this process lives. giveBack works even if ctx has ended.
 func (s *Store) giveBack(ctx context.Context, runID, opening string) {
 	ctx = context.WithoutCancel(ctx)
 	for {
