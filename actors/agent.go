@@ -91,8 +91,8 @@ func (a Agent[In, Out]) Prepare(ctx context.Context, arguments string) (Prepared
 
 // NewAgent returns an agent that answers a prompt: it asks llm and calls the
 // tools that the model asks for, until the model answers without asking for
-// one. It panics for the same reasons as DefineAgent, and if two tools have the
-// same name.
+// one. It panics for the same reasons as DefineAgent, if two tools have the same
+// name, and if an option is only for [NewTypedAgent].
 //
 // The returned answer is always complete: if the model was cut off, or the
 // service withheld the answer or failed in the middle, the agent fails with an
@@ -103,7 +103,7 @@ func (a Agent[In, Out]) Prepare(ctx context.Context, arguments string) (Prepared
 // text of the answer.
 func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 	l, o := newLoop(name, llm, opts)
-	for option, used := range map[string]bool{"WithStrict": o.strict, "WithAnswerByTool": o.answerByTool} {
+	for option, used := range map[string]bool{"WithStrict": o.strict, "WithAnswerByTool": o.answerByTool, "WithMaxCorrections": o.maxCorrections > 0} {
 		if used {
 			panic(fmt.Sprintf("actors: %q: %s is not an option of NewAgent, whose answer is text; see NewTypedAgent", name, option))
 		}

@@ -53,6 +53,9 @@ func TestWhatPreventsStrictIsReported(t *testing.T) {
 	})
 	assert.Panics(t, func() { actors.NewAgent("a", model.llm(), actors.WithStrict()) })
 	assert.Panics(t, func() { actors.NewAgent("a", model.llm(), actors.WithAnswerByTool()) })
+	assert.PanicsWithValue(t, `actors: "a": WithMaxCorrections is not an option of NewAgent, whose answer is text; see NewTypedAgent`, func() {
+		actors.NewAgent("a", model.llm(), actors.WithMaxCorrections(3))
+	})
 	assert.Panics(t, func() {
 		actors.NewLLM("a", func(context.Context, actors.Request) (resp actors.Response, err error) { return }, actors.WithStrict())
 	})
