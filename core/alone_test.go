@@ -175,6 +175,7 @@ func TestScopeOutsideEveryCallIsEmpty(t *testing.T) {
 	assert.Empty(t, s.RunID()+s.Path()+s.Address().String())
 	assert.Zero(t, s.Attempt())
 	assert.Empty(t, s.Tags())
+	assert.Zero(t, s.RunCounts())
 	assert.False(t, s.Closed())
 	_, ctx := testkit.Run(t)
 	assert.NotEmpty(t, core.ScopeOf(ctx).RunID(), "of the run, between its calls")

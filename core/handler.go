@@ -98,6 +98,9 @@ func (s *Scope) RunID() string { return s.erased().Settings().RunID }
 // changed.
 func (s *Scope) Tags() []string { return s.erased().Settings().Tags }
 
+// RunCounts returns the counts of the run over all its openings. They are zero outside a run.
+func (s *Scope) RunCounts() record.Counts { return s.erased().Settings().RunCounts() }
+
 // Address returns the address of the call. It is zero outside a call, and outside a run.
 func (s *Scope) Address() record.Address { return s.erased().Address() }
 

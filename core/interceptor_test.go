@@ -590,6 +590,7 @@ func TestInterceptorSeesTheRun(t *testing.T) {
 		for i := range n + 1 { // the first of the second opening is recalled
 			out, err := testkit.Call(ctx, testkit.Tool(t, fmt.Sprint("tool", i), once, func(ctx context.Context, _ string) (string, error) {
 				assert.Equal(t, []string{"tenant:a"}, core.ScopeOf(ctx).Tags())
+				assert.Equal(t, n+1, core.ScopeOf(ctx).RunCounts().Attempts)
 				core.AddUsage(ctx, core.Usage{InputTokens: 7})
 				return "out", nil
 			}))

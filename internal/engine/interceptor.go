@@ -136,10 +136,7 @@ func (i *CallInfo) Made() bool { return i.in.state == made }
 // RunCounts returns the counts of the run since it began. They include this attempt, which has
 // begun. Outside a run they are zero.
 func (i *CallInfo) RunCounts() record.Counts {
-	if counts := i.in.c.root.settings.Counts; counts != nil {
-		return counts()
-	}
-	return record.Counts{}
+	return i.in.c.root.settings.RunCounts()
 }
 
 // Wait waits for d before the attempt. If ctx ends, the run is interrupted or nothing new may begin

@@ -162,6 +162,14 @@ type Settings struct {
 	Late struct{ Abandoned, Returned atomic.Int64 }
 }
 
+// RunCounts returns what Counts returns, or zero outside any run.
+func (s *Settings) RunCounts() record.Counts {
+	if s.Counts == nil {
+		return record.Counts{}
+	}
+	return s.Counts()
+}
+
 // MaxInline is the maximum size in bytes of an encoded output that is stored in its record instead
 // of as an artifact.
 const MaxInline = 64 << 10

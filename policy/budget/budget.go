@@ -133,7 +133,7 @@ func (b *Budget) attempt(ctx context.Context, call *core.CallInfo, next func(con
 		return next(ctx)
 	}
 	account := b.account(key)
-	if err := b.seed(ctx, account, call); err != nil {
+	if err := b.seed(ctx, account, call.RunID, call.RunCounts); err != nil {
 		return err
 	}
 	reserved, err := b.estimate(call)
@@ -301,7 +301,7 @@ func (b *Budget) add(ctx context.Context, account string, a Amount) (Amount, err
 
 // seed books the amount that a run has used according to its records, if nothing has
 // been booked yet.
-func (b *Budget) seed(ctx context.Context, account string, call *core.CallInfo) error {
+func (b *Budget) seed(ctx context.Context, account, runID string, counts func() record.Counts) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.seeded[account] {
@@ -311,8 +311,8 @@ func (b *Budget) seed(ctx context.Context, account string, call *core.CallInfo) 
 	if err != nil {
 		return err
 	}
-	if key, _ := b.o.For(call.RunID, nil); sum.IsZero() && !b.o.Daily && key == call.RunID && key != "" {
-		if _, err := b.add(ctx, account, amountUsed(call.RunCounts())); err != nil {
+	if key, _ := b.o.For(runID, nil); sum.IsZero() && !b.o.Daily && key == runID && key != "" {
+		if _, err := b.add(ctx, account, amountUsed(counts())); err != nil {
 			return err
 		}
 	}
@@ -345,11 +345,15 @@ func (b *Budget) Left(ctx context.Context) (Amount, error) {
 	if !ok {
 		return Amount{}, errOutside
 	}
+	if err := b.seed(ctx, b.account(key), s.RunID(), s.RunCounts); err != nil {
+		return Amount{}, err
+	}
 	return b.LeftOf(ctx, key)
 }
 
 // LeftOf is like [Budget.Left] for the account with the given key, such as a run ID or
-// a tag.
+// a tag. With a [Memory], it knows the records of a resumed run after the first counted call,
+// or the first Left, in the process.
 func (b *Budget) LeftOf(ctx context.Context, key string) (Amount, error) {
 	account := b.account(key)
 	limit, err := b.limit(ctx, account)

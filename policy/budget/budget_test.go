@@ -217,6 +217,26 @@ func TestRestoredUsageCounts(t *testing.T) {
 	}
 }
 
+// In a new process, the amount used by a run is known before its first call.
+func TestWhatIsLeftIncludesRestoredUsage(t *testing.T) {
+	store := memstore.New()
+	for recalled, want := range []string{"1000 tokens, 3 calls", "900 tokens, 2 calls", "800 tokens, 1 call"} {
+		b := newBudget(budget.Amount{Calls: 3, Tokens: 1000}) // with its own storage
+		st, err := state.Open(t.Context(), store, "run", state.WithFurtherCalls())
+		require.NoError(t, err)
+		ctx := st.Context(t.Context())
+		left, err := b.Left(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, want, left.String())
+		llm := (&service{usage: each}).llm(b)
+		for range recalled + 1 {
+			_, err = llm.Call(ctx, question)
+			require.NoError(t, err)
+		}
+		require.NoError(t, st.Close())
+	}
+}
+
 // A run fails because of its budget, a person raises the limit, and the run continues.
 func TestRunContinuesWhenItsBudgetIsRaised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
