@@ -70,8 +70,9 @@ func (w responsesWire) body(model string, req actors.Request, stream bool) ([]by
 			"type": "json_schema", "name": f.Name, "schema": f.Schema, "strict": f.Strict,
 		}})
 	}
+	custom := make(map[string]bool)
 	for i, msg := range req.Messages {
-		items, err := w.items(msg)
+		items, err := w.items(msg, custom)
 		if err != nil {
 			return nil, fmt.Errorf("openai: message %d: %w", i+1, err)
 		}
@@ -97,16 +98,28 @@ type inputCall struct {
 	Arguments string `json:"arguments"`
 }
 
+// An inputCustomCall is a call of a custom tool, whose input is a text.
+type inputCustomCall struct {
+	Type   string `json:"type"`
+	CallID string `json:"call_id"`
+	Name   string `json:"name"`
+	Input  string `json:"input"`
+}
+
 type inputCallOutput struct {
 	Type   string `json:"type"`
 	CallID string `json:"call_id"`
 	Output any    `json:"output"` // string or list of parts
 }
 
-// items converts one message.
-func (w responsesWire) items(msg actors.Message) ([]any, error) {
-	if msg.Role == actors.RoleAssistant && msg.Opaque != nil && msg.Opaque.Wire == w.origin {
-		return w.opaqueItems(msg)
+// items converts one message. custom has the IDs of those calls of the latest message of the assistant
+// that are sent as calls of custom tools.
+func (w responsesWire) items(msg actors.Message, custom map[string]bool) ([]any, error) {
+	if msg.Role == actors.RoleAssistant {
+		clear(custom)
+		if msg.Opaque != nil && msg.Opaque.Wire == w.origin {
+			return w.opaqueItems(msg, custom)
+		}
 	}
 	sent := msg.Parts
 	if msg.Role == actors.RoleAssistant {
@@ -126,6 +139,8 @@ func (w responsesWire) items(msg actors.Message) ([]any, error) {
 		content = noText
 	}
 	switch {
+	case msg.Role == actors.RoleTool && custom[msg.ToolCallID]:
+		return []any{inputCallOutput{"custom_tool_call_output", msg.ToolCallID, content}}, nil
 	case msg.Role == actors.RoleTool:
 		return []any{inputCallOutput{"function_call_output", msg.ToolCallID, content}}, nil
 	case msg.Role != actors.RoleAssistant:
@@ -157,9 +172,10 @@ func (w responsesWire) withExtra(item inputMessage, extra actors.Extra) (any, er
 
 // opaqueItems returns the items that the service sent, in order. For calls, the IDs and
 // arguments of the message are used, since IDs may have been replaced and malformed
-// arguments removed. Items are sent without their IDs, since the service does not store
-// them.
-func (w responsesWire) opaqueItems(msg actors.Message) ([]any, error) {
+// arguments removed. The input of a custom tool is a text, so it is sent as it was. Items are
+// sent without their IDs, since the service does not store them. The IDs of the calls of custom
+// tools are added to custom.
+func (w responsesWire) opaqueItems(msg actors.Message, custom map[string]bool) ([]any, error) {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(msg.Opaque.Data, &raw); err != nil {
 		return nil, fmt.Errorf("opaque data: %w", err)
@@ -179,6 +195,12 @@ func (w responsesWire) opaqueItems(msg actors.Message) ([]any, error) {
 				calls = calls[1:]
 			case msg.Text != "" && msg.Text == string(head.Arguments): // withoutFormatTool made it the answer
 				items = append(items, inputMessage{Role: "assistant", Content: msg.Text})
+			}
+		case "custom_tool_call":
+			if len(calls) > 0 && calls[0].Name == string(head.Name) {
+				items = append(items, inputCustomCall{"custom_tool_call", calls[0].ID, calls[0].Name, string(head.Input)})
+				custom[calls[0].ID] = true
+				calls = calls[1:]
 			}
 		case "reasoning":
 			if head.EncryptedContent != "" {

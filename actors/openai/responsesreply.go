@@ -129,6 +129,7 @@ func (a *answer) addItem(item *outputItem, raw json.RawMessage) {
 			a.reasoning.WriteString(part.Text)
 		}
 	case "function_call", "custom_tool_call":
+		a.needsItems = a.needsItems || item.Type == "custom_tool_call"
 		call := &callParts{id: string(item.CallID), name: string(item.Name)}
 		call.arguments.WriteString(string(item.Arguments) + string(item.Input))
 		a.calls = append(a.calls, call)

@@ -265,6 +265,51 @@ func TestItemsOfTheResponsesAPIGoBackToItAlone(t *testing.T) {
 	require.Contains(t, string(srv.Requests()[2].Body), "Let me look.")
 }
 
+// The call of a custom tool is sent back as one, with its text, and so is its result.
+func TestCallsOfCustomToolsAreSentBackAsSuch(t *testing.T) {
+	const call = `{"type":"custom_tool_call","id":"ctc_1","status":"completed","call_id":"c","name":"patch","input":"*** Begin"}`
+	for name, tc := range map[string]struct{ output, sent, id string }{
+		"alone": {call, ``, "c"},
+		"after reasoning": {
+			`{"type":"reasoning","id":"rs_1","encrypted_content":"enc","summary":[]},` + call,
+			`{"type":"reasoning","id":"rs_1","encrypted_content":"enc","summary":[]},`, "c",
+		},
+		"before a function": {
+			call + `,{"type":"function_call","call_id":"f","name":"f","arguments":"{}"}`, ``, "c",
+		},
+		"with an ID that occurs twice": {
+			`{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},` + call,
+			``, "call_1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := openaitest.New(t, openaitest.Raw(200, `{"status":"completed","output":[`+tc.output+`]}`), openaitest.Text("Fine."))
+			model := modelAt(t, srv.URL())
+			model.API = openai.Responses
+			llm := model.LLM()
+			got, err := llm.Call(t.Context(), question)
+			require.NoError(t, err)
+			require.Contains(t, got.Message.ToolCalls, callOf(tc.id, "patch", "*** Begin"))
+
+			messages := []actors.Message{actors.User("?"), got.Message}
+			for i := range got.Message.ToolCalls {
+				call := &got.Message.ToolCalls[i]
+				messages = append(messages, actors.ToolResult(call.ID, "done"))
+				if !strings.HasPrefix(call.Arguments, "{") {
+					call.Arguments = "{}" // as an agent does, which knows only functions
+				}
+			}
+			_, err = llm.Call(t.Context(), actors.Request{Messages: messages})
+			require.NoError(t, err)
+			body := string(srv.Requests()[1].Body)
+			require.Contains(t, body, tc.sent+`{"type":"custom_tool_call","call_id":"`+tc.id+`","name":"patch","input":"*** Begin"}`)
+			require.Contains(t, body, `{"type":"custom_tool_call_output","call_id":"`+tc.id+`","output":"done"}`)
+			require.Equal(t, len(got.Message.ToolCalls), len(srv.Requests()[1].ToolResults()))
+			require.Equal(t, len(got.Message.ToolCalls)-1, strings.Count(body, `"function_call_output"`))
+		})
+	}
+}
+
 func TestAResponseIsReadAsItIs(t *testing.T) {
 	for _, tc := range []struct {
 		name, body string

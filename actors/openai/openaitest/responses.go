@@ -21,12 +21,12 @@ type wireItem struct {
 	CallID    string          `json:"call_id"`
 	Name      string          `json:"name"`
 	Arguments string          `json:"arguments"`
+	Input     string          `json:"input"` // of a custom tool
 	Output    json.RawMessage `json:"output"`
 }
 
 // readResponses decodes a request to the Responses API into r. Items become messages:
-// function calls become messages of the assistant, and their outputs become tool
-// messages.
+// calls become messages of the assistant, and their outputs become tool messages.
 func (r *Request) readResponses() error {
 	var wire wireResponsesRequest
 	if err := json.Unmarshal(r.Body, &wire); err != nil {
@@ -60,7 +60,16 @@ func (r *Request) readResponses() error {
 	if err := json.Unmarshal(wire.Input, &items); err != nil {
 		return fmt.Errorf("malformed request: input: %w", err)
 	}
+	kinds := make(map[string]string) // types of the calls by ID
 	for i, item := range items {
+		switch kind, known := kinds[item.CallID]; item.Type {
+		case "function_call", "custom_tool_call":
+			kinds[item.CallID] = item.Type
+		case "function_call_output", "custom_tool_call_output":
+			if known && item.Type != kind+"_output" {
+				return fmt.Errorf("malformed request: input[%d]: a %s for %q, which is a %s", i, item.Type, item.CallID, kind)
+			}
+		}
 		if err := r.addItem(item); err != nil {
 			return fmt.Errorf("malformed request: input[%d]: %w", i, err)
 		}
@@ -76,17 +85,17 @@ func (r *Request) addItem(item wireItem) error {
 			return err
 		}
 		r.Messages = append(r.Messages, msg)
-	case "function_call":
+	case "function_call", "custom_tool_call":
 		if item.CallID == "" || item.Name == "" {
 			return errors.New("a function call without call_id or name")
 		}
-		call := ToolCall{item.CallID, item.Name, item.Arguments}
+		call := ToolCall{item.CallID, item.Name, item.Arguments + item.Input}
 		if n := len(r.Messages); n > 0 && r.Messages[n-1].Role == "assistant" {
 			r.Messages[n-1].ToolCalls = append(r.Messages[n-1].ToolCalls, call)
 			return nil
 		}
 		r.Messages = append(r.Messages, Message{Role: "assistant", ToolCalls: []ToolCall{call}})
-	case "function_call_output":
+	case "function_call_output", "custom_tool_call_output":
 		content, err := text(item.Output)
 		if err != nil {
 			return fmt.Errorf("output: %w", err)
