@@ -80,10 +80,12 @@
 //     the body are read.
 //   - A redirect that turns the request into a GET is a permanent error.
 //   - The header X-Should-Retry is respected: "false" makes an error permanent, "true"
-//     retryable, whatever the status.
+//     retryable, whatever the status. "true" does not say that the request had no effect: after
+//     a 500, the call is still in doubt if the model must not be called twice
+//     ([core.InDoubtPolicy]).
 //   - After a broken connection, a truncated or malformed reply, or a reply without choices,
-//     the call is retried, or is in doubt if the model must not be called twice
-//     ([core.InDoubtPolicy]). A reply that cannot be read has the class of a server error.
+//     the call is retried, or is in doubt for such a model. A reply that cannot be read has the
+//     class of a server error.
 //   - A request that cannot be sent is not retried, for example because of a line break
 //     in the API key, an unknown host, or a model without chat support.
 //   - actors.ErrContextTooLong is recognized in the error messages of about twenty

@@ -163,13 +163,14 @@ var contextTooLong = []string{
 func init() { record.RegisterErrorType[*Error]("openai.Error") }
 
 // markRetry marks e as permanent or retryable if its meaning or a header overrides the
-// status.
+// status. A transient error is retried without a mark, which would also say that the request
+// had no effect.
 func markRetry(e *Error, header http.Header) error {
 	shouldRetry := header.Get("X-Should-Retry")
 	switch {
 	case shouldRetry == "false", e.meaning() != nil:
 		return core.Permanent(e)
-	case shouldRetry == "true":
+	case shouldRetry == "true" && !record.Classify(e).IsTransient():
 		return core.Retryable(e)
 	}
 	return e

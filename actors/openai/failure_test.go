@@ -101,7 +101,11 @@ func TestCallsThatMustNotBeRepeated(t *testing.T) {
 		{"reply without choices", openaitest.Raw(200, `{"choices":[]}`), true},
 		{"503", openaitest.Failure(503, "busy"), false},
 		{"429", openaitest.Failure(429, "limit"), false},
-		{"500 that is to be retried", openaitest.Failure(500, "lock").WithHeader("X-Should-Retry", "true"), false},
+		{"409 that is to be retried", openaitest.Failure(409, "lock").WithHeader("X-Should-Retry", "true"), false},
+		{"503 that is to be retried", openaitest.Failure(503, "busy").WithHeader("X-Should-Retry", "true"), false},
+		{"500 that is to be retried", openaitest.Failure(500, "oh").WithHeader("X-Should-Retry", "true"), true},
+		{"504 that is to be retried", openaitest.Failure(504, "slow").WithHeader("X-Should-Retry", "true"), true},
+		{"failed reply that is to be retried", openaitest.Raw(200, `{"error":{"message":"oh"}}`).WithHeader("X-Should-Retry", "true"), true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			steps := []openaitest.Step{tc.step}
