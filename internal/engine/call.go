@@ -223,17 +223,18 @@ func (c *Call) checkPreconditions(p *record.Progress, s *Scope) error {
 		return nil
 	}
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: preconditionsAttempt}
-	returned := false
+	left := errGoexit
 	defer func() {
-		if !returned { // runtime.Goexit, as in attempt
+		if left != nil { // runtime.Goexit, as in attempt
 			before.close()
-			_ = c.refuse(p, s, Result{Err: errGoexit, Stage: record.StagePrecondition, Panicked: true}, record.ReasonPanic)
+			_ = c.refuse(p, s, Result{Err: left, Stage: record.StagePrecondition, Panicked: true}, record.ReasonPanic)
 		}
 	}()
 	r := &attemptEnd{Result: c.typed.Require(before.context())}
-	returned = true
+	left = errGoexitInError
 	before.close()
 	c.find(r)
+	left = nil
 	if in := before.state.Load(); in != nil {
 		s.ensureState().used.Store(in.used.Load())
 		s.ensureState().spent.Store(in.spent.Load())
@@ -273,10 +274,10 @@ func (c *Call) attempt(p *record.Progress, s *Scope) error {
 		s.beginGroup()
 		defer s.endGroup() // after settle, which reads the state of the context
 	}
-	returned := false
+	left := errGoexit
 	defer func() {
-		if !returned { // runtime.Goexit: nobody receives the failure, but it is recorded
-			c.settleGoexit(p, s, began)
+		if left != nil { // runtime.Goexit: nobody receives the failure, but it is recorded
+			c.settleGoexit(p, s, began, left)
 		}
 	}()
 	var r attemptEnd
@@ -285,16 +286,17 @@ func (c *Call) attempt(p *record.Progress, s *Scope) error {
 	} else {
 		r = c.passIntercepted(s, began, p.Spent, ofRun, own)
 	}
-	returned = true
+	left = errGoexitInError
 	c.find(&r)
+	left = nil
 	r.end(began)
 	return c.settle(p, s, &r)
 }
 
-// settleGoexit settles an attempt whose handler called runtime.Goexit.
-func (c *Call) settleGoexit(p *record.Progress, s *Scope, began time.Time) {
+// settleGoexit settles an attempt whose handler, or a method of its error, called runtime.Goexit.
+func (c *Call) settleGoexit(p *record.Progress, s *Scope, began time.Time, err error) {
 	s.close()
-	r := attemptEnd{Result: Result{Err: errGoexit, Stage: record.StageHandler, Panicked: true}}
+	r := attemptEnd{Result: Result{Err: err, Stage: record.StageHandler, Panicked: true}}
 	r.end(began)
 	_ = c.settle(p, s, &r)
 }

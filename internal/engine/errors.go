@@ -227,8 +227,13 @@ var ErrAttemptOver = errors.New("core: the attempt is over")
 // ErrNoRun is returned if a run is required but the context has none.
 var ErrNoRun = errors.New("core: the context does not belong to a run; create one with st := state.New(), and use st.Context(ctx)")
 
-// errGoexit is the error of a handler that called runtime.Goexit.
-var errGoexit = errors.New("the handler ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
+var (
+	// errGoexit is the error of a handler that called runtime.Goexit.
+	errGoexit = errors.New("the handler ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
+
+	// errGoexitInError is the same for a method of the error of a handler. It replaces that error.
+	errGoexitInError = errors.New("a method of the error that the handler returned ended the goroutine (runtime.Goexit, or t.FailNow outside the test's goroutine)")
+)
 
 // errUnsatisfied is the failure of an attempt that succeeded, after which RetryWhen returned true.
 var errUnsatisfied = errors.New("RetryWhen asks for another attempt")
