@@ -112,10 +112,11 @@ func (b *Budget) Interceptor() core.Interceptor {
 			return next(ctx)
 		},
 		Retry: func(*core.CallInfo, error) (giveBack func(), refused error) {
-			if !b.takeRetry() {
+			number, taken := b.takeRetry()
+			if !taken {
 				return nil, fmt.Errorf("the retry budget %s is used up", b.text())
 			}
-			return b.giveBack, nil
+			return func() { b.giveBack(number) }, nil
 		},
 	}
 }
@@ -127,20 +128,25 @@ func (b *Budget) addCall() {
 	b.currentSlot().calls++
 }
 
-// takeRetry takes a retry from the budget and reports whether one was left.
-func (b *Budget) takeRetry() bool {
+// takeRetry takes a retry from the budget and reports whether one was left. It returns the number of
+// the slot that counts the retry.
+func (b *Budget) takeRetry() (number int64, taken bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.remaining() < 1-1e-9 { // tolerate rounding: ten calls at 0.1 allow one retry
-		return false
+		return 0, false
 	}
-	b.currentSlot().retries++
-	return true
+	s := b.currentSlot()
+	s.retries++
+	return s.number, true
 }
 
-// giveBack returns a retry to the budget.
-func (b *Budget) giveBack() {
+// giveBack returns a retry to the slot that counted it. A slot that has been cleared since counts it
+// no longer.
+func (b *Budget) giveBack(number int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.currentSlot().retries--
+	if s := &b.slots[number%slots]; s.number == number {
+		s.retries--
+	}
 }

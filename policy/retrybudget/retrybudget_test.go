@@ -80,6 +80,29 @@ func TestBudgetHoldsInEveryWindow(t *testing.T) {
 	})
 }
 
+// A retry that is given back counts neither when it was taken nor later.
+func TestRetryThatIsGivenBackAllowsOneOtherRetry(t *testing.T) {
+	for _, after := range []time.Duration{0, 5 * time.Second, 9 * time.Second, 10 * time.Second, 11 * time.Second, time.Minute} {
+		testkit.Bubble(t, func(t *testing.T) {
+			retry := retrybudget.New(retrybudget.Options{Retries: 2, Window: 10 * time.Second}).Interceptor().Retry
+			giveBack, refused := retry(nil, nil)
+			require.NoError(t, refused)
+			require.NoError(t, testkit.Pause(t.Context(), after))
+			giveBack()
+			var taken []time.Time
+			for range 200 {
+				if _, refused := retry(nil, nil); refused == nil {
+					taken = append(taken, time.Now())
+				}
+				require.NoError(t, testkit.Pause(t.Context(), 100*time.Millisecond))
+			}
+			require.Len(t, taken, 4, "after %v", after)
+			assert.Greater(t, taken[2].Sub(taken[0]), 10*time.Second, "after %v", after)
+			assert.Greater(t, taken[3].Sub(taken[1]), 10*time.Second, "after %v", after)
+		})
+	}
+}
+
 func TestBudgetGrowsWithTheCalls(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var attempts atomic.Int64
