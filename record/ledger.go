@@ -183,13 +183,15 @@ func (l *Ledger) addRun(r *Record, c *Transition) {
 	}
 }
 
-// pauseCall stops a call between two openings.
+// pauseCall stops a call between two openings. One that waits for a person or a time still does so,
+// unless the run was cancelled.
 func (l *Ledger) pauseCall(call *Call, r *Record, at time.Time) {
 	l.count(call, -1)
 	if !call.maybeWaiting {
 		l.endWait(call, at)
 	}
-	if call.State == StateRunning || call.State == StateWaiting && !call.suspended {
+	waits := call.State == StateAsking || call.State == StateWaiting
+	if call.State == StateRunning || waits && (!call.suspended || r.Status == StatusCancelled) {
 		call.State, call.stopReason = StateStopped, ""
 	}
 	if r.Status == StatusStarted {

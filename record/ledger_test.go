@@ -68,6 +68,33 @@ func TestQuestionInsideAnAttemptThatFailedIsMoot(t *testing.T) {
 	assert.Empty(t, l.Questions(true))
 }
 
+// After a cancel, nobody can answer, and no wait ends.
+func TestCallsOfACancelledRunWaitForNothing(t *testing.T) {
+	waits := func(k record.AwaitKind) func(*record.Record) {
+		return func(r *record.Record) {
+			r.Err = &record.InterruptedError{Reason: record.InterruptAwait, Question: r.Address.String() + "?1", Awaits: k}
+		}
+	}
+	l := added(history(t,
+		of(t, "", record.KindRun, record.StatusStarted),
+		of(t, "agent", record.KindAgent, record.StatusStarted),
+		of(t, "agent/ask", record.KindTool, record.StatusStarted),
+		of(t, "agent/ask", record.KindQuestion, record.StatusAwaiting, named("agent/ask?1")),
+		of(t, "agent/ask", record.KindTool, record.StatusAwaiting, waits(record.AwaitAnswer)),
+		of(t, "agent/sleep", record.KindTool, record.StatusStarted),
+		of(t, "agent/sleep", record.KindTool, record.StatusAwaiting, waits(record.AwaitTime)),
+		of(t, "agent", record.KindAgent, record.StatusAwaiting, waits(record.AwaitAnswer)),
+		of(t, "", record.KindRun, record.StatusAwaiting),
+	), new(record.Ledger))
+	counts := l.Counts()
+	require.Equal(t, [2]record.Stock{{Asking: 1}, {Asking: 1, Waiting: 1}}, [2]record.Stock{counts.Agents, counts.Tools})
+	cancelled := history(t, of(t, "", record.KindRun, record.StatusCancelled))[0]
+	cancelled.Seq = l.Last + 1
+	l.Add(&cancelled)
+	counts = l.Counts()
+	assert.Equal(t, [2]record.Stock{{Stopped: 1}, {Stopped: 2}}, [2]record.Stock{counts.Agents, counts.Tools})
+}
+
 func TestLedgerThatBeginsInTheMiddle(t *testing.T) {
 	records := history(t,
 		of(t, "", record.KindRun, record.StatusStarted),

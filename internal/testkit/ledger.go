@@ -152,7 +152,8 @@ func countCall(c *record.Counts, records []record.Record, own []int) {
 		record.KindTool: &c.Tools, record.KindLLM: &c.LLMs, record.KindAgent: &c.Agents,
 		record.KindStep: &c.Steps, record.KindCompensation: &c.Compensations,
 	}[last.Kind]
-	state := stateOf(last, slices.ContainsFunc(records[own[len(own)-1]:], isOfRun))
+	after := records[own[len(own)-1]:]
+	state := stateOf(last, slices.ContainsFunc(after, isOfRun), slices.ContainsFunc(after, isCancel))
 	map[record.State]func(){
 		record.StateRunning: func() { stock.Running++ }, record.StateWaiting: func() { stock.Waiting++ }, record.StateAsking: func() { stock.Asking++ },
 		record.StateStopped: func() { stock.Stopped++ }, record.StateCompleted: func() { stock.Completed++ }, record.StateFailed: func() { stock.Failed++ },
@@ -183,12 +184,14 @@ func countOutcome(c *record.Counts, r *record.Record) {
 	}
 }
 
-func stateOf(last *record.Record, closedAfter bool) record.State {
+func stateOf(last *record.Record, closedAfter, cancelledAfter bool) record.State {
 	switch {
 	case last.Status == record.StatusCompleted:
 		return record.StateCompleted
 	case last.IsOutcome():
 		return record.StateFailed
+	case cancelledAfter:
+		return record.StateStopped
 	case last.Status == record.StatusAwaiting && last.Awaits() == record.AwaitTime:
 		return record.StateWaiting
 	case last.Status == record.StatusAwaiting:
@@ -202,6 +205,7 @@ func stateOf(last *record.Record, closedAfter bool) record.State {
 }
 
 func isOfRun(r record.Record) bool   { return r.Kind == record.KindRun }
+func isCancel(r record.Record) bool  { return isOfRun(r) && r.Status == record.StatusCancelled }
 func isOpening(r record.Record) bool { return isOfRun(r) && r.Status == record.StatusStarted }
 
 // waitAfter returns how long a call waited after its n-th record while the run was

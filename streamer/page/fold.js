@@ -112,19 +112,24 @@ function count({ calls }, call, n) {
 }
 
 // ofRun applies a record of the run itself. Calls that were running are stopped when
-// the run begins or ends.
+// the run begins or ends. Those that are suspended still wait, unless it was cancelled.
 function ofRun(run, record) {
+  const cancelled = record.execution_status === "cancelled";
   for (const call of run.open.values()) {
-    if (call.state !== "running" && (call.state !== "waiting" || call.suspended)) continue;
+    const waits = call.state === "waiting" || call.state === "asking";
+    if (call.state !== "running" && !(waits && (!call.suspended || cancelled))) continue;
     count(run, call, -1);
     call.state = "stopped";
     count(run, call, 1);
   }
-  const { unlisted, calls } = run;
-  calls.active -= unlisted.running;
-  calls.stopped += unlisted.running;
-  unlisted.stopped += unlisted.running;
-  unlisted.running = 0;
+  const { unlisted } = run;
+  for (const state of cancelled ? ["running", "waiting", "asking"] : ["running"]) {
+    const n = unlisted[state];
+    count(run, { state }, -n);
+    count(run, { state: "stopped" }, n);
+    unlisted.stopped += n;
+    unlisted[state] = 0;
+  }
   delete run.stop;
   delete run.stopping;
   if (record.execution_status === "started") {

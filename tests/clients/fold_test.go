@@ -3,6 +3,7 @@ package clients
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,14 +41,54 @@ func TestPageFoldsAsTheLedgerDoes(t *testing.T) {
 	for seed := range uint64(80) {
 		v := vector{Seed: seed}
 		synctest.Test(t, func(t *testing.T) { v.Records = testkit.Workshop(t, seed) })
+		v.Records = cancelled(v.Records)
 		v.States = statesAfterEach(t, v.Records)
 		require.NoError(t, encoder.Encode(v))
 	}
+	many := vector{Records: cancelled(manyQuestions(t))}
+	many.Seed = uint64(len(many.Records)) - 2 // the page loads the run just before the cancel
+	many.States = statesAfterEach(t, many.Records)
+	require.NoError(t, encoder.Encode(many))
 	cmd := exec.CommandContext(t.Context(), node, "fold.mjs", pageModules(t))
 	cmd.Stdin = &vectors
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	t.Logf("%s", out)
+}
+
+// manyQuestions returns the records of a run that waits in more calls than the server lists.
+func manyQuestions(t *testing.T) (records []record.Record) {
+	t.Helper()
+	add := func(r record.Record) {
+		r.RunID, r.Seq, r.Generation = "many", uint64(len(records))+1, 1
+		r.Time = time.Date(2026, 11, 20, 8, 0, len(records), 0, time.UTC)
+		records = append(records, r)
+	}
+	add(record.Record{Kind: record.KindRun, Status: record.StatusStarted})
+	for n := range 120 {
+		address, err := record.ParseAddress(fmt.Sprintf("ask#%d", n+2))
+		require.NoError(t, err)
+		call := record.Record{Kind: record.KindTool, Address: address, Name: "ask", Status: record.StatusStarted}
+		add(call)
+		call.Status, call.Stage, call.Err = record.StatusAwaiting, record.StageHandler, &record.InterruptedError{Reason: record.InterruptAwait, Awaits: record.AwaitAnswer}
+		if n%10 == 1 {
+			call.Err = &record.InterruptedError{Reason: record.InterruptAwait, Awaits: record.AwaitTime}
+		}
+		add(call)
+	}
+	add(record.Record{Kind: record.KindRun, Status: record.StatusAwaiting})
+	return records
+}
+
+// cancelled returns the records of a run, and of a cancel if the run has not ended.
+func cancelled(records []record.Record) []record.Record {
+	last := records[len(records)-1]
+	if last.Status != record.StatusAwaiting && last.Status != record.StatusInterrupted {
+		return records
+	}
+	last.Seq++
+	last.Status, last.Err = record.StatusCancelled, &record.InterruptedError{Reason: record.InterruptCancel, By: "ops"}
+	return append(records, last)
 }
 
 // statesAfterEach returns the state of the run in the API after each of its records.
