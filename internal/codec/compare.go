@@ -1,11 +1,13 @@
 package codec
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -147,21 +149,28 @@ func (d Difference) String() string {
 	return d.Path + ": " + text
 }
 
+// short returns v as JSON, or as fmt prints it if JSON cannot express it, cut at 40 characters.
 func short(v any) string {
-	if v == nil {
-		return "nothing"
-	}
-	text := []rune(fmt.Sprintf("%#v", v))
+	text := fmt.Sprint(v)
 	switch v := v.(type) {
+	case nil:
+		return "nothing"
 	case string:
-		text = []rune(strconv.Quote(v))
+		text = strconv.Quote(v)
 	case time.Time:
-		text = []rune(v.Format(time.RFC3339Nano))
+		text = v.Format(time.RFC3339Nano)
+	case map[string]any, []any:
+		var b strings.Builder
+		encoder := json.NewEncoder(&b)
+		encoder.SetEscapeHTML(false)
+		if encoder.Encode(v) == nil {
+			text = strings.TrimSuffix(b.String(), "\n")
+		}
 	}
-	if len(text) > 40 {
-		return string(text[:39]) + "…"
+	if runes := []rune(text); len(runes) > 40 {
+		return string(runes[:39]) + "…"
 	}
-	return string(text)
+	return text
 }
 
 // isZero reports whether v is empty, so that nothing is lost without it.
