@@ -32,9 +32,10 @@ type Options struct {
 	Location *time.Location
 
 	// Price returns the cost of the given usage of a model. It returns false if the
-	// price is unknown; the call is then refused. Price is required if Limit.Cost is
-	// set and the service does not report costs (record.Usage.Cost). [Prices.Of] is
-	// such a function. The cost is added to the usage in the record of the attempt.
+	// price is unknown; the call is then refused. [Prices.Of] is such a function. The
+	// cost is added to the usage in the record of the attempt, unless the service has
+	// reported a cost (record.Usage.Cost), which counts instead. Price is required if
+	// Limit.Cost is set.
 	Price func(model string, u core.Usage) (cost float64, known bool)
 
 	// EstimateTokens returns the estimated number of input and output tokens of a call.
@@ -99,6 +100,7 @@ func New(o Options) *Budget {
 		panic(err.Error())
 	}
 	must(!o.Limit.IsZero(), "Limit is zero, which limits nothing; set one of Tokens, Cost, Calls and Time")
+	must(o.Limit.Cost == 0 || o.Price != nil, "Price is nil, so Limit.Cost would limit nothing; want a function such as KnownPrices().Of")
 	if o.For == nil {
 		o.For = Run
 	}

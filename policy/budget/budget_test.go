@@ -359,10 +359,11 @@ func TestStorageThatFailsLetsNothingBegin(t *testing.T) {
 
 func TestBadInputSaysWhatIsAllowed(t *testing.T) {
 	for want, o := range map[string]budget.Options{
-		`budget: Options.Name is ""; want 1 to 128 bytes of printable text`:                            {},
-		"budget: Options.Limit is zero, which limits nothing; set one of Tokens, Cost, Calls and Time": {Name: "a"},
-		"budget: Options.Limit.Tokens is -1; want 0 or more":                                           {Name: "a", Limit: budget.Amount{Tokens: -1}},
-		"budget: Options.Limit.Cost is NaN; want 0 or more":                                            {Name: "a", Limit: budget.Amount{Cost: math.NaN()}},
+		`budget: Options.Name is ""; want 1 to 128 bytes of printable text`:                                         {},
+		"budget: Options.Limit is zero, which limits nothing; set one of Tokens, Cost, Calls and Time":              {Name: "a"},
+		"budget: Options.Limit.Tokens is -1; want 0 or more":                                                        {Name: "a", Limit: budget.Amount{Tokens: -1}},
+		"budget: Options.Price is nil, so Limit.Cost would limit nothing; want a function such as KnownPrices().Of": {Name: "a", Limit: budget.Amount{Cost: 1}},
+		"budget: Options.Limit.Cost is NaN; want 0 or more":                                                         {Name: "a", Limit: budget.Amount{Cost: math.NaN()}},
 	} {
 		assert.PanicsWithValue(t, want, func() { budget.New(o) })
 	}
