@@ -29,7 +29,8 @@ func (a *app) forkCommand() *cobra.Command {
 			"Calls after ADDRESS may have had effects: irreversible calls, calls with a compensation,\n" +
 			"and calls in doubt. If there are any, the command lists them and does nothing, unless\n" +
 			"--take-over or --repeat-effects is given. NEW never repeats the effect of an\n" +
-			"irreversible call: it takes the effect over, or asks.",
+			"irreversible call: it takes the effect over, or asks. Other tools that have completed\n" +
+			"after ADDRESS are called again; the command lists them.",
 		Example: "  reprise fork weather-42 assistant/get_weather weather-42-again\n" +
 			"  reprise fork weather-42 'assistant/get_weather#2' second-try\n" +
 			"  reprise fork weather-42 assistant/get_weather sunny --set 'assistant/get_weather={\"temp\": 31}'",
@@ -106,8 +107,12 @@ func (a *app) fork(ctx context.Context, runID, path, newID string, options state
 	if err != nil {
 		return a.explain(newID, err)
 	}
+	repeated, err := repeatedTools(found, forked, effects)
+	if err != nil {
+		return a.explain(newID, err)
+	}
 	if a.json {
-		return a.writeJSON(forkedRun{forked.Info, effects})
+		return a.writeJSON(forkedRun{forked.Info, effects, repeated})
 	}
 	for _, c := range effects {
 		what := "will be repeated"
@@ -116,15 +121,48 @@ func (a *app) fork(ctx context.Context, runID, path, newID string, options state
 		}
 		a.printf("%s %s\n", printable(c.String()), what)
 	}
+	for i, tool := range repeated {
+		if i == maxAddresses {
+			a.printf("and %s will be called again\n", plural(len(repeated)-i, "more tool call"))
+			break
+		}
+		a.printf("%s will be called again: it has completed in run %s\n", printable(tool.String()), runID)
+	}
 	a.printf("run %s begins before %s of run %s, with %s; open it to continue\n",
 		newID, printable(address.String()), runID, plural(forked.Len(), "record"))
 	return nil
 }
 
-// forkedRun is the new run and the calls of the old run that it does not keep.
+// forkedRun is the new run, and the old run's calls that it does not keep.
 type forkedRun struct {
 	snapshot.Info
-	Effects []state.EffectCall `json:"effects,omitempty"`
+	Effects  []state.EffectCall `json:"effects,omitempty"`
+	Repeated []record.Address   `json:"repeated,omitempty"` // other tool calls that completed
+}
+
+// repeatedTools returns the tool calls that completed in the old run and that the fork makes again,
+// apart from those in effects, in the order in which they completed.
+func repeatedTools(old *snapshot.Snapshot, fork *snapshot.Run, effects []state.EffectCall) (repeated []record.Address, err error) {
+	listed := make(map[record.Address]bool)
+	for _, c := range effects {
+		listed[c.Address] = true
+	}
+	for r, err := range fork.Scan() {
+		if err != nil {
+			return nil, err
+		}
+		if r.IsOutcome() {
+			listed[r.Address] = true
+		}
+	}
+	for i := range old.Records {
+		r := &old.Records[i]
+		if r.Kind == record.KindTool && r.Status == record.StatusCompleted && !listed[r.Address] {
+			listed[r.Address] = true
+			repeated = append(repeated, r.Address)
+		}
+	}
+	return repeated, nil
 }
 
 // refuseEffects returns an error that lists the calls whose effects need a decision.

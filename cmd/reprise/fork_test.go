@@ -94,3 +94,33 @@ func TestForkSetsAnOutput(t *testing.T) {
 	}
 	assert.Equal(t, exitUsage, call(t, dir, "fork", "old", "agent/look", "x", "--set", "agent/look=1", "--set", "agent/look=2").code)
 }
+
+// TestForkListsToolsThatWillBeCalledAgain forks before two tools that are not known to have effects.
+func TestForkListsToolsThatWillBeCalledAgain(t *testing.T) {
+	dir := t.TempDir()
+	tool := decorators.Tool("tool", "", func(_ context.Context, in struct{ N int }) (int, error) { return in.N, nil })
+	agent := decorators.Agent("agent", "", func(ctx context.Context, _ struct{}) (sum int, _ error) {
+		for n := range 14 {
+			out, err := tool.Call(ctx, struct{ N int }{n})
+			if err != nil {
+				return 0, err
+			}
+			sum += out
+		}
+		return sum, nil
+	})
+	store, err := filestore.New(dir)
+	require.NoError(t, err)
+	st, err := state.Open(t.Context(), store, "old")
+	require.NoError(t, err)
+	_, err = agent.Call(st.Context(t.Context()), struct{}{})
+	require.NoError(t, err)
+	require.NoError(t, st.Close())
+
+	assert.Regexp(t, "^agent/tool#13 will be called again: it has completed in run old\nagent/tool#14 will be called again: it has completed in run old\nrun two begins",
+		call(t, dir, "fork", "old", "agent/tool#13", "two").text(t))
+	assert.Contains(t, call(t, dir, "fork", "old", "agent/tool#2", "many").text(t),
+		"agent/tool#11 will be called again: it has completed in run old\nand 3 more tool calls will be called again\nrun many begins")
+	assert.Contains(t, call(t, dir, "--json", "fork", "old", "agent/tool#14", "one").text(t), "\"repeated\": [\n    \"agent/tool#14\"\n  ]")
+	assert.NotContains(t, call(t, dir, "fork", "old", "agent/tool#14", "given", "--set", "agent/tool#14=7").text(t), "called again")
+}
