@@ -29,7 +29,7 @@ type UnfinishedError struct {
 func (e *UnfinishedError) Error() string {
 	switch e.Finish {
 	case FinishLength:
-		return fmt.Sprintf("the answer was cut off by the token limit after %d bytes; raise Options.MaxTokens, or ask for less", len(e.Partial))
+		return fmt.Sprintf("the answer was cut off by the token limit after %d bytes; raise ModelOptions.MaxTokens, or ask for less", len(e.Partial))
 	case FinishFilter:
 		return ErrFiltered.Error()
 	case FinishRefusal:

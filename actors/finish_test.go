@@ -131,7 +131,7 @@ func TestOptionsOfThePromptWinOverThoseOfTheAgent(t *testing.T) {
 	assert.Equal(t, actors.ModelOptions{MaxTokens: 5, Temperature: new(0.5), Effort: "low", ExtraBody: map[string]any{"a": 1, "b": 2}}, second)
 
 	_, err := agent.Call(t.Context(), actors.Prompt{Text: "?", Options: actors.ModelOptions{MaxTokens: -1}})
-	require.ErrorContains(t, err, "Options.MaxTokens is -1")
+	require.ErrorContains(t, err, "ModelOptions.MaxTokens is -1")
 	require.ErrorIs(t, err, core.ErrPermanent)
 	assert.Panics(t, func() {
 		actors.NewAgent("a", model.llm(), actors.WithModelOptions(actors.ModelOptions{Temperature: new(-1.0)}))

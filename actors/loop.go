@@ -157,7 +157,7 @@ func (l *loop) checkOptions(o ModelOptions, inCall bool) error {
 		return nil
 	}
 	if _, ok := l.tools.Lookup(o.ToolChoice); !ok {
-		return fmt.Errorf("actors: Options.ToolChoice is %q; it must be auto, none, required, or one of the tools: %s", o.ToolChoice, l.tools.names())
+		return fmt.Errorf("actors: ModelOptions.ToolChoice is %q; it must be auto, none, required, or one of the tools: %s", o.ToolChoice, l.tools.names())
 	}
 	return nil
 }

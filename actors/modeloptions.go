@@ -99,17 +99,17 @@ func (o ModelOptions) Check() error {
 	}
 	switch {
 	case o.MaxTokens < 0:
-		return fmt.Errorf("actors: Options.MaxTokens is %d; it must be above 0, or 0 for the model's own limit", o.MaxTokens)
+		return fmt.Errorf("actors: ModelOptions.MaxTokens is %d; it must be above 0, or 0 for the model's own limit", o.MaxTokens)
 	case outside(o.Temperature, 2):
-		return fmt.Errorf("actors: Options.Temperature is %v; it must be from 0 to 2", *o.Temperature)
+		return fmt.Errorf("actors: ModelOptions.Temperature is %v; it must be from 0 to 2", *o.Temperature)
 	case outside(o.TopP, 1):
-		return fmt.Errorf("actors: Options.TopP is %v; it must be from 0 to 1", *o.TopP)
+		return fmt.Errorf("actors: ModelOptions.TopP is %v; it must be from 0 to 1", *o.TopP)
 	case slices.Contains(o.Stop, ""):
-		return fmt.Errorf("actors: Options.Stop contains an empty string, which would end every answer before its first word")
+		return fmt.Errorf("actors: ModelOptions.Stop contains an empty string, which would end every answer before its first word")
 	}
 	for key, v := range o.ExtraBody {
 		if _, err := json.Marshal(v); err != nil {
-			return fmt.Errorf("actors: Options.ExtraBody[%q] is not JSON: %w", key, err)
+			return fmt.Errorf("actors: ModelOptions.ExtraBody[%q] is not JSON: %w", key, err)
 		}
 	}
 	if o.Format != nil {
@@ -120,7 +120,7 @@ func (o ModelOptions) Check() error {
 
 func (f *Format) check() error {
 	if err := CheckFunctionName(f.Name); err != nil {
-		return fmt.Errorf("Options.Format: %w", err)
+		return fmt.Errorf("actors: ModelOptions.Format: %w", err)
 	}
 	var schema struct {
 		Type any `json:"type"`

@@ -9,7 +9,14 @@ import (
 // answers it.
 func (t *text) question(r *record.Record) {
 	t.begin(mark{t.suspended, paused})
-	t.paint(paused, "QUESTION")
+	switch r.Awaits() {
+	case record.AwaitTime:
+		t.paint(paused, "SLEEP")
+	case record.AwaitSignal:
+		t.paint(paused, "AWAITS SIGNAL")
+	default:
+		t.paint(paused, "QUESTION")
+	}
 	t.message(" ", r.Name)
 	t.message(": ", r.Message())
 	t.cause(r.Err)

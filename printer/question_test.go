@@ -230,3 +230,24 @@ func TestSleepDoesNotSayHowToAnswer(t *testing.T) {
 	assert.Contains(t, out.String(), "sleep")
 	assert.NotContains(t, out.String(), "answer")
 }
+
+// TestSleepAndSignalAreNotQuestions prints waits that nobody can answer.
+func TestSleepAndSignalAreNotQuestions(t *testing.T) {
+	var out strings.Builder
+	st, err := state.Open(t.Context(), memstore.New(), "r1", state.WithPublisher(printer.New(&out)), state.WithParking(time.Second))
+	require.NoError(t, err)
+	nap := decorators.Tool("nap", "", func(ctx context.Context, _ struct{}) (bool, error) {
+		return true, core.Sleep(ctx, time.Hour)
+	})
+	wait := decorators.Tool("wait", "", func(ctx context.Context, _ struct{}) (bool, error) {
+		return core.Receive[bool](ctx, "go")
+	})
+	_, err = nap.Call(st.Context(t.Context()), struct{}{})
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	_, err = wait.Call(st.Context(t.Context()), struct{}{})
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.NoError(t, st.Close())
+	assert.Contains(t, out.String(), "⏸ SLEEP nap?sleep1: sleeps for 1h")
+	assert.Contains(t, out.String(), "⏸ AWAITS SIGNAL wait?1: go\n")
+	assert.NotContains(t, out.String(), "QUESTION")
+}

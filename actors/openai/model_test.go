@@ -206,22 +206,22 @@ func TestAnInvalidModelPanicsAndSaysWhy(t *testing.T) {
 	client := goopenai.NewClient("key")
 	with := func(o actors.ModelOptions) openai.Model { return openai.Model{Name: "m", Options: o} }
 	for want, model := range map[string]openai.Model{
-		"is combined with a key":          {Client: client, APIKey: "k", Name: "m"},
-		"name of the model is empty":      {Client: client},
-		"ends with white space":           {Client: client, Name: "m\n"},
-		"Model.API is \"grpc\"":           {Name: "m", API: "grpc"},
-		"AzureAPIVersion is set, but":     {Name: "m", AzureAPIVersion: "1"},
-		"FirstToken or Idle":              {Name: "m", Idle: -1},
-		"is not a URL":                    {Name: "m", BaseURL: "localhost"},
-		"Options.Model is set":            with(actors.ModelOptions{Model: "other"}),
-		"Options.MaxTokens is -1":         with(actors.ModelOptions{MaxTokens: -1}),
-		"Options.Temperature is 2.5":      with(actors.ModelOptions{Temperature: new(2.5)}),
-		"Options.TopP is NaN":             with(actors.ModelOptions{TopP: new(math.NaN())}),
-		"an empty string":                 with(actors.ModelOptions{Stop: []string{""}}),
-		"Options.ExtraBody[\"f\"] is not": with(actors.ModelOptions{ExtraBody: map[string]any{"f": func() {}}}),
-		"has the type array":              with(actors.ModelOptions{Format: &actors.Format{Name: "f", Schema: json.RawMessage(`{"type":"array"}`)}}),
-		"is not a JSON object":            with(actors.ModelOptions{Format: &actors.Format{Name: "f", Schema: json.RawMessage(`[`)}}),
-		"cannot be the name":              with(actors.ModelOptions{Format: &actors.Format{Name: "f f", Schema: json.RawMessage(`{}`)}}),
+		"is combined with a key":               {Client: client, APIKey: "k", Name: "m"},
+		"name of the model is empty":           {Client: client},
+		"ends with white space":                {Client: client, Name: "m\n"},
+		"Model.API is \"grpc\"":                {Name: "m", API: "grpc"},
+		"AzureAPIVersion is set, but":          {Name: "m", AzureAPIVersion: "1"},
+		"FirstToken or Idle":                   {Name: "m", Idle: -1},
+		"is not a URL":                         {Name: "m", BaseURL: "localhost"},
+		"Model.Options.Model is set":           with(actors.ModelOptions{Model: "other"}),
+		"ModelOptions.MaxTokens is -1":         with(actors.ModelOptions{MaxTokens: -1}),
+		"ModelOptions.Temperature is 2.5":      with(actors.ModelOptions{Temperature: new(2.5)}),
+		"ModelOptions.TopP is NaN":             with(actors.ModelOptions{TopP: new(math.NaN())}),
+		"an empty string":                      with(actors.ModelOptions{Stop: []string{""}}),
+		"ModelOptions.ExtraBody[\"f\"] is not": with(actors.ModelOptions{ExtraBody: map[string]any{"f": func() {}}}),
+		"has the type array":                   with(actors.ModelOptions{Format: &actors.Format{Name: "f", Schema: json.RawMessage(`{"type":"array"}`)}}),
+		"is not a JSON object":                 with(actors.ModelOptions{Format: &actors.Format{Name: "f", Schema: json.RawMessage(`[`)}}),
+		"cannot be the name":                   with(actors.ModelOptions{Format: &actors.Format{Name: "f f", Schema: json.RawMessage(`{}`)}}),
 	} {
 		t.Run(want, func(t *testing.T) {
 			defer func() { require.ErrorContains(t, recover().(error), want) }()

@@ -89,11 +89,11 @@ func withExtra(body any, extra map[string]any) ([]byte, error) {
 		}
 		field, err := json.Marshal(value)
 		if err != nil {
-			return nil, fmt.Errorf("openai: Options.ExtraBody[%q]: %w", key, err)
+			return nil, fmt.Errorf("openai: ModelOptions.ExtraBody[%q]: %w", key, err)
 		}
 		if own := fields[key]; key == "tools" && isSet(own) {
 			if field, err = concatArrays(own, field); err != nil {
-				return nil, fmt.Errorf("openai: Options.ExtraBody[%q]: %w", key, err)
+				return nil, fmt.Errorf("openai: ModelOptions.ExtraBody[%q]: %w", key, err)
 			}
 		}
 		fields[key] = field

@@ -201,7 +201,7 @@ func TestUnsupportedOptionsAreErrors(t *testing.T) {
 		{"file by URL on chat", both[:1], user(actors.Part{MIME: "application/pdf", URL: "https://x/a.pdf"}), "cannot be sent on the chat completions API"},
 		{"seed on Responses", both[1:], with(actors.ModelOptions{Seed: new(int64(1))}), "the Responses API does not support Options.Seed"},
 		{"stop on Responses", both[1:], with(actors.ModelOptions{Stop: []string{"x"}}), "the Responses API does not support Options.Stop"},
-		{"temperature", both, with(actors.ModelOptions{Temperature: new(math.Inf(1))}), "Options.Temperature is +Inf; it must be from 0 to 2"},
+		{"temperature", both, with(actors.ModelOptions{Temperature: new(math.Inf(1))}), "ModelOptions.Temperature is +Inf; it must be from 0 to 2"},
 		{"schema", both, with(actors.ModelOptions{Format: &actors.Format{Name: "a", Schema: json.RawMessage(`{"type":"string"}`)}}), "services only accept an object"},
 	} {
 		for _, api := range tc.apis {
