@@ -61,11 +61,13 @@ func New(name string, o Options, models ...actors.LLM) actors.LLM {
 
 // Unavailable reports whether another model may succeed after err. It is true for
 // errors of a transient class, such as timeouts, rate limits and HTTP 5xx; if the
-// service rejects the key, the account or the model name (401 to 404); and if a quota
-// or a budget is used up ([actors.ErrQuota], [core.ErrBudget]). It is false for
-// malformed requests, panics, and conditions of the model that do not hold.
+// service rejects the key, the account or the model name (401 to 404); if a quota
+// or a budget is used up ([actors.ErrQuota], [core.ErrBudget]); and if the call failed
+// in doubt, because of [core.InDoubtFail] or because a person answered that it failed
+// ([core.ErrInDoubt]). It is false for malformed requests, panics, and conditions of
+// the model that do not hold.
 func Unavailable(err error) bool {
-	if errors.Is(err, actors.ErrQuota) || errors.Is(err, core.ErrBudget) {
+	if errors.Is(err, actors.ErrQuota) || errors.Is(err, core.ErrBudget) || errors.Is(err, core.ErrInDoubt) {
 		return true
 	}
 	switch code, _ := record.HTTPStatus(err); code {

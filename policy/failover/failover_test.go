@@ -97,6 +97,33 @@ func TestNextModelIsCalledIfOneIsUnavailable(t *testing.T) {
 	})
 }
 
+// A call in doubt that has failed has no answer, whether its actor or a person has decided that.
+func TestNextModelIsCalledIfOneFailedInDoubt(t *testing.T) {
+	for policy, want := range map[core.InDoubtPolicy]int{core.InDoubtFail: 1, core.InDoubtAsk: 2} {
+		b, store := &model{name: "b", words: "yes"}, memstore.New()
+		a := actors.NewLLM("a", func(context.Context, actors.Request) (r actors.Response, err error) {
+			return r, core.InDoubt(errors.New("no response"))
+		}, actors.WithInDoubt(policy))
+		for opening := range want {
+			st, err := state.Open(t.Context(), store, "run")
+			require.NoError(t, err)
+			resp, err := failover.New("any", failover.Options{}, a, b.llm()).Call(st.Context(t.Context()), question)
+			require.NoError(t, st.Close())
+			if opening+1 == want {
+				require.NoError(t, err)
+				assert.Equal(t, "yes", resp.Message.Text)
+				continue
+			}
+			require.ErrorIs(t, err, core.ErrAwaiting)
+			require.Zero(t, b.asked, "a person must be asked first")
+			questions, err := state.Questions(t.Context(), store, "run")
+			require.NoError(t, err)
+			require.NoError(t, state.Answer(t.Context(), store, "run", questions[0].ID, "ops", state.InDoubtFailed("it is down")))
+		}
+		assert.Equal(t, 1, b.asked)
+	}
+}
+
 func TestInvalidRequestIsNotSentToTheNextModel(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		for _, hedge := range []time.Duration{0, time.Minute} {
