@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unique"
 
+	"github.com/reprise-go/reprise/internal/callsite"
 	"github.com/reprise-go/reprise/internal/segment"
 )
 
@@ -25,42 +25,7 @@ import (
 //
 // Names and tags are escaped, so two calls of a run never share an address.
 // Addresses are comparable. The zero Address is the run itself.
-type Address struct {
-	site unique.Handle[site] // interned: this halves the size of a record
-	nth  int                 // the number among the calls of that site, from 1; 0 for the zero Address
-}
-
-// site is the part of an address that the calls of one name in one scope share.
-type site struct {
-	scope  string // the path of the scope that numbers the calls; empty at the root
-	name   string // the escaped segment, with its prefix if it is a tag or a group
-	branch bool   // the scope belongs to a group
-}
-
-// A CallSite is an [Address] without its number: the part that the calls of one
-// name in one scope share. It is comparable and as small as a pointer.
-type CallSite struct{ handle unique.Handle[site] }
-
-// Site splits the address into its call site and the number among the calls
-// of that site, from 1; 0 for the zero Address.
-func (a Address) Site() (CallSite, int) { return CallSite{a.site}, a.nth }
-
-// Address returns the address of the nth call of the site, counted from 1.
-func (s CallSite) Address(nth int) Address { return Address{s.handle, nth} }
-
-// Site returns the call site of the calls with this segment in the scope with
-// this path. The segment is one of package segment, or the number of a branch.
-func Site(path, name string) CallSite {
-	around := path[strings.LastIndexByte(path, '/')+1:]
-	return CallSite{unique.Make(site{path, name, strings.HasPrefix(around, segment.GroupPrefix)})}
-}
-
-func (a Address) parts() site {
-	if a.nth == 0 {
-		return site{}
-	}
-	return a.site.Value()
-}
+type Address callsite.Call
 
 // ParseAddress parses an address in the form of [Address.String]. The error
 // names the segment that is not valid.
@@ -85,7 +50,7 @@ func ParseAddress(s string) (Address, error) {
 	if numbered {
 		nth, _ = strconv.Atoi(number) // checkSegment has checked it
 	}
-	return Site(strings.Clone(scope), strings.Clone(name)).Address(nth), nil
+	return Address(callsite.Of(strings.Clone(scope), strings.Clone(name)).Call(nth)), nil
 }
 
 // checkSegment accepts name, name#n, name@n, name#n@m, name@pre, name@undo,
@@ -124,32 +89,33 @@ func isOrdinal(s string) bool {
 }
 
 // IsZero reports whether a is the address of the run itself.
-func (a Address) IsZero() bool { return a.nth == 0 }
+func (a Address) IsZero() bool { return callsite.Call(a).Nth() == 0 }
 
 // String returns the path, in the form that [ParseAddress] parses.
 func (a Address) String() string {
-	at := a.parts()
-	if at.scope == "" && a.nth <= 1 {
-		return at.name
+	c := callsite.Call(a)
+	scope, name := c.Scope(), c.Name()
+	if scope == "" && c.Nth() <= 1 {
+		return name
 	}
-	return string(a.AppendTo(make([]byte, 0, len(at.scope)+len(at.name)+8)))
+	return string(a.AppendTo(make([]byte, 0, len(scope)+len(name)+8)))
 }
 
 // AppendTo appends the path to b and returns the extended buffer.
 func (a Address) AppendTo(b []byte) []byte {
-	at := a.parts()
-	if at.scope != "" {
-		b = append(append(b, at.scope...), '/')
+	c := callsite.Call(a)
+	if scope := c.Scope(); scope != "" {
+		b = append(append(b, scope...), '/')
 	}
-	b = append(b, at.name...)
-	if a.nth > 1 {
-		b = strconv.AppendInt(append(b, '#'), int64(a.nth), 10)
+	b = append(b, c.Name()...)
+	if c.Nth() > 1 {
+		b = strconv.AppendInt(append(b, '#'), int64(c.Nth()), 10)
 	}
 	return b
 }
 
 // IsBranch reports whether a is the address of a branch of a group.
-func (a Address) IsBranch() bool { return a.parts().branch }
+func (a Address) IsBranch() bool { return callsite.Call(a).IsBranch() }
 
 // Depth returns the number of calls around the call: 0 for a root call.
 func (a Address) Depth() int {
@@ -162,23 +128,17 @@ func (a Address) Depth() int {
 
 // Scope returns the path of the scope that numbered the call, with the number of the attempt unless
 // that is the first: "assistant@2" for assistant@2/get_weather. It is empty for a root call.
-func (a Address) Scope() string { return a.parts().scope }
+func (a Address) Scope() string { return callsite.Call(a).Scope() }
 
 // Tag returns the tag of the call, empty if it has none.
 func (a Address) Tag() string {
-	tag, ok := strings.CutPrefix(a.parts().name, segment.TagPrefix)
+	tag, ok := strings.CutPrefix(callsite.Call(a).Name(), segment.TagPrefix)
 	if !ok {
 		return ""
 	}
 	tag, _ = segment.Unescape(tag)
 	return tag
 }
-
-// PreconditionAttempt is used as the attempt number of calls made by preconditions.
-const PreconditionAttempt = -1
-
-// CompensationAttempt is used as the attempt number of compensations.
-const CompensationAttempt = -2
 
 // Path returns the part of an address that precedes the names of the calls of the attempt, counted
 // from 0: "assistant", or "assistant@2" for the second attempt.
@@ -188,9 +148,9 @@ func (a Address) Path(attempt int) string {
 	}
 	b := append(a.AppendTo(nil), '@')
 	switch attempt {
-	case PreconditionAttempt:
+	case callsite.PreconditionAttempt:
 		return string(append(b, preconditions...))
-	case CompensationAttempt:
+	case callsite.CompensationAttempt:
 		return string(append(b, compensations...))
 	}
 	return string(strconv.AppendInt(b, int64(attempt)+1, 10))

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/callsite"
 	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/record"
 )
@@ -129,11 +130,11 @@ func (d *recordDecoder) address(f *fieldReader) record.Address {
 	if nth == 0 {
 		return a
 	}
-	site, one := a.Site()
-	if one != 1 {
+	c := callsite.Call(a)
+	if c.Nth() != 1 {
 		f.failAddress(view)
 	}
-	return site.Address(nth)
+	return record.Address(c.Site().Call(nth))
 }
 
 // find sets d.latest to the address with the given path, and reports whether the path is valid.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/callsite"
 	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/internal/segment"
 	"github.com/reprise-go/reprise/record"
@@ -157,7 +158,7 @@ func (r *restoredRun) followUndo(rec *record.Record) {
 		r.undone[rec.Address] = true
 	}
 	undone, err := record.ParseAddress(callOf(rec.Address.Scope()))
-	if _, nth := rec.Address.Site(); err == nil && nth == len(r.compensable[undone]) {
+	if nth := callsite.Call(rec.Address).Nth(); err == nil && nth == len(r.compensable[undone]) {
 		r.keepDoubt(undone)
 	}
 }
@@ -211,7 +212,7 @@ func (r *restoredRun) completed() []*engine.Completed {
 }
 
 func undoAddress(a record.Address, name string, nth int) record.Address {
-	return record.Site(a.Path(record.CompensationAttempt), segment.Of(name)).Address(nth)
+	return record.Address(callsite.Of(a.Path(callsite.CompensationAttempt), segment.Of(name)).Call(nth))
 }
 
 // compensation returns the recorded state of the compensation of a completion, or nil.

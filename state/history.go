@@ -4,6 +4,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/callsite"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -69,7 +70,7 @@ const (
 type site struct {
 	kind record.Kind
 	name string
-	call record.CallSite
+	call callsite.Site
 }
 
 type rareFields struct {
@@ -129,7 +130,8 @@ func (h *history) next() *packedRecords {
 
 // siteOf returns the index of the record's site, and the number of the record's call at that site.
 func (h *history) siteOf(rec *record.Record) (index, nth int32) {
-	call, n := rec.Address.Site()
+	address := callsite.Call(rec.Address)
+	call, n := address.Site(), address.Nth()
 	if h.packs > 0 && call == h.last.call && rec.Kind == h.last.kind && rec.Name == h.last.name {
 		return h.lastIndex, int32(n)
 	}
@@ -226,7 +228,7 @@ func (h *history) unpackEnd(p *packedRecords, i int) record.Record {
 	s := &h.sites[p.site]
 	rec := record.Record{
 		RunID: h.runID, Generation: h.generation, Time: time.Unix(0, p.time).UTC(), Ordinal: int(p.ordinal),
-		Address: s.call.Address(int(p.nth)), Name: s.name,
+		Address: record.Address(s.call.Call(int(p.nth))), Name: s.name,
 		Kind: s.kind, Status: p.status, Reason: p.reason, Stage: p.stage, Class: p.class, DelaySource: p.waiting,
 		Attempt: int(p.attempt), MaxAttempts: int(p.maxAttempts),
 		WillRetry: p.flags&flagWillRetry != 0, Replayed: p.flags&flagReplayed != 0,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/callsite"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -15,7 +16,7 @@ import (
 type overlaps map[overlap]*swap
 
 type overlap struct {
-	site  record.CallSite
+	site  callsite.Site
 	input record.Hash
 }
 
@@ -30,8 +31,7 @@ func (o *overlaps) add(rec *record.Record) {
 	if *o == nil {
 		*o = make(overlaps)
 	}
-	site, _ := rec.Address.Site()
-	(*o)[overlap{site, rec.Detail.InputHash}] = new(swap)
+	(*o)[overlap{callsite.Call(rec.Address).Site(), rec.Detail.InputHash}] = new(swap)
 }
 
 // checkSwap returns an error if the claim might receive the outcome of another call, and nil
@@ -40,7 +40,7 @@ func (r *restoredRun) checkSwap(c record.Claim) *core.DivergenceError {
 	if len(r.overlaps) == 0 || c.Kind == record.KindQuestion {
 		return nil
 	}
-	site, _ := c.Address.Site()
+	site := callsite.Call(c.Address).Site()
 	s := r.overlaps[overlap{site, c.Input}]
 	if s == nil {
 		return nil
@@ -56,11 +56,11 @@ func (r *restoredRun) checkSwap(c record.Claim) *core.DivergenceError {
 
 // harmOfSwap returns what distinguishes the calls from the site that have the given input. The
 // result is empty if nothing does.
-func (r *restoredRun) harmOfSwap(site record.CallSite, input record.Hash) string {
+func (r *restoredRun) harmOfSwap(site callsite.Site, input record.Hash) string {
 	var first *record.Record
 	without := 0
 	for nth := 1; ; nth++ {
-		t := r.calls[site.Address(nth)]
+		t := r.calls[record.Address(site.Call(nth))]
 		switch {
 		case t == nil && first == nil && without == 0 && nth == 1:
 			continue // it was made by a refused opening

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/callsite"
 	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
@@ -149,7 +150,7 @@ func idOf(s *engine.Scope) attemptID {
 // preconditionsOf identifies the preconditions of the call. Their values belong
 // to all attempts.
 func preconditionsOf(s *engine.Scope) attemptID {
-	return attemptID{s.Address(), record.PreconditionAttempt}
+	return attemptID{s.Address(), callsite.PreconditionAttempt}
 }
 
 // values holds the run's common values and the values of running attempts.

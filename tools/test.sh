@@ -12,7 +12,7 @@ shift 2
 # Packages of the root module that start no goroutines. The race detector would find nothing in
 # them, and tests with it take five times as long and need builds of their own.
 plain=(
-  ./config ./examples/seeds/... ./internal/errtree ./internal/nearest ./internal/runcopy
+  ./config ./examples/seeds/... ./internal/callsite ./internal/errtree ./internal/nearest ./internal/runcopy
   ./policy/window ./record/redact ./snapshot/diff ./snapshot/internal/blocks ./streamer/internal/wire
   ./streamer/vocabulary
 )

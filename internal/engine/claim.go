@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/reprise-go/reprise/internal/callsite"
 	"github.com/reprise-go/reprise/internal/segment"
 	"github.com/reprise-go/reprise/record"
 )
@@ -59,7 +60,7 @@ func (in *claims) count(ordinal int) int {
 
 // siteCounter counts the calls with one name in one scope.
 type siteCounter struct {
-	site record.CallSite
+	site callsite.Site
 	n    int
 }
 
@@ -101,7 +102,7 @@ func (c *Call) claim(segment string, branch int) {
 	}
 	in.ordinal++
 	if branch > 0 {
-		c.address = record.Site(c.parent.Path(), strconv.Itoa(branch)).Address(1)
+		c.address = record.Address(callsite.Of(c.parent.Path(), strconv.Itoa(branch)).Call(1))
 	} else {
 		c.address = in.next(c.parent, segment)
 	}
@@ -159,11 +160,11 @@ func (in *claims) next(s *Scope, segment string) record.Address {
 		if in.sites == nil {
 			in.sites = make(map[string]*siteCounter)
 		}
-		counter = &siteCounter{site: record.Site(s.Path(), segment)}
+		counter = &siteCounter{site: callsite.Of(s.Path(), segment)}
 		in.sites[segment] = counter
 	}
 	counter.n++
-	return counter.site.Address(counter.n)
+	return record.Address(counter.site.Call(counter.n))
 }
 
 // unrecordedBelow returns the claims with lower ordinals that are in no record. If the
@@ -217,7 +218,7 @@ func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, st
 	if settings := s.root.settings; !settings.Outputs && !settings.Payloads {
 		return id, nil, nil
 	}
-	claimed = &record.Claim{Address: record.Site(s.Path(), name(*number)).Address(1), Ordinal: in.ordinal, Kind: record.KindQuestion}
+	claimed = &record.Claim{Address: record.Address(callsite.Of(s.Path(), name(*number)).Call(1)), Ordinal: in.ordinal, Kind: record.KindQuestion}
 	if history := s.root.settings.History; history != nil {
 		_, onRecord, err := history.Claim(s, *claimed, nil)
 		if err != nil {

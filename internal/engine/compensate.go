@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/reprise-go/reprise/internal/callsite"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -405,7 +406,7 @@ func (all *compensableCalls) compensate(ctx context.Context, top *Scope, c *comp
 		return nil
 	}
 	stub := &Call{spec: &Spec{Kind: c.Kind, Name: c.Name}, root: top.root, parent: top, scope: top, address: c.Address}
-	at := &Scope{outer: ctx, root: top.root, call: stub, attempt: record.CompensationAttempt}
+	at := &Scope{outer: ctx, root: top.root, call: stub, attempt: callsite.CompensationAttempt}
 	err := c.compensate(at)
 	if e := (*CallError)(nil); err == nil || errors.As(err, &e) && !IsSuspension(err) {
 		c.done = true

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/reprise-go/reprise/internal/callsite"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -72,7 +73,7 @@ func (c *Call) PrepareCompensation(at *Scope, t Typed, plan *Plan, nth int, foun
 		c.recall = &recall{found: found}
 	}
 	if !at.root.isOutside() {
-		c.address = record.Site(at.Path(), plan.Segment).Address(nth)
+		c.address = record.Address(callsite.Of(at.Path(), plan.Segment).Call(nth))
 	}
 }
 

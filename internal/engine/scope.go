@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/callsite"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -118,7 +119,7 @@ func (s *Scope) Parent() *Scope {
 }
 
 // preconditionsAttempt is the attempt number of the scope for preconditions.
-const preconditionsAttempt = record.PreconditionAttempt
+const preconditionsAttempt = callsite.PreconditionAttempt
 
 // IsPreconditions reports whether the scope is that of the call's preconditions.
 func (s *Scope) IsPreconditions() bool { return s.attempt == preconditionsAttempt }
