@@ -159,7 +159,7 @@ func TestAToolThatMustBeCalledIsCalledFirst(t *testing.T) {
 
 func TestAToolThatMustBeCalledIsOneOfTheAgents(t *testing.T) {
 	model := newScript()
-	const problem = `Options.ToolChoice is "ecko"; it must be auto, none, required, or one of the tools: echo`
+	const problem = `ModelOptions.ToolChoice is "ecko"; it must be auto, none, required, or one of the tools: echo`
 	wrong := actors.ModelOptions{ToolChoice: "ecko"}
 	assert.PanicsWithError(t, `actors: "a": WithModelOptions: actors: `+problem, func() {
 		actors.NewAgent("a", model.llm(), actors.WithTools(echo()), actors.WithModelOptions(wrong))

@@ -90,5 +90,5 @@ func TestToolChoiceOfAToolThatIsTakenInsideTheCall(t *testing.T) {
 	require.NoError(t, err)
 	agent = actors.NewAgent("a", script.LLM("m"), actors.WithTools(own("own")), actors.WithModelOptions(actors.ModelOptions{ToolChoice: "lose"}), take)
 	_, err = agent.Call(t.Context(), actors.Prompt{Text: "go"})
-	require.ErrorContains(t, err, `Options.ToolChoice is "lose"`)
+	require.ErrorContains(t, err, `ModelOptions.ToolChoice is "lose"`)
 }
