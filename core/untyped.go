@@ -36,7 +36,7 @@ func (i input) hash() (h record.Hash, size int, err error) {
 	if err != nil {
 		return h, 0, err
 	}
-	h, err = record.HashOfEncoded(encoded)
+	h, err = codec.Hash(encoded)
 	return h, len(encoded), err
 }
 
@@ -75,7 +75,7 @@ func (i input) identityBy(encode func(v any) ([]byte, error)) (h record.Hash, er
 	if err != nil {
 		return record.Hash{}, &encodeError{what, i.spec.Name, err}
 	}
-	return record.HashOfEncoded(encoded)
+	return codec.Hash(encoded)
 }
 
 func (i input) declaresIdentity() bool {
@@ -98,7 +98,7 @@ func (i input) wholeIdentity(in reflect.Type) (h record.Hash, err error) {
 	}
 	encoded, err := i.identityEncoder(in)(what)
 	if err == nil {
-		h, err = record.HashOfEncoded(encoded)
+		h, err = codec.Hash(encoded)
 	}
 	if err != nil {
 		err = &encodeError{"input", i.spec.Name, err}
@@ -195,11 +195,11 @@ func isWhole(encoded []byte, out any) bool {
 	if err != nil {
 		return false
 	}
-	was, err := record.HashOfEncoded(bytes.Clone(encoded))
+	was, err := codec.Hash(bytes.Clone(encoded))
 	if err != nil {
 		return false
 	}
-	is, err := record.HashOfEncoded(again)
+	is, err := codec.Hash(again)
 	return err == nil && was == is
 }
 

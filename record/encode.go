@@ -1,7 +1,6 @@
 package record
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 
 	"github.com/reprise-go/reprise/internal/codec"
@@ -73,18 +72,7 @@ func HashOf(v any) (Hash, error) {
 	if err != nil {
 		return Hash{}, err
 	}
-	return HashOfEncoded(data)
-}
-
-// HashOfEncoded returns the hash of a value encoded by [Encode]. It may reorder
-// the maps in data.
-func HashOfEncoded(data []byte) (Hash, error) {
-	data, err := codec.Canonical(data)
-	if err != nil {
-		return Hash{}, err
-	}
-	sum := sha256.Sum256(data)
-	return Hash(sum[:16]), nil
+	return codec.Hash(data)
 }
 
 // IsZero reports whether h is the zero Hash.
@@ -93,18 +81,18 @@ func (h Hash) IsZero() bool { return h == Hash{} }
 // String returns h in hexadecimal.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// PreviewLimit is the maximum length of a preview in characters.
-const PreviewLimit = 500
+// previewLimit is the maximum length of a preview in characters.
+const previewLimit = 500
 
-// Preview returns an encoded value as JSON, cut to [PreviewLimit] characters with "…" at the end if
-// something was cut. Bytes are shown as JSON or text if they are valid as such, and otherwise in
+// Preview returns an encoded value as JSON, cut to 500 characters with "…" at the end if something
+// was cut. Bytes are shown as JSON or text if they are valid as such, and otherwise in
 // base64. The preview of an empty value is empty. The preview of bytes that are not msgpack is
 // "(unreadable)".
 func Preview(encoded []byte) string {
 	if len(encoded) == 0 {
 		return ""
 	}
-	return Truncate(previewText(encoded), PreviewLimit)
+	return Truncate(previewText(encoded), previewLimit)
 }
 
 // previewText returns a preview before it is cut.
@@ -113,7 +101,7 @@ func previewText(encoded []byte) string {
 		return preview
 	}
 	// At most four bytes for each character, and the quotes of the deepest string.
-	text, err := codec.AppendReadable(nil, encoded, 4*PreviewLimit+64)
+	text, err := codec.AppendReadable(nil, encoded, 4*previewLimit+64)
 	if err != nil {
 		return "(unreadable)"
 	}

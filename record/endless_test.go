@@ -42,18 +42,21 @@ type reused struct{ text string }
 func (e *reused) Error() string { return e.text }
 
 func TestFrozenErrorKeepsItsText(t *testing.T) {
+	freeze := func(cause error) error {
+		return (&record.InterruptedError{Cause: cause}).Frozen().Cause
+	}
 	err := &reused{"first"}
-	frozen := record.Freeze(err)
+	frozen := freeze(err)
 	err.text = "second"
 	assert.EqualError(t, frozen, "first")
 	assert.ErrorIs(t, frozen, err)
-	assert.Equal(t, frozen, record.Freeze(frozen))
+	assert.Equal(t, frozen, freeze(frozen))
 
-	require.NoError(t, record.Freeze(nil))
+	require.NoError(t, freeze(nil))
 	for _, constant := range []error{errStock, core.Permanent(errStock), fmt.Errorf("%w", err), record.ErrorOf(err), &record.InterruptedError{Cause: errStock}} {
-		assert.Same(t, constant, record.Freeze(constant))
+		assert.Same(t, constant, freeze(constant))
 	}
-	within := record.Freeze(&record.InterruptedError{Cause: err})
+	within := freeze(&record.InterruptedError{Cause: err})
 	err.text = "third"
 	assert.EqualError(t, within, "interrupted: second")
 }

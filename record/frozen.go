@@ -10,16 +10,8 @@ import (
 	"github.com/reprise-go/reprise/internal/mark"
 )
 
-// Freeze returns err with its current text, for a record in memory: the handler may change the
-// error later, or use it again. It returns err itself if its text cannot change. errors.Is and
-// errors.As still find err.
-func Freeze(err error) error {
-	if err == nil || isConstant(err) {
-		return err
-	}
-	return &frozenError{text: fmt.Sprint(err), err: err}
-}
-
+// A frozenError is an error with the text that it had when it was frozen: the handler may change the
+// error later, or use it again. errors.Is and errors.As still find the error.
 type frozenError struct {
 	text      string
 	err       error

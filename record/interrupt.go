@@ -58,12 +58,6 @@ type InterruptedError struct {
 // appears in the addresses of its calls ("assistant@2"). The path is empty if it was not recorded.
 type Origin interface{ Path() string }
 
-// A RestoredOrigin is the path of the [Origin] of a restored interrupt.
-type RestoredOrigin string
-
-// Path returns the path.
-func (o RestoredOrigin) Path() string { return string(o) }
-
 // Error returns a line such as `interrupted (user) by ops: deploy`, with the ID
 // of the question that the call waits for: `interrupted (awaiting
 // agent/refund?1): …`.
@@ -114,6 +108,17 @@ func (e *InterruptedError) Recorded() *InterruptedError {
 	}
 	kept := *e
 	kept.Cause = ErrorOf(e.Cause)
+	return &kept
+}
+
+// Frozen returns e in the form for a record in memory: with a cause whose text cannot change, and in
+// which errors.Is and errors.As find the cause of e.
+func (e *InterruptedError) Frozen() *InterruptedError {
+	if e == nil || e.Cause == nil || isConstant(e.Cause) {
+		return e
+	}
+	kept := *e
+	kept.Cause = &frozenError{text: fmt.Sprint(e.Cause), err: e.Cause}
 	return &kept
 }
 

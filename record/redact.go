@@ -171,14 +171,14 @@ func (x redaction) preview(encoded []byte) []byte {
 	} else {
 		text = x.previewText(encoded)
 	}
-	return codec.AppendExt(nil, redactedType, []byte(redactedMark+Truncate(text, PreviewLimit)))
+	return codec.AppendExt(nil, redactedType, []byte(redactedMark+Truncate(text, previewLimit)))
 }
 
 // previewText returns a redacted preview before it is cut. It redacts each text in the value before
 // JSON escapes it, and then the whole preview, for secrets that are recognized by the key before
 // them. A part of a secret may be left at the end, but that is far behind the part that is shown.
 func (x redaction) previewText(encoded []byte) string {
-	const enough = 2 * 4 * PreviewLimit // at four bytes per character
+	const enough = 2 * 4 * previewLimit // at four bytes per character
 	for limit := 2 * enough; ; limit *= 8 {
 		text, err := codec.AppendRedacted(nil, encoded, limit, x.text)
 		if err != nil {

@@ -101,6 +101,11 @@ func readRecorded(f *fieldReader) *record.Error {
 	return e
 }
 
+// restoredOrigin is the path of the origin of a restored interrupt.
+type restoredOrigin string
+
+func (o restoredOrigin) Path() string { return string(o) }
+
 func readInterrupted(f *fieldReader) *record.InterruptedError {
 	e := &record.InterruptedError{
 		Reason: record.InterruptReason(f.name()), Message: f.text(), By: f.name(), Question: f.text(),
@@ -110,7 +115,7 @@ func readInterrupted(f *fieldReader) *record.InterruptedError {
 		e.Cause = readCause(f.in)
 	}
 	if origin := f.text(); local {
-		e.Origin = record.RestoredOrigin(origin)
+		e.Origin = restoredOrigin(origin)
 	}
 	e.Awaits = record.AwaitKind(f.byte())
 	f.end()

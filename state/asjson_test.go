@@ -137,11 +137,11 @@ func fromBefore(t *testing.T, s snapshot.Store) snapshot.Store {
 	t.Helper()
 	before, err := codec.EncodeIdentityBefore(sealed{})
 	require.NoError(t, err)
-	hash, err := record.HashOfEncoded(before)
+	hash, err := codec.Hash(before)
 	require.NoError(t, err)
 	held, err := codec.EncodeIdentityBefore(struct{ In sealed }{})
 	require.NoError(t, err)
-	hashOfHeld, err := record.HashOfEncoded(held)
+	hashOfHeld, err := codec.Hash(held)
 	require.NoError(t, err)
 	return copied(t, s, func(d *record.Detail, name string) {
 		d.InputHash, d.Input = hash, before
@@ -198,7 +198,7 @@ func keyOf(t *testing.T, encode func(any) ([]byte, error)) string {
 	t.Helper()
 	encoded, err := encode(struct{ In sealed }{sealed{"a"}})
 	require.NoError(t, err)
-	hash, err := record.HashOfEncoded(encoded)
+	hash, err := codec.Hash(encoded)
 	require.NoError(t, err)
 	h := sha256.New()
 	for _, part := range []string{"run-1", "agent/second"} {

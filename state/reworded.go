@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 )
@@ -46,7 +47,7 @@ func (r *run) isReworded(number uint64, input engine.ClaimedInput) bool {
 		if err != nil {
 			return false
 		}
-		if now, err := record.HashOfEncoded(encoded); err != nil || now == was.Detail.WholeInput {
+		if now, err := codec.Hash(encoded); err != nil || now == was.Detail.WholeInput {
 			return false
 		}
 	}

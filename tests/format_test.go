@@ -113,6 +113,11 @@ func isRefused(err error, code int) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
+// groupPath is the path of a group.
+type groupPath string
+
+func (p groupPath) Path() string { return string(p) }
+
 // sample returns a snapshot with records of every status and of most kinds.
 func sample(t *testing.T) *snapshot.Snapshot {
 	t.Helper()
@@ -229,7 +234,7 @@ func sample(t *testing.T) *snapshot.Snapshot {
 	add("assistant", record.Record{Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "assistant?1", Detail: &record.Detail{Output: encode(true), By: "ann"}})
 	add("assistant/group:all/1/fetch", record.Record{
 		Kind: record.KindTool, Status: record.StatusInterrupted, Name: "fetch", Stage: record.StageWait,
-		Err: &core.InterruptedError{Reason: record.InterruptGroup, Cause: errOutOfStock, Origin: record.RestoredOrigin("assistant/group:all")},
+		Err: &core.InterruptedError{Reason: record.InterruptGroup, Cause: errOutOfStock, Origin: groupPath("assistant/group:all")},
 	})
 	add("", record.Record{
 		Kind: record.KindRun, Status: record.StatusInterrupted, Name: "weather", Elapsed: time.Hour,

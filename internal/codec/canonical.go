@@ -2,9 +2,20 @@ package codec
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"slices"
 )
+
+// Hash returns the first 16 bytes of the SHA-256 of the canonical form of data. It may reorder the
+// maps in data.
+func Hash(data []byte) (hash [16]byte, err error) {
+	if data, err = Canonical(data); err != nil {
+		return hash, err
+	}
+	sum := sha256.Sum256(data)
+	return [16]byte(sum[:16]), nil
+}
 
 // Canonical rewrites the msgpack value in data so that equal values have equal bytes: the pairs of
 // every map are sorted by their encoded keys, times are in UTC, and the members of JSON are sorted

@@ -252,28 +252,16 @@ func (c *Call) kept(r *attemptEnd) error {
 	return r.kept
 }
 
-// keptError returns err in the form for a record in memory: its text can no longer
-// change. A stored run makes its own copy.
-func (c *Call) keptError(err error) error {
-	if c.root.settings.Outputs || c.root.isOutside() {
-		return err
-	}
-	return record.Freeze(err)
-}
-
 // keptInterrupt returns e in the form for a record: the text of its cause can no longer
 // change.
 func (c *Call) keptInterrupt(e *InterruptedError) *InterruptedError {
-	if c.root.settings.Outputs {
+	switch {
+	case c.root.settings.Outputs:
 		return e.Recorded()
-	}
-	cause := c.keptError(e.Cause)
-	if cause == e.Cause { //nolint:errorlint // the cause itself, not one that it wraps
+	case c.root.isOutside():
 		return e
 	}
-	kept := *e
-	kept.Cause = cause
-	return &kept
+	return e.Frozen()
 }
 
 // refuse makes a call fail without making an attempt.

@@ -78,7 +78,7 @@ func wereNotSent(errs []error) (notSent bool) {
 	for _, err := range errs {
 		if wasNotSent(err) {
 			notSent = true
-		} else if isLost(record.Inspect(err).Class) {
+		} else if isLost(record.Classify(err)) {
 			return false
 		}
 	}
