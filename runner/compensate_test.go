@@ -3,8 +3,10 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -45,13 +47,24 @@ func TestRunnerCompensatesARunThatWasCancelledElsewhere(t *testing.T) {
 		assert.Equal(t, snapshot.StatusInterrupted, info.Status)
 		assert.Zero(t, undone)
 
-		r = newRunner(t, store, runner.Options{Run: []state.Option{state.WithCompensations(book)}}) // options for all programs
+		var notices []string
+		r = newRunner(t, store, runner.Options{
+			Run:     []state.Option{state.WithCompensations(book)}, // options for all programs
+			Observe: func(n runner.Notice) { notices = append(notices, fmt.Sprintf("%v, undone %d", n, undone)) },
+		})
 		runner.Register(r, trip)
 		defer serve(t, r)()
 		info, err = r.Wait(t.Context(), "a")
 		require.NoError(t, err)
 		assert.Equal(t, snapshot.StatusCancelled, info.Status)
 		assert.Equal(t, 1, undone)
+		synctest.Wait()
+		assert.Equal(t, []string{
+			"opened run a of trip 1: running, undone 0", "closed run a of trip 1: cancelled (cancel): wrong customer, undone 1",
+		}, notices)
+		stats := r.Stats()
+		assert.EqualValues(t, 1, stats.Opened)
+		assert.EqualValues(t, 1, stats.Cancelled)
 	})
 }
 
@@ -80,5 +93,44 @@ func TestCompensationsComeWithTheirAgent(t *testing.T) {
 	runner.Register(r, actors.NewAgent("desk", model, actors.WithTools(other)), runner.WithVersion("3")) // versions of one program may differ
 	require.PanicsWithError(t, `runner: program "desk": state: WithCompensations: actor 1 has no compensation; add one with its method Compensate`, func() {
 		runner.Register(r, desk, runner.WithVersion("2"), runner.WithCompensations(actors.NewAgent("idle", model)))
+	})
+}
+
+// A paused run that is cancelled is compensated at once, not only when the store is next searched.
+func TestPausedRunThatIsCancelledIsCompensatedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		undone := 0
+		book := decorators.Tool("book", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
+			Compensate(func(context.Context, word, string) error {
+				if undone++; undone == 1 {
+					return core.Permanent(errors.New("not now"))
+				}
+				return nil
+			})
+		trip := agent("trip", func(ctx context.Context, in word) (string, error) {
+			if _, err := book.Call(ctx, in); err != nil {
+				return "", err
+			}
+			return core.Await[string](ctx, "go on?")
+		})
+		var closed []runner.Notice
+		r := newRunner(t, memstore.New(), runner.Options{SweepEvery: time.Hour, Observe: func(n runner.Notice) {
+			if n.Type == runner.NoticeClosed {
+				closed = append(closed, n)
+			}
+		}})
+		program := runner.Register(r, trip, runner.WithCompensations(book))
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{"seat"}, runner.StartOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		began := time.Now()
+		require.NoError(t, r.Cancel(t.Context(), "a", snapshot.Stop{By: "ops"}))
+		synctest.Wait()
+		assert.Equal(t, 1, undone)
+		assert.Zero(t, time.Since(began))
+		require.Len(t, closed, 2)
+		assert.Equal(t, snapshot.StatusPaused, closed[0].Status)
+		assert.Equal(t, "cancel", string(closed[1].Stop.Reason))
 	})
 }

@@ -101,6 +101,9 @@ func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) e
 		return err
 	}
 	r.drop(runID)
+	if info, err := r.store.Info(ctx, runID); err == nil { // otherwise the sweep finds the run
+		r.consider(ctx, &info, false, false) // if calls must be compensated
+	}
 	return nil
 }
 

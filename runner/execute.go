@@ -25,8 +25,10 @@ type openRun struct {
 	st         *state.ExecutionState // nil until then
 	newAnswer  bool                  // an answer arrived that the run may not have seen
 	stopped    error                 // why the run cannot continue as it is; nil if it can, or has ended
+	returned   error                 // the error that its program returned; nil for none
 	openLater  bool                  // the run could not be opened, for a reason that may go away
 	isBlocked  bool                  // the run is a suspect whose turn has not come
+	cancelled  bool                  // the opening compensated and ended a run that was cancelled before
 }
 
 // execute runs one run until it ends, stops or is parked.
@@ -42,7 +44,11 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 		}
 	}
 	st, input, err := r.openState(ctx, o, lease.Entry().Fresh)
-	if err != nil {
+	if errors.Is(err, state.ErrCancelled) { // openState checks that the run has not ended, so this opening ended it
+		r.noticeCancelled(o)
+		o.stopped = err
+		return
+	} else if err != nil {
 		r.refuse(ctx, o, err)
 		return
 	}
@@ -66,7 +72,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 		callCtx = r.options.Context(callCtx)
 	}
 	err = call(context.WithValue(callCtx, runnerKey{}, r))
-	o.stopped = stopOf(err)
+	o.stopped, o.returned = stopOf(err), err
 	r.tellCaller(ctx, o, st, err)
 }
 
@@ -112,7 +118,9 @@ func (r *Runner) openState(ctx context.Context, o *openRun, fresh bool) (*state.
 	}
 	options := slices.Concat(r.options.Run, []state.Option{
 		// RootsAtClose: the result is used only after Close.
-		state.WithHost(state.Host{Owner: r.owner, Check: check, Existing: readInput, RootsAtClose: true}),
+		state.WithHost(state.Host{
+			Owner: r.owner, Check: check, Existing: readInput, Compensating: func() { r.noticeCancelled(o) }, RootsAtClose: true,
+		}),
 		state.WithMaxLosses(core.Unlimited), // the limit is MaxRestarts
 		state.WithCompensations(o.program.compensable...),
 	})
@@ -147,11 +155,19 @@ func (r *Runner) setState(o *openRun, st *state.ExecutionState) {
 	r.observe(o.notice(NoticeOpened, snapshot.StatusRunning, nil))
 }
 
+// noticeCancelled reports, once, that a run was opened which was cancelled while it was not open.
+func (r *Runner) noticeCancelled(o *openRun) {
+	if !o.cancelled {
+		o.cancelled = true
+		r.observe(o.notice(NoticeOpened, snapshot.StatusRunning, nil))
+	}
+}
+
 // refuse handles a run that cannot continue. It ignores a run that is open elsewhere,
-// was deleted or cancelled, or has ended; any other error is reported. The run is not
+// was deleted, or has ended; any other error is reported. The run is not
 // opened again until it changes, unless the store could not be reached.
 func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
-	for _, fine := range []error{errNotDue, snapshot.ErrLocked, snapshot.ErrNotFound, state.ErrCancelled} {
+	for _, fine := range []error{errNotDue, snapshot.ErrLocked, snapshot.ErrNotFound} {
 		if errors.Is(err, fine) {
 			return
 		}
@@ -224,13 +240,17 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		r.addWaiting(ctx, lease.Entry())
 	}
 	r.endTurn(ctx, o)
-	if ran {
+	if ran || o.cancelled {
 		notice := o.notice(NoticeClosed, info.Status, nil)
 		switch {
-		case err != nil:
+		case err != nil && ran:
 			notice.Status, notice.Err = o.st.Status(), err // the last status that this process knows
+		case err != nil:
+			notice.Err = err
 		case info.Status == snapshot.StatusInterrupted:
 			notice.Err = o.stopped
+		case info.Status == snapshot.StatusFailed:
+			notice.Err = o.returned
 		}
 		notice.Took, notice.Due, notice.Stop = took, info.Due, info.Stop
 		r.observe(notice)

@@ -66,6 +66,9 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), giveBack(ctx, journal))
 	}
 	k.held = cancelled == nil && r.restored != nil && mayRepeat(r.found.Status)
+	if cancelled != nil && c.host.Compensating != nil {
+		c.host.Compensating()
+	}
 	r.begin(ctx)
 	r.listen(ctx, k)
 	if cancelled != nil {

@@ -24,6 +24,10 @@ type Host struct {
 	// Open fails with snapshot.ErrNotFound instead of creating the run. Existing may be nil.
 	Existing func(*snapshot.Run) error
 
+	// Compensating is called before Open compensates the calls of a run that was cancelled. Open then
+	// closes the run and returns ErrCancelled. Compensating may be nil.
+	Compensating func()
+
 	// RootsAtClose leaves the outcomes and suspensions of root calls to the sync at the end of the
 	// run: only when Close has returned without an error are they guaranteed to be on disk. This
 	// saves a sync in a program that makes one call and closes the run before it uses the result.
