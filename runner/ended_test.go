@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -69,5 +70,36 @@ func TestErrorThatIsANilPointerFailsItsRunAndNotTheProcess(t *testing.T) {
 		info, err := r.Wait(t.Context(), "a")
 		require.NoError(t, err)
 		assert.Equal(t, snapshot.StatusFailed, info.Status)
+	})
+}
+
+// The notice of a failed run says why, even if the text of the error cannot be read.
+func TestNoticeOfAFailedRunHasItsError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var closed runner.Notice
+		r := newRunner(t, memstore.New(), runner.Options{Observe: func(n runner.Notice) {
+			if n.Type == runner.NoticeClosed {
+				closed = n
+			}
+		}})
+		outOfInk := errors.New("out of ink")
+		runner.Register(r, agent("fail", func(_ context.Context, in word) (string, error) {
+			if in.Text == "nil" {
+				return "", (*wrappingError)(nil)
+			}
+			return "", outOfInk
+		}))
+		defer serve(t, r)()
+		_, err := r.Start(t.Context(), "fail", "a", word{}, runner.StartOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Equal(t, snapshot.StatusFailed, closed.Status)
+		assert.ErrorIs(t, closed.Err, outOfInk)
+		assert.Contains(t, closed.String(), "out of ink")
+		_, err = r.Start(t.Context(), "fail", "b", word{"nil"}, runner.StartOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		assert.Equal(t, "b", closed.RunID)
+		assert.Equal(t, "closed run b of fail 1: failed: fail: permanent: <nil>", closed.String())
 	})
 }

@@ -33,7 +33,7 @@ type Notice struct {
 	Due              time.Time       // when a paused run continues by itself
 	Took             time.Duration   // closed: how long it was open
 	Restarts         int             // crashed: how often in a row
-	Err              error           // trouble: the error; closed: why the run cannot continue, such as a divergence, or why its status cannot be read
+	Err              error           // trouble: the error; closed: why the run failed or cannot continue, such as a divergence, or why its status cannot be read
 }
 
 // Stats are the counts of a runner.
@@ -171,7 +171,7 @@ func (n Notice) String() string {
 		text += fmt.Sprintf(", %d times in a row", n.Restarts)
 	}
 	if n.Err != nil {
-		text += ": " + n.Err.Error()
+		text += ": " + fmt.Sprint(n.Err) // its method may panic
 	}
 	return text
 }

@@ -2,15 +2,22 @@ package service
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"log"
 	"log/slog"
 
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 )
 
 // A logger writes what a service does. A nil slog.Logger writes nothing.
-type logger struct{ to *slog.Logger }
+type logger struct {
+	to     *slog.Logger
+	redact func(text string) string // applied to the errors of runs; nil for none
+}
 
 func (l *logger) log(level slog.Level, message string, attrs ...slog.Attr) {
 	if l.to != nil {
@@ -60,9 +67,51 @@ func (l *logger) notice(n *runner.Notice) {
 		attrs = append(attrs, slog.Int("restarts", n.Restarts))
 	}
 	if n.Err != nil {
-		add("error", n.Err.Error())
+		add("error", l.text(n.Err))
 	}
 	l.log(level, "run "+string(n.Type), attrs...)
+}
+
+// text returns the redacted text of an error, whose method may panic.
+func (l *logger) text(err error) string {
+	text := record.Truncate(fmt.Sprint(err), record.MessageLimit)
+	if l.redact != nil {
+		text = l.redact(text)
+	}
+	return text
+}
+
+// ownPanic returns the panic with which a handler has ended, or nil. A panic of a call inside the
+// handler is inside a CallError, and was logged for that call.
+func ownPanic(err error) (own *core.PanicError) {
+	defer func() {
+		if recover() != nil { // a method of the error panics
+			own = nil
+		}
+	}()
+	for ; err != nil; err = errors.Unwrap(err) {
+		switch e := err.(type) { //nolint:errorlint // the loop stops at a CallError
+		case *core.PanicError:
+			return e
+		case *core.CallError:
+			return nil
+		}
+	}
+	return nil
+}
+
+// panics returns an interceptor that logs the stack of each panic of a handler, with level error: a
+// record keeps only the text of the panic.
+func (l *logger) panics() core.Interceptor {
+	return core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
+		err := next(ctx)
+		if p := ownPanic(err); p != nil {
+			l.log(slog.LevelError, "a handler panicked",
+				slog.String("run", call.RunID), slog.String("call", call.Address.String()), slog.Int("attempt", call.Number),
+				slog.String("error", l.text(p)), slog.String("stack", string(p.Stack)))
+		}
+		return err
+	}}
 }
 
 func levelOf(n *runner.Notice) slog.Level {

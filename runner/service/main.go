@@ -44,7 +44,7 @@ func run(args []string, o Options, register func(*runner.Runner) error) int {
 		return 2
 	}
 	if err := serveOn(ctx, &s.Options, s.store, register); isOnly(err, runner.ErrNotStopped) {
-		(&logger{s.Log}).left(err)
+		(&logger{to: s.Log}).left(err)
 	} else if err != nil {
 		var network *net.OpError
 		if errors.As(err, &network) && network.Op == "listen" {

@@ -195,12 +195,12 @@ func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) e
 	mux.Handle("GET /debug/vars", dashboard.Admit(vars(r)))
 	mux.Handle("GET /metrics", dashboard.Admit(metrics(r, dashboard)))
 	mux.HandleFunc("GET /healthz", serveHealthz)
-	mux.HandleFunc("GET /readyz", serveReadyz(r, &logger{o.Log}))
+	mux.HandleFunc("GET /readyz", serveReadyz(r, &logger{to: o.Log}))
 	if err := addRoutes(mux, o.Routes); err != nil {
 		return nil, errors.Join(err, dashboard.Close(context.Background()))
 	}
 	server := &http.Server{
-		ErrorLog: (&logger{o.Log}).ofServer(), Handler: mux, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: (&logger{to: o.Log}).ofServer(), Handler: mux, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
 	s := &service{runner: r, dashboard: dashboard, server: server, stored: runs, pages: pages, log: o.Log}
 	if o.Shared {
@@ -221,7 +221,10 @@ func newRunner(store snapshot.Store, o *Options, dashboard *streamer.Handler) (*
 		}
 		return live.Watch(ctx, dashboard.PublishDelta)
 	}
-	observe, log := options.Observe, &logger{o.Log}
+	observe, log := options.Observe, &logger{o.Log, dashboard.RedactText}
+	if o.Log != nil {
+		options.Run = append([]state.Option{state.WithInterceptors(log.panics())}, options.Run...)
+	}
 	options.Observe = func(n runner.Notice) {
 		log.notice(&n)
 		if observe != nil {

@@ -1,0 +1,102 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record/redact"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/streamer"
+)
+
+// A logLine is a line of a service's log.
+type logLine struct {
+	Level, Msg, Run, Status, Reason, Error, Call, Stack string
+	Attempt                                             int
+}
+
+// logged serves programs while use runs, and returns what the service logged.
+func logged(t *testing.T, o Options, level string, register func(*runner.Runner) error, use func(url string)) []logLine {
+	t.Helper()
+	var mu sync.Mutex
+	var out bytes.Buffer
+	log, err := newLog(writer(func(p []byte) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		return out.Write(p)
+	}), level, "json")
+	require.NoError(t, err)
+	o.Log, o.Runner.Grace = log, -1
+	url, stop := served(t, o, register)
+	use(url)
+	stop()
+	var lines []logLine
+	for line := range strings.Lines(out.String()) {
+		var l logLine
+		require.NoError(t, json.Unmarshal([]byte(line), &l), line)
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+func startRun(t *testing.T, url, program, id string) {
+	t.Helper()
+	status, body := do(t, "POST", url+"api/runs", `{"program":"`+program+`","run_id":"`+id+`","input":{"text":"hi"}}`)
+	require.Equal(t, 201, status, body)
+}
+
+func TestFailedRunIsLoggedAsAWarningWithItsRedactedError(t *testing.T) {
+	rules, err := redact.New("ink")
+	require.NoError(t, err)
+	lines := logged(t, Options{Streamer: streamer.Options{Redact: rules}}, "warn", register, func(url string) {
+		startRun(t, url, "fail", "f")
+		until(t, url, "f", "run_failed")
+	})
+	require.Len(t, lines, 1)
+	assert.Equal(t, logLine{Level: "WARN", Msg: "run closed", Run: "f", Status: "failed", Error: lines[0].Error}, lines[0])
+	assert.Contains(t, lines[0].Error, "out of ")
+	assert.NotContains(t, lines[0].Error, "ink")
+}
+
+// TestPanicOfAToolIsLoggedOnceWithItsStack: even if the calls around it do not fail.
+func TestPanicOfAToolIsLoggedOnceWithItsStack(t *testing.T) {
+	boom := decorators.Tool("boom", "", func(context.Context, ticket) (string, error) {
+		var m map[string]int
+		m["x"] = 1 //nolint:staticcheck // panics
+		return "", nil
+	})
+	lines := logged(t, Options{}, "warn", func(r *runner.Runner) error {
+		runner.Register(r, decorators.Agent("fragile", "", func(ctx context.Context, in ticket) (string, error) { return boom.Call(ctx, in) }))
+		runner.Register(r, decorators.Agent("robust", "", func(ctx context.Context, in ticket) (string, error) {
+			_, err := boom.Call(ctx, in)
+			assert.Error(t, err)
+			return "done", nil
+		}))
+		return nil
+	}, func(url string) {
+		startRun(t, url, "fragile", "a")
+		until(t, url, "a", "run_failed")
+		startRun(t, url, "robust", "b")
+		until(t, url, "b", "run_completed")
+	})
+	require.Len(t, lines, 3)
+	for i, run := range map[int]string{0: "a", 2: "b"} {
+		l := lines[i]
+		assert.Contains(t, l.Stack, "log_test.go:")
+		l.Stack = ""
+		assert.Equal(t, logLine{
+			Level: "ERROR", Msg: "a handler panicked", Run: run, Call: map[string]string{"a": "fragile", "b": "robust"}[run] + "/boom",
+			Attempt: 1, Error: "panic: assignment to entry in nil map",
+		}, l)
+	}
+	assert.Equal(t, "WARN run closed", lines[1].Level+" "+lines[1].Msg)
+	assert.Contains(t, lines[1].Error, "assignment to entry in nil map")
+}
