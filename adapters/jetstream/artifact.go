@@ -16,9 +16,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Put implements [snapshot.ArtifactStore]. Artifacts are in an object store bucket, by their
-// references. An existing artifact is not stored again, but its time is renewed, so that [Store.GC]
-// keeps it until a record names it.
+// Put implements [snapshot.ArtifactStore]. Artifacts are kept in an object store bucket, under their
+// references. An existing artifact is not stored again. Instead its time is renewed, so that
+// [Store.GC] keeps the artifact until a record names it.
 func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
@@ -36,8 +36,8 @@ func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
 	return ref, nil
 }
 
-// putArtifact stores the data first, and then the object that names them. If two processes put the same
-// artifact at the same time, the data of one of them remain until GC removes them.
+// putArtifact stores the data first, and then the object that names the data. If two processes put
+// the same artifact at the same time, one copy of the data is left over until GC removes it.
 func (s *Store) putArtifact(ctx context.Context, ref string, data []byte) error {
 	o := object{ObjectInfo: jetstream.ObjectInfo{
 		ObjectMeta: jetstream.ObjectMeta{Name: ref}, Bucket: s.names.artifacts(), NUID: nuid.Next(), Size: uint64(len(data)),
@@ -76,8 +76,8 @@ func (s *Store) putArtifact(ctx context.Context, ref string, data []byte) error 
 	}
 }
 
-// chunkSize is the size of the messages that carry an artifact, unless the server accepts only smaller
-// ones.
+// chunkSize is the size of the messages that carry an artifact, unless the server accepts only
+// smaller messages.
 const chunkSize = 128 << 10
 
 // Get implements [snapshot.ArtifactStore].
@@ -89,7 +89,7 @@ func (s *Store) Get(ctx context.Context, ref string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: no artifact %.80q", snapshot.ErrNotFound, ref)
 	}
 	data, err := s.artifact(ctx, ref)
-	if err == nil && storekit.Reference(data) != ref { // another process was just putting the same artifact
+	if err == nil && storekit.Reference(data) != ref { // another process was putting the same artifact just then
 		data, err = s.artifact(ctx, ref)
 	}
 	switch {
@@ -100,12 +100,12 @@ func (s *Store) Get(ctx context.Context, ref string) ([]byte, error) {
 	case err != nil:
 		return nil, s.artifactError(ctx, ref, err)
 	case storekit.Reference(data) != ref:
-		return nil, fmt.Errorf("%w: the data of artifact %s are not what was stored", snapshot.ErrCorrupt, ref)
+		return nil, fmt.Errorf("%w: the data of artifact %s differs from what was stored", snapshot.ErrCorrupt, ref)
 	}
 	return data, nil
 }
 
-// artifact reads the data that the bucket holds for an artifact.
+// artifact reads an artifact's data from the bucket.
 func (s *Store) artifact(ctx context.Context, ref string) (data []byte, err error) {
 	m, err := s.get(ctx, s.names.bucket(), query{Last: s.names.object(ref)})
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Store) artifact(ctx context.Context, ref string) (data []byte, err erro
 	subject := s.names.objectData(o.NUID)
 	last, err := s.get(ctx, s.names.bucket(), query{Last: subject})
 	if errors.Is(err, errNotFound) {
-		return nil, nil // an empty artifact, or the data are missing
+		return nil, nil // an empty artifact, or the data is missing
 	} else if err != nil {
 		return nil, err
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A server does not answer a message that the sender may not publish, so the sender would wait for
-// an answer that never comes. The server reports the violation separately, as an error of the
-// connection, which keeps only its last error.
+// If a sender may not publish a message, the server does not answer it, and the sender would wait
+// forever. The server reports the violation separately, as an error on the connection. A connection
+// keeps only its last error.
 
-// violation matches the text of the error of a permission violation.
+// violation matches the text of the error for a permission violation.
 var violation = regexp.MustCompile(`(?i)Permissions Violation for (Publish|Subscription) to "([^"]+)"`)
 
-// deniedSince returns a function that reports what was denied after deniedSince was called: the function
-// returns an error if the server has said that the connection may not publish to a subject with the given
-// prefix, or may not receive answers.
+// deniedSince returns a function that reports what was denied since the call to deniedSince. The
+// function returns an error if the server has reported that the connection may not publish to a
+// subject with the given prefix, or may not receive answers.
 func deniedSince(conn *nats.Conn) func(subject string) error {
 	before := conn.LastError()
 	return func(subject string) error {
@@ -39,7 +39,7 @@ func deniedSince(conn *nats.Conn) func(subject string) error {
 	}
 }
 
-// inboxPrefix returns the prefix of the inboxes of a connection.
+// inboxPrefix returns the prefix of a connection's inboxes.
 func inboxPrefix(conn *nats.Conn) string {
 	inbox := conn.NewInbox()
 	return inbox[:strings.LastIndexByte(inbox, '.')+1]

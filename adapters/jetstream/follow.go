@@ -16,10 +16,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// consume yields the messages of the records on some subjects, beginning at a sequence: the
-// existing messages, and then each new one. It continues after the server was unavailable. It ends
-// with the cause of ctx, or with an error if the stream was deleted, replaced by a newer one, or
-// may not be read.
+// consume yields messages on the given subjects from the stream of records, beginning at the sequence
+// from: first the existing messages, and then each new one. It continues after the server was
+// unavailable. It ends with the cause of ctx, or with an error if the stream was deleted or replaced
+// by a newer one, or if the process may not read it.
 func (s *Store) consume(ctx context.Context, created time.Time, subjects []string, from uint64) iter.Seq2[*storedMessage, error] {
 	return func(yield func(*storedMessage, error) bool) {
 		for {
@@ -41,31 +41,31 @@ func (s *Store) consume(ctx context.Context, created time.Time, subjects []strin
 				return
 			}
 			from = next
-			_ = pause(ctx, retryPause) // the end of ctx is noticed next
+			_ = pause(ctx, retryPause) // the loop notices the end of ctx next
 		}
 	}
 }
 
-// errEnough is returned if the caller wants no more messages.
+// errEnough is returned when the caller has stopped the iteration.
 var errEnough = errors.New("jetstream: enough")
 
 // The server sends a heartbeat every pullHeartbeat. If two are missing, the consumer is created
-// again, on another server of a cluster.
+// again, in a cluster on another server.
 const (
 	pullExpiry    = 10 * time.Second
 	pullHeartbeat = time.Second
 )
 
-// consumeFrom yields messages until the consumer cannot continue, and returns the sequence from
-// which another consumer has to continue. The error is nil if another one may be created.
+// consumeFrom yields messages until the consumer cannot continue, and returns the sequence from which
+// another consumer has to continue. The error is nil if another consumer may be created.
 func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []string, from uint64, yield func(*storedMessage, error) bool) (uint64, error) {
 	denied := deniedSince(s.conn)
 	creating, cancel := context.WithTimeout(ctx, s.options.Lease) // the request is lost if the leader fails
 	defer cancel()
 	consumer, err := s.records.OrderedConsumer(creating, jetstream.OrderedConsumerConfig{
 		FilterSubjects: subjects, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, InactiveThreshold: consumerIdle,
-		// When the client creates the consumer again, it ignores ctx and would try forever. One try
-		// takes at most 10 seconds.
+		// When the client creates the consumer again, it ignores ctx and by default tries forever.
+		// One attempt takes at most 10 seconds.
 		MaxResetAttempts: 1,
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 		switch {
 		case ctx.Err() != nil:
 			return from, context.Cause(ctx)
-		case errors.Is(err, context.DeadlineExceeded): // the client may have created a consumer of another stream without an error
+		case errors.Is(err, context.DeadlineExceeded): // the client may have created a consumer on another stream without an error
 			if err := cmp.Or(denied(s.api+"CONSUMER."), s.verify(ctx, created, from)); err != nil {
 				return from, err
 			}
@@ -107,15 +107,15 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 	}
 }
 
-// nextOf waits for the next message, at most for the length of a lease.
+// nextOf waits for the next message, but no longer than the length of a lease.
 func (s *Store) nextOf(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Lease)
 	defer cancel()
 	return messages.Next(jetstream.NextContext(ctx))
 }
 
-// verify returns an error if the stream of the records was not created at the given time, or
-// no longer has the message before next.
+// verify returns an error if the stream of records was not created at the given time, or no longer
+// contains the message before next.
 func (s *Store) verify(ctx context.Context, created time.Time, next uint64) error {
 	info, err := s.streamInfo(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Store) verify(ctx context.Context, created time.Time, next uint64) erro
 	}
 	if info.State.LastSeq+1 < next {
 		s.noteDamage()
-		return fmt.Errorf("%w: the stream %s has lost messages: it ends at %d, but had message %d", snapshot.ErrReset, s.names.records(), info.State.LastSeq, next-1)
+		return fmt.Errorf("%w: the stream %s has lost messages: it ends at %d, but contained message %d", snapshot.ErrReset, s.names.records(), info.State.LastSeq, next-1)
 	}
 	return nil
 }
@@ -162,11 +162,11 @@ type follower struct {
 	yield   func(record.Record, error) bool
 	stopped bool   // the caller left the loop
 	born    string // identifies the run among runs with its ID
-	last    uint64 // the number of the last yielded record
+	last    uint64 // the number of the last record that was yielded
 }
 
-// begin returns when the stream was created, and the sequence at which reading begins: that message
-// contains the record of the cursor.
+// begin returns the time at which the stream was created, and the sequence at which reading begins.
+// The message at that sequence contains the cursor's record.
 func (f *follower) begin(ctx context.Context) (created time.Time, from uint64, err error) {
 	if err := storekit.Check(ctx, f.runID); err != nil {
 		return created, 0, err
@@ -187,8 +187,8 @@ func (f *follower) begin(ctx context.Context) (created time.Time, from uint64, e
 	return stream.Created, from, err
 }
 
-// take yields the records of a message. If some are missing, the run is read again: messages can
-// disappear without notice.
+// take yields the records in a message. If records before the message are missing, the run is read
+// again, because messages can disappear without notice.
 func (f *follower) take(ctx context.Context, msg *storedMessage) error {
 	m, err := decode(msg)
 	if err != nil {
@@ -224,7 +224,7 @@ func (f *follower) pass(ctx context.Context, rec *record.Record) error {
 	return nil
 }
 
-// catchUp yields the existing records that were not yielded yet.
+// catchUp yields the existing records that have not been yielded yet.
 func (f *follower) catchUp(ctx context.Context) error {
 	run, h, err := f.store.load(ctx, f.runID)
 	if err != nil {

@@ -14,16 +14,16 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// GC removes the artifacts that no run refers to and that were last put more than grace ago, and
-// returns how many. Runs may continue meanwhile, on any machine. If a run cannot be read, GC
-// removes nothing, since the run may refer to any artifact.
+// GC removes the artifacts that no run refers to and that were last put more than grace ago. It
+// returns the number of removed artifacts. Runs may go on meanwhile, on any machine. If a run cannot
+// be read, GC removes nothing, since the run may refer to any artifact.
 //
-// It reads all messages of all runs, and a message of each artifact: see [Store.GCCost].
+// GC reads all messages of all runs, and one message for each artifact: see [Store.GCCost].
 //
-// grace must be longer than the time between the beginning of Put and the storing of a record
-// that names the artifact: an hour is plenty. Times are those of the server. Put renews the
-// time of an existing artifact, and GC removes an artifact only if it has not changed since it
-// was examined: if both happen at the same time, the later one starts over. A fork names
+// grace must be longer than the time from the beginning of Put until a record that names the artifact
+// is stored; an hour is plenty. Times are read from the server's clock. Put renews the time of an
+// existing artifact, and GC removes an artifact only if the artifact has not changed since GC
+// examined it. If both happen at the same time, the later operation starts over. A fork names
 // artifacts without putting them, so it must not begin while its original is being deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
 	g, err := s.garbage(ctx, grace)
@@ -47,18 +47,19 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 	return removed, nil
 }
 
-// A GCCost is what [Store.GC] has to read.
+// A GCCost is the amount of data that [Store.GC] has to read.
 type GCCost struct {
-	Messages  uint64 // number of messages of all runs
+	Messages  uint64 // number of messages, of all runs together
 	Bytes     uint64 // size of these messages
-	Artifacts uint64 // in the bucket; reading each takes one request
+	Artifacts uint64 // number of artifacts in the bucket; reading each entry takes one request
 }
 
 func (c GCCost) String() string {
 	return fmt.Sprintf("%d messages of runs, %d bytes, and the entries of %d artifacts", c.Messages, c.Bytes, c.Artifacts)
 }
 
-// GCCost returns what [Store.GC] and [Store.Garbage] would read now. It reads nothing itself.
+// GCCost returns the amount of data that [Store.GC] and [Store.Garbage] would read now. GCCost itself
+// reads no messages.
 func (s *Store) GCCost(ctx context.Context) (c GCCost, err error) {
 	records, err := s.streamInfo(ctx)
 	if err != nil {
@@ -90,17 +91,17 @@ func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []
 	return references, nil
 }
 
-// garbage lists what no run refers to.
+// garbage lists the artifacts and data that no run refers to.
 type garbage struct {
 	bucket    jetstream.Stream
 	artifacts []object
-	data      []string // subjects that hold data of an unfinished Put
+	data      []string // subjects that hold the data from an unfinished Put
 }
 
-// An object is an entry of the bucket for an artifact.
+// An object is an artifact's entry in the bucket.
 type object struct {
 	jetstream.ObjectInfo
-	seq uint64    // of the message with the entry, the last one on its subject
+	seq uint64    // sequence of the message that contains the entry, the last one on its subject
 	put time.Time // when that message was stored
 }
 
@@ -112,7 +113,8 @@ func (s *Store) garbage(ctx context.Context, grace time.Duration) (*garbage, err
 	if err != nil {
 		return nil, err
 	}
-	// List the data first: if an object for them is stored meanwhile, it is found below.
+	// List the data first. If an object that names the data is stored meanwhile, the list of objects
+	// below contains it.
 	data, err := bucket.Info(ctx, jetstream.WithSubjectFilter(s.names.objectData("*")))
 	if err != nil {
 		return nil, err
@@ -144,8 +146,8 @@ func (s *Store) garbage(ctx context.Context, grace time.Duration) (*garbage, err
 	return g, nil
 }
 
-// objects returns the objects of the bucket, by subject. A renewed object moves to the end of the
-// stream, which is read in order, so none is missed.
+// objects returns the objects in the bucket, keyed by subject. The stream is read in order, and a
+// renewed object moves to its end, so no object is missed.
 func (s *Store) objects(ctx context.Context) (map[string]object, error) {
 	found := make(map[string]object)
 	for at := uint64(1); ; {
@@ -170,8 +172,8 @@ func objectOf(m *storedMessage) (object, error) {
 	return o, nil
 }
 
-// references returns the artifacts that are in use: those that any run refers to, and those that
-// contain records.
+// references returns the artifacts that are in use: the artifacts that runs refer to, and the
+// artifacts that contain records.
 func (s *Store) references(ctx context.Context) (map[string]bool, error) {
 	info, err := s.records.Info(ctx, jetstream.WithSubjectFilter(s.names.all("r")))
 	if err != nil {
@@ -235,11 +237,11 @@ func (s *Store) renew(ctx context.Context, ref string) (bool, error) {
 	}
 }
 
-// removeArtifact removes an artifact, unless it was put again meanwhile. It reports whether it
-// removed it.
+// removeArtifact removes an artifact, unless the artifact was put again meanwhile. It reports whether
+// the artifact was removed.
 func (s *Store) removeArtifact(ctx context.Context, bucket jetstream.Stream, o *object) (bool, error) {
 	info := o.ObjectInfo
-	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, "" // as the client of the bucket does
+	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, "" // as the client for object stores does
 	data, err := json.Marshal(info)
 	if err != nil {
 		return false, err
@@ -256,8 +258,8 @@ func (s *Store) removeArtifact(ctx context.Context, bucket jetstream.Stream, o *
 	)
 }
 
-// putObject replaces the entry of an object, unless somebody else has replaced it meanwhile; then
-// the error is errConflict.
+// putObject replaces an object's entry. If another process has replaced it meanwhile, the error is
+// errConflict.
 func (s *Store) putObject(ctx context.Context, o *object, data []byte) (err error) {
 	msg := nats.NewMsg(s.names.object(o.Name))
 	msg.Data = data

@@ -14,32 +14,32 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A server syncs each stream separately. After a loss of power the index may be older or newer than
-// the records: it then shows runs that no longer exist, or lacks runs that do. The index is derived
-// from the records, so it is rebuilt where the two disagree: when the store is opened, after the
-// server was restarted, when a stream is found to have lost messages, and by [Store.Repair].
+// A server syncs each stream separately. After a power failure the index may be older or newer than
+// the records: it then shows runs that no longer exist, or lacks runs that do exist. The index is
+// derived from the records. Where the two disagree, the index is corrected: when the store is opened,
+// after the server was restarted, when a stream turns out to have lost messages, and by
+// [Store.Repair].
 //
-// A sequence number does not identify a message: after a loss it is given to another message. So
-// the entries of the index are compared by a stamp.
+// A sequence number does not identify a message: after a loss, the server assigns the number to
+// another message. The entries of the index are therefore compared by a stamp.
 
-// A stamp identifies a state of a run, by the newest of the messages that the state is derived
-// from.
+// A stamp identifies a state of a run by the newest message from which the state is derived.
 type stamp struct {
 	seq uint64
-	id  string // of the message
+	id  string // unique ID of the message
 }
 
 // A RepairReport counts what [Store.Repair] changed.
 type RepairReport struct {
-	Shown  int // runs that the list did not show, or showed in an old state
+	Shown  int // runs that were missing from the list, or were shown in an old state
 	Hidden int // runs that the list showed although they did not exist
-	Queued int // jobs that no worker would have received; counted only if the queue of the store was opened
+	Queued int // jobs that no worker would have received; counted only if the store's queue was opened
 }
 
-// Repair compares the list of runs with their records, and corrects it where they disagree, as
-// they may after the server has lost power. The store does the same automatically when it is
-// opened and after its server was restarted. Runs may continue meanwhile. Repair reads a header of
-// each run, and needs a hundred bytes of memory for each.
+// Repair compares the list of runs with their records, and corrects the list where the two disagree,
+// as they may after a power failure of the server. The store does this automatically when it is
+// opened and after its server was restarted. Runs may go on meanwhile. For each run, Repair reads a
+// header and needs a hundred bytes of memory.
 func (s *Store) Repair(ctx context.Context) (r RepairReport, err error) {
 	defer func() { s.noteRepaired(r) }()
 	stored, err := s.storedStamps(ctx)
@@ -87,15 +87,15 @@ func (s *Store) Repair(ctx context.Context) (r RepairReport, err error) {
 	return r, nil
 }
 
-// RepairReport returns what was repaired since the store was opened, by Open, in the background and by
-// [Store.Repair].
+// RepairReport reports what was repaired since the store was opened: by Open, in the background, and
+// by [Store.Repair].
 func (s *Store) RepairReport() RepairReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.repaired
 }
 
-// noteRepaired adds to what was repaired.
+// noteRepaired adds r to the report about what was repaired.
 func (s *Store) noteRepaired(r RepairReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *Store) noteRepaired(r RepairReport) {
 // storedStamp contains the stamps of the newest messages of a run.
 type storedStamp struct {
 	run, free stamp
-	opening   uint64 // where the run was opened, if records were appended since: these do not change the index
+	opening   uint64 // sequence at which the run was opened, if records were appended since then: records do not change the index
 }
 
 // isShown reports whether the index shows the current state of the run.
@@ -122,12 +122,12 @@ func (s *storedStamp) isShown(shown stamp) bool {
 	return shown == newest
 }
 
-// changed returns the sequence of the newest message that has changed the info of the run.
+// changed returns the sequence of the newest message that has changed the run's info.
 func (s *storedStamp) changed() uint64 {
 	return max(cmp.Or(s.opening, s.run.seq), s.free.seq)
 }
 
-// storedStamps returns the stamps of all runs that exist.
+// storedStamps returns the stamps of all existing runs, keyed by run ID.
 func (s *Store) storedStamps(ctx context.Context) (map[string]*storedStamp, error) {
 	all, free := make(map[string]*storedStamp), make(map[string]stamp)
 	err := s.lastMessages(ctx, s.records, []string{s.names.all("r"), s.names.all("f")}, true, func(m *storedMessage) error {
@@ -160,14 +160,14 @@ func (s *Store) storedStamps(ctx context.Context) (map[string]*storedStamp, erro
 	return all, err
 }
 
-// indexedStamps returns the stamps in the index.
+// indexedStamps returns the stamps in the index, keyed by run ID.
 func (s *Store) indexedStamps(ctx context.Context) (map[string]stamp, error) {
 	all := make(map[string]stamp)
 	err := s.lastMessages(ctx, s.index, []string{s.names.indexedAs("*")}, true, func(m *storedMessage) error {
 		id := indexedRun(m.Subject)
 		is, err := stampOf(m.Header)
 		if _, twice := all[id]; twice {
-			is = stamp{} // an old one must be removed
+			is = stamp{} // the older message must be removed
 		}
 		all[id] = is
 		return err
@@ -175,18 +175,18 @@ func (s *Store) indexedStamps(ctx context.Context) (map[string]stamp, error) {
 	return all, err
 }
 
-// stampOf returns the stamp in a message of the index.
+// stampOf returns the stamp in the headers of a message in the index.
 func stampOf(h nats.Header) (stamp, error) {
 	numbers := headerReader{h: h}
 	is := stamp{numbers.uint(headerVersion), h.Get(headerVersionID)}
 	if numbers.err != nil {
-		return is, fmt.Errorf("%w: a message of the index: %w", snapshot.ErrCorrupt, numbers.err)
+		return is, fmt.Errorf("%w: a message in the index: %w", snapshot.ErrCorrupt, numbers.err)
 	}
 	return is, nil
 }
 
-// lastMessages calls f with the last message on each subject that exists now, and perhaps with
-// later ones. If headersOnly is set, it does not read the data. After a temporary error it begins
+// lastMessages calls f with the message that is now the last on each subject, and perhaps with later
+// messages. If headersOnly is set, it does not read the data. After a temporary error it begins
 // again.
 func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subjects []string, headersOnly bool, f func(*storedMessage) error) error {
 	return s.retryWithin(ctx, s.api+"CONSUMER.", scanLimit, scanLimit/4, func(ctx context.Context) error {
@@ -220,7 +220,7 @@ func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subje
 				return err
 			}
 			if left == before { // the server has no more messages, or has not found them yet
-				_ = pause(ctx, retryPause) // the end of ctx is noticed next
+				_ = pause(ctx, retryPause) // the loop notices the end of ctx next
 			}
 		}
 		return nil
@@ -230,8 +230,8 @@ func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subje
 // scanLimit limits the time for reading all headers.
 const scanLimit = 2 * time.Minute
 
-// isIntact reports whether the ends of the records and of the index agree. This check is cheap, and
-// notices that one of the streams has lost its end, if nothing was appended since.
+// isIntact reports whether the last records agree with the end of the index. The check is cheap. It
+// detects that one of the streams has lost its end, if nothing was appended since.
 func (s *Store) isIntact(ctx context.Context) (bool, error) {
 	last, err := s.get(ctx, s.names.index(), query{Last: s.names.indexedAs("*")})
 	if err == nil {
@@ -270,7 +270,7 @@ func (s *Store) isLastShown(ctx context.Context) (bool, error) {
 	return shown == h.stamp(), err
 }
 
-// isStored reports whether the message of a stamp still exists.
+// isStored reports whether the message that a stamp identifies still exists.
 func (s *Store) isStored(ctx context.Context, runID string, is stamp) (bool, error) {
 	m, err := s.get(ctx, s.names.records(), query{Seq: is.seq})
 	if errors.Is(err, errNotFound) {
@@ -322,8 +322,9 @@ func (s *Store) healLoop() {
 	}
 }
 
-// lastWritten contains, for each server that this process was connected to, the last message that
-// it wrote there for any run, until hasLost checks whether that message still exists.
+// lastWritten contains, for each server to which this process was connected, the last message that
+// the process wrote there for any run. The message is kept until hasLost checks whether it still
+// exists.
 type lastWritten struct {
 	mu sync.Mutex
 	on map[string]stamp
@@ -340,8 +341,8 @@ func (w *lastWritten) add(is stamp, server string) {
 	}
 }
 
-// takeOthers returns the messages that were written to other servers than the current one, and
-// forgets them.
+// takeOthers removes and returns the messages that were written to servers other than the current
+// one.
 func (w *lastWritten) takeOthers(current string) (others []stamp) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -354,9 +355,9 @@ func (w *lastWritten) takeOthers(current string) (others []stamp) {
 	return others
 }
 
-// noteWritten notes that a message of a run was stored. server is the one to which this process was
-// connected before it sent the message. If the process is connected to another one now, healLoop
-// may have run before this message was noted, so noteWritten checks as well.
+// noteWritten records that a run's message was stored. server is the server to which this process was
+// connected before it sent the message. If the process is connected to another server now, healLoop
+// may have run before this message was recorded, so noteWritten checks as well.
 func (s *Store) noteWritten(ctx context.Context, is stamp, server string) {
 	s.written.add(is, server)
 	if s.conn.ConnectedServerId() != server && s.hasLost(ctx) {
@@ -364,26 +365,26 @@ func (s *Store) noteWritten(ctx context.Context, is stamp, server string) {
 	}
 }
 
-// hasLost reports whether a restarted server no longer has the last message that this process
-// wrote before. If so, the server may have lost others, too, and may still show a closed run as open in
-// the session of this process. If the server does not answer, hasLost returns true, since a new session
-// does no harm.
+// hasLost reports whether the last message that this process wrote before a server restarted no
+// longer exists. If so, the server may have lost other messages, too, and may still show a closed run
+// as open in this process's session. If the server does not answer, hasLost returns true, since a new
+// session does no harm.
 func (s *Store) hasLost(ctx context.Context) bool {
 	for _, is := range s.written.takeOthers(s.conn.ConnectedServerId()) {
 		m, err := s.get(ctx, s.names.records(), query{Seq: is.seq})
-		if err != nil || m.Header.Get(headerID) != is.id { // a run that was deleted is not found either
+		if err != nil || m.Header.Get(headerID) != is.id { // the message of a deleted run does not exist either
 			return true
 		}
 	}
 	return false
 }
 
-// noteDamage is called when the stream of the records is found to have lost messages.
+// noteDamage causes a repair, after the stream of records turned out to have lost messages.
 func (s *Store) noteDamage() {
 	s.newest.Store(0)
 	select {
 	case s.damaged <- struct{}{}:
-	default: // it was noted already
+	default: // a repair is pending already
 	}
 }
 

@@ -100,8 +100,8 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	return all, nil
 }
 
-// bornOf returns what distinguishes the run from others with the same ID. A run that this process
-// has open is not read.
+// bornOf returns the value that distinguishes the run from earlier and later runs with the same ID.
+// If this process has the run open, bornOf reads nothing.
 func (s *Store) bornOf(ctx context.Context, runID string) (string, error) {
 	if j := s.ownJournal(runID); j != nil && !j.session.isOver() {
 		return j.marker.born, nil
@@ -127,8 +127,8 @@ func readMessage(runID string, msg *storedMessage) (m snapshot.Message, err erro
 	return m, err
 }
 
-// Remove implements [snapshot.Inbox]. It replaces a message with an empty one that expires: unlike
-// a purge, this is visible to watchers of the run.
+// Remove implements [snapshot.Inbox]. It replaces a message with an empty one that expires. Unlike a
+// purge, this is visible to the run's watchers.
 func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 	if err := storekit.Check(ctx, runID); err != nil {
 		return err

@@ -14,19 +14,19 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The index has one message for each run; the run that changed last is at its end. The process
-// that changes a run writes its message, with the stamp of the state that it shows: an older
-// state never replaces a newer one.
+// The index has one message for each run; the run that changed last is at its end. The process that
+// changes a run writes the run's message, with the stamp of the state that the message shows. An
+// older state never replaces a newer one.
 //
-// The subject of the message contains the status of the run and when it is due, so that the
-// server can select runs. If the status changes, the run moves: its new message is stored
-// before the old one is removed, so the run is never missing, but is in the index twice for a
-// moment. If a process is killed in between, a process that lists the old message corrects the
-// index: it recognizes the old message because the process named in it has ended, or because the
-// status in it differs from that in its subject.
+// The subject of the message contains the run's status and due time, so that the server can select
+// runs. If the status changes, the run moves: its new message is stored before the old one is
+// removed. So the run is never missing, but is in the index twice for a moment. If a process is
+// killed in between, a process that lists the old message corrects the index. It recognizes the old
+// message because the process named in the message has ended, or because the status in the message
+// differs from the status in its subject.
 
-// An entry is the place of a run in the index. The zero entry means that the index does not contain
-// the run.
+// An entry is a run's place in the index. The zero entry means that the index does not contain the
+// run.
 type entry struct {
 	seq     uint64
 	subject string
@@ -41,7 +41,7 @@ func freeChanged(a, b *snapshot.Info) bool {
 	return !reflect.DeepEqual(a.Metadata, b.Metadata) || a.Pinned != b.Pinned || !a.Expires.Equal(b.Expires)
 }
 
-// show makes the index show the current state of a run. The run has changed already, so an error is
+// show updates the index to the current state of a run. The run has changed already, so an error is
 // not returned to the caller: the index is corrected later.
 func (s *Store) show(ctx context.Context, h *head, was entry) (now entry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.answerTimeout())
@@ -57,8 +57,8 @@ func (s *Store) show(ctx context.Context, h *head, was entry) (now entry) {
 	return now
 }
 
-// showNow is like show, but reads the free fields again first: if two processes change a run at
-// once, the later one shows both changes.
+// showNow is like show, but first reads the free fields again. If two processes change a run at once,
+// the later one then shows both changes.
 func (s *Store) showNow(ctx context.Context, h *head, was entry) entry {
 	if err := s.readFree(ctx, h); err != nil {
 		s.noteLagging(h.info.RunID)
@@ -67,8 +67,8 @@ func (s *Store) showNow(ctx context.Context, h *head, was entry) entry {
 	return s.show(ctx, h, was)
 }
 
-// noteLagging notes that the index does not show the current state of a run, and causes it to be
-// corrected.
+// noteLagging records that the index does not show the current state of a run, and causes the index
+// to be corrected.
 func (s *Store) noteLagging(runID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *Store) noteLagging(runID string) {
 	}
 }
 
-// mendLagging corrects the index at intervals, until it shows all runs in their current state.
+// mendLagging corrects the index repeatedly, until the index shows all runs in their current state.
 func (s *Store) mendLagging() {
 	tick := time.NewTicker(s.options.renewEvery())
 	defer tick.Stop()
@@ -100,8 +100,8 @@ func (s *Store) mendLagging() {
 	}
 }
 
-// putIndex puts one run into the index, in place of the given entry, and reports whether that
-// changed the index. The error is errConflict if the entry has changed.
+// putIndex puts a run into the index in place of the entry was, and reports whether this changed the
+// index. If the entry has changed meanwhile, the error is errConflict.
 func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, put bool, err error) {
 	wasUnread := was == unreadEntry
 	if wasUnread {
@@ -110,7 +110,7 @@ func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, pu
 			return entry{}, false, err
 		}
 		isShown := was.seq > 0 && shown == h.stamp()
-		if shown.seq > h.stamp().seq { // the index shows a newer state, or one whose message was lost
+		if shown.seq > h.stamp().seq { // the index shows a newer state, or a state whose message was lost
 			if isShown, err = s.isStored(ctx, h.info.RunID, shown); err != nil {
 				return entry{}, false, err
 			}
@@ -127,9 +127,9 @@ func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, pu
 	now = entry{subject: msg.Subject}
 	moves := was.seq > 0 && was.subject != now.subject
 	if moves && wasUnread && !h.isOpen() {
-		// If this process is killed before it has removed the old message, no lease tells others.
-		// So the new state is stored in place of the old message first: its status then differs
-		// from that in its subject.
+		// If this process is killed before it has removed the old message, no lease shows that to
+		// other processes. So the new state is first stored in place of the old message: the status
+		// in that message then differs from the status in its subject.
 		msg.Subject = was.subject
 		if was.seq, err = s.publishIndex(ctx, msg, h.info.RunID, was.seq); err != nil {
 			return entry{}, false, err
@@ -146,7 +146,7 @@ func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, pu
 	return now, true, err
 }
 
-// indexMessage returns the message of a run for the index.
+// indexMessage returns the index's message for a run.
 func (s *Store) indexMessage(h *head) (*nats.Msg, error) {
 	data, err := snapshot.AppendInfo(nil, &h.info)
 	if err != nil {
@@ -164,27 +164,27 @@ func (s *Store) indexMessage(h *head) (*nats.Msg, error) {
 	return msg, nil
 }
 
-// publishIndex publishes a message of a run if the last message of the run, on any subject, still
-// has the expected sequence.
+// publishIndex publishes the index's message for a run if the run's last message in the index, on any
+// subject, still has the expected sequence.
 func (s *Store) publishIndex(ctx context.Context, msg *nats.Msg, runID string, expected uint64) (uint64, error) {
 	return s.publishAfter(ctx, s.names.index(), msg, expected, jetstream.WithExpectLastSequenceForSubject(expected, s.names.indexedOf(runID)))
 }
 
-// removeIndexed removes a message of the index, if it is still there.
+// removeIndexed removes a message from the index, if the message still exists.
 func (s *Store) removeIndexed(ctx context.Context, seq uint64) error {
 	err := s.retry(ctx, s.api+"STREAM.MSG.DELETE.", func(ctx context.Context) error { return s.index.DeleteMsg(ctx, seq) })
 	var api *jetstream.APIError
 	if err == nil || errors.As(err, &api) && api.ErrorCode == codeNotFound {
 		return nil
 	}
-	if _, gone := s.get(ctx, s.names.index(), query{Seq: seq}); errors.Is(gone, errNotFound) { // the server has no error code for that
+	if _, gone := s.get(ctx, s.names.index(), query{Seq: seq}); errors.Is(gone, errNotFound) { // the server has no error code for a missing message here
 		return nil
 	}
 	return err
 }
 
-// removeOld removes all messages of a run from the index except the given one, which is the last.
-// It reports whether there were any.
+// removeOld removes all messages of a run from the index except the one of the entry last. It reports
+// whether there were any other messages.
 func (s *Store) removeOld(ctx context.Context, runID string, last entry) (bool, error) {
 	m, err := s.get(ctx, s.names.index(), query{Next: s.names.indexedOf(runID), Seq: 1})
 	if errors.Is(err, errNotFound) || err == nil && m.Seq >= last.seq {
@@ -196,8 +196,8 @@ func (s *Store) removeOld(ctx context.Context, runID string, last entry) (bool, 
 	return err == nil, err
 }
 
-// indexed returns the place of a run in the index, and the stamp that it shows; zeros if the index
-// does not contain the run.
+// indexed returns a run's place in the index, and the stamp of the state that the index shows. Both
+// are zero if the index does not contain the run.
 func (s *Store) indexed(ctx context.Context, runID string) (is entry, shown stamp, err error) {
 	m, err := s.get(ctx, s.names.index(), query{Last: s.names.indexedOf(runID)})
 	if errors.Is(err, errNotFound) {
@@ -209,8 +209,8 @@ func (s *Store) indexed(ctx context.Context, runID string) (is entry, shown stam
 	return entry{m.Seq, m.Subject}, shown, err
 }
 
-// reindex reads a run and updates the index, or removes the run from it. It reports whether that
-// changed the index.
+// reindex reads a run and updates the index. If the run does not exist, reindex removes it from the
+// index. It reports whether the index changed.
 func (s *Store) reindex(ctx context.Context, runID string) (changed bool, err error) {
 	for {
 		h, err := s.head(ctx, runID)
@@ -225,15 +225,15 @@ func (s *Store) reindex(ctx context.Context, runID string) (changed bool, err er
 	}
 }
 
-// mend is like reindex, but tries again later after an error.
+// mend is like reindex, but after an error it causes another attempt later.
 func (s *Store) mend(ctx context.Context, runID string) {
-	if _, err := s.reindex(ctx, runID); err != nil && !errors.Is(err, nats.ErrPermissionViolation) { // without the permission, other processes have to do it
+	if _, err := s.reindex(ctx, runID); err != nil && !errors.Is(err, nats.ErrPermissionViolation) { // without the permission, other processes have to correct the index
 		s.noteLagging(runID)
 	}
 }
 
-// hide removes a run that no longer exists from the index. A run that was created meanwhile
-// remains.
+// hide removes a run that no longer exists from the index. If the run was created again meanwhile, it
+// stays in the index.
 func (s *Store) hide(ctx context.Context, runID string) (hidden bool, err error) {
 	last, _, err := s.indexed(ctx, runID)
 	if err != nil || last.seq == 0 {
@@ -246,7 +246,7 @@ func (s *Store) hide(ctx context.Context, runID string) (hidden bool, err error)
 	return err == nil, err
 }
 
-// reindexLagging corrects what show could not.
+// reindexLagging corrects the index for the runs that show could not update.
 func (s *Store) reindexLagging(ctx context.Context) {
 	s.mu.Lock()
 	all := s.lagging

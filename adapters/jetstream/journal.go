@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A journal is one run that this process has open. It writes one message at a time: the sequence
-// that the next message is compared with is in the acknowledgement of the previous one.
+// A journal is one run that this process has open. It writes one message at a time, because the next
+// message names the sequence that the acknowledgement of the previous message contains.
 type journal struct {
 	*storekit.Journal
 	store   *Store
@@ -19,12 +19,12 @@ type journal struct {
 	runID   string
 	marker  message       // the message that opened the run
 	known   snapshot.Info // the current info
-	indexed entry         // its place in the index
-	at      uint64        // the sequence of the last message of the run
-	stop    func() bool   // ends the wait for the end of the session
+	indexed entry         // the run's place in the index
+	at      uint64        // the sequence of the run's last message
+	stop    func() bool   // stops waiting for the end of the session
 }
 
-// begin returns the journal of a run that was opened by the message of j.marker.
+// begin starts and returns the journal, after the message j.marker has opened the run.
 func (j *journal) begin(restored *snapshot.Run) *journal {
 	j.Journal = storekit.NewJournal(restored, j, storekit.JournalOptions{MaxBatchBytes: j.store.maxPayload() - closingRoom})
 	j.session.add(j)
@@ -32,10 +32,10 @@ func (j *journal) begin(restored *snapshot.Run) *journal {
 	return j
 }
 
-// closingRoom is the room for the info in the message that closes a run.
+// closingRoom is the space reserved for the info in the message that closes a run.
 const closingRoom = 16 << 10
 
-// Append implements [snapshot.Journal]. It checks the clock: see isOver.
+// Append implements [snapshot.Journal]. It checks the clock; see isOver.
 func (j *journal) Append(records ...record.Record) error {
 	if j.session.isOver() {
 		j.Lose()

@@ -15,8 +15,8 @@ import (
 )
 
 // Open implements [snapshot.Store]. A run counts as open elsewhere while the process that opened it
-// renews its lease. Once that has expired, another process can open the run, and the old one can no
-// longer write to it.
+// renews its lease. Once the lease has expired, another process can open the run, and the old process
+// can no longer write to it.
 func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
 	if err := storekit.Check(ctx, runID); err != nil {
 		return nil, err
@@ -44,9 +44,9 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	}
 }
 
-// tryOpen returns errConflict if the run changed meanwhile. It fences first: once its message
-// is stored, the previous owner of the run can append nothing, and everything before the
-// message can be read.
+// tryOpen returns errConflict if the run changed meanwhile. It first stores a message that opens the
+// run. After that the run's previous owner can append nothing, and everything before the message can
+// be read.
 func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string, o *snapshot.OpenOptions) (snapshot.Journal, error) {
 	if h.info.Open {
 		return nil, &snapshot.LockedError{RunID: runID, Owner: h.info.Owner}
@@ -70,7 +70,7 @@ func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string
 	m.seq = seq
 	j := &journal{store: s, session: own, runID: runID, marker: *m, known: now, indexed: unreadEntry, at: seq}
 	run, err := s.restore(ctx, &found, restored)
-	if err != nil { // restore the state in which it was found
+	if err != nil { // restore the state that the run had before
 		end := snapshot.End{Status: restored.Status, Stop: restored.Stop, Due: restored.Due, Usage: restored.Usage, Summary: restored.Summary}
 		closeErr := j.Finish(ctx, end, storekit.Batch{Prev: m.last})
 		if closeErr != nil {
@@ -82,13 +82,13 @@ func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string
 	return j.begin(run), nil
 }
 
-// restore reads the records of a run that was opened after h.
+// restore reads the records of a run whose state was h before it was opened.
 func (s *Store) restore(ctx context.Context, h *head, restored snapshot.Info) (*snapshot.Run, error) {
 	run, err := snapshot.NewRun(restored, nil)
 	if err != nil || h.seq == 0 || h.kind == "" {
 		return run, err
 	}
-	if h.kind == kindSettled && h.generation == 0 && len(h.records) > 0 { // it was created with all of its records in this message
+	if h.kind == kindSettled && h.generation == 0 && len(h.records) > 0 { // the run was created with all of its records in this message
 		run, _, err = run.Extend(h.records)
 	} else {
 		run, err = s.readRun(ctx, run, h.seq)
@@ -99,7 +99,7 @@ func (s *Store) restore(ctx context.Context, h *head, restored snapshot.Info) (*
 	return run, err
 }
 
-// readRun extends a run by the messages on its subject up to a sequence.
+// readRun appends to a run the records in the messages on its subject, up to the sequence to.
 func (s *Store) readRun(ctx context.Context, run *snapshot.Run, to uint64) (*snapshot.Run, error) {
 	var parts [][]byte
 	for m, err := range s.messages(ctx, run.RunID, 1, to) {
@@ -125,8 +125,8 @@ func (s *Store) readRun(ctx context.Context, run *snapshot.Run, to uint64) (*sna
 	return extended, nil
 }
 
-// messages yields the messages on the subject of a run, between two sequences,
-// both included. A message was stored at the last one.
+// messages yields the messages on a run's subject between the sequences from and to, both included.
+// The message at to must be on that subject.
 func (s *Store) messages(ctx context.Context, runID string, from, to uint64) iter.Seq2[*message, error] {
 	return func(yield func(*message, error) bool) {
 		for msg, err := range s.read(ctx, s.names.records(), s.names.run(runID), from, to) {
@@ -153,8 +153,8 @@ func (s *Store) recordsOf(ctx context.Context, m *message) ([]byte, error) {
 	return s.Get(ctx, m.artifact)
 }
 
-// Load implements [snapshot.Reader]. The result contains what this process has appended and
-// what other processes have synced.
+// Load implements [snapshot.Reader]. The result contains the records that this process has appended
+// and those that other processes have synced.
 func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	if err := storekit.Check(ctx, runID); err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	return run, err
 }
 
-// flushOwn waits until the server has everything that this process has appended to a run.
+// flushOwn waits until the server has stored everything that this process has appended to a run.
 func (s *Store) flushOwn(ctx context.Context, runID string) error {
 	if j := s.ownJournal(runID); j != nil {
 		return j.Flush(ctx)
@@ -174,7 +174,7 @@ func (s *Store) flushOwn(ctx context.Context, runID string) error {
 	return nil
 }
 
-// load reads a run, and its state at that time.
+// load reads a run's records, and its state at that time.
 func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *head, error) {
 	for {
 		h, err := s.head(ctx, runID)
@@ -202,11 +202,10 @@ func (s *Store) ownJournal(runID string) *journal {
 	return own.journal(runID)
 }
 
-// consumerIdle is how long the server keeps the consumer of a client that has
-// disconnected.
+// consumerIdle is how long the server keeps a consumer after its client has disconnected.
 const consumerIdle = 30 * time.Second
 
-// awaitClosed returns when a run that was open may have been closed.
+// awaitClosed waits until a run that was open may have been closed.
 func (s *Store) awaitClosed(ctx context.Context, h *head) error {
 	stream, err := s.streamInfo(ctx)
 	if err != nil {

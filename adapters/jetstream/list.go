@@ -15,9 +15,9 @@ import (
 // The run that changed last is at the end of the index. The index is read backwards, in windows of
 // its sequence.
 
-// List implements [snapshot.Reader]. The server selects by status, and with f.DueBy also by due
-// time; the rest of the filter is applied here. In a cluster any server answers. If it lags behind,
-// a page that is selected by status may show the previous state of a run that has just changed.
+// List implements [snapshot.Reader]. The server selects runs by status, and with f.DueBy also by due
+// time; the rest of the filter is applied here. In a cluster any server may answer. If that server
+// lags behind, a page selected by status may show the previous state of a run that has just changed.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
@@ -39,8 +39,8 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, err
 }
 
-// count returns the number of runs of each status that the filter selects without Status. If these
-// are all runs, the server counts them, except those that are queued or running.
+// count returns, for each status, the number of runs that the filter without Status selects. If the
+// filter then selects all runs, the server counts the runs, except those that are queued or running.
 func (s *Store) count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error) {
 	f.After, f.Limit = "", 1
 	if !f.CountsAll() {
@@ -62,8 +62,8 @@ func (s *Store) count(ctx context.Context, f snapshot.Filter) (map[snapshot.Stat
 	return page.Counts, nil
 }
 
-// indexSubjects returns the subjects of the index with runs of the statuses; all subjects if there
-// are none.
+// indexSubjects returns the index's subjects for runs with the given statuses, or all subjects if
+// statuses is empty.
 func (n names) indexSubjects(statuses []snapshot.Status) []string {
 	if len(statuses) == 0 {
 		return []string{n.indexedAs("*")}
@@ -80,8 +80,8 @@ func (n names) indexSubjects(statuses []snapshot.Status) []string {
 	return all
 }
 
-// dueSubjects returns the subjects of the index with runs of the statuses that do not wait for an
-// answer or a later time.
+// dueSubjects returns the index's subjects for runs with a status in the filter that wait neither for
+// an answer nor for a later time.
 func (n names) dueSubjects(f *snapshot.Filter) []string {
 	var all []string
 	for _, subject := range n.indexSubjects(f.Status) {
@@ -99,7 +99,7 @@ func (n names) dueSubjects(f *snapshot.Filter) []string {
 	return all
 }
 
-// pick reads the index of all runs with a status of the filter.
+// pick reads the index entries of all runs with a status in the filter.
 func (s *Store) pick(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	statuses := f.Status
 	if f.Count {
@@ -108,7 +108,7 @@ func (s *Store) pick(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return s.pickFrom(ctx, f, s.names.indexSubjects(statuses))
 }
 
-// pickFrom reads everything on subjects of the index.
+// pickFrom reads everything on the given subjects of the index.
 func (s *Store) pickFrom(ctx context.Context, f snapshot.Filter, subjects []string) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Store) pickFrom(ctx context.Context, f snapshot.Filter, subjects []stri
 	return page, nil
 }
 
-// withoutDuplicates removes the older of two messages of a run that is moving in the index.
+// withoutDuplicates removes the older of two infos for a run that is moving in the index.
 func withoutDuplicates(runs []snapshot.Info) []snapshot.Info {
 	newest := make(map[string]*snapshot.Info, len(runs))
 	for i := range runs {
@@ -157,7 +157,7 @@ func withoutDuplicates(runs []snapshot.Info) []snapshot.Info {
 	return kept
 }
 
-// due lists the runs that are due, and those for which messages wait.
+// due lists the runs that are due and the runs for which messages wait.
 func (s *Store) due(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	found, err := s.find(ctx, s.names.dueSubjects(&f))
 	if err != nil {
@@ -195,11 +195,11 @@ func (s *Store) due(ctx context.Context, f snapshot.Filter) (snapshot.Page, erro
 // A foundRun is a run in the index.
 type foundRun struct {
 	info  snapshot.Info
-	seq   uint64 // in the index
+	seq   uint64 // sequence of the message in the index
 	shown stamp  // the stamp of the state that the index shows
 }
 
-// find reads all that the index has on some subjects.
+// find reads everything on the given subjects of the index.
 func (s *Store) find(ctx context.Context, subjects []string) (map[string]foundRun, error) {
 	found := make(map[string]foundRun)
 	l := newLister(s)
@@ -218,7 +218,7 @@ const (
 	lastWindow  = 4096
 )
 
-// latest returns a page with the last updated run first.
+// latest returns a page in which the last updated run is first.
 func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	page := snapshot.Page{Runs: []snapshot.Info{}}
 	err := s.eachLatest(ctx, f, func(is *foundRun) bool {
@@ -235,9 +235,9 @@ func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 	return page, nil
 }
 
-// eachLatest calls f with each run that the filter selects, the last updated first, until it returns
-// false. It reads the index from its end. While it finds few runs, it increases the size of the
-// windows.
+// eachLatest calls f with each run that the filter selects, the last updated first, until f returns
+// false. It reads the index in windows, from the end. While the windows contain few selected runs, it
+// makes them larger.
 func (s *Store) eachLatest(ctx context.Context, filter snapshot.Filter, f func(*foundRun) bool) error {
 	before, err := s.before(ctx, filter.After)
 	if err != nil {
@@ -279,7 +279,7 @@ func (s *Store) eachLatest(ctx context.Context, filter snapshot.Filter, f func(*
 	return nil
 }
 
-// before returns the sequence of the index before which a page is read.
+// before returns the sequence in the index before which a page is read.
 func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 	if position != "" {
 		seq, err := strconv.ParseUint(position, 10, 64)
@@ -297,11 +297,11 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 	return last.Seq + 1, nil
 }
 
-// errTooMany means that a window has too many messages to keep in memory.
+// errTooMany means that a window contains too many messages to keep in memory.
 var errTooMany = errors.New("jetstream: too many messages")
 
-// window reads a window of the index, the last message first. If all statuses are wanted, the last
-// message of the window shows whether the replica that answered has all of it.
+// window reads a window of the index, the last message first. If all statuses are wanted, the
+// window's last message shows whether the replica that answered has the whole window.
 func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) (window []*storedMessage, err error) {
 	for _, subject := range subjects {
 		read := s.readThere
@@ -321,7 +321,7 @@ func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) 
 	return window, nil
 }
 
-// A lister reads messages of the index.
+// A lister reads messages in the index.
 type lister struct {
 	store *Store
 	alive map[string]bool // sessions that were already checked
@@ -329,7 +329,7 @@ type lister struct {
 
 func newLister(s *Store) *lister { return &lister{store: s, alive: make(map[string]bool)} }
 
-// look returns what a message of the index shows; nil if the run no longer exists. If the
+// look returns the run that a message in the index shows, or nil if the run no longer exists. If the
 // message is outdated, the index is corrected.
 func (l *lister) look(ctx context.Context, m *storedMessage) (*foundRun, error) {
 	info, err := snapshot.DecodeInfo(m.Data)
@@ -377,8 +377,8 @@ func (l *lister) lookAgain(ctx context.Context, is *foundRun) (*foundRun, error)
 	return is, nil
 }
 
-// isFirstLook reports whether this process sees for the first time that the process that wrote a
-// message of the index has ended.
+// isFirstLook reports whether this process has not yet looked up the run for the message in the index
+// with the given sequence. The process that wrote the message has ended.
 func (s *Store) isFirstLook(runID string, seq uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -392,5 +392,5 @@ func (s *Store) isFirstLook(runID string, seq uint64) bool {
 	return true
 }
 
-// maxLooked limits how many such messages are remembered.
+// maxLooked limits the number of runs for which such a message is remembered.
 const maxLooked = 10_000

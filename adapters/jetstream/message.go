@@ -12,19 +12,19 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// kind says what a message of a run is.
+// kind specifies what a run's message means.
 type kind string
 
 const (
 	kindOpened   kind = "open"    // a generation begins
 	kindAppended kind = "records" // records of the open generation
-	kindSettled  kind = "set"     // nobody has the run open: it was created, closed or updated
+	kindSettled  kind = "set"     // no process has the run open: it was created, closed or updated
 	kindDeleted  kind = "deleted"
 )
 
-// A message is a message on the subject of a run. The last message on the subject has the
-// current state of the run. A process may append the next message only if it knows the last
-// one, and so it has seen all earlier ones.
+// A message is a message on a run's subject. The last message on the subject contains the run's
+// current state. A process can append a message only if it knows the last one, so it has read all
+// earlier messages.
 type message struct {
 	seq  uint64 // sequence in the stream
 	kind kind
@@ -33,13 +33,13 @@ type message struct {
 	generation uint64
 	last       uint64 // the number of the newest record, including those in this message
 
-	session string // opened, appended: who has the run open
+	session string // opened, appended: the session that has the run open
 	opening uint64 // appended: the sequence of the message of kind opened
 	born    string // all kinds but appended: distinguishes the run from a deleted one with the same ID
 
-	info     []byte // all kinds but appended: the info of the run
+	info     []byte // all kinds but appended: the run's info
 	records  []byte // encoded, one after the other
-	artifact string // holds the records, if they are too large for a message
+	artifact string // reference of the artifact that holds the records, if they are too large for a message
 }
 
 // The headers of messages.
@@ -51,17 +51,17 @@ const (
 	headerSession    = "Rp-Session"
 	headerOpening    = "Rp-Opening"
 	headerBorn       = "Rp-Born"
-	headerInfo       = "Rp-Info" // how many bytes of the payload are the info
+	headerInfo       = "Rp-Info" // number of bytes of info at the start of the payload
 	headerArtifact   = "Rp-Artifact"
-	headerVersion    = "Rp-Version" // index: the sequence of the message that it was derived from
+	headerVersion    = "Rp-Version" // index: the sequence of the message from which the entry was derived
 	headerVersionID  = "Rp-Version-Id"
-	headerLease      = "Rp-Lease" // heartbeat: how long it is valid
+	headerLease      = "Rp-Lease" // heartbeat: how long the heartbeat is valid
 )
 
-// deletedTTL is how long the message about the deletion of a run is kept for followers of the run.
+// deletedTTL is how long the message about a run's deletion is kept, for the run's followers.
 const deletedTTL = time.Hour
 
-// headerRoom is more than the size of the headers of a message.
+// headerRoom is an upper bound for the size of a message's headers.
 const headerRoom = 2048
 
 func (m *message) encode(subject string) *nats.Msg {
@@ -89,7 +89,7 @@ func (m *message) encode(subject string) *nats.Msg {
 	return msg
 }
 
-// decode reads a message of a run. For any other message, the error is snapshot.ErrCorrupt.
+// decode decodes a run's message. If m was not written as one, the error is snapshot.ErrCorrupt.
 func decode(from *storedMessage) (*message, error) {
 	h, data := from.Header, from.Data
 	m := &message{
@@ -109,7 +109,7 @@ func decode(from *storedMessage) (*message, error) {
 	case m.kind != kindOpened && m.kind != kindAppended && m.kind != kindSettled && m.kind != kindDeleted:
 		numbers.err = fmt.Errorf("its kind is %q", m.kind)
 	case info > len(data):
-		numbers.err = fmt.Errorf("it has %d bytes, fewer than the %d of its info", len(data), info)
+		numbers.err = fmt.Errorf("it has %d bytes, fewer than the %d bytes of its info", len(data), info)
 	case info == 0 && m.kind != kindAppended:
 		numbers.err = errors.New("it has no info")
 	case m.kind == kindAppended && m.opening == 0 && numbers.err == nil:
@@ -122,7 +122,7 @@ func decode(from *storedMessage) (*message, error) {
 	return m, nil
 }
 
-// headerReader reads numbers from headers until one of them is invalid.
+// headerReader reads numbers from headers. It keeps the error for the first one that is invalid.
 type headerReader struct {
 	h   nats.Header
 	err error
@@ -136,5 +136,5 @@ func (r *headerReader) uint(name string) uint64 {
 	return n
 }
 
-// isOpen reports whether the run is open after the message.
+// isOpen reports whether the message leaves the run open.
 func (m *message) isOpen() bool { return m.kind == kindOpened || m.kind == kindAppended }

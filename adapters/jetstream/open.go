@@ -16,22 +16,22 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// minVersion is the oldest version of the server with all features that are used here.
+// minVersion is the oldest server version with all features that this package uses.
 var minVersion = [2]int{2, 12}
 
-// minPayload is the smallest max_payload of a server that is sufficient for the info of a run and
-// some records.
+// minPayload is the smallest server setting max_payload with which a run's info and some records fit
+// into a message.
 const minPayload = 32 << 10
 
-// Open opens the store named in the options on the server of the connection, and creates it if it
-// does not exist. The connection belongs to the caller, who closes it after the store; it should
-// reconnect forever (nats.MaxReconnects(-1)).
+// Open opens the store named in the options on the server to which conn is connected, and creates the
+// store if it does not exist. The connection belongs to the caller, who closes it after the store. It
+// should reconnect forever (nats.MaxReconnects(-1)).
 //
-// If the server is too old or has no JetStream, or if streams with the names of the store have
-// other settings, Open returns an error that says so, and creates nothing. If servers do not
-// answer, as in a cluster that elects a leader, Open tries again until ctx ends, or for 30
+// If the server is too old or has no JetStream, or if streams with the store's names have other
+// settings, Open returns an error that explains the problem, and creates nothing. If servers do not
+// answer, as in a cluster that is electing a leader, Open tries again until ctx ends, or for 30
 // seconds if ctx has no deadline; then the error is snapshot.ErrUnavailable. If the ends of the
-// streams do not agree, as after a loss of power, Open repairs the store, see [Store.Repair].
+// streams do not agree, as after a power failure, Open repairs the store; see [Store.Repair].
 func Open(ctx context.Context, conn *nats.Conn, o Options) (*Store, error) {
 	if conn == nil {
 		return nil, errors.New("jetstream: Open needs a connection, such as nats.Connect(url, nats.MaxReconnects(-1))")
@@ -117,7 +117,7 @@ func isTooOld(version string) bool {
 	return err1 != nil || err2 != nil || slices.Compare([]int{major, minor}, minVersion[:]) < 0
 }
 
-// streams returns the required configurations of the streams of a store, except the bucket.
+// streams returns the required configurations of the store's streams, except the bucket.
 func (s *Store) streams() []jetstream.StreamConfig {
 	return []jetstream.StreamConfig{
 		{
@@ -132,7 +132,7 @@ func (s *Store) streams() []jetstream.StreamConfig {
 	}
 }
 
-// bucketStream returns the stream of the bucket, as the client of object stores creates it.
+// bucketStream returns the bucket's stream, as the client for object stores creates it.
 func (s *Store) bucketStream() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: s.names.bucket(), Subjects: []string{s.names.objectData(">"), "$O." + s.names.artifacts() + ".M.>"},
@@ -140,8 +140,7 @@ func (s *Store) bucketStream() jetstream.StreamConfig {
 	}
 }
 
-// makeStreams creates the missing streams of the store. It checks all existing ones before it
-// creates any.
+// makeStreams creates the streams that are missing. It first checks all existing streams.
 func (s *Store) makeStreams(ctx context.Context) (err error) {
 	found := make(map[string]jetstream.Stream)
 	for _, want := range append(s.streams(), s.bucketStream()) {
@@ -163,12 +162,12 @@ func (s *Store) makeStreams(ctx context.Context) (err error) {
 	return err
 }
 
-// makeBucket creates the bucket of the artifacts as the client for object stores does.
+// makeBucket creates the bucket for artifacts, as the client for object stores does.
 func (s *Store) makeBucket(ctx context.Context) error {
 	bucket := jetstream.ObjectStoreConfig{Bucket: s.names.artifacts(), Description: "Reprise: large outputs", Replicas: s.options.Replicas}
 	err := setUp(ctx, s.conn, func(ctx context.Context) error {
 		_, err := s.js.CreateObjectStore(ctx, bucket)
-		if errors.Is(err, jetstream.ErrBucketExists) { // another process has created it meanwhile
+		if errors.Is(err, jetstream.ErrBucketExists) { // another process has created the bucket meanwhile
 			return nil
 		}
 		return err
@@ -206,14 +205,14 @@ func (s *Store) makeStream(ctx context.Context, want *jetstream.StreamConfig) (s
 	return stream, nil
 }
 
-// createError returns the error for a stream that cannot be created, usually because of missing
-// storage or servers.
+// createError returns the error for a stream that cannot be created, usually because storage or
+// servers are missing.
 func createError(what string, err error) error {
 	return fmt.Errorf("jetstream: %s cannot be created: %w", what, unavailable(err))
 }
 
-// compare refuses a stream that does not keep what the store needs. Its limits and replicas may
-// differ.
+// compare returns an error if a stream's settings do not fit the store. The limits and the number of
+// replicas may differ.
 func compare(want, have *jetstream.StreamConfig) error {
 	var wrong []string
 	differs := func(name string, have, want any) {
@@ -248,7 +247,7 @@ func compare(want, have *jetstream.StreamConfig) error {
 		wrong = append(wrong, "it copies another stream")
 	}
 	if len(wrong) > 0 {
-		return fmt.Errorf("jetstream: the stream %s exists and does not fit: %s; choose another Options.Name, or change the stream",
+		return fmt.Errorf("jetstream: the stream %s exists, but its settings do not fit: %s; choose another Options.Name, or change the stream",
 			want.Name, strings.Join(wrong, "; "))
 	}
 	return nil

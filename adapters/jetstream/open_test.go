@@ -102,7 +102,7 @@ func TestForeignStreamIsRefused(t *testing.T) {
 		_, err = js.CreateStream(t.Context(), config)
 		require.NoError(t, err)
 		_, err = jetstream.Open(t.Context(), conn, jetstream.Options{})
-		require.ErrorContains(t, err, "the stream "+config.Name+" exists and does not fit")
+		require.ErrorContains(t, err, "the stream "+config.Name+" exists, but its settings do not fit")
 		require.ErrorContains(t, err, name)
 		var names []string
 		for name := range js.StreamNames(t.Context()).Name() {
@@ -116,11 +116,11 @@ func TestForeignStreamIsRefused(t *testing.T) {
 func TestLimitsOfAnAccountAreNamed(t *testing.T) {
 	t.Parallel()
 	for limits, want := range map[string][]string{
-		"max_streams: 3":           {"cannot be created", "maximum number of streams reached; raise max_streams of the account"},
-		"max_consumers: 1":         {"maximum consumers limit reached; raise max_consumers of the account"},
-		"max_file: 20K":            {"insufficient storage resources available; raise max_file_store of the server, and max_file of the account"},
+		"max_streams: 3":           {"cannot be created", "maximum number of streams reached; raise max_streams for the account"},
+		"max_consumers: 1":         {"maximum consumers limit reached; raise max_consumers for the account"},
+		"max_file: 20K":            {"insufficient storage resources available; raise the server's max_file_store and the account's max_file"},
 		"max_bytes_required: true": {"account requires a stream config to have max bytes set; make the stream"},
-		"disk_max_stream_bytes: 1000, max_file: 1000000": {"max bytes exceeds account limit max stream bytes; raise max_stream_bytes of the account, or lower Options.MaxBytes"},
+		"disk_max_stream_bytes: 1000, max_file: 1000000": {"max bytes exceeds account limit max stream bytes; raise max_stream_bytes for the account, or lower Options.MaxBytes"},
 	} {
 		t.Run(limits, func(t *testing.T) {
 			t.Parallel()
@@ -181,7 +181,7 @@ func TestForeignQueueIsRefused(t *testing.T) {
 	})
 	require.NoError(t, err)
 	_, err = jetstream.OpenQueue(t.Context(), s)
-	require.ErrorContains(t, err, "the stream RQ_reprise exists and does not fit: max_bytes is 1048576, want 0")
+	require.ErrorContains(t, err, "the stream RQ_reprise exists, but its settings do not fit: max_bytes is 1048576, want 0")
 }
 
 // TestEachDeletedStreamIsNamedAndRecreated: the list and the queue are rebuilt
@@ -214,7 +214,7 @@ func TestEachDeletedStreamIsNamedAndRecreated(t *testing.T) {
 			require.NoError(t, js.DeleteStream(t.Context(), stream))
 			err = use(s, q)
 			require.ErrorIs(t, err, snapshot.ErrUnavailable)
-			require.ErrorContains(t, err, "stream not found; it was deleted: open the store again")
+			require.ErrorContains(t, err, "stream not found; it was deleted: to create it again, open the store again")
 			again := open(t, conn, jetstream.Options{Lease: longLease})
 			queue, err := jetstream.OpenQueue(t.Context(), again)
 			require.NoError(t, err)

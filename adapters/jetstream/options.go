@@ -10,36 +10,35 @@ import (
 // Options configure a [Store]. The zero value is ready to use. All processes that open a store must
 // use the same Name and Lease.
 type Options struct {
-	// Name is the name of the store; several stores may share a server. It has 1 to
-	// 32 letters, digits, dashes and underscores. Defaults to "reprise".
+	// Name is the name of the store; several stores may share a server. The name consists of 1 to 32
+	// letters, digits, dashes and underscores. Defaults to "reprise".
 	Name string
 
-	// Domain is the JetStream domain of the servers that keep the store, if the connection
-	// goes to other servers that are connected to them, such as a leaf node. Defaults to
-	// the domain of the connection.
+	// Domain is the JetStream domain of the servers that keep the store. It is needed if the process
+	// connects to another server that is linked to those servers, such as a leaf node. Defaults to
+	// the domain of the server to which the process connects.
 	Domain string
 
-	// APIPrefix is the prefix of requests to JetStream instead of "$JS.API", if the
-	// account of the connection imports JetStream of another account under that prefix.
-	// The account must also import the subjects of the store and $JS.ACK.> as services.
-	// Domain and APIPrefix must not both be set.
+	// APIPrefix replaces "$JS.API" as the subject prefix for requests to JetStream. It is needed if
+	// the connection's account imports JetStream from another account under that prefix. The account
+	// must also import the store's subjects and $JS.ACK.> as services. Domain and APIPrefix must not
+	// both be set.
 	APIPrefix string
 
-	// Replicas is the number of servers of a cluster that keep each message. It is
-	// used when the store is created. Defaults to 1; 3 survives the loss of a server.
+	// Replicas is the number of servers in a cluster that keep each message. It is used when the
+	// store is created. Defaults to 1; with 3, the store survives the loss of a server.
 	Replicas int
 
-	// MaxBytes limits the size of the records of all runs on a server. When it is
-	// reached, nothing can be stored: calls fail with snapshot.ErrUnavailable, runs
-	// are interrupted, and runs cannot be deleted either. Everything continues when
-	// the limit of the stream is raised. MaxBytes is used when the store is created.
-	// Zero means no limit other than that of the server.
+	// MaxBytes limits the total size of all runs' records on a server. When the limit is reached,
+	// nothing can be stored: calls fail with snapshot.ErrUnavailable, runs are interrupted, and runs
+	// cannot be deleted either. Everything continues when the stream's limit is raised. MaxBytes is
+	// used when the store is created. Zero means no limit other than the server's.
 	MaxBytes int64
 
 	// Lease is how long a process keeps its runs without renewing its lease. After a process was
-	// killed, another continues its runs when the lease has expired. A process that cannot renew
-	// its lease stops writing after three quarters of it. At least a second; defaults to 10
-	// seconds.
+	// killed, another process continues its runs when the lease has expired. A process that cannot
+	// renew its lease stops writing when three quarters of the lease have passed. Lease must be at
+	// least a second; it defaults to 10 seconds.
 	Lease time.Duration
 }
 
@@ -72,7 +71,7 @@ func (o Options) check() error {
 	return nil
 }
 
-// api returns the prefix of the subjects of requests to the server.
+// api returns the subject prefix for requests to the server.
 func (o *Options) api() string {
 	switch {
 	case o.Domain != "":
@@ -92,8 +91,8 @@ func isName(name string) bool {
 // renewEvery is how often a process renews its lease.
 func (o *Options) renewEvery() time.Duration { return o.Lease / 4 }
 
-// trustedFor is how long a process relies on a lease, from just before it sent the renewal. The rest
-// is for clocks that run at different speeds.
+// trustedFor is how long a process relies on a lease, counted from just before it sent the renewal.
+// The rest of the lease allows for clocks that run at different speeds.
 func (o *Options) trustedFor() time.Duration { return o.Lease * 3 / 4 }
 
 // answerTimeout is how long a process waits for the answer to a message before it sends

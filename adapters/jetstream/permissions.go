@@ -14,14 +14,14 @@ const (
 	RoleDashboard Role = "dashboard" // lists and reads runs, and follows them
 	RoleClient    Role = "client"    // starts runs, answers and cancels them
 	RoleWorker    Role = "worker"    // takes runs from the queue and executes them; removes runs
-	RoleAdmin     Role = "admin"     // makes the streams, and removes artifacts
+	RoleAdmin     Role = "admin"     // creates the streams, and removes artifacts
 )
 
 var roles = []Role{RoleDashboard, RoleClient, RoleWorker, RoleAdmin}
 
-// Permissions returns exactly the subjects that the user of a role must be allowed to
-// publish and to subscribe to. They depend on o.Name, o.Domain and o.APIPrefix. Inboxes have
-// the prefix _INBOX; with nats.CustomInboxPrefix, replace it.
+// Permissions returns exactly the subjects to which a user with the given role must be allowed to
+// publish and to subscribe. They depend on o.Name, o.Domain and o.APIPrefix. The returned inboxes
+// begin with _INBOX; for a connection with nats.CustomInboxPrefix, replace this prefix.
 func Permissions(o Options, role Role) (publish, subscribe []string, err error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
@@ -69,8 +69,7 @@ func Permissions(o Options, role Role) (publish, subscribe []string, err error) 
 	return publish, []string{"_INBOX.>"}, nil
 }
 
-// PermissionsConfig returns the permissions of a role as a part of the configuration of a
-// server.
+// PermissionsConfig returns a role's permissions in the syntax of a server's configuration file.
 func PermissionsConfig(o Options, role Role) (string, error) {
 	publish, subscribe, err := Permissions(o, role)
 	if err != nil {

@@ -11,14 +11,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// worthSearching is the number of records up to which reading and skipping them is
-// faster than a search: one request returns many messages, and a search needs
-// several requests.
+// worthSearching is the number of records up to which it is faster to read and skip records than to
+// search: one request returns many messages, while a search needs several requests.
 const worthSearching = 100
 
-// place returns the sequence of the stream at which to begin reading the messages of a run, to
-// get the record with the number seq and those after it. The record must exist; 0 means all.
-// Messages before the returned sequence belong to another run, or hold only earlier records.
+// place returns the sequence in the stream from which to read a run's messages in order to get the
+// record with the number seq and all later records. The record must exist; if seq is 0, all records
+// are meant. Messages before the returned sequence belong to another run, or hold only earlier
+// records.
 func (s *Store) place(ctx context.Context, h *head, seq uint64) (uint64, error) {
 	if seq <= worthSearching {
 		seq = 0
@@ -47,15 +47,15 @@ func (s *Store) place(ctx context.Context, h *head, seq uint64) (uint64, error) 
 	return high, nil
 }
 
-// A placeFinder looks at single messages of a run.
+// A placeFinder reads single messages on a run's subject.
 type placeFinder struct {
 	store *Store
 	head  *head
-	since uint64 // the sequence of a message of the run; later ones belong to the run, too
+	since uint64 // the sequence of a message of the run; all later messages belong to the run, too
 }
 
-// firstFrom returns the sequence of the first message at or after the given one, and
-// whether it belongs to the run and holds the record or a later one.
+// firstFrom returns the sequence of the first message at or after the sequence at. It also reports
+// whether the message belongs to the run and holds the given record or a later one.
 func (p *placeFinder) firstFrom(ctx context.Context, at, record uint64) (seq uint64, is bool, err error) {
 	subject := p.store.names.run(p.head.info.RunID)
 	m, err := p.store.message(ctx, query{Next: subject, Seq: at})
@@ -71,7 +71,7 @@ func (p *placeFinder) firstFrom(ctx context.Context, at, record uint64) (seq uin
 	return m.seq, is, err
 }
 
-// isOfRun reports whether a message belongs to this run, and not to a deleted one with the same ID.
+// isOfRun reports whether a message belongs to this run, and not to a deleted run with the same ID.
 func (p *placeFinder) isOfRun(ctx context.Context, m *message) (bool, error) {
 	if m.seq >= p.since {
 		return true, nil
@@ -93,8 +93,8 @@ func (p *placeFinder) isOfRun(ctx context.Context, m *message) (bool, error) {
 	return true, nil
 }
 
-// Records implements [snapshot.Reader]. It begins with the message that has the
-// first of the records.
+// Records implements [snapshot.Reader]. It begins reading at the message that contains the first
+// requested record.
 func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		if err := s.yieldRecords(ctx, runID, after, yield); err != nil {
@@ -103,8 +103,7 @@ func (s *Store) Records(ctx context.Context, runID string, after uint64) iter.Se
 	}
 }
 
-// yieldRecords returns nil when all records were yielded, or when the caller has left
-// the loop.
+// yieldRecords returns nil when all records were yielded, or when yield has returned false.
 func (s *Store) yieldRecords(ctx context.Context, runID string, after uint64, yield func(record.Record, error) bool) error {
 	if err := storekit.Check(ctx, runID); err != nil {
 		return err
@@ -146,7 +145,7 @@ func (s *Store) yieldRecords(ctx context.Context, runID string, after uint64, yi
 	return nil
 }
 
-// missingError returns the error of a run that has fewer records than it should.
+// missingError returns the error for a run that has fewer records than it should.
 func (s *Store) missingError(ctx context.Context, h *head, last uint64) error {
 	now, err := s.head(ctx, h.info.RunID)
 	if err != nil {
@@ -157,7 +156,7 @@ func (s *Store) missingError(ctx context.Context, h *head, last uint64) error {
 	return fmt.Errorf("%w: run %s: it has %d records, want %d", snapshot.ErrCorrupt, h.info.RunID, last, h.last)
 }
 
-// decodeRecords yields the records of a message of a run.
+// decodeRecords yields the records in a run's message.
 func (s *Store) decodeRecords(ctx context.Context, runID string, m *message) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
 		data, err := s.recordsOf(ctx, m)

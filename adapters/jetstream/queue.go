@@ -15,32 +15,32 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// A Queue is a [runner.Queue] for the runs of a [Store], with a job for each run that waits. A
-// job that was taken is hidden while its process renews the lease, and is offered again when
-// the lease has expired. A Queue is safe for concurrent use; make one with [OpenQueue].
+// A Queue is a [runner.Queue] for the runs in a [Store]. It holds a job for each run that waits. A
+// job that was taken is hidden while the process that took it renews its lease, and is offered again
+// when the lease has expired. A Queue is safe for concurrent use; make one with [OpenQueue].
 //
-// Jobs are taken by priority, and jobs of the same priority in the order in which they were
-// added. Priorities from -100 to 100 are distinguished; a priority beyond this range counts as
-// the nearest in it. Each priority in use costs each worker one request for jobs per half lease.
-// The other workers learn of a new priority a moment after its first job; until then they may
-// take a job with a lower priority.
+// Jobs are taken by priority, and jobs of the same priority in the order in which they were added.
+// Priorities from -100 to 100 are distinguished; a priority outside this range counts as the nearest
+// one inside it. Each priority in use costs each worker one request for jobs per half lease. Other
+// workers learn about a new priority a moment after the first job with that priority was added; until
+// then they may take a job with a lower priority.
 type Queue struct {
 	store *Store
 	jobs  jetstream.Stream
 
 	mu      sync.Mutex
 	pulls   map[puller]*pullState
-	levels  map[runner.ProgramID][]int // levels that are known to be in use, the highest first
+	levels  map[runner.ProgramID][]int // the levels known to be in use, the highest first
 	noted   map[puller]bool            // levels that this process has announced to the others
-	learned *session                   // the session in which the levels in use were read
-	takers  int                        // goroutines that wait in Take
+	learned *session                   // the session in which the notes about levels were last read
+	takers  int                        // number of goroutines that wait in Take
 	wanted  chan struct{}              // closed while there are takers
-	changed chan struct{}              // closed when goroutines that wait should look again
+	changed chan struct{}              // closed when waiting goroutines should check again
 }
 
 var _ runner.Queue = (*Queue)(nil)
 
-// OpenQueue opens the queue of a store, and creates it if it does not exist. It is closed
+// OpenQueue opens a store's queue, and creates it if it does not exist. The queue is closed together
 // with the store.
 func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
 	q := &Queue{
@@ -89,17 +89,17 @@ func safeToken(name string) string {
 	return b.String()
 }
 
-// subject returns the subject of the job of a run.
+// subject returns the subject for a run's job.
 func (q *Queue) subject(e *runner.QueueEntry) string {
 	return fmt.Sprintf("rq.%s.j.%d.%s.%s", q.store.names.store, levelOf(e.Priority), programToken(e.Program), token(e.RunID))
 }
 
-// waitSubject returns the subject on which a job waits for its time.
+// waitSubject returns the subject on which a job waits until it is due.
 func (q *Queue) waitSubject(runID string) string {
 	return "rq." + q.store.names.store + ".w." + token(runID)
 }
 
-// job is the form of an entry in a message.
+// job is the form in which a message contains an entry.
 type job struct {
 	RunID    string    `json:"run_id"`
 	Program  string    `json:"program"`
@@ -115,7 +115,7 @@ func encodeJob(e *runner.QueueEntry) ([]byte, error) {
 func decodeJob(data []byte) (runner.QueueEntry, error) {
 	var j job
 	if err := json.Unmarshal(data, &j); err != nil || j.RunID == "" {
-		return runner.QueueEntry{}, fmt.Errorf("jetstream: a message of the queue is not a job: %.100q", data)
+		return runner.QueueEntry{}, fmt.Errorf("jetstream: a message in the queue is not a job: %.100q", data)
 	}
 	return runner.QueueEntry{RunID: j.RunID, Program: runner.ProgramID{Name: j.Program, Version: j.Version}, Priority: j.Priority, Due: j.Due}, nil
 }
@@ -136,9 +136,9 @@ func (q *Queue) Add(ctx context.Context, e runner.QueueEntry) (added bool, err e
 	return err == nil, err
 }
 
-// Wake implements [runner.Queue]. The new job replaces one that a process may have taken; if
-// that process ends its lease, nothing is removed. A job that waits for its time is removed,
-// unless it is newer.
+// Wake implements [runner.Queue]. The new job replaces a job that a process may have taken. When that
+// process ends its lease, nothing is removed. A job that waits until it is due is removed, unless it
+// is newer.
 func (q *Queue) Wake(ctx context.Context, e runner.QueueEntry) error {
 	e.Due = time.Time{}
 	seq, err := q.put(ctx, &e)
@@ -149,7 +149,8 @@ func (q *Queue) Wake(ctx context.Context, e runner.QueueEntry) error {
 	return nil
 }
 
-// put publishes an entry, replaces what is on its subject, and returns its sequence.
+// put publishes an entry, in place of any earlier one on its subject, and returns the sequence of its
+// message.
 func (q *Queue) put(ctx context.Context, e *runner.QueueEntry) (seq uint64, err error) {
 	msg, err := q.message(ctx, e)
 	if err == nil {
@@ -161,8 +162,8 @@ func (q *Queue) put(ctx context.Context, e *runner.QueueEntry) (seq uint64, err 
 	return q.store.publishAny(ctx, q.config().Name, msg)
 }
 
-// message returns the job, or a message that becomes the job when it is due, by the clock of the
-// server.
+// message returns the entry's job. If the entry is due later, message returns a message that the
+// server turns into the job at that time, by the server's clock.
 func (q *Queue) message(ctx context.Context, e *runner.QueueEntry) (*nats.Msg, error) {
 	data, err := encodeJob(e)
 	if err != nil {
@@ -202,7 +203,7 @@ func (l *lease) Done(ctx context.Context) error {
 	if l.session.isOver() {
 		return errExpired
 	}
-	if !l.queue.store.conn.IsConnected() { // the client would send the request after it has reconnected, when the job may belong to another process
+	if !l.queue.store.conn.IsConnected() { // the client would send the request after reconnecting, when the job may belong to another process
 		return unavailable(fmt.Errorf("end the job of run %s: %w", l.entry.RunID, nats.ErrDisconnected))
 	}
 	ctx, cancel := l.session.bound(ctx)
@@ -219,9 +220,9 @@ func (l *lease) Done(ctx context.Context) error {
 	return nil
 }
 
-// remove removes the job, but no later job of the run, from the stream. A server that was killed
-// may not know that it delivered the job; then it never answers an acknowledgement, and offers the
-// job again.
+// remove removes the job from the stream, but no later job for the run. A server that was killed may
+// not know that it delivered the job. Then it never answers an acknowledgement, and offers the job
+// again.
 func (l *lease) remove(ctx context.Context) error {
 	meta, err := l.msg.Metadata()
 	if err != nil {
@@ -230,8 +231,8 @@ func (l *lease) remove(ctx context.Context) error {
 	return l.queue.store.purge(ctx, l.queue.jobs, l.msg.Subject(), meta.Sequence.Stream+1)
 }
 
-// Park publishes the next job before it ends this one. A next job that is due at once replaces this
-// one.
+// Park publishes the next job before it ends this one. If the next job is due at once, it replaces
+// this one.
 func (l *lease) Park(ctx context.Context, due time.Time) error {
 	if l.session.isOver() {
 		l.release()
@@ -247,10 +248,10 @@ func (l *lease) Park(ctx context.Context, due time.Time) error {
 
 func (l *lease) Abandon() { l.release() }
 
-// giveBack makes the server offer the job to others at once. It waits until the server has done
-// so: the server handles acknowledgements and pulls concurrently, so a pull might find no job, and jobs
-// of lower levels would be taken. If the session was lost, giveBack does nothing: the job
-// may belong to another process.
+// giveBack makes the server offer the job to other workers at once. It waits until the server has
+// done so: the server handles acknowledgements and pulls concurrently, so otherwise a pull might
+// return no job, and jobs with lower levels would be taken. If the session was lost, giveBack does
+// nothing, because the job may belong to another process.
 func (l *lease) giveBack() {
 	l.release()
 	if errors.Is(context.Cause(l.session.ctx), errExpired) {

@@ -10,22 +10,22 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// A consumer delivers its jobs in the order in which they were added. So each priority of a
-// program, its level, has its own consumer, and jobs are pulled from the highest level first.
-// Workers do not ask for levels that nobody uses: before the first job of a level other than 0,
-// a note announces the level. Workers read the notes, and listen for new ones.
+// A consumer delivers its jobs in the order in which they were added. So for each program, each
+// priority, called a level here, has its own consumer, and jobs are pulled from the highest level
+// first. Workers do not ask for unused levels: before the first job with a level other than 0 is
+// added, a note announces the level. Workers read the notes, and listen for new ones.
 
 // maxLevel is the highest level, and -maxLevel the lowest.
 const maxLevel = 100
 
-// levelOf returns the level of jobs with the priority.
+// levelOf returns the level for jobs with the given priority.
 func levelOf(priority int) int { return max(-maxLevel, min(priority, maxLevel)) }
 
-// levelTTL is how long a note remains. It is renewed when jobs of its level are added, including
-// those that a sweep adds.
+// levelTTL is how long a note remains. The note is renewed when jobs with its level are added,
+// including those that a sweep adds.
 const levelTTL = "168h"
 
-// note announces the level of an entry to all workers, unless this process has done so recently.
+// note announces an entry's level to all workers, unless this process has done so recently.
 func (q *Queue) note(ctx context.Context, e *runner.QueueEntry) error {
 	p := puller{e.Program, levelOf(e.Priority)}
 	q.mu.Lock()
@@ -60,7 +60,7 @@ func (q *Queue) forgetNotes() {
 	clear(q.noted)
 }
 
-// learn notes that a level is in use. q.mu must be held.
+// learn records that a level is in use. q.mu must be held.
 func (q *Queue) learn(p puller) {
 	known := q.levelsOf(p.program)
 	if !slices.Contains(known, p.level) {
@@ -71,7 +71,7 @@ func (q *Queue) learn(p puller) {
 	q.signal()
 }
 
-// inUse returns the levels of programs that are known to be in use.
+// inUse returns a puller for each level that is known to be in use by the given programs.
 func (q *Queue) inUse(programs []runner.ProgramID) (all []puller) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,8 +83,7 @@ func (q *Queue) inUse(programs []runner.ProgramID) (all []puller) {
 	return all
 }
 
-// levelsOf returns the levels of a program that are known to be in use, the highest first.
-// The lock must be held.
+// levelsOf returns the levels that a program is known to use, the highest first. q.mu must be held.
 func (q *Queue) levelsOf(program runner.ProgramID) []int {
 	if known := q.levels[program]; len(known) > 0 {
 		return known
@@ -92,7 +91,7 @@ func (q *Queue) levelsOf(program runner.ProgramID) []int {
 	return []int{0}
 }
 
-// learnFrom reads a note.
+// learnFrom learns the level that a note announces.
 func (q *Queue) learnFrom(data []byte) {
 	e, err := decodeJob(data)
 	if err != nil {
@@ -103,8 +102,7 @@ func (q *Queue) learnFrom(data []byte) {
 	q.learn(puller{e.Program, levelOf(e.Priority)})
 }
 
-// learnAll reads all notes, once in each session: later ones are received as they
-// arrive.
+// learnAll reads all notes, once in each session. Later notes are received as they arrive.
 func (q *Queue) learnAll(ctx context.Context, own *session) error {
 	q.mu.Lock()
 	done := q.learned == own

@@ -14,26 +14,26 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// A puller takes the jobs of one level of a program.
+// A puller pulls a program's jobs with one level.
 type puller struct {
 	program runner.ProgramID
 	level   int
 }
 
-// A pullState is the state of a puller, and the jobs that it has. The lock of the queue guards it.
+// A pullState holds a puller's state and its jobs. The queue's mutex guards it.
 type pullState struct {
-	held    []*lease  // jobs that nobody has taken yet
+	held    []*lease  // pulled jobs that no caller of Take has taken yet
 	waits   bool      // the server has no waiting job, and will send the next one
 	err     error     // why the server delivers no jobs
-	failing time.Time // when the server stopped answering; zero if it answers
+	failing time.Time // when the server stopped answering, or zero if it answers
 }
 
-// mayHaveMore reports whether a job may be waiting at the server. Until that is known, no job of a
-// lower level is taken.
+// mayHaveMore reports whether a job may be waiting at the server. As long as that is possible, no job
+// with a lower level is taken.
 func (p *pullState) mayHaveMore() bool { return len(p.held) == 0 && !p.waits && p.err == nil }
 
-// Take implements [runner.Queue]. It returns jobs of the highest levels once it is known that they
-// are the next ones.
+// Take implements [runner.Queue]. It returns the jobs with the highest levels once these are known to
+// be next.
 func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, most int) ([]runner.Lease, error) {
 	own, err := q.store.session(ctx)
 	if err == nil {
@@ -61,8 +61,8 @@ func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, most int)
 	}
 }
 
-// pickSome takes jobs, if it is known which are next; otherwise it returns a channel that is closed
-// when that may be known.
+// pickSome takes jobs, if it is known which jobs are next. Otherwise it returns a channel that is
+// closed when this may be known.
 func (q *Queue) pickSome(programs []runner.ProgramID, most int) (taken []runner.Lease, changed <-chan struct{}, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -80,7 +80,7 @@ func (q *Queue) pickSome(programs []runner.ProgramID, most int) (taken []runner.
 	return taken, nil, nil
 }
 
-// pick takes a job, if it is known which is next. The lock is held.
+// pick takes a job, if it is known which job is next. q.mu must be held.
 func (q *Queue) pick(programs []runner.ProgramID) (next *lease, err error) {
 	var from *pullState
 	highest, asked := -maxLevel-1, -maxLevel-1
@@ -109,7 +109,7 @@ func (q *Queue) pick(programs []runner.ProgramID) (next *lease, err error) {
 	return next, nil
 }
 
-// signal wakes the goroutines that wait. The lock is held.
+// signal wakes the waiting goroutines. q.mu must be held.
 func (q *Queue) signal() {
 	close(q.changed)
 	q.changed = make(chan struct{})
@@ -139,7 +139,7 @@ func (q *Queue) whenWanted() <-chan struct{} {
 	return q.wanted
 }
 
-// stateOf returns the state of a puller, and starts the puller if necessary. The lock is held.
+// stateOf returns a puller's state, and starts the puller if necessary. q.mu must be held.
 func (q *Queue) stateOf(p puller) *pullState {
 	now := q.pulls[p]
 	if now == nil {
@@ -151,7 +151,7 @@ func (q *Queue) stateOf(p puller) *pullState {
 	return now
 }
 
-// set changes the state of a puller.
+// set changes a puller's state.
 func (q *Queue) set(now *pullState, held []*lease, waits bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -159,8 +159,7 @@ func (q *Queue) set(now *pullState, held []*lease, waits bool, err error) {
 	q.signal()
 }
 
-// fail notes that the server does not answer, so that other levels do not wait long for
-// this one.
+// fail records that the server does not answer, so that other levels do not wait long for this one.
 func (q *Queue) fail(now *pullState) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -171,8 +170,8 @@ func (q *Queue) fail(now *pullState) {
 	q.signal()
 }
 
-// pullLoop pulls until the store is closed. If the server refuses a consumer permanently, for
-// example because the stream is missing, the callers of Take get the error.
+// pullLoop pulls until the store is closed. If the server refuses a consumer permanently, for example
+// because the stream is missing, Take returns the error.
 func (q *Queue) pullLoop(p puller, now *pullState) {
 	ctx := q.store.ctx
 	for ctx.Err() == nil {
@@ -190,14 +189,14 @@ func (q *Queue) pullLoop(p puller, now *pullState) {
 			q.set(now, nil, true, err)
 			wait = refusedPause
 		}
-		_ = pause(ctx, wait) // the end of ctx is noticed next
+		_ = pause(ctx, wait) // the loop notices the end of ctx next
 	}
 }
 
 // refusedPause is how long a puller waits after the server has refused its consumer.
 const refusedPause = time.Second
 
-// consumer creates the consumer of a level, which all workers share.
+// consumer creates the consumer for a level, which all workers share.
 func (q *Queue) consumer(ctx context.Context, p puller) (jetstream.Consumer, error) {
 	filter := q.filter(p)
 	sum := sha256.Sum256([]byte(filter))
@@ -208,26 +207,26 @@ func (q *Queue) consumer(ctx context.Context, p puller) (jetstream.Consumer, err
 	})
 }
 
-// filter returns the subject of the jobs that p pulls.
+// filter returns the subject filter for the jobs that p pulls.
 func (q *Queue) filter(p puller) string {
 	return fmt.Sprintf("rq.%s.j.%d.%s.*", q.store.names.store, p.level, programToken(p.program))
 }
 
-// consumerUnused is how long the consumer of a level may be without a worker before the server
-// removes it. The next worker creates it again, and finds the waiting jobs.
+// consumerUnused is how long the consumer for a level may be without a worker before the server
+// removes it. The next worker creates the consumer again, which then delivers the waiting jobs.
 const consumerUnused = 24 * time.Hour
 
-// maxLeases limits how many jobs of one level of a program can be taken at the same time.
+// maxLeases limits how many of a program's jobs with one level can be taken at the same time.
 const maxLeases = 1_000_000
 
-// pullFor is how long one request for a job waits at the server. It is shorter than the time
-// after which jobs of a stopped process are offered again, so that none is offered to the
-// stopped process.
+// pullFor is how long one request for a job waits at the server. It is shorter than the time after
+// which the jobs of a stopped process are offered again, so that no job is offered to the stopped
+// process.
 func (o *Options) pullFor() time.Duration { return o.Lease / 2 }
 
-// pullFrom pulls jobs until something fails. It returns the error only if it is permanent. It takes
-// the waiting jobs, or else the next one. It pulls only while somebody wants jobs, so a worker
-// without a free slot leaves them to others.
+// pullFrom pulls jobs until something fails. It returns the error only if the error is permanent. It
+// pulls the waiting jobs, or else waits for the next one. It pulls only while a caller of Take wants
+// jobs, so a worker without a free slot leaves the jobs to others.
 func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, now *pullState) error {
 	for {
 		select {
@@ -258,7 +257,7 @@ func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, now *
 // pullBatch is how many jobs are pulled at once if many are waiting.
 const pullBatch = 16
 
-// waiting returns the jobs that are waiting, at most pullBatch.
+// waiting returns at most pullBatch of the jobs that are waiting.
 func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 	asked := time.Now()
 	batch, err := consumer.FetchNoWait(pullBatch)
@@ -271,16 +270,16 @@ func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 	switch {
 	case len(jobs) > 0:
 		return jobs, nil
-	case batch.Error() == nil && time.Since(asked) >= fetchTimeout: // the client does not distinguish this from an empty answer
+	case batch.Error() == nil && time.Since(asked) >= fetchTimeout: // the client returns no error for a missing answer, as for an empty one
 		return nil, errNoAnswer
 	}
 	return nil, batch.Error()
 }
 
-// fetchTimeout is how long the client waits for the server to say whether jobs are waiting.
+// fetchTimeout is how long the client waits for the server's answer whether jobs are waiting.
 const fetchTimeout = time.Second
 
-// next waits for the next job, and returns none after a while.
+// next waits for the next job. It returns no job if none came within a while.
 func (q *Queue) next(ctx context.Context, consumer jetstream.Consumer) ([]jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.store.options.pullFor())
 	defer cancel()
@@ -294,8 +293,8 @@ func (q *Queue) next(ctx context.Context, consumer jetstream.Consumer) ([]jetstr
 	return []jetstream.Msg{msg}, nil
 }
 
-// offer holds jobs for the callers of Take until all are taken. If nobody wants one, they are
-// given back.
+// offer holds jobs for the callers of Take until all are taken. If no caller wants the next one for a
+// while, the rest is given back.
 func (q *Queue) offer(own *session, jobs []jetstream.Msg, now *pullState) {
 	q.set(now, q.hold(own, jobs), false, nil)
 	tick := time.NewTicker(heldFor)
@@ -321,16 +320,16 @@ func (q *Queue) offer(own *session, jobs []jetstream.Msg, now *pullState) {
 	}
 }
 
-// heldFor is how long jobs are held until somebody wants the next one.
+// heldFor is how long jobs are held if no caller of Take wants the next one.
 const heldFor = 100 * time.Millisecond
 
-// hold keeps jobs hidden from others.
+// hold keeps jobs hidden from other workers.
 func (q *Queue) hold(own *session, jobs []jetstream.Msg) []*lease {
 	var held []*lease
 	for _, msg := range jobs {
 		e, err := decodeJob(msg.Data())
 		if err != nil {
-			_ = msg.Term() // nobody can ever run the job
+			_ = msg.Term() // no worker can ever run the job
 			continue
 		}
 		l := &lease{queue: q, session: own, msg: msg, entry: e}
@@ -340,7 +339,7 @@ func (q *Queue) hold(own *session, jobs []jetstream.Msg) []*lease {
 	return held
 }
 
-// giveBack makes the server offer the jobs of a puller to others.
+// giveBack makes the server offer a puller's jobs to other workers.
 func (q *Queue) giveBack(now *pullState) {
 	q.mu.Lock()
 	left := now.held

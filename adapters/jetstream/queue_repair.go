@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// A server syncs a consumer and its stream separately. So if it is killed, it may have stored
-// that a job was acknowledged, but not that it was removed. Such a job is never delivered
-// again, and prevents another job of its run from being added.
+// A server syncs a consumer and its stream separately. A server that was killed may therefore have
+// stored that a job was acknowledged, but not that the job was removed. Such a job is never delivered
+// again, and no other job can be added for its run.
 
-// repair republishes such jobs, and returns how many. A job of a run that has ended
-// meanwhile does no harm: the worker that takes it finds that out.
+// repair republishes such jobs, and returns their number. A job for a run that has ended meanwhile
+// does no harm: the worker that takes the job notices the end.
 func (q *Queue) repair(ctx context.Context) (queued int, err error) {
 	q.forgetNotes()
 	consumers, err := q.consumers(ctx)
@@ -30,8 +30,8 @@ func (q *Queue) repair(ctx context.Context) (queued int, err error) {
 	return queued, nil
 }
 
-// repairBelow republishes the jobs that are still on a subject although they were acknowledged: those
-// with a sequence of at most floor.
+// repairBelow republishes the jobs that are still on a subject although they were acknowledged. These
+// are the jobs with a sequence of at most floor.
 func (q *Queue) repairBelow(ctx context.Context, subject string, floor uint64) (queued int, err error) {
 	for at := uint64(1); ; {
 		m, err := q.store.get(ctx, q.config().Name, query{Next: subject, Seq: at})
@@ -43,7 +43,7 @@ func (q *Queue) repairBelow(ctx context.Context, subject string, floor uint64) (
 		at = m.Seq + 1
 		e, err := decodeJob(m.Data)
 		if err != nil {
-			continue // nobody can run the job
+			continue // no worker can run the job
 		}
 		e.Due = time.Time{}
 		if _, err := q.put(ctx, &e); err != nil {
@@ -60,7 +60,7 @@ func (q *Queue) repairLoop() {
 	for {
 		select {
 		case <-tick.C:
-			queued, _ := q.repair(q.store.ctx) // errors are tried again
+			queued, _ := q.repair(q.store.ctx) // after an error, the next repair tries again
 			q.store.noteRepaired(RepairReport{Queued: queued})
 		case <-q.store.ctx.Done():
 			return
@@ -68,5 +68,5 @@ func (q *Queue) repairLoop() {
 	}
 }
 
-// repairEvery is the number of leases between two repairs.
+// repairEvery is the time between two repairs, as a multiple of the lease.
 const repairEvery = 6

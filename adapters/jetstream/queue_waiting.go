@@ -16,7 +16,7 @@ import (
 // Now implements [runner.Queue]. It returns the server's time.
 func (q *Queue) Now(ctx context.Context) (time.Time, error) { return q.store.now.Now(ctx) }
 
-// askTime asks the server that leads the stream of the records for its time.
+// askTime asks the server that leads the stream of records for its time.
 func (s *Store) askTime(ctx context.Context) (now time.Time, err error) {
 	err = s.retry(ctx, s.api+"STREAM.INFO.", func(ctx context.Context) error {
 		stream, err := s.js.Stream(ctx, s.names.records())
@@ -29,13 +29,13 @@ func (s *Store) askTime(ctx context.Context) (now time.Time, err error) {
 	case err != nil:
 		return time.Time{}, err
 	case now.IsZero():
-		return time.Time{}, errors.New("jetstream: the server does not say what time it is")
+		return time.Time{}, errors.New("jetstream: the server's answer does not contain its time")
 	}
 	return now, nil
 }
 
-// Waiting implements [runner.Queue]. The server counts the jobs. Processes report in their
-// heartbeats how many jobs they have taken, so the result may be as old as the last heartbeats.
+// Waiting implements [runner.Queue]. The server counts the jobs. The number of jobs that were taken
+// comes from the processes' heartbeats, so the result may be as old as the last heartbeats.
 func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, parked int, err error) {
 	own, err := q.store.session(ctx)
 	if err == nil {
@@ -72,13 +72,14 @@ func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, 
 	return due, parked, nil
 }
 
-// programToken returns a program as a part of a subject.
+// programToken returns a program in the form that it has in a subject.
 func programToken(p runner.ProgramID) string { return safeToken(p.Name) + "." + safeToken(p.Version) }
 
-// waitSubjects returns the subject of all jobs that wait for their time.
+// waitSubjects returns the subject filter for all jobs that wait until they are due.
 func (q *Queue) waitSubjects() string { return "rq." + q.store.names.store + ".w.*" }
 
-// programOf returns the program of the jobs that a consumer delivers, if it delivers any.
+// programOf returns the program whose jobs a consumer delivers, and reports whether the consumer
+// delivers jobs.
 func (q *Queue) programOf(c *jetstream.ConsumerInfo) (token string, ofJobs bool) {
 	rest, ofJobs := strings.CutPrefix(c.Config.FilterSubject, "rq."+q.store.names.store+".j.")
 	parts := strings.Split(rest, ".") // level, program, version, run
@@ -101,8 +102,8 @@ func (q *Queue) consumers(ctx context.Context) (all []*jetstream.ConsumerInfo, e
 	return all, err
 }
 
-// complete creates missing consumers that are needed for counting: the one for jobs that wait for
-// their time, from which nobody takes jobs, and those for programs.
+// complete creates the missing consumers that are needed for counting: those for programs, and one
+// for the jobs that wait until they are due, from which no worker takes jobs.
 func (q *Queue) complete(ctx context.Context, all []*jetstream.ConsumerInfo, programs []runner.ProgramID) ([]*jetstream.ConsumerInfo, error) {
 	there := make(map[string]bool)
 	for _, c := range all {
@@ -131,7 +132,7 @@ func (q *Queue) complete(ctx context.Context, all []*jetstream.ConsumerInfo, pro
 	return all, nil
 }
 
-// takenJobs returns how many jobs of each program living processes have.
+// takenJobs returns how many jobs of each program are taken by living processes.
 func (q *Queue) takenJobs(ctx context.Context) (map[string]int, error) {
 	own, err := q.store.session(ctx)
 	if err != nil {
@@ -148,7 +149,7 @@ func (q *Queue) takenJobs(ctx context.Context) (map[string]int, error) {
 		}
 		lease, _ := time.ParseDuration(beat.Header.Get(headerLease))
 		if _, id := parse(beat.Subject); id == own.id || now.Sub(beat.Time) > lease {
-			continue // the session was counted already, or is over
+			continue // the session is this process's own, which was counted already, or is over
 		}
 		var jobs map[string]int
 		if err := json.Unmarshal(beat.Data, &jobs); err != nil {
@@ -161,7 +162,7 @@ func (q *Queue) takenJobs(ctx context.Context) (map[string]int, error) {
 	return all, nil
 }
 
-// jobs returns how many jobs of each program somebody in this process has.
+// jobs returns how many jobs of each program Take has handed out in this process.
 func (s *session) jobs() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

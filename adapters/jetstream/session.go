@@ -15,11 +15,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A session is the lease of a process on the runs that it has open. It sends heartbeats. For
-// other processes, a session is over if it has sent no heartbeat for the length of a
-// lease; for the process itself, after three quarters of that, by its monotonic clock. A
-// session that is over cannot continue: the process begins another for the runs that it opens
-// next.
+// A session is a process's lease on the runs that it has open. It sends heartbeats. For other
+// processes, a session is over if it has sent no heartbeat for the length of a lease. For the process
+// itself, the session is over after three quarters of that time, by the monotonic clock. A session
+// that is over cannot continue: the process begins another session for the runs that it opens next.
 type session struct {
 	store *Store
 	id    string
@@ -29,11 +28,11 @@ type session struct {
 	mu       sync.Mutex
 	until    time.Time // the session is trusted until then; zero when it is over
 	journals map[string]*journal
-	leases   map[*lease]bool   // jobs, and whether they were handed to somebody
-	left     map[string]uint64 // the runs that could not be closed, with the sequence of their opening
+	leases   map[*lease]bool   // jobs, and whether Take has handed them out
+	left     map[string]uint64 // the runs that could not be closed, with the sequence at which each was opened
 }
 
-var errExpired = errors.New("jetstream: the lease of this process is over")
+var errExpired = errors.New("jetstream: this process's lease is over")
 
 // bound returns a context that also ends when the session is over, with errExpired. The caller must
 // call cancel.
@@ -46,8 +45,8 @@ func (s *session) bound(ctx context.Context) (_ context.Context, cancel func()) 
 	}
 }
 
-// isOver reports whether the process must not write any more. It checks the clock: a process that
-// was suspended notices it here.
+// isOver reports whether the process must not write any more. It checks the clock, so a process that
+// was suspended notices here that its session is over.
 func (s *session) isOver() bool {
 	s.mu.Lock()
 	over := !time.Now().Before(s.until)
@@ -77,15 +76,15 @@ func (s *session) add(j *journal) {
 	delete(s.left, j.runID)
 }
 
-// leave notes that this process no longer has the run of a journal open, although the server does
-// not know that.
+// leave records that this process no longer has a journal's run open, although the server does not
+// know that.
 func (s *session) leave(j *journal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left[j.runID] = j.marker.seq
 }
 
-// hasLeft reports whether the run could not be closed after that opening.
+// hasLeft reports whether the run that was opened at the given sequence could not be closed.
 func (s *session) hasLeft(runID string, opening uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,15 +105,14 @@ func (s *session) journal(runID string) *journal {
 	return s.journals[runID]
 }
 
-// hold keeps a job hidden from others until the job is released or the session is
-// over.
+// hold keeps a job hidden from other workers until the job is released or the session is over.
 func (s *session) hold(l *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leases[l] = false
 }
 
-// noteHanded notes that somebody has the job, unless it was released already.
+// noteHanded records that Take has handed out the job, unless the job was released already.
 func (s *session) noteHanded(l *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,8 +127,8 @@ func (s *session) release(l *lease) {
 	delete(s.leases, l)
 }
 
-// keep renews the leases of jobs. It is called after a heartbeat was sent: a session that is
-// over must not touch jobs, which may then belong to others.
+// keep renews the leases on jobs. It is called after a heartbeat was sent: a session that is over
+// must not touch jobs, because they may belong to other processes.
 func (s *session) keep() {
 	s.mu.Lock()
 	held := make([]*lease, 0, len(s.leases))
@@ -142,11 +140,11 @@ func (s *session) keep() {
 		if s.isOver() || !s.store.conn.IsConnected() {
 			return
 		}
-		_ = l.msg.InProgress() // if this fails, the job is offered to another process, which finds the run open
+		_ = l.msg.InProgress() // if this fails, the job is offered to another process, for which the run is still open elsewhere
 	}
 }
 
-// session returns the session of this process, and begins one if there is none.
+// session returns this process's session, and begins one if there is none.
 func (s *Store) session(ctx context.Context) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,8 +171,8 @@ func (s *Store) session(ctx context.Context) (*session, error) {
 	return n, nil
 }
 
-// begin publishes the first heartbeat, and begins to listen. The lock of the store is held, so that
-// only one session begins.
+// begin starts to listen, and publishes the first heartbeat. The store's mutex is held, so that only
+// one session begins.
 func (s *session) begin(ctx context.Context) error {
 	if err := s.listen(ctx); err != nil {
 		return err
@@ -186,12 +184,12 @@ func (s *session) begin(ctx context.Context) error {
 	s.mu.Lock()
 	s.until = at.Add(s.store.options.trustedFor())
 	s.mu.Unlock()
-	s.store.running.Go(s.renewLoop) // the lock of the store is held
+	s.store.running.Go(s.renewLoop) // the store's mutex is held
 	return nil
 }
 
-// sendHeartbeat publishes a heartbeat. Only the last one is kept, and it expires some time after
-// it was sent.
+// sendHeartbeat publishes a heartbeat. Only the last heartbeat is kept, and it expires some time
+// after it was sent.
 func (s *session) sendHeartbeat(ctx context.Context) error {
 	lease := s.store.options.Lease
 	return s.publishHeartbeat(ctx, lease, 2*lease+time.Second)
@@ -209,8 +207,8 @@ func (s *session) publishHeartbeat(ctx context.Context, lease, stays time.Durati
 	return err
 }
 
-// renewLoop sends heartbeats until one is too late, or the store is closed. The new
-// lease counts from before the request was sent, so no other clock matters.
+// renewLoop sends heartbeats until one is too late, or the store is closed. The new lease is measured
+// from before the request was sent, so no other clock matters.
 func (s *session) renewLoop() {
 	defer s.finish()
 	timer := time.NewTimer(s.store.options.renewEvery())
@@ -229,7 +227,7 @@ func (s *session) renewLoop() {
 	}
 }
 
-// renew sends one heartbeat, and returns the wait until the next.
+// renew sends one heartbeat, and returns how long to wait before the next.
 func (s *session) renew() time.Duration {
 	s.mu.Lock()
 	until := s.until
@@ -249,17 +247,17 @@ func (s *session) renew() time.Duration {
 	return s.store.options.renewEvery()
 }
 
-// resign publishes a last heartbeat, which says that the lease has ended, so that nobody has to
-// wait for its expiry.
+// resign publishes a last heartbeat, which tells other processes that the lease has ended, so that
+// they need not wait until it expires.
 func (s *session) resign() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.store.options.answerTimeout())
 	defer cancel()
 	_ = s.publishHeartbeat(ctx, 0, time.Second) // if this fails, the heartbeat expires
 }
 
-// listen notifies the open journals of new messages, notes the heartbeats of others, and tells the
-// queue which priorities are in use. It reads stored messages, so nobody is notified of a message
-// before it can be read.
+// listen notifies the open journals about new messages, records the heartbeats of other processes,
+// and tells the queue which priorities are in use. It reads stored messages, so no journal is
+// notified about a message before the message can be read.
 func (s *session) listen(ctx context.Context) error {
 	info, err := s.store.streamInfo(ctx)
 	if err != nil {
@@ -281,7 +279,7 @@ func (s *session) listen(ctx context.Context) error {
 	return nil
 }
 
-// refuse makes the next caller that needs a session get the error.
+// refuse makes the next call to session return the error.
 func (s *Store) refuse(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,20 +304,20 @@ func (s *session) hear(m *storedMessage) {
 	}
 }
 
-// A sighting is the time at which a heartbeat was first seen, by the clock of this process. The
-// first heartbeat of a session that this process sees counts as seen when the server stored it.
-// Otherwise, after a restart of this process, the runs of a killed process would wait for another
-// full lease.
+// A sighting is the time at which this process first saw a heartbeat, by its own clock. For the first
+// heartbeat that this process sees from a session, the time is when the server stored the heartbeat.
+// Otherwise, after a restart of this process, a killed process's runs would wait for another full
+// lease.
 type sighting struct {
 	seq uint64
 	at  time.Time
 }
 
-// noLease is the lease in the last heartbeat of a session.
+// noLease is the lease in a session's last heartbeat.
 const noLease = "0s"
 
-// firstSeen records a heartbeat of some age, and returns when it was first seen. The last heartbeat
-// of a session counts as seen long ago.
+// firstSeen records a heartbeat with the given age, and returns when it was first seen. A session's
+// last heartbeat counts as seen long ago.
 func (s *Store) firstSeen(session string, seq uint64, age time.Duration, isLast bool) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -340,9 +338,9 @@ func (s *Store) firstSeen(session string, seq uint64, age time.Duration, isLast 
 	return at
 }
 
-// ageOf returns the age of a heartbeat by the clock of the server, which has set its time. If
-// this process has seen an earlier heartbeat of the session, this one was just sent, and the
-// server is not asked.
+// ageOf returns the age of a heartbeat by the clock of the server, which has set the heartbeat's
+// time. If this process has seen an earlier heartbeat of the session, this one was just sent, and
+// ageOf does not ask the server.
 func (s *Store) ageOf(ctx context.Context, session string, beat *storedMessage) time.Duration {
 	s.mu.Lock()
 	_, isKnown := s.sightings[session]
@@ -358,8 +356,8 @@ func (s *Store) ageOf(ctx context.Context, session string, beat *storedMessage) 
 	return max(0, now.Sub(beat.Time))
 }
 
-// isAlive reports whether a session may still be valid: its last heartbeat exists, and was sent
-// within the length of a lease.
+// isAlive reports whether a session may still be valid: its last heartbeat exists, and is no older
+// than a lease.
 func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
 	beat, err := s.get(ctx, s.names.records(), query{Last: s.names.heartbeat(id)})
 	if errors.Is(err, errNotFound) {
@@ -371,12 +369,12 @@ func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
 	since := s.firstSeen(id, beat.Seq, s.ageOf(ctx, id, beat), given == noLease)
 	lease, err := time.ParseDuration(given)
 	if err != nil {
-		return false, errors.Join(snapshot.ErrCorrupt, errors.New("jetstream: the heartbeat "+strconv.Quote(id)+" does not name a lease"))
+		return false, errors.Join(snapshot.ErrCorrupt, errors.New("jetstream: the heartbeat "+strconv.Quote(id)+" contains no lease"))
 	}
 	return time.Since(since) <= lease, nil
 }
 
-// timeLeft returns how long it takes until a session is over if it is not renewed.
+// timeLeft returns how long it takes until a session is over if no further heartbeat arrives.
 func (s *Store) timeLeft(id string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
