@@ -21,7 +21,7 @@ import (
 type Store struct {
 	conn    *nats.Conn
 	js      jetstream.JetStream
-	api     string // the prefix of the subjects of requests to the server
+	api     string // the subject prefix for requests to the server
 	options Options
 	names   names
 	records jetstream.Stream
@@ -30,29 +30,29 @@ type Store struct {
 
 	ctx     context.Context // ends with Close
 	stop    context.CancelFunc
-	running sync.WaitGroup // the goroutines that Close waits for; started with mu held while the store is not closed
+	running sync.WaitGroup // the goroutines that Close waits for; they are started with mu held, while the store is not closed
 
 	mu        sync.Mutex
 	closed    bool
-	current   *session // the session of this process; nil before it opens a run
-	refused   error    // why the last session could not listen; nil once the error was returned
+	current   *session // this process's session; nil before it opens a run
+	refused   error    // why the last session could not listen; nil after the error was returned
 	sightings map[string]sighting
 	lagging   map[string]bool   // runs whose current state the index does not show
 	mending   bool              // a goroutine is correcting the index
 	queue     *Queue            // nil if none was opened
 	repaired  RepairReport      // what was repaired since the store was opened
-	looked    map[string]uint64 // the message of the index that was last corrected, for runs whose process has ended
+	looked    map[string]uint64 // for runs whose process has ended, the index message that was last corrected
 
-	damaged chan struct{} // has a value if a stream may have lost messages
+	damaged chan struct{} // holds a value if a stream may have lost messages
 	written lastWritten
-	newest  atomic.Uint64 // the sequence of the newest message of the records that is known to be stored
+	newest  atomic.Uint64 // the sequence of the newest message in the stream of records that is known to be stored
 }
 
 var _ snapshot.Store = (*Store)(nil)
 
-// Close ends the session of this process: it loses the runs that it has open, and others can
-// continue them at once. Close returns when all goroutines of the store have ended. It leaves
-// the connection open. It may be called twice.
+// Close ends this process's session. The process loses the runs that it has open, and other processes
+// can continue them at once. Close returns when all of the store's goroutines have ended. It leaves
+// the connection open. Close may be called twice.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -62,7 +62,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// run runs f in a goroutine that Close waits for. If the store is closed, it does nothing.
+// run runs f in a goroutine that Close waits for. If the store is closed, run does nothing and
+// returns false.
 func (s *Store) run(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,11 +76,11 @@ func (s *Store) run(f func()) bool {
 // A head is the state of a run.
 type head struct {
 	message               // the last message
-	info    snapshot.Info // what is known of the run
-	free    stamp         // the stamp of the free fields, which may change at any time; zero if they are in the info
+	info    snapshot.Info // what is known about the run
+	free    stamp         // the stamp of the free fields, which may change at any time; zero if only the info contains them
 }
 
-// stamp returns the stamp of the info: a higher sequence is newer.
+// stamp returns the info's stamp. A stamp with a higher sequence is newer.
 func (h *head) stamp() stamp {
 	if h.free.seq > h.seq {
 		return h.free
@@ -87,8 +88,8 @@ func (h *head) stamp() stamp {
 	return stamp{h.seq, h.id}
 }
 
-// head reads the state of a run. If the run does not exist, the error is snapshot.ErrNotFound, and
-// the sequence is that of its deletion, or 0.
+// head reads a run's state. If the run does not exist, the error is snapshot.ErrNotFound, and the
+// returned head contains only the sequence of the message that deleted the run, or 0.
 func (s *Store) head(ctx context.Context, runID string) (*head, error) {
 	if err := storekit.Check(ctx, runID); err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func (s *Store) head(ctx context.Context, runID string) (*head, error) {
 	}
 }
 
-// tryHead returns errNotFound if the run changed meanwhile.
+// tryHead is one attempt of head. It returns errNotFound if the run changed meanwhile.
 func (s *Store) tryHead(ctx context.Context, runID string) (*head, error) {
 	subject := s.names.run(runID)
 	last, err := s.message(ctx, query{Last: subject})
@@ -152,7 +153,7 @@ func (s *Store) hasLeft(h *head) bool {
 	return own != nil && own.id == h.session && own.hasLeft(h.info.RunID, opening)
 }
 
-// message reads one message of a run.
+// message reads one message on a run's subject.
 func (s *Store) message(ctx context.Context, q query) (*message, error) {
 	m, err := s.get(ctx, s.names.records(), q)
 	if err != nil {
@@ -161,7 +162,7 @@ func (s *Store) message(ctx context.Context, q query) (*message, error) {
 	return decode(m)
 }
 
-// readFree reads the fields of a run that may change at any time, even while another process has
+// readFree reads those fields of a run that may change at any time, even while another process has
 // the run open.
 func (s *Store) readFree(ctx context.Context, h *head) error {
 	m, err := s.get(ctx, s.names.records(), query{Last: s.names.free(h.info.RunID)})
@@ -216,7 +217,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	for {
 		found, err := s.head(ctx, info.RunID)
 		if err == nil {
-			s.mend(ctx, info.RunID) // in case its process was killed before the index was written
+			s.mend(ctx, info.RunID) // in case the process that created the run was killed before the index was written
 			return snapshot.Info{}, fmt.Errorf("%w: run %s", snapshot.ErrExists, info.RunID)
 		} else if !errors.Is(err, snapshot.ErrNotFound) {
 			return snapshot.Info{}, err
@@ -233,8 +234,8 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	}
 }
 
-// append appends a message to a run if its last message is the expected one; otherwise the error is
-// errConflict.
+// append appends a message to a run if the run's last message has the expected sequence. Otherwise
+// the error is errConflict.
 func (s *Store) append(ctx context.Context, runID string, m *message, info *snapshot.Info, expected uint64) (seq uint64, err error) {
 	m.id = nuid.Next()
 	if info != nil {
@@ -255,7 +256,7 @@ func (s *Store) append(ctx context.Context, runID string, m *message, info *snap
 	return seq, err
 }
 
-// maxPayload returns the maximum size of the payload of a message.
+// maxPayload returns the maximum size of a message's payload.
 func (s *Store) maxPayload() int { return int(s.conn.MaxPayload()) - headerRoom }
 
 // Update implements [snapshot.Store].
@@ -272,7 +273,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	}
 }
 
-// update returns errConflict if the run changed meanwhile; then nothing was done.
+// update returns errConflict if the run changed meanwhile; then nothing was stored.
 func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	before := h.info
 	after, err := storekit.UpdatedInfo(before, change)
@@ -305,8 +306,8 @@ func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info)
 }
 
 // putFree stores the fields that may change at any time. If another process has changed them first,
-// putFree returns errConflict; or, if settled is true because the other fields are stored already,
-// it applies change to these fields again.
+// putFree returns errConflict. If settled is true, the other fields are stored already, so putFree
+// instead applies change to the free fields again.
 func (s *Store) putFree(ctx context.Context, h *head, before snapshot.Info, change func(*snapshot.Info) error, settled bool) error {
 	for {
 		data, err := snapshot.AppendInfo(nil, &h.info)
@@ -362,7 +363,8 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	}
 }
 
-// clear removes what is left of a deleted run. Later messages belong to another run.
+// clear removes a deleted run's data, up to the message with sequence seq. Later messages belong to
+// another run.
 func (s *Store) clear(ctx context.Context, runID string, seq uint64) error {
 	var all error
 	for _, subject := range []string{s.names.run(runID), s.names.free(runID), s.names.inbox(runID)} {

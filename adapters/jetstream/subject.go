@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// names builds the names of the streams and subjects of a store.
+// names builds the names of a store's streams and subjects.
 //
 //	RP_<store>   rp.<store>.r.<run>       what happened to a run, in order
 //	             rp.<store>.f.<run>       its fields that may change at any time
@@ -50,10 +50,10 @@ func (n names) indexed(i *snapshot.Info) string {
 	return "rpi." + n.store + "." + indexedAs(i.Status) + "." + hourOf(i) + "." + token(i.RunID)
 }
 
-// indexedOf returns the subject of a run in the index, for any status.
+// indexedOf returns a subject filter for a run in the index, with any status.
 func (n names) indexedOf(runID string) string { return "rpi." + n.store + ".*.*.*.*.*." + token(runID) }
 
-// indexedAs returns the subject of all runs with a status.
+// indexedAs returns a subject filter for all runs in the index with the given status.
 func (n names) indexedAs(status string) string { return "rpi." + n.store + "." + status + ".*.*.*.*.*" }
 
 func (n names) level(p puller) string {
@@ -61,10 +61,11 @@ func (n names) level(p puller) string {
 }
 func (n names) all(class string) string { return "rp." + n.store + "." + class + ".>" }
 
-// bucket returns the name of the stream of the artifacts.
+// bucket returns the name of the stream that holds the artifacts.
 func (n names) bucket() string { return "OBJ_" + n.artifacts() }
 
-// object returns the subject of an artifact, or of all artifacts for *.
+// object returns the subject for an artifact's entry. If ref is *, it matches the entries of all
+// artifacts.
 func (n names) object(ref string) string {
 	if ref != "*" {
 		ref = base64.URLEncoding.EncodeToString([]byte(ref))
@@ -72,16 +73,18 @@ func (n names) object(ref string) string {
 	return "$O." + n.artifacts() + ".M." + ref
 }
 
-// objectData returns the subject of the data that an object names.
+// objectData returns the subject for the data that an object names.
 func (n names) objectData(nuid string) string { return "$O." + n.artifacts() + ".C." + nuid }
 
-// firstYear is the first year in the subjects: due times before it count as due in it.
+// firstYear is the first year in the subjects. Runs that are due earlier are indexed at its
+// beginning.
 const firstYear = 2020
 
 // noHour represents a missing due time in a subject.
 const noHour = "0.0.0.0"
 
-// hourOf returns the hour at which a run is due, as in a subject, if it waits.
+// hourOf returns the hour at which a waiting run is due, in the form that it has in a subject. For
+// other runs it returns noHour.
 func hourOf(i *snapshot.Info) string {
 	due := i.Due.UTC()
 	if i.Due.IsZero() || i.Status != snapshot.StatusQueued && i.Status != snapshot.StatusPaused && i.Status != snapshot.StatusInterrupted {
@@ -95,7 +98,8 @@ func hourOf(i *snapshot.Info) string {
 	return due.Format("2006.01.02.15")
 }
 
-// hoursUntil returns the hours up to that of a time, with as few wildcards as possible.
+// hoursUntil returns patterns that match all hours up to and including the hour of t. It returns as
+// few patterns as possible.
 func hoursUntil(t time.Time) (hours []string) {
 	t = t.UTC()
 	for year := firstYear; year < min(t.Year(), 9999); year++ {
@@ -113,16 +117,16 @@ func hoursUntil(t time.Time) (hours []string) {
 	return hours
 }
 
-// activeStatus is the status in the subjects of runs that are queued or running: most queued
-// runs soon run, and then need not move in the index.
+// activeStatus is the status in the subjects of runs that are queued or running. Most queued runs
+// soon begin to run, and then need not move in the index.
 const activeStatus = "active"
 
-// inactiveStatuses are the other statuses.
+// inactiveStatuses are all other statuses.
 var inactiveStatuses = []snapshot.Status{
 	snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
 }
 
-// indexedAs returns a status in the form that it has in a subject of the index.
+// indexedAs returns a status in the form that it has in the index's subjects.
 func indexedAs(status snapshot.Status) string {
 	if status == snapshot.StatusQueued || status == snapshot.StatusRunning {
 		return activeStatus
@@ -130,7 +134,7 @@ func indexedAs(status snapshot.Status) string {
 	return string(status)
 }
 
-// statusIn returns the status in a subject of the index.
+// statusIn returns the status that an index subject contains.
 func statusIn(subject string) string {
 	parts := strings.SplitN(subject, ".", 4)
 	if len(parts) < 4 {
@@ -139,15 +143,15 @@ func statusIn(subject string) string {
 	return parts[2]
 }
 
-// indexedRun returns the run in a subject of the index.
+// indexedRun returns the ID of the run that an index subject contains.
 func indexedRun(subject string) string {
 	return strings.ReplaceAll(subject[strings.LastIndexByte(subject, '.')+1:], "~", ".")
 }
 
-// token returns a run ID as a part of a subject, in which dots are separators.
+// token returns a run ID in the form that it has in a subject, where dots are separators.
 func token(runID string) string { return strings.ReplaceAll(runID, ".", "~") }
 
-// parse splits a subject of the records into its class and the ID of the run or the
+// parse returns the class in a subject of the stream of records, and the ID of the run or the
 // session.
 func parse(subject string) (class, id string) {
 	parts := strings.Split(subject, ".")

@@ -15,7 +15,7 @@ import (
 )
 
 // Watch implements [snapshot.Reader]. Positions are valid in every process, as long as the stream
-// exists. A killed process causes no event: the run changes when another opens it.
+// exists. A killed process causes no event: its run changes when another process opens it.
 func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Change, error] {
 	return func(yield func(snapshot.Change, error) bool) {
 		w := watcher{store: s, options: o, open: make(map[string]snapshot.Info)}
@@ -48,9 +48,9 @@ func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[sn
 type watcher struct {
 	store   *Store
 	options snapshot.WatchOptions
-	created time.Time                // when the stream of the records was created
+	created time.Time                // when the stream of records was created
 	open    map[string]snapshot.Info // runs whose records are watched
-	stopped bool                     // the caller wants no more
+	stopped bool                     // the caller has stopped the iteration
 }
 
 func (w *watcher) subjects() []string {
@@ -65,8 +65,8 @@ func (w *watcher) subjects() []string {
 	return all
 }
 
-// begin yields an event for each existing run, unless it continues after a position. It returns the
-// sequence of the first message to read.
+// begin yields an event for each existing run, unless the watcher continues after a position. It
+// returns the sequence of the first message to read.
 func (w *watcher) begin(ctx context.Context, yield func(snapshot.Change, error) bool) (from uint64, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
@@ -91,8 +91,9 @@ func (w *watcher) begin(ctx context.Context, yield func(snapshot.Change, error) 
 }
 
 // beginRun yields an event for the watched run, if it exists. Reading continues after the message
-// that the event shows, not at the end of the stream: the two may come from different servers, and
-// a server that does not know yet that it no longer leads the stream shows an old state.
+// that the event shows, not at the end of the stream. The answers about the message and about the end
+// may come from different servers, and a server that does not know yet that it no longer leads the
+// stream returns an old state.
 func (w *watcher) beginRun(ctx context.Context, yield func(snapshot.Change, error) bool) (from uint64, err error) {
 	h, err := w.store.head(ctx, w.options.RunID)
 	if errors.Is(err, snapshot.ErrNotFound) {
@@ -104,7 +105,7 @@ func (w *watcher) beginRun(ctx context.Context, yield func(snapshot.Change, erro
 	return h.seq + 1, nil
 }
 
-// streamInfo returns the state of the stream of the records.
+// streamInfo returns the state of the stream of records.
 func (s *Store) streamInfo(ctx context.Context) (info *jetstream.StreamInfo, err error) {
 	err = s.retry(ctx, s.api+"STREAM.INFO."+s.names.records(), func(ctx context.Context) error {
 		info, err = s.records.Info(ctx)
@@ -119,7 +120,7 @@ func (w *watcher) after(info *jetstream.StreamInfo) (uint64, error) {
 	seq, err := strconv.ParseUint(at, 10, 64)
 	switch {
 	case !ok || err != nil:
-		return 0, fmt.Errorf("%w: After %.80q; want the Position of an event of this store", snapshot.ErrReset, w.options.After)
+		return 0, fmt.Errorf("%w: After %.80q; want the Position of an event from this store", snapshot.ErrReset, w.options.After)
 	case stream != epoch(info.Created):
 		return 0, fmt.Errorf("%w: After %.80q belongs to a stream that no longer exists", snapshot.ErrReset, w.options.After)
 	case seq > info.State.LastSeq:
@@ -128,12 +129,13 @@ func (w *watcher) after(info *jetstream.StreamInfo) (uint64, error) {
 	return seq + 1, nil
 }
 
-// epoch returns a string that distinguishes a stream from others with its name.
+// epoch returns a string that distinguishes a stream from earlier and later streams with the same
+// name.
 func epoch(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
-// list yields the existing runs, in their state after the message of the records with sequence
-// last, or later. Their events have no positions, since a watcher could not continue between
-// them.
+// list yields an event for each existing run, with the run's state after the message with sequence
+// last in the stream of records, or a later state. The events have no positions, since a watcher
+// could not continue between them.
 func (w *watcher) list(ctx context.Context, last uint64, yield func(snapshot.Change, error) bool) error {
 	w.store.reindexLagging(ctx)
 	shown := make(map[string]stamp)
@@ -148,8 +150,8 @@ func (w *watcher) list(ctx context.Context, last uint64, yield func(snapshot.Cha
 	return w.correct(ctx, last, shown, yield)
 }
 
-// correct yields the runs with changes up to the message with sequence last that the index did
-// not show: the index is written after the records. Later messages are read anyway.
+// correct yields events for the changes up to the message with sequence last that the index did not
+// show, because the index is written after the records. Later messages are read anyway.
 func (w *watcher) correct(ctx context.Context, last uint64, shown map[string]stamp, yield func(snapshot.Change, error) bool) error {
 	stored, err := w.store.storedStamps(ctx)
 	if err != nil {
@@ -182,7 +184,7 @@ func (w *watcher) correct(ctx context.Context, last uint64, shown map[string]sta
 	return nil
 }
 
-// deletion returns the event of a run that was deleted by the message with sequence last or an
+// deletion returns the event for a run that was deleted by the message with sequence last or an
 // earlier one.
 func (w *watcher) deletion(ctx context.Context, id string, last uint64) (e snapshot.Change, isEvent bool, err error) {
 	subject := w.store.names.run(id)
@@ -198,12 +200,12 @@ func (w *watcher) deletion(ctx context.Context, id string, last uint64) (e snaps
 	return e, err == nil, err
 }
 
-// event returns the event of a message, if it has one.
+// event returns the event for a message, if the message causes one.
 func (w *watcher) event(ctx context.Context, msg *storedMessage) (e snapshot.Change, isEvent bool, err error) {
 	class, id := parse(msg.Subject)
 	if class == "r" {
 		e, isEvent, err = w.runEvent(ctx, id, msg)
-	} else if e.Info, err = w.store.Info(ctx, id); err == nil { // something other than the records has changed
+	} else if e.Info, err = w.store.Info(ctx, id); err == nil { // metadata or the run's messages have changed
 		isEvent = true
 	} else if errors.Is(err, snapshot.ErrNotFound) {
 		err = nil
@@ -239,7 +241,7 @@ func (w *watcher) runEvent(ctx context.Context, id string, msg *storedMessage) (
 	return e, err == nil, err
 }
 
-// recordsEvent returns the event for records that were appended, if they are wanted.
+// recordsEvent returns the event for appended records, if the watcher wants records.
 func (w *watcher) recordsEvent(ctx context.Context, id string, m *message) (e snapshot.Change, isEvent bool, err error) {
 	if !w.options.Records {
 		return e, false, nil

@@ -17,14 +17,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Errors of the server and of the connection.
+// Errors from the server and the connection.
 var (
 	errNotFound = errors.New("jetstream: there is no such message")
 	errConflict = errors.New("jetstream: another message came first")
 )
 
-// unavailable marks the error of a request that the server did not fulfil as ErrUnavailable, unless
-// it has answered with damaged data.
+// unavailable marks the error from a request that the server did not fulfil as ErrUnavailable, unless
+// the server has answered with damaged data.
 func unavailable(err error) error {
 	if errors.Is(err, snapshot.ErrUnavailable) || errors.Is(err, snapshot.ErrCorrupt) {
 		return err
@@ -48,22 +48,24 @@ const (
 	codeInFlight  = 10164 // a message on the subject waits for a majority, such as an earlier attempt to send this one
 )
 
-// lastingCodes are the errors of a server that is unavailable for a lasting reason: it has no
-// JetStream, no resources or no storage, or the stream is full.
+// lastingCodes are the error codes for which a retry does not help soon: the server has no JetStream,
+// no resources or no storage, or the stream is full.
 var lastingCodes = []jetstream.ErrorCode{10076, 10039, 10023, 10047, 10077}
 
-// retry calls f until it succeeds, fails for good, or time is up: at the end of ctx, or
-// after the length of a lease if ctx has no deadline.
+// retry calls f until f succeeds or returns an error that is not temporary, or time is up. Time is up
+// when ctx ends, or after the length of a lease if ctx has no deadline.
 //
-// subject is the subject that f publishes to, or a prefix of it: if the permission for it is
-// missing, retry returns an error at once.
+// subject is the subject to which f publishes, or a prefix of that subject. If the permission to
+// publish is missing, retry returns an error at once.
 //
-// The error is the cause of ctx, snapshot.ErrCorrupt if f returned that, or else snapshot.ErrUnavailable.
+// The error is the cause of ctx if ctx has ended, snapshot.ErrCorrupt if f returned that, or else
+// snapshot.ErrUnavailable.
 func (s *Store) retry(ctx context.Context, subject string, f func(context.Context) error) error {
 	return s.retryWithin(ctx, subject, s.options.Lease, s.options.answerTimeout(), f)
 }
 
-// retryWithin is like retry, but with the given limit, and with patience as the limit for each call of f.
+// retryWithin is like retry, but with the given time limit, and with patience as the time limit for
+// each call to f.
 func (s *Store) retryWithin(ctx context.Context, subject string, limit, patience time.Duration, f func(context.Context) error) error {
 	err := retryFor(ctx, s.conn, subject, limit, patience, f)
 	if err != nil && context.Cause(ctx) != nil {
@@ -74,8 +76,8 @@ func (s *Store) retryWithin(ctx context.Context, subject string, limit, patience
 	return nil
 }
 
-// setUp is like retry, but returns the errors of f as they are. It is for the calls that set up the
-// store: while a cluster elects a leader, no server answers.
+// setUp is like retry, but returns errors from f unchanged, and waits longer. It is for the calls
+// that set up the store: while a cluster elects a leader, no server answers.
 func setUp(ctx context.Context, conn *nats.Conn, f func(context.Context) error) error {
 	return retryFor(ctx, conn, "", 30*time.Second, 3*time.Second, f)
 }
@@ -130,21 +132,21 @@ type storedMessage struct {
 	Data    []byte      `json:"data"`
 	Time    time.Time   `json:"time"`
 
-	RawHeader []byte `json:"hdrs"` // as the leader of the stream returns it
+	RawHeader []byte `json:"hdrs"` // the encoded header, in an answer from the stream's leader
 }
 
-// readDirectly returns the stored message that the answer of a replica contains.
+// readDirectly returns the stored message in a replica's answer.
 func readDirectly(msg *nats.Msg) (*storedMessage, error) {
 	h := msg.Header
 	seq, err := strconv.ParseUint(h.Get(jetstream.SequenceHeader), 10, 64)
 	if err != nil {
-		return nil, fmt.Errorf("jetstream: the answer of the server has no sequence: %w", err)
+		return nil, fmt.Errorf("jetstream: the server's answer has no sequence: %w", err)
 	}
 	at, _ := time.Parse(time.RFC3339Nano, h.Get(jetstream.TimeStampHeaer))
 	return &storedMessage{Subject: h.Get(jetstream.SubjectHeader), Seq: seq, Header: h, Data: msg.Data, Time: at}, nil
 }
 
-// readDelivered returns a message that a consumer has delivered.
+// readDelivered returns the stored message that a consumer has delivered.
 func readDelivered(msg jetstream.Msg) (*storedMessage, *jetstream.MsgMetadata, error) {
 	meta, err := msg.Metadata()
 	if err != nil {
@@ -181,7 +183,7 @@ func (s *Store) get(ctx context.Context, stream string, q query) (*storedMessage
 		}
 		response.Error, response.Message = nil, nil
 		if err := json.Unmarshal(msg.Data, &response); err != nil {
-			return fmt.Errorf("jetstream: the answer of the server: %w", err)
+			return fmt.Errorf("jetstream: decode the server's answer: %w", err)
 		}
 		if response.Error != nil {
 			return response.Error
@@ -203,14 +205,14 @@ func (s *Store) get(ctx context.Context, stream string, q query) (*storedMessage
 	}
 }
 
-// readBatch and readBytes bound what one request for many messages returns.
+// readBatch and readBytes limit the number and the size of the messages that one request returns.
 const (
 	readBatch = 500
 	readBytes = 8 << 20
 )
 
-// read yields the messages on a subject, which may have wildcards, from one sequence up to
-// another, which was that of a message on the subject.
+// read yields the messages on a subject, which may have wildcards, between the sequences from and to,
+// both included. A message on the subject must have been stored at to.
 func (s *Store) read(ctx context.Context, stream, subject string, from, to uint64) iter.Seq2[*storedMessage, error] {
 	return func(yield func(*storedMessage, error) bool) {
 		for from <= to {
@@ -227,7 +229,7 @@ func (s *Store) read(ctx context.Context, stream, subject string, from, to uint6
 			if _, err := s.get(ctx, stream, query{Seq: to}); errors.Is(err, errNotFound) {
 				return // the last message was removed meanwhile, with all earlier ones
 			}
-			if err := pause(ctx, retryPause); err != nil { // a replica that lags behind has answered
+			if err := pause(ctx, retryPause); err != nil { // the replica that answered lags behind
 				yield(nil, err)
 				return
 			}
@@ -235,8 +237,9 @@ func (s *Store) read(ctx context.Context, stream, subject string, from, to uint6
 	}
 }
 
-// readThere yields the messages on a subject, which may have wildcards, from one sequence up to
-// another. It reads from any replica, which may lag behind.
+// readThere yields the messages on a subject, which may have wildcards, between the sequences from
+// and to, both included. It reads from any replica. If that replica lags behind, the last messages
+// may be missing.
 func (s *Store) readThere(ctx context.Context, stream, subject string, from, to uint64) iter.Seq2[*storedMessage, error] {
 	return func(yield func(*storedMessage, error) bool) {
 		for from <= to {
@@ -258,7 +261,7 @@ func (s *Store) readThere(ctx context.Context, stream, subject string, from, to 
 	}
 }
 
-// endOfStream is after the last message of any stream.
+// endOfStream is a sequence after the last message of any stream.
 const endOfStream = math.MaxUint64
 
 // countOn returns the number of messages on a subject, which may have wildcards.
@@ -269,12 +272,12 @@ func (s *Store) countOn(ctx context.Context, stream, subject string) (int, error
 	}
 	after, err := strconv.Atoi(first[0].Header.Get(headerPending))
 	if err != nil {
-		return 0, fmt.Errorf("jetstream: the answer of the server has no number of messages: %w", err)
+		return 0, fmt.Errorf("jetstream: the server's answer has no number of messages: %w", err)
 	}
 	return 1 + after, nil
 }
 
-// headerPending is the header with the number of later messages on the subject.
+// headerPending is the header that contains the number of later messages on the subject.
 const headerPending = "Nats-Num-Pending"
 
 // readNext asks any replica for the next n messages.
@@ -319,9 +322,9 @@ func (s *Store) readNext(ctx context.Context, stream, subject string, from uint6
 	return batch, err
 }
 
-// publish appends a message to a stream if the last message on its subject still has the
-// sequence expected; 0 means none. Otherwise the error is errConflict. A lost
-// acknowledgement does no harm: the ID of the message shows whether it was stored.
+// publish appends a message to a stream if the last message on its subject still has the sequence
+// expected; 0 means that there is no such message. Otherwise the error is errConflict. A lost
+// acknowledgement does no harm: the message's ID shows whether the message was stored.
 func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (seq uint64, err error) {
 	return s.publishAfter(ctx, stream, msg, expected, jetstream.WithExpectLastSequencePerSubject(expected))
 }
@@ -341,7 +344,8 @@ func (s *Store) publishAfter(ctx context.Context, stream string, msg *nats.Msg, 
 }
 
 // publishAny publishes a message to a stream, regardless of the last message on its subject, and
-// returns its sequence. A message whose acknowledgement is lost may be stored twice.
+// returns the new message's sequence. If the acknowledgement is lost, the message may be stored
+// twice.
 func (s *Store) publishAny(ctx context.Context, stream string, msg *nats.Msg) (seq uint64, err error) {
 	err = s.retry(ctx, msg.Subject, func(ctx context.Context) error {
 		seq, err = s.publishOnce(ctx, stream, msg)
@@ -350,7 +354,7 @@ func (s *Store) publishAny(ctx context.Context, stream string, msg *nats.Msg) (s
 	return seq, err
 }
 
-// publishOnce publishes a message to a stream, and returns its sequence.
+// publishOnce makes one attempt to publish a message to a stream, and returns the message's sequence.
 func (s *Store) publishOnce(ctx context.Context, stream string, msg *nats.Msg, o ...jetstream.PublishOpt) (seq uint64, err error) {
 	before := s.newest.Load()
 	ack, err := s.js.PublishMsg(ctx, msg, append(o, jetstream.WithRetryAttempts(0), jetstream.WithExpectStream(stream))...)
@@ -368,9 +372,9 @@ func (s *Store) publishOnce(ctx context.Context, stream string, msg *nats.Msg, o
 	return ack.Sequence, nil
 }
 
-// noteStored notes the sequence of a message of the records. before is the newest sequence that was
-// known when the message was sent: if the new one is not higher, the stream has lost messages,
-// and the open runs of this process may be lost.
+// noteStored records the sequence of a message in the stream of records. before is the newest
+// sequence that was known when the message was sent. If the new sequence is not higher, the stream
+// has lost messages, and this process's open runs may be lost.
 func (s *Store) noteStored(before, seq uint64) {
 	for newest := s.newest.Load(); newest < seq && !s.newest.CompareAndSwap(newest, seq); {
 		newest = s.newest.Load()
@@ -380,8 +384,9 @@ func (s *Store) noteStored(before, seq uint64) {
 	}
 }
 
-// findPublished reports whether a refused message was stored by an earlier attempt: then it is
-// the first message after expected.
+// findPublished looks for a refused message that an earlier attempt has stored: it would be the first
+// message after expected. It returns the message's sequence, or errConflict if that attempt did not
+// store it.
 func (s *Store) findPublished(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (uint64, error) {
 	first, err := s.get(ctx, stream, query{Next: msg.Subject, Seq: expected + 1})
 	if errors.Is(err, errNotFound) {
@@ -395,7 +400,8 @@ func (s *Store) findPublished(ctx context.Context, stream string, msg *nats.Msg,
 	return first.Seq, nil
 }
 
-// purge removes the messages on a subject below a sequence; 0 means all of them.
+// purge removes the messages on a subject whose sequence is lower than below, or all messages on it
+// if below is 0.
 func (s *Store) purge(ctx context.Context, stream jetstream.Stream, subject string, below uint64) error {
 	return s.retry(ctx, s.api+"STREAM.PURGE.", func(ctx context.Context) error {
 		return stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(below))

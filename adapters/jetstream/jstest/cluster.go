@@ -19,7 +19,7 @@ type Cluster struct {
 	Servers []*Server
 }
 
-// StartCluster starts a cluster of three and returns when it has a leader.
+// StartCluster starts a cluster of three servers, and returns when the cluster has a leader.
 func StartCluster(t testing.TB, options ...Option) *Cluster {
 	t.Helper()
 	const size = 3
@@ -61,7 +61,7 @@ func freePorts(t testing.TB, n int) []int {
 	return free
 }
 
-// URL returns the URL for clients, with all servers.
+// URL returns the URL for clients, which names all servers.
 func (c *Cluster) URL() string {
 	all := make([]string, len(c.Servers))
 	for i, s := range c.Servers {
@@ -70,7 +70,7 @@ func (c *Cluster) URL() string {
 	return strings.Join(all, ",")
 }
 
-// Connect connects to any of the servers, until the end of the test.
+// Connect connects to any of the servers. The connection is closed at the end of the test.
 func (c *Cluster) Connect(options ...nats.Option) *nats.Conn {
 	c.t.Helper()
 	return Connect(c.t, c.URL(), options...)
@@ -92,7 +92,7 @@ func (c *Cluster) Leader(stream string) *Server {
 	return leader
 }
 
-// await polls until isSo returns true, since the servers give no signal.
+// await polls until isSo returns true, since the servers do not signal changes.
 func (c *Cluster) await(what string, isSo func() bool) {
 	c.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -1,3 +1,3 @@
-// Package jstest starts real NATS servers with JetStream in the process of a
-// test, on loopback, with their files in a temporary directory.
+// Package jstest starts real NATS servers with JetStream inside a test's process. The servers listen
+// on loopback and keep their files in a temporary directory.
 package jstest

@@ -11,24 +11,23 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// readyTimeout is how long a server may take to start, or a cluster to elect its
-// leader. A busy machine takes long; only a fault takes longer.
+// readyTimeout limits how long a server may take to start, or a cluster to elect its leader. Even a
+// busy machine needs less; only a fault takes longer.
 const readyTimeout = 3 * time.Minute
 
 // An Option configures the servers of a test.
 type Option func(*server.Options)
 
-// WithSyncAlways makes a server sync each message to the disk before it
-// acknowledges it. In production this is needed if a single server must survive a
-// loss of power.
+// WithSyncAlways makes a server sync each message to disk before acknowledging it. In production, a
+// single server needs this setting to survive a power failure without losing data.
 func WithSyncAlways() Option { return func(o *server.Options) { o.SyncAlways = true } }
 
-// WithMaxStore bounds what JetStream may store, in bytes.
+// WithMaxStore limits the number of bytes that JetStream may store.
 func WithMaxStore(bytes int64) Option {
 	return func(o *server.Options) { o.JetStreamMaxStore = bytes }
 }
 
-// WithMaxPayload bounds the size of a message, in bytes; the default of a server is 1 MB.
+// WithMaxPayload limits the size of a message, in bytes. A server's default is 1 MB.
 func WithMaxPayload(bytes int32) Option {
 	return func(o *server.Options) { o.MaxPayload = bytes }
 }
@@ -106,14 +105,14 @@ func (s *Server) Restart() {
 	}
 }
 
-// Connect connects to the server, until the end of the test. The connection
-// reconnects by itself, however often the server goes away.
+// Connect connects to the server. The connection reconnects by itself, however often the server goes
+// away, and is closed at the end of the test.
 func (s *Server) Connect(options ...nats.Option) *nats.Conn {
 	s.t.Helper()
 	return Connect(s.t, s.URL(), options...)
 }
 
-// Connect connects to servers, until the end of the test.
+// Connect connects to the given servers. The connection is closed at the end of the test.
 func Connect(t testing.TB, servers string, options ...nats.Option) *nats.Conn {
 	t.Helper()
 	all := append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(20 * time.Millisecond), nats.ReconnectJitter(0, 0)}, options...)

@@ -15,20 +15,20 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Main is service.Main of package runner/service, with the flag -store.
+// Main is like Main in package runner/service, but adds the flag -store.
 func Main(register func(*runner.Runner) error) {
 	service.MainWith(service.Options{OpenStore: Open}, register)
 }
 
-// Open opens the store of a URL and its queue, with a connection of its own, for
-// [service.Options]. done closes them. The URL has the servers, separated by commas, and
-// may have parameters:
+// Open opens the store that a URL names and its queue, for [service.Options]. It makes a separate
+// connection. done closes all three. The URL lists the servers, separated by commas, and may have
+// parameters:
 //
 //	nats://a:4222,nats://b:4222?store=support&replicas=3&lease=10s&creds=/etc/agents/nats.creds
 //
-// The parameters store, replicas, lease, domain and api_prefix set the fields of
-// [jetstream.Options], and creds is the file with the credentials of a user. All processes that
-// share a store must use the same store and lease.
+// The parameters store, replicas, lease, domain and api_prefix set the fields of [jetstream.Options],
+// and creds is the path of the file with a user's credentials. All processes that share a store must
+// use the same values for store and lease.
 func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue runner.Queue, done func() error, err error) {
 	servers, o, credentials, err := storeurl.Parse(storeURL)
 	if err != nil {
@@ -58,6 +58,6 @@ func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue run
 	return s, q, done, nil
 }
 
-// reconnectWait is short, so that after a short restart of the server the connection is back before the
-// lease expires.
+// reconnectWait is short, so that after a brief restart of the server the connection is back before
+// the lease expires.
 const reconnectWait = 250 * time.Millisecond

@@ -21,8 +21,8 @@ func export(ctx context.Context, s snapshot.Store, id, file string) error {
 	return run.WriteFile(file)
 }
 
-// importRuns stores the runs in files. If one cannot be stored, the others are stored
-// nevertheless.
+// importRuns stores the runs that files contain. If a run cannot be stored, importRuns continues with
+// the others.
 func importRuns(ctx context.Context, s snapshot.Store, files []string, out io.Writer) error {
 	var all error
 	for _, file := range files {
@@ -39,8 +39,8 @@ func importRuns(ctx context.Context, s snapshot.Store, files []string, out io.Wr
 	return all
 }
 
-// importRun stores the run in a file. It returns how many artifacts of the run the
-// store lacks.
+// importRun stores the run that a file contains. It returns the number of the run's artifacts that
+// the store lacks.
 func importRun(ctx context.Context, s snapshot.Store, file string) (run *snapshot.Run, missing int, err error) {
 	document, err := os.ReadFile(file)
 	if err != nil {

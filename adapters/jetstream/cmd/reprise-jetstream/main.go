@@ -39,10 +39,10 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("reprise-jetstream", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	storeURL := flags.String("url", cmp.Or(os.Getenv("NATS_URL"), nats.DefaultURL), "the `URL` of the store: its servers, separated by commas, and the parameters that a service allows, such as nats://a:4222,nats://b:4222?store=support; defaults to NATS_URL in the environment")
-	name := flags.String("store", "", "the `name` of the store, if the URL has none; by default reprise")
-	credentials := flags.String("creds", "", "a `file` with credentials of the servers")
+	name := flags.String("store", "", "the `name` of the store, if the URL does not contain one; by default reprise")
+	credentials := flags.String("creds", "", "a `file` with credentials for the servers")
 	domain := flags.String("domain", "", "the JetStream `domain` of the servers that keep the store")
-	prefix := flags.String("api-prefix", "", "the `prefix` of requests to JetStream instead of $JS.API, if JetStream is imported from another account")
+	prefix := flags.String("api-prefix", "", "the subject `prefix` for requests to JetStream, in place of $JS.API, if JetStream is imported from another account")
 	replicas := flags.Int("replicas", 0, "the `number` of servers that keep each run, for a store that does not exist yet; by default 1")
 	flags.Usage = func() {
 		fmt.Fprintln(errs, "reprise-jetstream [flags] "+usage)
@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	return errors.Join(do(ctx, store), store.Close())
 }
 
-// parseURL reads the URL of a store as a service does. The scheme of a server may be missing.
+// parseURL parses a store's URL as a service does, but a server's scheme may be missing.
 func parseURL(storeURL string) (servers string, o jetstream.Options, credentials string, err error) {
 	list, query, found := strings.Cut(storeURL, "?")
 	var urls []string
@@ -104,11 +104,11 @@ func parseURL(storeURL string) (servers string, o jetstream.Options, credentials
 	return servers, o, credentials, err
 }
 
-// agree sets an option of the URL to the value of a flag. If both are given, they must be equal.
+// agree sets an option from the URL to the value of a flag. If both are given, they must be equal.
 func agree[T comparable](flagName string, option *T, given T) error {
 	var none T
 	if *option != none && given != none && *option != given {
-		return fmt.Errorf("the URL of the store has %s=%v, and -%s is %v; want one of them", strings.ReplaceAll(flagName, "-", "_"), *option, flagName, given)
+		return fmt.Errorf("the store's URL has %s=%v, but -%s is %v; want only one of them", strings.ReplaceAll(flagName, "-", "_"), *option, flagName, given)
 	}
 	*option = cmp.Or(*option, given)
 	return nil
@@ -124,8 +124,8 @@ func withoutPasswords(servers string) string {
 	return strings.Join(urls, ",")
 }
 
-// command returns the command in the arguments. Errors in the arguments are
-// reported before any connection is made.
+// command returns the command that the arguments name. Errors in the arguments are reported before
+// any connection is made.
 func command(args []string, out io.Writer) (func(context.Context, *jetstream.Store) error, error) {
 	if len(args) == 0 {
 		args = []string{""}
@@ -164,7 +164,7 @@ func command(args []string, out io.Writer) (func(context.Context, *jetstream.Sto
 	return nil, fmt.Errorf("got %q, want %s", args, usage)
 }
 
-// repair corrects the list of runs and the queue, and prints what it has changed.
+// repair corrects the list of runs and the queue, and prints what has changed.
 func repair(ctx context.Context, s *jetstream.Store, out io.Writer) error {
 	if _, err := jetstream.OpenQueue(ctx, s); err != nil {
 		return err

@@ -127,7 +127,7 @@ func TestStoreOfTheURLIsUsed(t *testing.T) {
 		require.ErrorContains(t, run(t.Context(), []string{"-url", url + "?" + parameters, "runs"}, &out, &out), want, parameters)
 	}
 	err := run(t.Context(), []string{"-url", url + "?api_prefix=a", "-api-prefix", "b", "runs"}, &out, &out)
-	require.EqualError(t, err, "the URL of the store has api_prefix=a, and -api-prefix is b; want one of them")
+	require.EqualError(t, err, "the store's URL has api_prefix=a, but -api-prefix is b; want only one of them")
 	err = run(t.Context(), []string{"-url", "nats://app:secret@127.0.0.1:1", "runs"}, &out, &out)
 	require.ErrorContains(t, err, "connect to nats://app:xxxxx@127.0.0.1:1: ")
 }

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// roleVariable contains the role of a process in the cluster. A process without
-// it starts the others.
+// roleVariable is the environment variable that contains a process's role in the cluster. A process
+// without it starts the others.
 const roleVariable = "REPRISE_CLUSTER_ROLE"
 
 func main() {
@@ -42,7 +42,7 @@ func run(ctx context.Context, role string, args []string, out io.Writer) error {
 		return err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q; want only flags, see -help", flags.Arg(0))
+		return fmt.Errorf("unexpected argument %q; only flags are accepted; see -help", flags.Arg(0))
 	}
 	switch role {
 	case "server":
@@ -65,8 +65,7 @@ type cluster struct {
 
 func (c *cluster) url() string { return fmt.Sprint("nats://127.0.0.1:", c.port) }
 
-// start starts all processes, and restarts each process that ends, until ctx
-// ends.
+// start starts all processes, and restarts each one that ends, until ctx ends.
 func (c *cluster) start(ctx context.Context, out io.Writer) (err error) {
 	if c.port == 0 {
 		if c.port, err = freePort(ctx); err != nil {
@@ -159,7 +158,7 @@ func (p *printer) printf(format string, args ...any) {
 func (c *cluster) welcome() string {
 	return fmt.Sprintf(`All runs are on http://%[1]s/ and in %[2]s.
 
-Start some, of 20 seconds each, and see which process took each step:
+Start some runs of 20 seconds each, and see which process took each step:
   for i in 1 2 3 4 5 6; do curl -s http://%[1]s/api/runs -H 'Content-Type: application/json' -d '{"program": "count", "run_id": "count-'$i'", "input": {"to": 20}}'; done
   curl -s http://%[1]s/api/runs/count-1/result
 

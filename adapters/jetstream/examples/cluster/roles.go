@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// lease is short, so that the runs of a killed worker continue soon.
+// lease is short, so that a killed worker's runs continue soon.
 const lease = 3 * time.Second
 
 // A Count is the number to count to.
@@ -32,7 +32,7 @@ type Count struct {
 	To int `json:"to"`
 }
 
-// A Number is a number that is counted.
+// A Number is the input of the tool "number".
 type Number struct {
 	Number int `json:"number"`
 }
@@ -85,7 +85,7 @@ func (c *cluster) open(ctx context.Context) (*nats.Conn, *jetstream.Store, *jets
 	for ctx.Err() == nil && !conn.IsConnected() {
 		select {
 		case <-conn.StatusChanged(nats.CONNECTED):
-		case <-time.After(100 * time.Millisecond): // it may have connected just before the wait
+		case <-time.After(100 * time.Millisecond): // the connection may have been made just before the wait
 		case <-ctx.Done():
 		}
 	}

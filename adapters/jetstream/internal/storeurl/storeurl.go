@@ -1,4 +1,4 @@
-// Package storeurl reads the URL of a store on JetStream.
+// Package storeurl parses the URL of a store on JetStream.
 package storeurl
 
 import (
@@ -13,8 +13,9 @@ import (
 	"github.com/reprise-go/reprise/adapters/jetstream"
 )
 
-// Parse reads a URL such as nats://a:4222,nats://b:4222?store=support&replicas=3. credentials
-// is the file with the credentials of a user, "" for none. Its errors show no password.
+// Parse parses a URL such as nats://a:4222,nats://b:4222?store=support&replicas=3. The result
+// credentials is the path of the file with a user's credentials, or empty if the URL has none. Errors
+// from Parse contain no passwords.
 func Parse(storeURL string) (servers string, o jetstream.Options, credentials string, err error) {
 	servers, query, _ := strings.Cut(storeURL, "?")
 	for server := range strings.SplitSeq(servers, ",") {
@@ -47,7 +48,7 @@ func Parse(storeURL string) (servers string, o jetstream.Options, credentials st
 		case "api_prefix":
 			o.APIPrefix = value
 		default:
-			return "", o, "", fmt.Errorf("its URL has the parameter %q; want store, replicas, lease, creds, domain or api_prefix", name)
+			return "", o, "", fmt.Errorf("unknown parameter %q in its URL; want store, replicas, lease, creds, domain or api_prefix", name)
 		}
 	}
 	return servers, o, credentials, nil
