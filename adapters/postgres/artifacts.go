@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Put implements [snapshot.ArtifactStore]. An artifact is stored as one value: it may have
-// at most 1 GB, or less if the server lacks the memory.
+// Put implements [snapshot.ArtifactStore]. An artifact is stored as one value, so its size is limited
+// to 1 GB, or less if the server lacks the memory.
 func (s *Store) Put(ctx context.Context, data []byte) (reference string, err error) {
 	reference = storekit.Reference(data)
 	_, err = storekit.Retry(ctx, func() (int, error) {
@@ -47,12 +47,12 @@ func (s *Store) Get(ctx context.Context, reference string) ([]byte, error) {
 }
 
 // GC removes the artifacts that no run refers to and that were last put more than grace ago, by the
-// clock of the server, and returns how many. Runs may continue meanwhile, in any process. If a run
-// cannot be read, GC removes nothing, since the run may refer to any artifact.
+// server's clock. It returns the number of removed artifacts. Runs may go on meanwhile, in any
+// process. If a run cannot be read, GC removes nothing, since the run may refer to any artifact.
 //
-// grace must be longer than the time between the beginning of Put and the storing of a record
-// that names the artifact: an hour is plenty. A fork names artifacts without putting them, so
-// it must not begin while its original is being deleted.
+// grace must be longer than the time from the beginning of Put until a record that names the artifact
+// is stored; an hour is plenty. A fork names artifacts without putting them, so it must not begin
+// while its original is being deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
 	if grace < 0 {
 		return 0, fmt.Errorf("postgres: the grace is %v; want 0 or more", grace)
@@ -65,7 +65,7 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 	for _, reference := range old {
 		unused[reference] = true
 	}
-	runIDs, err := query(ctx, s.db, pgx.RowTo[string], `select id from reprise.runs`) // a list would be read page by page, at different times
+	runIDs, err := query(ctx, s.db, pgx.RowTo[string], `select id from reprise.runs`) // List would read page by page, at different times
 	if err != nil {
 		return 0, err
 	}
@@ -81,7 +81,7 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 	return s.db.change(ctx, `delete from reprise.artifacts where ref = any($1::text[]) and put < clock_timestamp() - $2::interval`, references, grace)
 }
 
-// dropUsed removes the artifacts that a run refers to from unused.
+// dropUsed removes from unused the artifacts that a run refers to.
 func (s *Store) dropUsed(ctx context.Context, unused map[string]bool, runID string) error {
 	for rec, err := range s.Records(ctx, runID, 0) {
 		if err != nil {

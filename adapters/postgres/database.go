@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A database is the backend of a Store. Each of its methods that changes something is one
-// statement: it needs no transaction, and works behind a pooler.
+// A database is the backend of a Store. Each of its methods that changes something executes one
+// statement, so it needs no transaction and works behind a pooler.
 type database struct {
 	pool      *pgxpool.Pool
 	schema    schemaName
@@ -27,7 +27,7 @@ type database struct {
 	queue     *Queue
 	maxSorted int // see the constant
 
-	statements storekit.Gate // for statements that several callers share
+	statements storekit.Gate // for statements shared by several callers
 	finds      storekit.Combiner[string, []storekit.Head]
 	readings   storekit.Combiner[recordsQuery, []storekit.Batch]
 	inboxes    storekit.Combiner[string, map[string][]byte]
@@ -38,7 +38,7 @@ type database struct {
 	ends       storekit.Combiner[doneJob, bool]
 }
 
-// These limit how many statements of one kind run at the same time. The fewer there are, the more each
+// The limits for statements of one kind that run at the same time. The fewer there are, the more each
 // of them does at once, which costs the server less.
 const (
 	one     = 1
@@ -63,11 +63,11 @@ func newDatabase(pool *pgxpool.Pool, in schemaName, lease time.Duration) *databa
 // readTimeout is how long a statement that reads may take.
 const readTimeout = time.Minute
 
-// changeTimeout is how long a statement that changes something may take before it is sent again on
-// another connection, which does no harm.
+// changeTimeout is how long a statement that changes something may take. After that it is sent again
+// on another connection, which does no harm.
 func (d *database) changeTimeout() time.Duration { return max(d.lease/2, 2*time.Second) }
 
-// query returns the rows of a reading statement.
+// query executes a statement that reads, and returns its rows.
 func query[T any](ctx context.Context, d *database, scan pgx.RowToFunc[T], statement string, args ...any) ([]T, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func query[T any](ctx context.Context, d *database, scan pgx.RowToFunc[T], state
 	return all, d.storeError(ctx, err)
 }
 
-// now asks the server for its time.
+// now asks the server for its current time.
 func (d *database) now(ctx context.Context) (time.Time, error) {
 	told, err := query(ctx, d, pgx.RowTo[time.Time], `select clock_timestamp()`)
 	if err != nil {
@@ -92,7 +92,7 @@ func (d *database) now(ctx context.Context) (time.Time, error) {
 }
 
 // change executes a statement that changes something, and returns the number of affected rows. It
-// does not stop when ctx ends, since the outcome would then not be known.
+// does not stop when ctx ends, since the outcome would then be unknown.
 func (d *database) change(ctx context.Context, statement string, args ...any) (rows int, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
@@ -104,8 +104,8 @@ func (d *database) change(ctx context.Context, statement string, args ...any) (r
 	return int(tag.RowsAffected()), d.storeError(going, err)
 }
 
-// changeAll executes a statement that changes several things, and returns for each key whether the
-// statement has returned it.
+// changeAll executes a statement that changes several things. For each key, it reports whether the
+// statement has returned that key.
 func (d *database) changeAll(ctx context.Context, keys []string, statement string, args ...any) ([]bool, error) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.changeTimeout())
 	defer cancel()
@@ -117,7 +117,7 @@ func (d *database) changeAll(ctx context.Context, keys []string, statement strin
 	return column(keys, func(key *string) bool { return slices.Contains(found, *key) }), d.storeError(context.WithoutCancel(ctx), err)
 }
 
-// column returns a column of many rows as an array, for an argument of a statement.
+// column returns one column of many rows as an array, to be used as an argument of a statement.
 func column[Row, Value any](rows []Row, of func(*Row) Value) []Value {
 	all := make([]Value, len(rows))
 	for i := range rows {
@@ -126,7 +126,7 @@ func column[Row, Value any](rows []Row, of func(*Row) Value) []Value {
 	return all
 }
 
-// Error codes of the server.
+// Error codes from the server.
 const (
 	codeNoTable      = "42P01"
 	codeNoForeignKey = "23503"
@@ -138,7 +138,7 @@ const (
 // that stop, start, are full or busy, a failover, and conflicts between transactions.
 var temporaryCodes = []string{"08", "53", "57P", "57014", "58", "40001", "40P01", "25P03", "25P04", "55P03", codeReadOnly}
 
-// isTemporary reports whether an error of pgx is temporary.
+// isTemporary reports whether an error from pgx is temporary.
 func isTemporary(err error) bool {
 	var refused *pgconn.PgError
 	if !errors.As(err, &refused) {
@@ -153,7 +153,7 @@ func isTemporary(err error) bool {
 	return false
 }
 
-// storeError converts an error of the database to an error of a store.
+// storeError converts an error from the database to an error from a store.
 func (d *database) storeError(ctx context.Context, err error) error {
 	var refused *pgconn.PgError
 	isRefused := errors.As(err, &refused)
@@ -163,11 +163,11 @@ func (d *database) storeError(ctx context.Context, err error) error {
 	case !isRefused && context.Cause(ctx) != nil:
 		return context.Cause(ctx)
 	case isRefused && refused.Code == codeReadOnly:
-		return fmt.Errorf("%w: postgres: the database is read-only, such as a replica: %w", snapshot.ErrUnavailable, err)
+		return fmt.Errorf("%w: postgres: the database is read-only, for example because it is a replica: %w", snapshot.ErrUnavailable, err)
 	case isRefused && refused.Code == codeNoPrivilege:
 		return fmt.Errorf("postgres: the role lacks a privilege in schema %s; see Migrate: %w", d.schema, err)
 	case isRefused && (refused.Code == "42P05" || refused.Code == "26000"): // a prepared statement exists already, or is missing
-		return fmt.Errorf("postgres: the pooler in front of the server does not support prepared statements; add default_query_exec_mode=cache_describe to the URL of the pool: %w", err)
+		return fmt.Errorf("postgres: the pooler in front of the server does not support prepared statements; add default_query_exec_mode=cache_describe to the pool's URL: %w", err)
 	case isTemporary(err):
 		return fmt.Errorf("%w: postgres: %w", snapshot.ErrUnavailable, err)
 	}

@@ -14,10 +14,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// isOpen is the condition that a living process has a run open.
+// isOpen is the SQL condition that a living process has the run open.
 const isOpen = `r.opening <> '' and exists (select from reprise.processes p where p.id = r.process and p.expires > clock_timestamp())`
 
-// headColumns lists the columns of a head, in the order in which scanChange reads them.
+// headColumns lists a head's columns, in the order in which scanChange reads them.
 const headColumns = `r.uid, r.version, r.opening, r.swaps, r.last_seq, r.info, ` + isOpen + `, false`
 
 func scanChange(row pgx.CollectableRow) (c storekit.Change, err error) {
@@ -70,15 +70,15 @@ func (d *database) findAll(ctx context.Context, runIDs []string) ([][]storekit.H
 type swap struct {
 	before, after storekit.Head
 	records       storekit.Batch
-	info          []byte // of after, encoded
+	info          []byte // the encoded info of after
 	process       int64
 }
 
 func (s *swap) size() int { return len(s.info) + len(s.records.Data) }
 
-// Swap implements [storekit.Heads]. It does not stop when ctx ends, since the outcome would then
-// not be known. If another process may have locked the row of the run, the swap has a statement of
-// its own, so that other swaps do not wait with it.
+// Swap implements [storekit.Heads]. It does not stop when ctx ends, since the outcome would then be
+// unknown. If another process may have locked the run's row, the swap gets a separate statement, so
+// that other swaps need not wait with it.
 func (d *database) Swap(ctx context.Context, before, after storekit.Head, records storekit.Batch) (swapped bool, err error) {
 	s := swap{before: before, after: after, records: records, process: d.process.Load()}
 	going := context.WithoutCancel(ctx)
@@ -98,13 +98,13 @@ func (d *database) Swap(ctx context.Context, before, after storekit.Head, record
 	return d.updates.Ask(going, s)
 }
 
-// swapColumns are the columns of a swap, in the order of rowsOf. Each statement appends
-// columns of its own.
+// swapColumns are a swap's columns, in the order of rowsOf. Each statement adds its own columns after
+// them.
 const swapColumns = `uid text, version bigint, opening text, swaps text, process bigint, info bytea,
 	status text, program text, program_version text, pipeline text, parent text, error_class text, asking bool, tags text, created bigint, updated bigint,
 	ended bigint, cost bigint, tokens bigint, retries bigint, words text, last bigint, data bytea, `
 
-// rows returns a subquery that selects from arrays, with one argument for each column.
+// rows returns a subquery that selects rows from arrays, with one argument for each column.
 func rows(columns string) string {
 	var names, arrays []string
 	for column := range strings.SplitSeq(columns, ",") {
@@ -162,10 +162,10 @@ func array(all []string) string {
 	return "{" + strings.Join(quoted, ",") + "}"
 }
 
-// separator separates the searched strings of a run. No string contains it: see storableText.
+// separator separates a run's searched strings. No string contains it; see storableText.
 const separator = "\uFFFF"
 
-// searchedText returns the searched strings of a run, in lower case.
+// searchedText returns a run's searched strings, in lower case.
 func searchedText(i *snapshot.Info) string {
 	all := []string{i.RunID, i.Metadata.Description}
 	if last := i.Summary.LastError; last != nil {
@@ -180,12 +180,12 @@ func searchedText(i *snapshot.Info) string {
 	return strings.Join(all, separator)
 }
 
-// storableText returns a string in a form that the database can store.
+// storableText returns s in a form that the database can store.
 func storableText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
-// insertAll creates runs. A queued run gets its job in the same statement.
+// insertAll creates runs. The same statement adds a job for each queued run.
 func (d *database) insertAll(ctx context.Context, all []swap) ([]bool, error) {
 	jobs := make([]bool, len(all))
 	priorities, dues := make([]int64, len(all)), make([]int64, len(all))
@@ -226,8 +226,8 @@ func (d *database) updateAll(ctx context.Context, all []swap) ([]bool, error) {
 	return d.changeAll(ctx, swaps, updateRuns, append(rowsOf(all), was, prev, differ, other)...)
 }
 
-// sameFigures reports whether both infos have the same program, and the same place in lists
-// sorted by values that rarely change before the end of a run.
+// sameFigures reports whether both infos have the same program, and the same place in lists that are
+// sorted by values that rarely change before a run ends.
 func sameFigures(a, b *snapshot.Info) bool {
 	for _, sort := range []snapshot.Sort{snapshot.SortEnded, snapshot.SortCost, snapshot.SortTokens, snapshot.SortRetries} {
 		if sort.Value(a) != sort.Value(b) {
@@ -237,8 +237,7 @@ func sameFigures(a, b *snapshot.Info) bool {
 	return a.Program == b.Program
 }
 
-// updateRuns returns the swaps that were made: of two swaps of the same run, only one
-// is made.
+// updateRuns returns the swaps that were made. If a run has two swaps, only one of them is made.
 var updateRuns = `with k as (` + rows(swapColumns+`was bigint, prev bigint, figures bool, searched bool`) + `), own as (
 		update reprise.runs r set version = k.version, opening = k.opening, swaps = k.swaps, process = case when r.opening = k.opening then r.process else k.process end,
 			info = k.info, status = k.status, program = k.program, program_version = k.program_version, pipeline = k.pipeline, parent = k.parent,
@@ -262,8 +261,8 @@ func (d *database) deleteAll(ctx context.Context, all []swap) ([]bool, error) {
 		column(all, func(s *swap) int64 { return int64(s.before.Version) }), column(all, func(s *swap) int64 { return int64(s.before.Info.LastSeq) }))
 }
 
-// deleteRuns also compares the last record: otherwise records that a previous owner of the run
-// has appended meanwhile would remain.
+// deleteRuns also compares the last record. Otherwise, records that the run's previous owner has
+// appended meanwhile would remain.
 var deleteRuns = `with k as (` + rows(`uid text, version bigint, last_seq bigint`) + `), gone as (
 		delete from reprise.runs r using k where r.uid = k.uid and r.version = k.version and r.last_seq = k.last_seq returning r.uid, r.id, r.version, r.last_seq, r.info
 	), batches as (
@@ -278,10 +277,9 @@ var deleteRuns = `with k as (` + rows(`uid text, version bigint, last_seq bigint
 		delete from reprise.words where uid = any(array(select uid from gone))
 	) insert into reprise.deleted (uid, id, version, last_seq, info) select uid, id, version, last_seq, info from gone returning uid`
 
-// Changes implements [storekit.Heads]. A position is a horizon: all transactions before it
-// had ended, and their changes were seen. So a change that is committed late is seen late,
-// but never missed. A change is seen again as long as an earlier transaction is still
-// running.
+// Changes implements [storekit.Heads]. A position is a horizon: all transactions before it had ended,
+// and their changes were seen. So a change that is committed late is seen late, but is never missed.
+// As long as an earlier transaction is still running, a change is seen again.
 func (d *database) Changes(ctx context.Context, runID string, since uint64) (changes []storekit.Change, position uint64, err error) {
 	type horizon struct{ Now, Next, Forgotten int64 }
 	found, err := query(ctx, d, pgx.RowToStructByPos[horizon], `select pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint, changed::text::bigint
@@ -294,7 +292,7 @@ func (d *database) Changes(ctx context.Context, runID string, since uint64) (cha
 	case since == 0:
 		changes, err = query(ctx, d, scanChange, `select `+headColumns+` from reprise.runs r where $1::text = '' or r.id = $1::text`, runID)
 	case from < h.Forgotten || from > h.Next:
-		return nil, 0, errkind.New(snapshot.ErrReset, "postgres: the changes since %d are no longer known", since)
+		return nil, 0, errkind.New(snapshot.ErrReset, "postgres: the changes since position %d are no longer known", since)
 	case runID != "":
 		changes, err = query(ctx, d, scanChange, `select `+headColumns+` from reprise.runs r where r.id = $1::text union all `+changesDeleted+` and d.id = $1::text`, runID, strconv.FormatUint(since, 10))
 	default:
@@ -306,8 +304,8 @@ func (d *database) Changes(ctx context.Context, runID string, since uint64) (cha
 
 const changesDeleted = `select d.uid, d.version, '', '', d.last_seq, d.info, false, true from reprise.deleted d where d.changed >= $2::text::xid8`
 
-// forget deletes the rows of runs that were deleted a while ago. Only rows before the horizon
-// are deleted: watchers that have looked since then no longer need them.
+// forget deletes the rows about runs that were deleted a while ago. Only rows before the horizon are
+// deleted: watchers that have looked for changes since then no longer need these rows.
 func (d *database) forget(ctx context.Context) error {
 	_, err := d.change(ctx, `with gone as (
 			delete from reprise.deleted where at < clock_timestamp() - interval '1 hour' and changed < pg_snapshot_xmin(pg_current_snapshot()) returning changed
@@ -315,8 +313,8 @@ func (d *database) forget(ctx context.Context) error {
 	return err
 }
 
-// renumber is for a database that was restored into another server: it replaces transaction numbers
-// that this server has not reached yet.
+// renumber replaces transaction numbers that this server has not reached yet. They exist if the
+// database was restored from a backup of another server.
 func (d *database) renumber(ctx context.Context) error {
 	for _, table := range []string{"runs", "batches", "deleted", "forgotten"} {
 		_, err := d.change(ctx, `update reprise.`+table+` set changed = pg_current_xact_id() where changed > pg_snapshot_xmax(pg_current_snapshot())`)

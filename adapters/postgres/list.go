@@ -30,8 +30,8 @@ func isExact(f *snapshot.Filter) bool {
 	return f.Only == nil && storableText(of) == of && !strings.ContainsAny(of, separator+"\uFFFD")
 }
 
-// List implements [storekit.Heads]. For a program or a pipeline it queries each status separately:
-// the indexes contain the runs of one status in the order of lists.
+// List implements [storekit.Heads]. For a program or a pipeline it queries each status separately,
+// because for each status the indexes contain the runs in the order of lists.
 func (d *database) List(ctx context.Context, f snapshot.Filter, after storekit.Place, n int) ([]storekit.Head, error) {
 	f.Sort, f.Ascending = snapshot.SortUpdated, false // the order of Heads.List
 	isAfter := after != (storekit.Place{})
@@ -54,8 +54,8 @@ var allStatuses = []snapshot.Status{
 	snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
 }
 
-// statuses returns the stored statuses that the filter selects: a run that a crash has
-// left is stored as running, but counts as interrupted.
+// statuses returns the stored statuses that the filter selects. A run whose process crashed is stored
+// as running, but counts as interrupted.
 func statuses(f *snapshot.Filter) []string {
 	selected := f.Status
 	if len(selected) == 0 {
@@ -93,13 +93,13 @@ func (q *listing) status(f *snapshot.Filter) {
 	}
 }
 
-// filter adds the conditions of the filter except the status. Times are integers, since
-// timestamps lack nanoseconds.
+// filter adds the filter's conditions, except the one for the status. Times are compared as integers,
+// since timestamps lack nanoseconds.
 func (q *listing) filter(f *snapshot.Filter) {
 	for column, value := range map[string]string{
 		"program": f.Program, "program_version": f.Version, "pipeline": f.Pipeline, "parent": f.Parent, "error_class": f.ErrorClass,
 	} {
-		if value != "" { // the indexes only contain runs with a value
+		if value != "" { // the indexes contain only runs for which the value is set
 			q.and("r."+column+" <> ''", "r."+column+" = "+q.arg(storableText(value)))
 		}
 	}
@@ -120,13 +120,13 @@ func (q *listing) filter(f *snapshot.Filter) {
 	}
 }
 
-// pattern returns the pattern of words that contain the text of a filter.
+// pattern returns a pattern that matches words containing the filter's text.
 func pattern(f *snapshot.Filter) string {
 	escaped := strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`, separator, "\uFFFD").Replace(storableText(strings.ToLower(f.Text)))
 	return "%" + escaped + "%"
 }
 
-// sortedBy contains the columns for the orders of lists.
+// sortedBy maps the sort keys of lists to the columns by which they sort.
 var sortedBy = map[snapshot.Sort]string{
 	snapshot.SortUpdated: "r.updated", snapshot.SortCreated: "r.created", snapshot.SortDuration: "(r.updated - r.created)",
 	snapshot.SortEnded: "f.ended", snapshot.SortCost: "f.cost", snapshot.SortTokens: "f.tokens", snapshot.SortRetries: "f.retries",
@@ -160,10 +160,11 @@ func (d *database) sortedPage(ctx context.Context, f snapshot.Filter) (snapshot.
 }
 
 // maxSorted is the number of selected runs up to which all of them are read and sorted. If there are
-// more, reading in the order of an index soon finds some of them.
+// more, reading in the order of an index soon reaches some of them.
 const maxSorted = 5000
 
-// candidates returns all runs that a filter may select, if there are at most maxSorted.
+// candidates returns all runs that a filter may select, and reports whether there are at most
+// maxSorted. If there are more, the result is incomplete.
 func (d *database) candidates(ctx context.Context, f *snapshot.Filter) (uids []string, areFew bool, err error) {
 	limit := ` limit ` + strconv.Itoa(d.maxSorted+1)
 	if f.Text != "" {
@@ -182,13 +183,13 @@ func (d *database) candidates(ctx context.Context, f *snapshot.Filter) (uids []s
 	return uids, len(uids) <= d.maxSorted, err
 }
 
-// An order is the order of a list, and where the next page begins.
+// An order specifies the order of a list, and where the next page begins.
 type order struct {
-	table, alias     string // the table whose index has the order
+	table, alias     string // the table whose index has this order, and its alias
 	by               string
 	ascending        bool
-	programCondition string // selects rows of the table by their program, which the index also contains
-	value            int64  // the value of the last run of the previous page
+	programCondition string // restricts the rows of the table to a program, which the index also contains
+	value            int64  // the value of the last run on the previous page
 	runID            string
 	isAfter          bool // there is a previous page
 }
@@ -208,8 +209,8 @@ func (o *order) direction() string {
 	return " desc"
 }
 
-// next returns up to n runs in the order of the filter: those after the run with the given value and ID
-// if isAfter, else the first ones.
+// next returns up to n runs in the filter's order. If isAfter is set, they are the runs after the one
+// with the given value and ID, otherwise the first runs.
 func (d *database) next(ctx context.Context, f *snapshot.Filter, value int64, runID string, isAfter bool, n int) ([]storekit.Head, error) {
 	uids, areFew, err := d.candidates(ctx, f)
 	if err != nil {
@@ -250,8 +251,8 @@ func (q *listing) among(o *order, uids []string) string {
 }
 
 // inOrder reads runs in the order of an index until the page is full. Very many runs may have the
-// lowest value. For an ascending order they are read separately, since the index has them in the
-// other direction.
+// lowest value. For an ascending order these runs are read separately, since the index contains them
+// in the opposite order.
 func (q *listing) inOrder(o *order, limit string) string {
 	id := o.alias + ".id"
 	if o.ascending {
@@ -269,8 +270,9 @@ func (q *listing) inOrder(o *order, limit string) string {
 	return q.scan(o, place, o.by+` desc, `+id, limit) + ` r`
 }
 
-// scan reads a table in an order, and leaves out what the filter does not select. A subquery with
-// an offset is executed as written, whatever the statistics say, so nothing else is read.
+// scan reads a table in an order, and leaves out what the filter does not select. The database
+// executes a subquery with an offset as written, regardless of its statistics, so nothing else is
+// read.
 func (q *listing) scan(o *order, place, by, limit string) string {
 	order := ` as by from ` + o.table + ` ` + o.alias + ` where ` + place + o.programCondition + ` order by ` + by + ` offset 0)`
 	if o.alias == "f" { // the inner query reads only the index; the join then looks up each run
@@ -281,7 +283,7 @@ func (q *listing) scan(o *order, place, by, limit string) string {
 }
 
 // Count implements [storekit.Heads]. Each status is counted separately, in the smallest index that
-// contains it. Few runs are stored as running.
+// contains its runs. Only few runs are stored as running.
 func (d *database) Count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error) {
 	if !isExact(&f) {
 		return nil, nil

@@ -26,10 +26,10 @@ var (
 	ErrSchemaNew = errors.New("postgres: the schema is newer than this version of Reprise: use a newer Reprise")
 )
 
-// Migrate brings a schema to the version of this package, and creates it if it does not exist;
-// "" means the default of [Options]. It runs in one transaction. Concurrent migrations wait for
-// each other. The tables belong to the role of the connection; the role of the processes that
-// use them needs only
+// Migrate brings a schema to the version that this package needs, and creates the schema if it does
+// not exist. An empty schema means the default in [Options]. Migrate runs in one transaction.
+// Concurrent migrations wait for each other. The tables belong to the connection's role. The role of
+// the processes that use them needs only
 //
 //	grant usage on schema reprise to app;
 //	grant select, insert, update, delete on all tables in schema reprise to app;
@@ -56,7 +56,7 @@ func migrate(ctx context.Context, tx pgx.Tx, in schemaName) error {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('reprise', 0))`); err != nil {
 		return err
 	}
-	var exists bool // a role without the privilege to create schemas may use an existing one
+	var exists bool // a role without the privilege to create schemas may use an existing schema
 	if err := tx.QueryRow(ctx, `select exists (select from pg_namespace where nspname = $1)`, string(in)).Scan(&exists); err != nil {
 		return err
 	}
@@ -72,22 +72,22 @@ func migrate(ctx context.Context, tx pgx.Tx, in schemaName) error {
 	if err := tx.QueryRow(ctx, in.sql(`select coalesce(max(version), 0) from reprise.migrations`)).Scan(&version); err != nil {
 		return err
 	} else if version > schemaVersion {
-		return fmt.Errorf("%w: it has version %d, this package knows %d", ErrSchemaNew, version, schemaVersion)
+		return fmt.Errorf("%w: it has version %d, but this package supports only versions up to %d", ErrSchemaNew, version, schemaVersion)
 	}
 	steps, err := in.steps(version)
 	if err != nil {
 		return err
 	}
 	for _, step := range steps {
-		if _, err := tx.Conn().PgConn().Exec(ctx, step).ReadAll(); err != nil { // the migration has several statements
+		if _, err := tx.Conn().PgConn().Exec(ctx, step).ReadAll(); err != nil { // a migration has several statements
 			return err
 		}
 	}
 	return tx.Commit(ctx)
 }
 
-// MigrationSQL returns the statements of Migrate, to be executed by another tool in one transaction,
-// for a schema of version from; 0 is for a schema that does not exist.
+// MigrationSQL returns the statements with which Migrate changes a schema of version from, to be
+// executed by another tool in one transaction. For a schema that does not exist, from is 0.
 func MigrationSQL(schema string, from int) (string, error) {
 	in, err := checkSchemaName(schema)
 	if err != nil {
@@ -106,8 +106,7 @@ func MigrationSQL(schema string, from int) (string, error) {
 	return strings.Join(steps, "\n"), nil
 }
 
-// steps returns the migrations after a version, each with the statement that records
-// it.
+// steps returns the migrations after a version, each with the statement that records the migration.
 func (in schemaName) steps(after int) ([]string, error) {
 	var steps []string
 	for version := after + 1; version <= schemaVersion; version++ {
@@ -120,7 +119,7 @@ func (in schemaName) steps(after int) ([]string, error) {
 	return steps, nil
 }
 
-// checkSchema returns an error unless the schema has the version of this package.
+// checkSchema returns an error unless the schema has the version that this package needs.
 func (d *database) checkSchema(ctx context.Context) error {
 	var version int
 	err := d.pool.QueryRow(ctx, d.schema.sql(`select coalesce(max(version), 0) from reprise.migrations`)).Scan(&version)
@@ -138,8 +137,8 @@ func (d *database) checkSchema(ctx context.Context) error {
 	return nil
 }
 
-// schemaName is the name of the schema of a store. Statements are written for a schema with
-// the name reprise.
+// schemaName is the name of a store's schema. Statements in this package are written for a schema
+// named reprise.
 type schemaName string
 
 const maxSchema = 40
@@ -161,7 +160,7 @@ const defaultSchema = "reprise"
 
 func (in schemaName) quoted() string { return pgx.Identifier{string(in)}.Sanitize() }
 
-// sql returns a statement for the schema.
+// sql returns a statement changed to use the schema.
 func (in schemaName) sql(statement string) string {
 	if in == defaultSchema {
 		return statement

@@ -10,13 +10,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// notifier tells other processes what has changed. A notification takes a lock of the whole server
-// until its transaction is committed, so the statements that store something do not notify:
-// notifications are sent some time later, together, in a transaction that does not wait for the
-// disk. If they are lost, polling finds the changes.
+// notifier tells other processes what has changed. A notification holds a lock on the whole server
+// until its transaction is committed, so the statements that store something do not notify.
+// Notifications are sent together some time later, in a transaction that does not wait for the disk.
+// If they are lost, other processes learn about the changes by polling.
 type notifier struct {
 	db   *database
-	wake chan struct{} // has a value if there is something to send
+	wake chan struct{} // holds a value if there is something to send
 
 	mu   sync.Mutex
 	runs map[string]bool
@@ -41,7 +41,7 @@ func (n *notifier) tellJobs() {
 	signal(n.wake)
 }
 
-// signal wakes the receiver of a channel that has a buffer of one.
+// signal wakes the receiver of a channel whose buffer has room for one value.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -67,7 +67,7 @@ func (n *notifier) sendLoop(ctx context.Context) {
 	}
 }
 
-// pause waits, and reports whether ctx has not ended.
+// pause waits. It returns false if ctx ended meanwhile.
 func pause(ctx context.Context, length time.Duration) bool {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
@@ -83,8 +83,8 @@ func pause(ctx context.Context, length time.Duration) bool {
 // bytes.
 func (d *database) channel() string { return "reprise:" + string(d.schema) }
 
-// A payload contains the ID of the process that sends it, someJobs if the queue has changed, and
-// the IDs of the runs that have changed, or allRuns if they do not fit.
+// A payload contains the ID of the sending process, then someJobs if the queue has changed, and the
+// IDs of the runs that have changed, or allRuns if the IDs do not fit.
 const (
 	maxPayload = 7000
 	allRuns    = "*"
@@ -111,8 +111,8 @@ func (n *notifier) payload() string {
 	return b.String()
 }
 
-// listenLoop receives the notifications of other processes until ctx ends. After a lost
-// connection, anything may have changed.
+// listenLoop receives the notifications from other processes until ctx ends. After the connection was
+// lost, anything may have changed.
 func (s *Store) listenLoop(ctx context.Context, config *pgx.ConnConfig) {
 	for ctx.Err() == nil {
 		_ = s.listen(ctx, config)
@@ -142,7 +142,7 @@ func (s *Store) listen(ctx context.Context, config *pgx.ConnConfig) error {
 	}
 }
 
-// hear handles a notification of another process.
+// hear handles a notification from another process.
 func (s *Store) hear(payload string) {
 	from, what, _ := strings.Cut(payload, " ")
 	if from == strconv.FormatInt(s.db.process.Load(), 10) {

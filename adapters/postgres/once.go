@@ -13,30 +13,29 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Once executes f in a transaction exactly once for the call that ctx belongs to, whatever happens
-// to its attempts: the same transaction stores the output of f, under the idempotency key of the
-// call. A later attempt finds the output, and returns it without calling f; an attempt at the same
-// time waits for the other one. So a tool whose effects are all in the database of the store looks
-// like this:
+// Once commits a transaction with the effects of f exactly once for the call to which ctx belongs,
+// whatever happens to the call's attempts. The same transaction stores the output of f under the
+// call's idempotency key. A later attempt returns this output without calling f; a concurrent attempt
+// waits for the first one. So a tool whose effects are all in the store's database looks like this:
 //
 //	func(ctx context.Context, in Transfer) (Receipt, error) {
 //		return postgres.Once(ctx, store, func(tx pgx.Tx) (Receipt, error) { … })
 //	}
 //
-// A call has one output: a second Once in the same call finds that output, and does not call f.
-// Put everything into one transaction, or into several tools.
+// A call has one output: a second Once in the same call returns that output, and does not call f. Put
+// everything into one transaction, or into several tools.
 //
 // If an attempt has committed, but its answer was lost or came too late, or its process has ended,
-// [LookUp] finds the output before the call fails or somebody is asked.
+// [LookUp] returns the output before the call fails or a person is asked.
 //
 // The transaction is READ COMMITTED and ends with Once; f neither commits nor rolls it back. It is
-// rolled back if f returns an error, or ctx ends, or, with [snapshot.ErrFenced], if the process has
-// lost the run meanwhile: this is checked last, in the transaction itself. Temporary errors, such
+// rolled back if f returns an error, if ctx ends, or if the process has lost the run meanwhile; then
+// the error is [snapshot.ErrFenced]. The transaction checks the latter last. Temporary errors, such
 // as a lost connection or a deadlock, are marked [core.Retryable].
 //
-// The output is kept as long as its run, and forks of the run find it. For a run in another store
-// it is kept forever, in the table effects with an empty uid, and Once does not check whether the
-// process has lost the run. Outside a call the error is that of [core.IdempotencyKey].
+// The output is kept as long as its run, and forks of the run use it. For a run in another store, the
+// output is kept forever, in the table effects with an empty uid, and Once does not check whether the
+// process has lost the run. Outside a call, Once returns the error from [core.IdempotencyKey].
 func Once[Out any](ctx context.Context, s *Store, f func(tx pgx.Tx) (Out, error)) (Out, error) {
 	var none Out
 	e, err := s.effectOf(ctx)
@@ -56,7 +55,7 @@ func Once[Out any](ctx context.Context, s *Store, f func(tx pgx.Tx) (Out, error)
 	return none, retryable(unsure.err)
 }
 
-// LookUp returns a function for [core.Definition.LookUp] that finds the output that [Once] has
+// LookUp returns a function for [core.Definition.LookUp] that returns the output that [Once] has
 // stored for a call:
 //
 //	pay := decorators.Tool("pay", …).LookUp(postgres.LookUp[Transfer, Receipt](store))
@@ -74,7 +73,7 @@ func LookUp[In, Out any](s *Store) func(context.Context, In) (Out, bool, error) 
 type effect struct {
 	db           *database
 	key          string
-	uid, opening string // of its run; empty for a run in another store
+	uid, opening string // identify the call's run and its opening; empty for a run in another store
 }
 
 func (s *Store) effectOf(ctx context.Context) (effect, error) {
@@ -84,7 +83,7 @@ func (s *Store) effectOf(ctx context.Context) (effect, error) {
 	return e, err
 }
 
-// commitError reports that it is not known whether a transaction was committed.
+// commitError means that it is not known whether a transaction was committed.
 type commitError struct{ err error }
 
 func (e *commitError) Error() string { return e.err.Error() }
@@ -113,7 +112,7 @@ func do[Out any](ctx context.Context, e effect, f func(tx pgx.Tx) (Out, error)) 
 		return none, err
 	}
 	if kept, err = record.Encode(out); err != nil {
-		return none, fmt.Errorf("postgres: the output of the transaction: %w", err)
+		return none, fmt.Errorf("postgres: encode the output of the transaction: %w", err)
 	}
 	if err := e.keep(ctx, tx, kept); err != nil {
 		return none, retryable(err)
@@ -138,8 +137,8 @@ func find[Out any](ctx context.Context, e effect) (out Out, found bool, err erro
 	return out, found && err == nil, retryable(err)
 }
 
-// claim returns the stored output of the call, or makes sure that no other attempt stores one
-// before the transaction ends.
+// claim returns the call's stored output, or makes sure that no other attempt stores one before the
+// transaction ends.
 func (e *effect) claim(ctx context.Context, tx pgx.Tx) (output []byte, found bool, err error) {
 	tag, err := tx.Exec(ctx, e.db.schema.sql(`insert into reprise.effects (key, uid) values ($1, $2) on conflict do nothing`), e.key, e.uid)
 	if err != nil || tag.RowsAffected() > 0 {
@@ -149,8 +148,8 @@ func (e *effect) claim(ctx context.Context, tx pgx.Tx) (output []byte, found boo
 	return output, err == nil, err
 }
 
-// keep stores the output of the call, if the process still has the run: the lock on the row of the
-// run is held until the commit.
+// keep stores the call's output, if the process still has the run. It locks the run's row until the
+// commit.
 func (e *effect) keep(ctx context.Context, tx pgx.Tx, output []byte) error {
 	if _, err := tx.Exec(ctx, e.db.schema.sql(`update reprise.effects set output = $2 where key = $1`), e.key, output); err != nil || e.uid == "" {
 		return err

@@ -10,26 +10,26 @@ import (
 
 // Options configure a [Store]. The zero value is ready to use.
 type Options struct {
-	// Schema is the schema of the tables: several stores may share a database. It has 1 to 40
-	// letters, digits, dashes and underscores. Defaults to "reprise".
+	// Schema is the schema that contains the store's tables; several stores may share a database. The
+	// name consists of 1 to 40 letters, digits, dashes and underscores. Defaults to "reprise".
 	Schema string
 
-	// Lease is how long a process keeps its runs without renewing its lease, by the clock of the
-	// server. After a process was killed, another continues its runs when the lease has expired. At
-	// least a second; defaults to 10 seconds.
+	// Lease is how long a process keeps its runs without renewing its lease, by the server's clock.
+	// After a process was killed, another process continues its runs when the lease has expired.
+	// Lease must be at least a second; it defaults to 10 seconds.
 	Lease time.Duration
 
-	// Poll is how often the store looks for changes by other processes, in case their notifications
-	// do not arrive. Defaults to a second.
+	// Poll is the interval at which the store looks for changes made by other processes, in case
+	// their notifications do not arrive. Defaults to a second.
 	Poll time.Duration
 
-	// Listen makes the connection for notifications, for example one that bypasses a pooler in
-	// transaction mode, which does not deliver them. If it is nil, the store connects as the pool
-	// does.
+	// Listen configures the connection that receives notifications. Use it, for example, to bypass a
+	// pooler in transaction mode, which does not deliver notifications. If it is nil, the store
+	// connects as the pool does.
 	Listen *pgx.ConnConfig
 
-	// Mute makes the store neither send nor receive notifications: processes then see each
-	// other's changes only when they poll. It saves a connection.
+	// If Mute is set, the store neither sends nor receives notifications. Processes then see each
+	// other's changes only when they poll. This saves a connection.
 	Mute bool
 }
 

@@ -131,7 +131,7 @@ func TestAReplicaIsRefusedAndTakesOverWhenItIsPromoted(t *testing.T) {
 	require.NoError(t, err)
 	_, err = postgres.Open(t.Context(), pool, postgres.Options{})
 	pool.Close()
-	require.ErrorContains(t, err, "the database is read-only, such as a replica")
+	require.ErrorContains(t, err, "the database is read-only, for example because it is a replica")
 
 	both := strings.Replace(v.app, "?", fmt.Sprintf(",127.0.0.1:%d/postgres?target_session_attrs=read-write&", free[0]), 1)
 	both = strings.Replace(both, "/postgres,", ",", 1)

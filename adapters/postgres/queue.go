@@ -19,21 +19,21 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A Queue is a [runner.Queue] in the database of a [Store], with a job for each run that waits.
-// Jobs of a process that has died are free when its lease has expired. A Queue is safe for
-// concurrent use; [Store.Queue] makes it.
+// A Queue is a [runner.Queue] in a [Store]'s database. It holds a job for each run that waits. The
+// jobs of a process that has died are free when the process's lease has expired. A Queue is safe for
+// concurrent use; [Store.Queue] returns it.
 type Queue struct {
 	db   *database
 	lost func() <-chan struct{}
 	poll time.Duration
 	now  *serverclock.Clock
-	tell func() // tells other processes that the queue has changed; nil if it is mute
+	tell func() // tells other processes that the queue has changed; nil if the store is mute
 
 	mu   sync.Mutex
-	held map[int64]bool // stamps of the jobs that this process has, or is about to take
+	held map[int64]bool // stamps of the jobs that this process has taken or is about to take
 	news chan struct{}  // closed when the queue may have changed
 
-	used atomic.Bool // set once the queue is used: stored runs then get a job
+	used atomic.Bool // set once the queue is used; from then on, storing a queued run adds its job
 }
 
 var _ runner.Queue = (*Queue)(nil)
@@ -64,9 +64,9 @@ func (q *Queue) changes() <-chan struct{} {
 	return q.news
 }
 
-// notWaiting ends a statement that does not wait for the disk. If a crash of the server loses it,
-// that does no harm: the sweep of the runner adds missing jobs, and giveBack frees jobs that were
-// not taken.
+// notWaiting is the end of a statement that does not wait for the disk. If a server crash loses the
+// statement's changes, this does no harm: the runner's sweep adds missing jobs, and giveBack frees
+// jobs that were not taken.
 const notWaiting = ` returning 1) select set_config('synchronous_commit', 'off', true) from done`
 
 // change executes a statement, and repeats it while the database cannot be reached.
@@ -75,13 +75,13 @@ func (q *Queue) change(ctx context.Context, statement string, args ...any) (bool
 	return n > 0, err
 }
 
-// hasJob reports whether a run gets a job when it is stored.
+// hasJob reports whether storing a run also adds a job for it.
 func (q *Queue) hasJob(info *snapshot.Info) bool {
 	return q.used.Load() && info.Status == snapshot.StatusQueued && info.Program != ""
 }
 
-// dueOf returns when a queued run is due, in microseconds since 1970; 0 for at once, by
-// the clock of the server.
+// dueOf returns when a queued run is due, in microseconds since 1970, by the server's clock; 0 means
+// at once.
 func dueOf(info *snapshot.Info) int64 {
 	if info.Due.IsZero() {
 		return 0
@@ -93,7 +93,7 @@ func dueOf(info *snapshot.Info) int64 {
 func (q *Queue) Add(ctx context.Context, e runner.QueueEntry) (added bool, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
-	} else if e.Fresh { // the run was stored with its job
+	} else if e.Fresh { // the statement that stored the run has added the job
 		q.wakeTakers()
 		return true, nil
 	}
@@ -105,13 +105,13 @@ func (q *Queue) Add(ctx context.Context, e runner.QueueEntry) (added bool, err e
 	return added, err
 }
 
-// microseconds rounds a time up to what the database can store.
+// microseconds rounds a time up to the precision that the database can store.
 func microseconds(t time.Time) time.Time {
 	return t.Add(time.Microsecond - 1).Truncate(time.Microsecond).UTC()
 }
 
-// Wake implements [runner.Queue]. A process that has taken the job loses it, since its
-// stamp changes.
+// Wake implements [runner.Queue]. A process that has taken the job loses it, since the job's stamp
+// changes.
 func (q *Queue) Wake(ctx context.Context, e runner.QueueEntry) error {
 	_, err := q.change(ctx, `insert into reprise.jobs (run, program, version, priority, due) values ($1, $2, $3, $4, '-infinity')
 		on conflict (run) do update set program = $2, version = $3, priority = $4, due = '-infinity', process = null, stamp = 0`,
@@ -173,8 +173,8 @@ func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, n int) ([
 	}
 }
 
-// levels are the priorities of the jobs of each program, found one by one in the index, without
-// reading jobs that are not due or belong to other programs.
+// levels selects the priorities that each program's jobs have. It reads them one by one from the
+// index, without reading jobs that are not due or that belong to other programs.
 const levels = `with recursive levels (program, version, priority) as (
 		select p.program, p.version, (select j.priority from reprise.jobs j where j.process is null and j.program = p.program and j.version = p.version
 			order by j.priority desc limit 1)
@@ -185,8 +185,8 @@ const levels = `with recursive levels (program, version, priority) as (
 		from levels l where l.priority is not null
 	)`
 
-// fromFirstJobs returns a clause that joins levels with their first jobs, which a condition may
-// restrict.
+// fromFirstJobs returns a clause that joins levels with the first jobs of each level. condition may
+// restrict these jobs.
 func fromFirstJobs(order, condition string) string {
 	return ` from (select * from levels where priority is not null ` + order + `) l cross join lateral (
 		select j.run, j.due from reprise.jobs j where j.process is null and j.program = l.program and j.version = l.version and j.priority = l.priority ` + condition + `) c`
@@ -198,12 +198,11 @@ var (
 		update reprise.jobs j set process = $3, stamp = $4 + next.n from (select run, row_number() over () as n from next) next where j.run = next.run returning ` + jobColumns + `
 	) select done.*, set_config('synchronous_commit', 'off', true) from done order by stamp`
 
-	// The due time of a woken run is -infinity, which PostgreSQL before 17 cannot subtract.
+	// A woken run is due at -infinity, from which PostgreSQL before 17 cannot subtract.
 	nextDue = levels + ` select least(extract(epoch from min(greatest(c.due, now())) - now()), 1e6)::float8` + fromFirstJobs(``, `order by j.due limit 1`)
 )
 
-// jobColumns lists the columns of a job. For a woken run, due is -infinity, which Go cannot
-// represent.
+// jobColumns lists a job's columns. For a woken run, due is -infinity, which Go cannot represent.
 const jobColumns = `j.run, j.program, j.version, j.priority, case when isfinite(j.due) then j.due else now() end, j.stamp`
 
 func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {
@@ -212,11 +211,11 @@ func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {
 	return l, row.Scan(&l.entry.RunID, &l.entry.Program.Name, &l.entry.Program.Version, &l.entry.Priority, &l.entry.Due, &l.stamp, &setting)
 }
 
-// maxTaken is how many jobs one statement takes at most.
+// maxTaken is the maximum number of jobs that one statement takes.
 const maxTaken = 256
 
-// take takes up to n jobs that are due, and none while the process has no lease. Jobs that were
-// taken by a statement whose answer was lost are found by their stamps.
+// take takes up to n jobs that are due, or none while the process has no lease. If the statement's
+// answer was lost, take finds the jobs that the statement took by their stamps.
 func (q *Queue) take(ctx context.Context, names, versions []string, n int) ([]runner.Lease, error) {
 	lost := q.lost()
 	if isClosed(lost) {
@@ -238,8 +237,8 @@ func (q *Queue) take(ctx context.Context, names, versions []string, n int) ([]ru
 		return taken, err
 	})
 	var refused *pgconn.PgError
-	isOver := errors.As(err, &refused) && refused.Code == codeNoForeignKey // the row of the lease of this process is gone
-	if isOver || isClosed(lost) {                                          // the jobs belong to others, or are given back
+	isOver := errors.As(err, &refused) && refused.Code == codeNoForeignKey // the row for this process's lease is gone
+	if isOver || isClosed(lost) {                                          // the jobs belong to other processes, or are given back
 		taken, err = nil, nil
 	}
 	leases := make([]runner.Lease, len(taken))
@@ -260,10 +259,10 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// retakeDelay is the delay before Take tries again to take jobs that are due.
+// retakeDelay is how long Take waits before it tries again to take jobs that are due.
 const retakeDelay = 10 * time.Millisecond
 
-// nextDue returns the time until the next job is due, if nothing changes.
+// nextDue returns how long it takes until the next job is due, if nothing changes.
 func (q *Queue) nextDue(ctx context.Context, names, versions []string) (time.Duration, error) {
 	found, err := storekit.Retry(ctx, func() ([]*float64, error) {
 		return query(ctx, q.db, pgx.RowTo[*float64], nextDue, names, versions)
@@ -278,7 +277,7 @@ func (q *Queue) nextDue(ctx context.Context, names, versions []string) (time.Dur
 	return wait, nil
 }
 
-// hold notes that this process holds the n stamps after base.
+// hold records that this process holds the n stamps after base.
 func (q *Queue) hold(base int64, n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -287,8 +286,8 @@ func (q *Queue) hold(base int64, n int) {
 	}
 }
 
-// releaseAfter releases the stamps that hold has noted, except the first ones, which the taken jobs
-// have.
+// releaseAfter releases the n stamps after base, except the first ones, which belong to the taken
+// jobs.
 func (q *Queue) releaseAfter(base int64, n, taken int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -303,8 +302,8 @@ func (q *Queue) release(stamp int64) {
 	delete(q.held, stamp)
 }
 
-// giveBack frees the jobs that belong to this process according to the database, but not according
-// to the process: abandoned ones, and those whose end was lost.
+// giveBack frees the jobs that belong to this process according to the database, but not according to
+// the process: abandoned jobs, and jobs whose end could not be stored.
 func (q *Queue) giveBack(ctx context.Context) error {
 	q.mu.Lock()
 	held := slices.AppendSeq([]int64{}, maps.Keys(q.held))
@@ -328,8 +327,8 @@ func (l *lease) Entry() runner.QueueEntry { return l.entry }
 
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
-// end executes the statement that ends the lease, unless the lease is over. If another process has the
-// job by now, the statement does nothing.
+// end executes the statement that ends the lease, unless the lease is over. If another process has
+// taken the job meanwhile, the statement does nothing.
 func (l *lease) end(do func() (bool, error)) error {
 	defer l.queue.release(l.stamp)
 	if isClosed(l.lost) {
@@ -351,7 +350,7 @@ func (l *lease) Done(ctx context.Context) error {
 	})
 }
 
-// endAll removes jobs. Jobs that other processes have by now remain.
+// endAll removes jobs, except those that other processes have taken meanwhile.
 func (d *database) endAll(ctx context.Context, all []doneJob) ([]bool, error) {
 	runs := column(all, func(e *doneJob) string { return e.run })
 	return d.changeAll(ctx, runs, `with done as (delete from reprise.jobs j using (`+rows(`run text, stamp bigint`)+`) k where j.run = k.run and j.stamp = k.stamp`+notWaiting,

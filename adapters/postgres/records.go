@@ -8,13 +8,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Append implements [storekit.Journals]. It does not stop when ctx ends, since the outcome would
-// then not be known.
+// Append implements [storekit.Journals]. It does not stop when ctx ends, since the outcome would then
+// be unknown.
 func (d *database) Append(ctx context.Context, b storekit.Batch) (bool, error) {
 	return d.appends.Ask(context.WithoutCancel(ctx), b)
 }
 
-// appendAll appends batches of different runs.
+// appendAll appends batches to different runs.
 func (d *database) appendAll(ctx context.Context, all []storekit.Batch) ([]bool, error) {
 	if len(all) == 1 {
 		b := &all[0]
@@ -27,20 +27,20 @@ func (d *database) appendAll(ctx context.Context, all []storekit.Batch) ([]bool,
 		column(all, func(b *storekit.Batch) int64 { return int64(b.Last) }), column(all, func(b *storekit.Batch) []byte { return b.Data }))
 }
 
-// appendBatches prevents writes by a previous owner: the update locks the row of a run while it
-// compares. A process that has lost the run waits for the process that takes it, and then finds
-// another opening.
+// appendBatches prevents writes by a previous owner: the update locks the run's row while it compares
+// the opening. A process that has lost the run waits for the process that is taking it, and then the
+// opening differs.
 var appendBatches = `with b as (` + rows(`uid text, opening text, before bigint, last bigint, data bytea`) + `
 	), own as (
 		update reprise.runs r set last_seq = b.last from b
 		where r.uid = b.uid and r.opening = b.opening and r.last_seq = b.before returning r.uid, b.last, b.data
 	) insert into reprise.batches (uid, last, data) select uid, last, data from own returning uid`
 
-// appendBatch is like appendBatches, for one batch, and takes two thirds of the time.
+// appendBatch is like appendBatches, but for one batch. It takes two thirds of the time.
 const appendBatch = `with own as (update reprise.runs set last_seq = $4 where uid = $1 and opening = $2 and last_seq = $3 returning 1)
 	insert into reprise.batches (uid, last, data) select $1, $4, $5 from own`
 
-// A recordsQuery selects the records of a run to read.
+// A recordsQuery selects which of a run's records to read.
 type recordsQuery struct {
 	uid   string
 	after int64
@@ -68,8 +68,8 @@ func (d *database) readAll(ctx context.Context, all []recordsQuery) ([][]storeki
 	return found, err
 }
 
-// changeRun begins a statement that changes the messages of a run, and marks the run as
-// changed, so that the process that has it open notices.
+// changeRun is the beginning of a statement that changes a run's messages. It marks the run as
+// changed, so that the process that has the run open notices.
 const changeRun = `with run as (update reprise.runs set version = version + 1, changed = pg_current_xact_id() where id = $1 returning uid)`
 
 // Post implements [storekit.Messages].

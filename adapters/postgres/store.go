@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A Store keeps runs in a database, for many processes. It is safe for concurrent use; make
-// one with [Open].
+// A Store keeps runs in a database that many processes share. It is safe for concurrent use; make one
+// with [Open].
 type Store struct {
 	*storekit.Store
 	db       *database
@@ -31,12 +31,11 @@ type Store struct {
 
 var _ snapshot.Store = (*Store)(nil)
 
-// Open opens a store with the connections of a pool, which remains owned by the caller.
-// The schema must have been migrated: see [Migrate]. Close the store before the pool.
+// Open opens a store that uses the connections of a pool. The pool belongs to the caller. The schema
+// must have been migrated; see [Migrate]. Close the store before the pool.
 //
-// The store uses up to 16 connections of the pool for its runs, some more for lists and the
-// queue, and a separate one for notifications. With fewer connections it is slower, but
-// works.
+// The store uses up to 16 of the pool's connections for its runs, some more for lists and the queue,
+// and a separate connection for notifications. With fewer connections it works, but more slowly.
 func Open(ctx context.Context, pool *pgxpool.Pool, o Options) (*Store, error) {
 	return open(ctx, pool, o, func(d *database) storekit.Backend { return d })
 }
@@ -78,16 +77,15 @@ func open(ctx context.Context, pool *pgxpool.Pool, o Options, backend func(*data
 	return s, nil
 }
 
-// Queue returns the queue of the store, for [runner.Options]. The queue is closed with the
-// store. Once the queue is used, the store adds the job of a queued run in the statement that
-// stores the run.
+// Queue returns the store's queue, for [runner.Options]. The queue is closed together with the store.
+// Once the queue is used, the statement that stores a queued run also adds the run's job.
 func (s *Store) Queue() *Queue {
 	s.queue.used.Store(true)
 	return s.queue
 }
 
-// Close ends the background work of the store. Other processes can then open at once the
-// runs that it has left open. A second Close returns the same error.
+// Close ends the store's background work. Other processes can then open at once the runs that were
+// left open. A second Close returns the same error.
 func (s *Store) Close() error {
 	s.closed.Do(func() {
 		s.stop()
@@ -99,7 +97,7 @@ func (s *Store) Close() error {
 	return s.err
 }
 
-// begin checks whether the database can be used, and takes the lease of this process.
+// begin checks whether the database can be used, and takes this process's lease.
 func (d *database) begin(ctx context.Context) error {
 	if err := d.checkSchema(ctx); err != nil {
 		return err
@@ -119,8 +117,8 @@ func (d *database) begin(ctx context.Context) error {
 	return d.renumber(ctx)
 }
 
-// take takes a lease with a random ID: IDs of a sequence would be repeated after a backup was
-// restored, while earlier processes are still running.
+// take takes a lease with a random ID. IDs from a sequence would be repeated after a backup was
+// restored, while earlier processes may still be running.
 func (d *database) take(ctx context.Context) error {
 	process := rand.Int64()
 	_, err := d.change(ctx, `insert into reprise.processes (id, expires) values ($1, clock_timestamp() + $2::interval)`, process, d.lease)
@@ -147,9 +145,9 @@ const (
 	forgetEvery = time.Minute
 )
 
-// keep repeats background work until ctx ends: it frees the jobs of dead processes, gives
-// back jobs and runs that this process has only according to the database, and deletes old rows.
-// After an error it tries again.
+// keep repeats background work until ctx ends: it frees the jobs of dead processes, gives back jobs
+// and runs that belong to this process only according to the database, and deletes old rows. After an
+// error it tries again.
 func (s *Store) keep(ctx context.Context) {
 	reap, give, forget := time.Tick(reapEvery), time.Tick(s.db.lease/2), time.Tick(forgetEvery)
 	for {
@@ -167,8 +165,8 @@ func (s *Store) keep(ctx context.Context) {
 	}
 }
 
-// reap frees the jobs of processes whose leases have expired, and wakes callers of Take in all
-// processes, since this process may take none.
+// reap frees the jobs of processes whose leases have expired. It wakes the callers of Take in all
+// processes, since this process may take no jobs.
 func (s *Store) reap(ctx context.Context) (reaped int, err error) {
 	reaped, err = s.db.change(ctx, `delete from reprise.processes where expires < clock_timestamp()`)
 	if reaped > 0 {

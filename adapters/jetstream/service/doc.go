@@ -8,7 +8,6 @@
 //		})
 //	}
 //
-// The URL of the servers is set with the program's flag -store, such as
-// nats://a:4222,nats://b:4222?store=support&replicas=3. See [Open] for its
-// parameters.
+// The program's flag -store sets the URL of the servers, such as
+// nats://a:4222,nats://b:4222?store=support&replicas=3. See [Open] for its parameters.
 package service

@@ -8,6 +8,6 @@
 //		})
 //	}
 //
-// Such a program has the flag -store, the URL of the database, such as postgres://app@db/app.
-// The parameter schema of the URL is the schema of the store, which must have been migrated.
+// The program's flag -store sets the URL of the database, such as postgres://app@db/app. The URL's
+// parameter schema names the store's schema, which must have been migrated.
 package service

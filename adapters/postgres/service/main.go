@@ -13,13 +13,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Main is service.Main of package runner/service, with the flag -store.
+// Main is like Main in package runner/service, but adds the flag -store.
 func Main(register func(*runner.Runner) error) {
 	service.MainWith(service.Options{OpenStore: Open}, register)
 }
 
-// Open opens the store of a URL such as postgres://app@db/app?schema=runs, with a pool of
-// its own, for [service.Options]. done closes both.
+// Open opens the store that a URL such as postgres://app@db/app?schema=runs names, for
+// [service.Options]. It makes a separate pool. done closes the store and the pool.
 func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue runner.Queue, done func() error, err error) {
 	database, schema, err := storeurl.Parse(storeURL)
 	if err != nil {

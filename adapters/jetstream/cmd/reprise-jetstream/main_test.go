@@ -121,7 +121,7 @@ func TestStoreOfTheURLIsUsed(t *testing.T) {
 		"creds=/none":                 "/none",
 		"store=new&replicas=3":        "replicas",
 		"replicas=none":               `the store: replicas is "none"; want`,
-		"name=x":                      `the parameter "name"; want store, replicas, lease, creds, domain or api_prefix`,
+		"name=x":                      `unknown parameter "name" in its URL; want store, replicas, lease, creds, domain or api_prefix`,
 		"store=mine&replicas=1&lease": `lease is ""; want`,
 	} {
 		require.ErrorContains(t, run(t.Context(), []string{"-url", url + "?" + parameters, "runs"}, &out, &out), want, parameters)

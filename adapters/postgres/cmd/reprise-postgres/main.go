@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	flags := flag.NewFlagSet("reprise-postgres", flag.ContinueOnError)
 	flags.SetOutput(errs)
 	url := flags.String("store", os.Getenv("DATABASE_URL"), "the `URL` of the store, such as postgres://app@db/app?schema=runs; defaults to DATABASE_URL in the environment")
-	schema := flags.String("schema", "", "the `name` of the schema, if the URL has none; by default reprise")
+	schema := flags.String("schema", "", "the `name` of the schema, if the URL does not contain one; by default reprise")
 	printed := flags.Bool("print", false, "print the statements of migrate instead of executing them")
 	flags.Usage = func() {
 		fmt.Fprintln(errs, "reprise-postgres [flags] "+usage)
@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 		return err
 	}
 	if database == "" {
-		return errors.New("no database is given; want -store, or DATABASE_URL in the environment, such as postgres://app@localhost/app")
+		return errors.New("no database is given; set -store, or DATABASE_URL in the environment, to a URL such as postgres://app@localhost/app")
 	}
 	pool, err := pgxpool.New(ctx, database)
 	if err != nil {
@@ -69,18 +69,18 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	return do(ctx, pool)
 }
 
-// parseURL returns the database of a URL, and the schema that the URL or -schema names.
+// parseURL returns the URL of the database, and the schema that the URL or -schema names.
 func parseURL(url, schema string) (database, in string, err error) {
 	database, in, err = storeurl.Parse(url)
 	if err == nil && in != "" && schema != "" && in != schema {
-		err = fmt.Errorf("the URL of the store has schema=%s, and -schema is %s; want one of them", in, schema)
+		err = fmt.Errorf("the store's URL has schema=%s, but -schema is %s; want only one of them", in, schema)
 	}
 	return database, cmp.Or(in, schema), err
 }
 
 func printMigrations(schema string, args []string, out io.Writer) error {
 	if len(args) == 0 || args[0] != "migrate" {
-		return fmt.Errorf("-print is a flag of migrate, got it with %q", args)
+		return fmt.Errorf("-print is only for the command migrate; got %q", args)
 	}
 	from := 0
 	if args = args[1:]; len(args) > 0 {
@@ -96,7 +96,7 @@ func printMigrations(schema string, args []string, out io.Writer) error {
 	return err
 }
 
-// migrate migrates the schema, and prints whether that changed it.
+// migrate migrates the schema, and prints whether this changed the schema.
 func migrate(ctx context.Context, pool *pgxpool.Pool, schema string, out io.Writer) error {
 	store, err := postgres.Open(ctx, pool, postgres.Options{Schema: schema, Mute: true})
 	if err == nil {
@@ -106,15 +106,15 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, schema string, out io.Writ
 	if errors.Is(err, postgres.ErrSchemaOld) {
 		done = "was migrated to the version of this command"
 	}
-	if err := postgres.Migrate(ctx, pool, schema); err != nil { // also for other errors of Open
+	if err := postgres.Migrate(ctx, pool, schema); err != nil { // also after other errors from Open
 		return err
 	}
 	_, err = fmt.Fprintf(out, "schema %s %s\n", cmp.Or(schema, "reprise"), done)
 	return err
 }
 
-// command returns the command in the arguments. Errors in the arguments are reported
-// before any connection is made.
+// command returns the command that the arguments name. Errors in the arguments are reported before
+// any connection is made.
 func command(args []string, schema string, out io.Writer) (func(context.Context, *pgxpool.Pool) error, error) {
 	if len(args) == 0 {
 		args = []string{""}

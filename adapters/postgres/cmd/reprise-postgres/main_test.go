@@ -133,11 +133,11 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 		"migrate --print 7":                 "from version 7; want 0 to 1",
 		"migrate --print all":               "want the version",
 		"migrate --print 0 1":               "want the version",
-		"runs --print":                      `-print is a flag of migrate, got it with ["runs"]`,
+		"runs --print":                      `-print is only for the command migrate; got ["runs"]`,
 		"migrate --print -store mysql://db": "is not a PostgreSQL URL; want one such as postgres://",
 		"-store postgres://%zz runs":        "is not a PostgreSQL URL",
 		"-store postgres://db/?port=x runs": "-store: ",
-		"-store postgres://db/app?schema=a -schema b migrate": "the URL of the store has schema=a, and -schema is b",
+		"-store postgres://db/app?schema=a -schema b migrate": "the store's URL has schema=a, but -schema is b",
 		"-store postgres://127.0.0.1:1/ runs":                 "connect",
 	} {
 		var out bytes.Buffer

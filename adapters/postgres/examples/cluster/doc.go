@@ -1,7 +1,6 @@
-// Command cluster runs three workers on a PostgreSQL database, each in a separate process that
-// serves a dashboard of all runs. Start it, open a dashboard, start runs with the lines that
-// it prints, and kill any of the processes: other workers continue its runs, and the worker is
-// restarted.
+// Command cluster runs three workers on a PostgreSQL database, each in a separate process that serves
+// a dashboard of all runs. Start it, open a dashboard, start runs with the printed commands, and kill
+// any of the workers: the other workers continue its runs, and the worker is restarted.
 //
 //	DATABASE_URL=postgres://app@db/app go run ./examples/cluster
 //

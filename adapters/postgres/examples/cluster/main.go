@@ -27,7 +27,8 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// workerVariable holds the name of a worker; a process without it starts the workers.
+// workerVariable is the environment variable that contains a worker's name. A process without it
+// starts the workers.
 const workerVariable = "REPRISE_WORKER"
 
 func main() {
@@ -54,8 +55,8 @@ type Number struct {
 	Number int `json:"number"`
 }
 
-// register registers the agent. Each number takes a second, and is counted again by another
-// worker if the first is killed meanwhile.
+// register registers the agent. Each number takes a second, and is counted again by another worker if
+// the first one is killed meanwhile.
 func register(r *runner.Runner, worker string) {
 	number := decorators.Tool("number", "Waits for a second.", func(ctx context.Context, in Number) (string, error) {
 		select {
@@ -78,8 +79,8 @@ func register(r *runner.Runner, worker string) {
 	}))
 }
 
-// run runs the server, if necessary, and the workers until ctx ends. It restarts each
-// process that ends.
+// run runs the workers and, if necessary, the server until ctx ends. It restarts each process that
+// ends.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("cluster", flag.ContinueOnError)
 	dir := flags.String("dir", filepath.Join(os.TempDir(), "reprise-postgres-cluster"), "the `directory` of the server, if one is started")
@@ -125,7 +126,7 @@ Kill any of these; the dashboard of each worker has all runs:
 	return nil
 }
 
-// A cluster is the database of the workers.
+// A cluster holds the workers' database.
 type cluster struct {
 	url string
 	mu  sync.Mutex
@@ -156,8 +157,8 @@ func (c *cluster) keepServer(ctx context.Context, server *pgserver.Server, dir s
 	}
 }
 
-// restartDelay is how long a killed worker stays away: longer than its lease, so that one can see
-// others continue its runs.
+// restartDelay is how long to wait before a killed worker is restarted. It is longer than the
+// worker's lease, so that you can see other workers continue its runs.
 const restartDelay = 15 * time.Second
 
 func (c *cluster) keepWorker(ctx context.Context, name, addr string) {

@@ -19,18 +19,17 @@ import (
 // ErrNotInstalled is returned if PostgreSQL is not installed on this machine.
 var ErrNotInstalled = errors.New("pgserver: PostgreSQL is not installed: no initdb on PATH or in /usr/lib/postgresql")
 
-// A Server is a PostgreSQL server in a process of its own. Its methods must not be called
-// concurrently.
+// A Server is a PostgreSQL server in a separate process. Its methods must not be called concurrently.
 type Server struct {
 	URL  string // for the superuser postgres
 	cmd  *exec.Cmd
 	dead chan struct{}
 }
 
-// Start starts a server on a port of 127.0.0.1, with its data in a directory, which is
-// created if it does not exist and must be accessible to other users. Since a server
-// refuses to run as root, it runs as the user postgres if the caller is root. Start waits
-// until the server accepts connections.
+// Start starts a server on a port of 127.0.0.1 that keeps its data in dir. The directory is created
+// if it does not exist; it must be accessible to other users. If the caller is root, the server runs
+// as the user postgres, since it refuses to run as root. Start waits until the server accepts
+// connections.
 func Start(ctx context.Context, dir string, port int, settings ...string) (*Server, error) {
 	bin, err := directory()
 	if err != nil {
@@ -51,7 +50,7 @@ func Start(ctx context.Context, dir string, port int, settings ...string) (*Serv
 		args = append(args, "-c", set)
 	}
 	s := &Server{URL: fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)}
-	for { // a killed server leaves shared memory behind, and the next one must wait until it is released
+	for { // a killed server leaves shared memory behind, and the next server must wait until the memory is released
 		again, err := s.start(ctx, filepath.Join(bin, "postgres"), filepath.Join(dir, "log"), args, as)
 		if err == nil || !again {
 			return s, err
@@ -59,9 +58,9 @@ func Start(ctx context.Context, dir string, port int, settings ...string) (*Serv
 	}
 }
 
-// Backup copies the data of a stopped server into another directory, from which Start can start
-// another server. If standby is set, the other server follows this one, and is read-only until
-// pg_promote is called on it.
+// Backup copies a stopped server's data into another directory, from which Start can start another
+// server. If standby is set, the other server follows this one, and is read-only until pg_promote is
+// called on it.
 func (s *Server) Backup(ctx context.Context, dir string, standby bool) error {
 	as, uid, err := owner()
 	if err != nil {
@@ -92,8 +91,8 @@ func run(ctx context.Context, as *syscall.SysProcAttr, dir, program string, args
 	return nil
 }
 
-// directory returns the directory with the programs of the PostgreSQL on PATH, or else of the
-// newest one that is installed.
+// directory returns the directory that contains the programs of the PostgreSQL on PATH, or else of
+// the newest installed PostgreSQL.
 func directory() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		path, err = filepath.EvalSymlinks(path)
@@ -106,8 +105,8 @@ func directory() (string, error) {
 	return filepath.Dir(slices.Max(found)), nil
 }
 
-// owner returns the attributes and the ID of the user that runs the server; nil for the
-// current user.
+// owner returns the process attributes with which to run the server, and the ID of the user who runs
+// it, or -1 for the current user.
 func owner() (*syscall.SysProcAttr, int, error) {
 	attributes := &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must not reach the server
 	if os.Getuid() != 0 {
@@ -136,7 +135,7 @@ func initialize(ctx context.Context, bin, dir, data string, as *syscall.SysProcA
 	return run(ctx, as, dir, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
 }
 
-// start starts the process. It reports whether a failed start may be tried again.
+// start starts the process. If the start fails, it reports whether to try again.
 func (s *Server) start(ctx context.Context, program, logFile string, args []string, as *syscall.SysProcAttr) (again bool, err error) {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -177,7 +176,7 @@ func (s *Server) PID() int { return s.cmd.Process.Pid }
 // Stop stops the server and its connections. Transactions in progress are rolled back.
 func (s *Server) Stop() error { return s.end(syscall.SIGINT) }
 
-// Kill ends the server as a crash does: its other processes end when they notice.
+// Kill ends the server as a crash does. The server's other processes end when they notice.
 func (s *Server) Kill() error { return s.end(syscall.SIGKILL) }
 
 func (s *Server) end(signal syscall.Signal) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/internal/ports"
 )
 
-// Start starts a server until the end of the test. The test is skipped if PostgreSQL is not
-// installed. It returns the URL of the superuser.
+// Start starts a server that runs until the end of the test, and returns its URL for the superuser.
+// If PostgreSQL is not installed, the test is skipped.
 func Start(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "reprise-postgres") //nolint:usetesting // users other than the current one must reach it
