@@ -119,7 +119,7 @@ func TestLimitsOfAnAccountAreNamed(t *testing.T) {
 		"max_streams: 3":           {"cannot be created", "maximum number of streams reached; raise max_streams for the account"},
 		"max_consumers: 1":         {"maximum consumers limit reached; raise max_consumers for the account"},
 		"max_file: 20K":            {"insufficient storage resources available; raise the server's max_file_store and the account's max_file"},
-		"max_bytes_required: true": {"account requires a stream config to have max bytes set; make the stream"},
+		"max_bytes_required: true": {"account requires a stream config to have max bytes set; create the stream with"},
 		"disk_max_stream_bytes: 1000, max_file: 1000000": {"max bytes exceeds account limit max stream bytes; raise max_stream_bytes for the account, or lower Options.MaxBytes"},
 	} {
 		t.Run(limits, func(t *testing.T) {

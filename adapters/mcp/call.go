@@ -17,11 +17,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrLost is found by errors.Is in the error of a call that was sent but got no response. The
-// call may have taken effect.
+// ErrLost is wrapped by the error from a call that was sent but got no response. The call may have
+// taken effect.
 var ErrLost = errors.New("mcp: the call was lost after it was sent")
 
-// A ServerError is an error that the server returned.
+// A ServerError is an error returned by the server.
 //
 //	Code    int    // the JSON-RPC error code; 0 for an error of a tool
 //	Message string // the text from the server
@@ -30,7 +30,7 @@ type ServerError struct {
 	Message string
 }
 
-// Error returns the message of the server, and the code if it is not zero.
+// Error returns the server's message, and the code if it is not zero.
 func (e *ServerError) Error() string {
 	if e.Code == 0 {
 		return e.Message
@@ -44,13 +44,13 @@ func init() {
 	record.RegisterErrorType[*ServerError]("mcp.ServerError")
 }
 
-// request sends a request to the server and returns the raw result. send makes the request
-// with the SDK. It must pass on the progress token, which tells the tap which request it is.
-// name is the value of the Mcp-Name header for methods that the SDK does not know.
+// request sends a request to the server and returns the raw result. send makes the request with the
+// SDK. It must pass on the progress token, by which the tap recognizes the request. name is the value
+// of the Mcp-Name header, for methods that the SDK does not know.
 //
-// An error is a *ServerError if the server answered with an error. It is retryable if the
-// server cannot have received the request, or has rejected it for now. It is [ErrLost] if the
-// request was sent and no response came.
+// If the server answered with an error, the error is a *ServerError. If the server cannot have
+// received the request, or has rejected it for now, the error is retryable. If the request was sent
+// and no response came, the error wraps [ErrLost].
 func (c *Client) request(ctx context.Context, name string, send func(context.Context, *session, string) error) (json.RawMessage, error) {
 	s, err := c.acquire(ctx)
 	if err != nil {
@@ -81,8 +81,9 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 	return nil, failure
 }
 
-// notSentError returns the error of a request that was never sent. Even if its context has ended,
-// the error is retryable: that is how a call that must not be repeated says that it had no effect.
+// notSentError returns the error for a request that was never sent. The error is retryable even if
+// the request's context has ended: this tells the caller that the call had no effect, also if it must
+// not be repeated.
 func notSentError(err error) error {
 	if errors.Is(err, ErrClosed) {
 		return err
@@ -90,16 +91,16 @@ func notSentError(err error) error {
 	return core.Retryable(err)
 }
 
-// classify returns the error of a request that got no response, and whether the session is
+// classify returns the error for a request that got no response, and reports whether the session is
 // lost.
 func (c *Client) classify(err error, end fate) (lost bool, failure error) {
 	switch status := end.status; {
 	case end.tooLarge:
-		return true, unreadable(fmt.Errorf("%w (a message of the server is larger than Options.MaxResult, %d bytes)", err, c.options.MaxResult))
+		return true, unreadable(fmt.Errorf("%w (a message from the server is larger than Options.MaxResult, %d bytes)", err, c.options.MaxResult))
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
 		return false, core.Retryable(err) // the server rejected the request
 	case status == http.StatusNotFound || errors.Is(err, sdk.ErrSessionMissing):
-		return true, core.Retryable(err) // the session is gone, as after a restart
+		return true, core.Retryable(err) // the session no longer exists, as after a restart
 	case status >= 400 && status < 500:
 		return true, core.Permanent(err)
 	case !end.sent:
@@ -121,16 +122,16 @@ func resultOfResponse(r *jsonrpc.Response) (json.RawMessage, error) {
 	return nil, core.Permanent(failed)
 }
 
-// An unreadableError is the error of a request whose result came, but cannot be read.
+// An unreadableError means that the result of a request arrived, but cannot be read.
 type unreadableError struct{ error }
 
 func (e *unreadableError) Unwrap() error { return e.error }
 
-// unreadable returns the error of a result that cannot be read, which is not requested again.
+// unreadable marks err as the error for a result that cannot be read. The request is not made again.
 func unreadable(err error) error { return core.Permanent(&unreadableError{err}) }
 
-// inDoubt marks the error of a call of the tool that may have taken effect: it was lost, or it has
-// taken effect and its result cannot be read.
+// inDoubt marks the error from a call to the tool that may have taken effect: the call was lost, or
+// its result cannot be read.
 func (l *ListedTool) inDoubt(err error) error {
 	var unread *unreadableError
 	if errors.Is(err, ErrLost) || !l.isSafe() && errors.As(err, &unread) {

@@ -11,19 +11,19 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ErrClosed is found by errors.Is in the error of a call on a closed client.
+// ErrClosed is wrapped by the error from a call on a closed client.
 var ErrClosed = errors.New("mcp: the client is closed")
 
-// A Client is a client of one MCP server. It connects on first use, and reconnects if the
-// server dies. It is safe for concurrent use; one Client serves all runs of a process. Create
-// one with [Command] or [HTTP]; the zero Client is not usable.
+// A Client is a client of one MCP server. It connects on first use, and reconnects if the server
+// dies. It is safe for concurrent use; a process needs only one Client for all its runs. Create a
+// Client with [Command] or [HTTP]; the zero Client is not usable.
 type Client struct {
 	name    string
-	where   string // names the server in errors
+	where   string // describes the server in errors
 	options Options
 	connect func(t *tap) (sdk.Transport, *process)
 
-	calls   atomic.Uint64 // numbers the progress tokens
+	calls   atomic.Uint64 // the number of progress tokens created so far
 	dialing chan struct{} // holds one value while acquire runs, so that only one session is dialed
 
 	mu      sync.Mutex
@@ -31,11 +31,11 @@ type Client struct {
 	closed  bool
 }
 
-// Command returns a client that runs a server as a child process and speaks the protocol over
-// its standard input and output. The client's name is the prefix of the names of its tools.
-// cmd is a template: each time the server is started, its Path, Args, Env, Dir, SysProcAttr,
-// Err and Stderr are copied, and other fields are ignored. Command panics if the name or an option
-// is invalid, or if cmd is nil.
+// Command returns a client that runs a server as a child process and speaks the protocol over its
+// standard input and output. The name of each of the client's tools begins with the client's name.
+// cmd is a template: each time the server is started, the template's Path, Args, Env, Dir,
+// SysProcAttr, Err and Stderr are copied, and its other fields are ignored. Command panics if the
+// name or an option is invalid, or if cmd is nil.
 func Command(name string, cmd *exec.Cmd, o Options) *Client {
 	if cmd == nil {
 		panic(fmt.Sprintf("mcp: Command %q: cmd is nil", name))
@@ -50,8 +50,8 @@ func Command(name string, cmd *exec.Cmd, o Options) *Client {
 	}
 }
 
-// HTTP returns a client of a server that speaks the protocol over streamable HTTP at the URL.
-// It panics if the name or an option is invalid.
+// HTTP returns a client of the server that speaks the protocol over streamable HTTP at the given URL.
+// HTTP panics if the name or an option is invalid.
 func HTTP(name, url string, o Options) *Client {
 	o = o.check(name, TrustNothing)
 	return &Client{
@@ -62,7 +62,7 @@ func HTTP(name, url string, o Options) *Client {
 	}
 }
 
-// Name returns the name of the client.
+// Name returns the client's name.
 func (c *Client) Name() string { return c.name }
 
 // A session is a connection to the server. Client.mu guards users and retired.
@@ -72,7 +72,7 @@ type session struct {
 	process *process // nil for HTTP
 	pages   sync.Map // the raw pages of the tool list, by cursor
 	users   int
-	retired bool // it is closed once it has no users
+	retired bool // the session is closed once it has no users
 }
 
 // acquire returns the session, and dials one if there is none. The caller must release it.
@@ -136,8 +136,8 @@ func (s *session) close() {
 	_ = s.client.Close() // the session ends in any case
 }
 
-// Close ends the session, its pending calls, and the process of the server. It may be called
-// more than once.
+// Close ends the session, its pending calls, and the server's process. It may be called more than
+// once.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	s := c.session
@@ -171,8 +171,8 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 	return nil, c.explain(err, process)
 }
 
-// newClient returns a client of the SDK. An SDK client serves one server, since its
-// capabilities are declared per client.
+// newClient returns a client from the SDK. Each Client needs a separate SDK client, because
+// capabilities are declared per SDK client.
 func (c *Client) newClient() *sdk.Client {
 	capabilities := new(sdk.ClientCapabilities)
 	capabilities.AddExtension(tasksExtension, nil)
@@ -182,14 +182,14 @@ func (c *Client) newClient() *sdk.Client {
 	})
 	for _, method := range []string{methodGetTask, methodCancelTask} {
 		if err := sdk.AddSendingCustomMethod[*taskParams, *taskResult](client, method); err != nil {
-			panic(err) // impossible: the method is not a standard one
+			panic(err) // impossible: the method is not a standard method
 		}
 	}
 	return client
 }
 
-// explain adds what an error of the SDK lacks: the server's name, how its process ended, and
-// the likely cause.
+// explain adds to an error from the SDK what the error lacks: the server's name, how its process
+// ended, and the likely cause.
 func (c *Client) explain(err error, p *process) error {
 	said := ""
 	if p != nil {

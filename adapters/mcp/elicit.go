@@ -16,17 +16,17 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// This file presents the questions of a run as forms of the protocol. A form is a flat object. A
-// property that does not fit into a form becomes a text field that holds JSON.
+// This file presents a run's questions as forms of the protocol. A form is a flat object. A property
+// that does not fit into a form becomes a text field that contains JSON.
 
 // A form describes how a question is presented to a client.
 type form struct {
 	schema json.RawMessage
-	note   string // appended to the text of the question; may be empty
+	note   string // appended to the question's text; may be empty
 	read   func(content map[string]any) (any, error)
 }
 
-// formOf returns the form of a question.
+// formOf returns the form for a question.
 func formOf(q *core.Question) form {
 	if q.Awaits == record.AwaitDecision {
 		decisions := `"completed","run_again","failed"`
@@ -67,7 +67,8 @@ func formOf(q *core.Question) form {
 	}
 }
 
-// canTakeOver reports whether the call that a question is about can take over the effect of another.
+// canTakeOver reports whether the call that a question is about can take over the effect of another
+// call.
 func canTakeOver(q *core.Question) bool {
 	return q.InDoubt != nil && q.InDoubt.Effect.CanBeTakenOver()
 }
@@ -77,7 +78,7 @@ func wrapSchema(schema json.RawMessage) json.RawMessage {
 	return slices.Concat(json.RawMessage(`{"type":"object","properties":{"answer":`), schema, json.RawMessage(`},"required":["answer"]}`))
 }
 
-// flatKeys are the keywords that the schema of a form field may have.
+// flatKeys are the keywords that a form field's schema may contain.
 var flatKeys = map[string]bool{
 	"type": true, "title": true, "description": true, "enum": true, "default": true, "minimum": true, "maximum": true,
 	"minLength": true, "maxLength": true,
@@ -111,7 +112,7 @@ func areFlat(fields map[string]json.RawMessage) bool {
 }
 
 // fieldsReader returns a function that reads a form whose fields are the properties of the answer.
-// The field called name holds JSON.
+// The field called name contains JSON.
 func fieldsReader(name string) func(map[string]any) (any, error) {
 	return func(content map[string]any) (any, error) {
 		answer := make(map[string]any, len(content))
@@ -132,7 +133,7 @@ func fieldsReader(name string) func(map[string]any) (any, error) {
 	}
 }
 
-// asAnswer returns value in the form that state.Answer takes.
+// asAnswer returns value in the form that state.Answer accepts.
 func asAnswer(value any) (any, error) {
 	raw, err := json.Marshal(value)
 	if err != nil {
@@ -159,8 +160,8 @@ func requestsOf(open []core.Question) sdk.InputRequestMap {
 	return requests
 }
 
-// keyOfQuestion returns the key of a question among the input requests of its run. A key is used
-// once: a question that is asked again because its answer was refused has a new key.
+// keyOfQuestion returns a question's key among its run's input requests. A key is used only once: a
+// question that is asked again because its answer was refused has a new key.
 func keyOfQuestion(q *core.Question) string {
 	if q.Refused == "" {
 		return q.ID
@@ -169,9 +170,9 @@ func keyOfQuestion(q *core.Question) string {
 	return q.ID + "~" + hex.EncodeToString(sum[:4])
 }
 
-// answer gives the answers to the questions of a run. responseTo returns the response to a
-// question, or nil if there is none. Responses to unknown questions are ignored, as the protocol
-// requires. answer reports whether the user declined to answer any of the questions.
+// answer answers a run's questions. responseTo returns the response to a question, or nil if there is
+// none. Responses to unknown questions are ignored, as the protocol requires. answer reports whether
+// the user declined to answer any of the questions.
 func (s *server) answer(ctx context.Context, c caller, runID string, responseTo func(question string) (*sdk.ElicitResult, error)) (declined bool, err error) {
 	open, err := s.questions(ctx, runID)
 	if err != nil {
@@ -196,8 +197,8 @@ func (s *server) answer(ctx context.Context, c caller, runID string, responseTo 
 	return declined, nil
 }
 
-// answerWith answers a question with the result of its form. It reports whether the question is
-// still open because the user declined.
+// answerWith answers a question with its form's result. It reports whether the question is still open
+// because the user declined.
 func (s *server) answerWith(ctx context.Context, c caller, runID string, q *core.Question, r *sdk.ElicitResult) (left bool, err error) {
 	content := r.Content
 	if r.Action != "accept" {
@@ -212,7 +213,7 @@ func (s *server) answerWith(ctx context.Context, c caller, runID string, q *core
 	}
 	err = s.runner.Answer(ctx, runID, q.ID, c.principal, value)
 	if errors.Is(err, state.ErrAnswered) {
-		err = nil // it was answered already
+		err = nil // the question was answered already
 	}
 	return false, err
 }
@@ -228,8 +229,8 @@ func isApproval(q *core.Question) bool {
 	return json.Unmarshal(q.Schema, &root) == nil && q.Awaits != record.AwaitDecision && root.Properties.Approved != nil && root.Properties.Arguments != nil
 }
 
-// elicit asks a client of an older protocol version the questions of a run, one after the other.
-// It reports whether one is still open.
+// elicit asks a client with an older protocol version a run's questions, one after the other. It
+// reports whether a question is still open.
 func (s *server) elicit(ctx context.Context, c caller, runID string, open []core.Question) (declined bool, err error) {
 	for i := range open {
 		q := &open[i]

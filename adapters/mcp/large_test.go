@@ -68,7 +68,7 @@ func TestAResultThatIsTooLargeIsRefusedAndASmallerOneArrives(t *testing.T) {
 			} else {
 				require.ErrorIs(t, err, core.ErrInDoubt)
 			}
-			require.ErrorContains(t, err, fmt.Sprintf("a message of the server is larger than Options.MaxResult, %d bytes", limit))
+			require.ErrorContains(t, err, fmt.Sprintf("a message from the server is larger than Options.MaxResult, %d bytes", limit))
 			out, err := call(t, t.Context(), c, "office_big", `{"bytes":1000}`)
 			require.NoError(t, err, "only the call of the large message fails")
 			assert.Len(t, out.Text, 1000)

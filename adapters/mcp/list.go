@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A ListedTool is a tool in the list of a server. It is what a run records about the tool.
+// A ListedTool is a tool in a server's list. A run records this value about the tool.
 type ListedTool struct {
 	Name        string `json:"name"`        // the name that models see
 	ServerName  string `json:"server_name"` // the name on the server
@@ -25,13 +25,13 @@ type ListedTool struct {
 	Schema      string `json:"schema"` // the schema of the arguments, as received from the server
 
 	ReadOnly    bool `json:"read_only,omitempty"`
-	Destructive bool `json:"destructive,omitempty"` // true unless a trusted server says that the tool is read-only or not destructive
+	Destructive bool `json:"destructive,omitempty"` // true unless a trusted server declares the tool read-only or not destructive
 	Idempotent  bool `json:"idempotent,omitempty"`
 
 	LeftOut string `json:"left_out,omitempty"` // why the tool is hidden from models; empty if it is shown
 }
 
-// A listing is the recorded result of listing the tools.
+// A listing is the recorded result of listing a server's tools.
 type listing struct {
 	Tools []ListedTool `json:"tools"`
 	Tasks bool         `json:"tasks,omitempty"` // the server may answer a call with a task
@@ -52,8 +52,7 @@ type rawTool struct {
 	} `json:"execution"`
 }
 
-// maxTools is the largest number of tools that a server may list. Models support far
-// fewer.
+// maxTools is the maximum number of tools that a server may list. Models support far fewer.
 const maxTools = 10_000
 
 // list asks the server for its tools.
@@ -96,8 +95,8 @@ func (c *Client) list(ctx context.Context) (listing, error) {
 	}
 }
 
-// page returns a page of the list, the names of the tools that the SDK accepts (nil if it could
-// not read the page), and the abilities of the server.
+// page returns a page of the list, the names of the tools that the SDK accepts (nil if the SDK could
+// not read the page), and the server's abilities.
 func (c *Client) page(ctx context.Context, cursor string) (raw json.RawMessage, kept map[string]bool, can abilities, err error) {
 	var used *session
 	raw, err = c.request(ctx, "", func(ctx context.Context, s *session, token string) error {
@@ -168,8 +167,8 @@ func (c *Client) checkList(l *listing) error {
 	return core.Permanent(errors.Join(problems...))
 }
 
-// objectSchema adds "type": "object" to a schema whose root has no type, since arguments are an
-// object.
+// objectSchema adds "type": "object" to a schema whose root has no type, since arguments are always
+// an object.
 func objectSchema(raw json.RawMessage) json.RawMessage {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" || string(raw) == "true" {
@@ -190,9 +189,9 @@ func objectSchema(raw json.RawMessage) json.RawMessage {
 	return slices.Concat([]byte(`{"type":"object",`), bytes.TrimSpace(raw[1:]))
 }
 
-// toolName returns the name under which models see a tool: the client's name, an underscore and
-// the server's name for the tool. If models would not accept that, it is truncated and ends in
-// a hash of both names. It must depend on nothing else, because it is part of the addresses of
+// toolName returns the name under which models see a tool: the client's name, an underscore and the
+// server's name for the tool. If models would not accept this name, it is truncated and ends in a
+// hash of both names. The name must depend on nothing else, because it is part of the addresses of
 // recorded calls.
 func toolName(client, tool string) string {
 	name := client + "_" + tool

@@ -22,17 +22,17 @@ import (
 // Path is where [Main] serves MCP over HTTP.
 const Path = "/programs/mcp"
 
-// Main is the main function of a program. It serves the programs that register registers, as
-// service.Main does, and also to MCP clients at [Path]. With the flag -mcp it serves one client
-// over standard input and output, and keeps runs in the directory given by -dir; MCP clients start
-// it in this way. Unfinished runs continue when the program is started
-// again, over HTTP or for another client.
+// Main is to be called by a program's main function. Like service.Main, it serves the programs that
+// register registers, and it also serves them to MCP clients at [Path]. With the flag -mcp, it
+// instead serves one client over standard input and output, and keeps runs in the directory given by
+// -dir; this is how MCP clients start the program. Unfinished runs continue when the program is
+// started again, over HTTP or for another client.
 func Main(register func(*runner.Runner) error) {
 	MainWith(service.Options{}, ServerOptions{}, register)
 }
 
-// MainWith is Main with options. With -mcp, only Dir and Runner of the service's options are
-// used. A service that other machines can reach needs ServerOptions.Authorize.
+// MainWith is like Main, but with options. With -mcp, only the fields Dir and Runner of the service's
+// options are used. A service that other machines can reach needs ServerOptions.Authorize.
 func MainWith(o service.Options, so ServerOptions, register func(*runner.Runner) error) {
 	isMCP := func(arg string) bool { return arg == "-mcp" || arg == "--mcp" }
 	if !slices.ContainsFunc(os.Args[1:], isMCP) {
@@ -54,11 +54,11 @@ func MainWith(o service.Options, so ServerOptions, register func(*runner.Runner)
 	}
 }
 
-// clientGrace is how long runs may continue after the client has disconnected. It is short,
-// because clients kill a server that does not exit soon.
+// clientGrace is how long runs may continue after the client has disconnected. It is short because
+// clients kill a server that does not exit soon.
 const clientGrace = time.Second
 
-// lateHandler is a handler that can be registered before the server that it forwards to exists.
+// lateHandler is a handler that can be registered before the handler to which it forwards exists.
 type lateHandler struct{ handler http.Handler }
 
 // ServeHTTP implements http.Handler.

@@ -15,48 +15,48 @@ import (
 
 // Options configure a [Client]. The zero value is ready to use.
 type Options struct {
-	// Trust says whether the server's hints about its tools are believed, which decides what
-	// happens to a lost call. Defaults to TrustHints for a [Command], since the program chose and
-	// starts that server itself, and to TrustNothing for [HTTP].
+	// Trust specifies whether the server's hints about its tools are believed. This decides what
+	// happens to a lost call. Trust defaults to TrustHints for [Command], since the program itself
+	// chooses and starts that server, and to TrustNothing for [HTTP].
 	Trust Trust
 
-	// InDoubt says what happens to a call that was lost after it was sent, if it is not safe to
-	// repeat. Defaults to core.InDoubtAsk. Use core.InDoubtFail in a service where nobody can
+	// InDoubt specifies what happens to a call that was lost after it was sent, if repeating the call
+	// is not safe. Defaults to core.InDoubtAsk. Use core.InDoubtFail in a service where no person can
 	// answer.
 	InDoubt core.InDoubtPolicy
 
-	// OnSchema says what happens to a tool whose schema cannot be used. Defaults to
+	// OnSchema specifies how to handle a tool whose schema cannot be used. Defaults to
 	// SchemaLeaveOut.
 	OnSchema SchemaChoice
 
-	// Only selects tools by their names on the server. Nil means all.
+	// Only lists the tools to use, by their names on the server. Nil means all tools.
 	Only []string
 
 	// ToolOptions returns additional options for a tool, such as actors.WithApproval for a
-	// destructive one. Nil means none.
+	// destructive tool. Nil means no additional options.
 	ToolOptions func(ListedTool) []actors.Option
 
-	// CallTimeout limits each attempt of a call. The polling of a task is not limited. Defaults
-	// to 5 minutes; core.NoTimeout means no limit.
+	// CallTimeout limits the duration of each attempt of a call. Polling a task is not limited.
+	// Defaults to 5 minutes; core.NoTimeout means no limit.
 	CallTimeout time.Duration
 
-	// DialTimeout limits the start of the server together with the handshake. Defaults to 30
-	// seconds.
+	// DialTimeout limits the time for starting the server and for the handshake together. Defaults to
+	// 30 seconds.
 	DialTimeout time.Duration
 
-	// MaxResult is the maximum size in bytes of a message from the server, which includes
-	// everything in the result of a call. Defaults to 16 MiB. A larger message fails its call and
-	// ends the session.
+	// MaxResult is the maximum size in bytes of a message from the server. A call's whole result is
+	// one message. Defaults to 16 MiB. A larger message fails its call and ends the session.
 	MaxResult int
 
-	// HTTPClient makes the requests of [HTTP]. Its Timeout must be zero, because a timeout would
-	// end streams. Nil means http.DefaultClient.
+	// HTTPClient makes the requests for a client from [HTTP]. Its Timeout must be zero, because a
+	// timeout would end streams. Nil means http.DefaultClient.
 	HTTPClient *http.Client
 
-	// Headers are set on each request of [HTTP].
+	// Headers are set on each request that a client from [HTTP] makes.
 	Headers http.Header
 
-	// ForUsers includes the parts of results that the server intends for users only.
+	// If ForUsers is set, models also get the parts of results that the server intends only for
+	// users.
 	ForUsers bool
 
 	// Log receives a message for each tool that is left out because its schema cannot be used.
@@ -64,17 +64,17 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Trust says whether the hints of a server are believed.
+// Trust specifies whether a server's hints are believed.
 type Trust uint8
 
 // The values of Options.Trust.
 const (
 	TrustDefault Trust = iota // see Options.Trust
 	TrustHints                // believe readOnlyHint, idempotentHint and destructiveHint
-	TrustNothing              // treat every tool as one that must not be called twice
+	TrustNothing              // treat every tool as if it must not be called twice
 )
 
-// A SchemaChoice says what happens to a tool whose schema cannot be used, see
+// A SchemaChoice specifies how to handle a tool whose schema cannot be used; see
 // [actors.ParseSchema].
 type SchemaChoice uint8
 
@@ -91,8 +91,8 @@ const (
 	defaultMaxResult   = 16 << 20
 )
 
-// clientName matches valid client names. They are short enough that a tool name made from one and
-// a hash is still accepted by models.
+// clientName matches valid client names. A valid name is short enough that models accept a tool name
+// made from it and a hash.
 var clientName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
 
 // check returns o with defaults filled in. It panics if an option is invalid.

@@ -23,7 +23,7 @@ type process struct {
 	stdin  io.WriteCloser
 	read   chan struct{} // closed when the standard output has ended
 	exited chan struct{} // closed when the process has exited
-	err    error         // how it exited
+	err    error         // how the process exited
 	stop   sync.Once
 }
 
@@ -44,7 +44,7 @@ func newProcess(template *exec.Cmd, maxBytes int) *process {
 	return p
 }
 
-// Connect implements sdk.Transport: it starts the process.
+// Connect implements sdk.Transport. It starts the process.
 func (p *process) Connect(ctx context.Context) (sdk.Connection, error) {
 	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -57,7 +57,7 @@ func (p *process) Connect(ctx context.Context) (sdk.Connection, error) {
 		return nil, fmt.Errorf("start the server: %w", err)
 	}
 	out := &signallingReader{Reader: stdout, end: sync.OnceFunc(func() { close(p.read) })}
-	go func() { // Wait closes stdout, so read all of it first
+	go func() { // Wait closes stdout, so read stdout to its end first
 		defer close(p.exited)
 		<-p.read
 		p.err = p.cmd.Wait()
@@ -84,7 +84,7 @@ func (d *signallingReader) Read(b []byte) (int, error) {
 // Close implements io.Closer.
 func (d *signallingReader) Close() error { return nil }
 
-// A stopper writes to a process, and ends the process when it is closed.
+// A stopper writes to a process. Closing the stopper ends the process.
 type stopper struct {
 	p   *process
 	out *signallingReader
@@ -93,7 +93,7 @@ type stopper struct {
 // Write implements io.Writer.
 func (s *stopper) Write(b []byte) (int, error) { return s.p.stdin.Write(b) }
 
-// Close ends the process: it closes its standard input, and kills the process if it has not
+// Close ends the process. It closes the process's standard input, and kills the process if it has not
 // exited after exitGrace.
 func (s *stopper) Close() error {
 	s.p.stop.Do(func() {
@@ -111,8 +111,9 @@ func (s *stopper) Close() error {
 	return nil
 }
 
-// ending returns how the process ended, and the last lines of its standard error. It is empty
-// while the process runs. If the standard output has ended, it waits exitGrace for the process.
+// ending describes how the process ended, with the last lines of its standard error. It returns an
+// empty string while the process runs. If the standard output has ended, ending waits up to exitGrace
+// for the process to exit.
 func (p *process) ending() string {
 	wait := 100 * time.Millisecond // a write may fail slightly before the standard output ends
 	select {
@@ -149,7 +150,7 @@ type tail struct {
 	last []byte
 }
 
-// tailSize is how many bytes of a server's standard error are kept.
+// tailSize is the number of bytes of a server's standard error that are kept.
 const tailSize = 1000
 
 // Write implements io.Writer.

@@ -12,10 +12,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Relay copies messages from in, where a client writes them, to the server at the URL, and
-// messages of the server to out. A client that can only start commands can use a running
-// service through it. Relay returns when in ends. Only HTTPClient, Headers and MaxResult of the
-// options are used.
+// Relay copies messages that a client writes to in to the server at the URL, and messages from the
+// server to out. Through Relay, a client that can only start commands can use a running service.
+// Relay returns when in ends. Only the options HTTPClient, Headers and MaxResult are used.
 func Relay(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url string, o Options) error {
 	o = o.check("relay", TrustNothing)
 	ctx, cancel := context.WithCancel(ctx)
@@ -49,9 +48,9 @@ func Relay(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url string
 	return err
 }
 
-// passAll passes on the messages of a client until they end. Each request runs in a goroutine
-// of its own until its response begins, so that requests do not wait for each other. The request
-// initialize is passed on alone, because it negotiates the protocol.
+// passAll passes on a client's messages until they end. Each request runs in a separate goroutine
+// until its response begins, so that requests do not wait for each other. The request initialize is
+// passed on alone, because it negotiates the protocol.
 func passAll(ctx context.Context, near, far sdk.Connection, passing *sync.WaitGroup) error {
 	for {
 		m, err := near.Read(ctx)
@@ -70,8 +69,7 @@ func passAll(ctx context.Context, near, far sdk.Connection, passing *sync.WaitGr
 	}
 }
 
-// pass passes a message on. If that fails, the client gets an error as the response to its
-// request.
+// pass passes on a message. If this fails, the client gets an error as the response to its request.
 func pass(ctx context.Context, near, far sdk.Connection, m jsonrpc.Message) {
 	err := far.Write(ctx, m)
 	request, ok := m.(*jsonrpc.Request)

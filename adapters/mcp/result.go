@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// rawResult is the server's result of tools/call: a result or a task.
+// rawResult is what the server returned for tools/call: a result or a task.
 type rawResult struct {
 	ResultType string          `json:"resultType"`
 	Content    []rawContent    `json:"content"`
@@ -61,11 +61,11 @@ func readResult(raw json.RawMessage) (*rawResult, error) {
 	return nil, badResult(fmt.Errorf("resultType is %q, want complete or task", record.Truncate(r.ResultType, 80)))
 }
 
-// badResult returns the error of an invalid result.
+// badResult returns the error for an invalid result.
 func badResult(err error) error { return unreadable(fmt.Errorf("mcp: invalid tool result: %w", err)) }
 
-// output returns the result as a model gets it. The error is the one that the tool
-// reported.
+// output returns the result in the form that a model gets. If the tool reported an error, output
+// returns it.
 func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
 	var out actors.ToolOutput
 	var texts []string
@@ -100,9 +100,9 @@ func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
 	return out, nil
 }
 
-// hasValues reports whether a text has all strings and numbers of a JSON document. The text of a
-// result should have those of its structured content, for clients that do not read the latter, but
-// some servers send a different text.
+// hasValues reports whether a text contains all strings and numbers of a JSON document. For clients
+// that do not read structured content, a result's text should contain the same values. But some
+// servers send a different text.
 func hasValues(text string, document json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(document))
 	d.UseNumber()

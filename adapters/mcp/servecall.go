@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// This file implements tools/call of the server.
+// This file implements the server's method tools/call.
 
 // callResult is the result of tools/call: a result, a request for input, or a task.
 type callResult struct {
@@ -37,33 +37,33 @@ type callResult struct {
 	RequestState  string              `json:"requestState,omitempty"`
 }
 
-// createResult is the result of tools/call that is a task.
+// createResult is a result of tools/call that is a task.
 type createResult struct {
 	sdk.ResultBase
 	ResultType string `json:"resultType"`
 	task
 }
 
-// A caller is the sender of a call, with the capabilities of its client.
+// A caller is the sender of a call, with its client's capabilities.
 type caller struct {
 	principal string
 	session   *sdk.ServerSession
-	modern    bool // it speaks protocol version 2026-07-28
-	tasks     bool // it supports tasks
-	elicits   bool // it can ask its user
-	token     any  // the progress token of its request; nil if it wants no progress
+	modern    bool // the client speaks protocol version 2026-07-28
+	tasks     bool // the client supports tasks
+	elicits   bool // the client can ask its user
+	token     any  // the request's progress token; nil if the client wants no progress
 }
 
-// capabilities are the capabilities of a client that this package uses.
+// capabilities are the client capabilities that this package uses.
 type capabilities struct {
 	Extensions  map[string]any `json:"extensions"`
 	Elicitation any            `json:"elicitation"`
 }
 
-// metaCapabilities is the key of the client's capabilities in the _meta of its requests.
+// metaCapabilities is the key under which a request's _meta contains the client's capabilities.
 const metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 
-// callerOf returns the caller of a request with the given metadata.
+// callerOf returns the caller that made a request with the given metadata.
 func (s *server) callerOf(ctx context.Context, session *sdk.ServerSession, extra *sdk.RequestExtra, meta sdk.Meta) (caller, error) {
 	c := caller{session: session}
 	var err error
@@ -120,7 +120,7 @@ func (s *server) callTool(ctx context.Context, r *sdk.CallToolRequest) (sdk.Resu
 	return s.hold(ctx, c, info.RunID, 0)
 }
 
-// endsSoon reports whether a run stops within TaskAfter without asking anything.
+// endsSoon reports whether a run stops within TaskAfter without asking a question.
 func (s *server) endsSoon(ctx context.Context, c caller, info *snapshot.Info) bool {
 	if s.options.TaskAfter <= 0 {
 		return false
@@ -137,13 +137,13 @@ func (s *server) isServed(program string) bool {
 	return (s.options.Only == nil || slices.Contains(s.options.Only, program)) && slices.Contains(s.runner.Programs(), program)
 }
 
-// The metadata of a run that a client started.
+// Keys in the metadata of a run that a client started.
 const (
-	customTask      = "mcp"           // "task" if the run's ID is the ID of a task
-	customPrincipal = "mcp.principal" // who started the run
+	customTask      = "mcp"           // "task" if the run's ID is also a task ID
+	customPrincipal = "mcp.principal" // the principal that started the run
 )
 
-// start starts the run of a call, or finds the run that was started earlier with the same
+// start starts the run for a call, or returns the run that was started earlier with the same
 // idempotency key.
 func (s *server) start(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (snapshot.Info, error) {
 	arguments := p.Arguments
@@ -156,7 +156,8 @@ func (s *server) start(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) 
 	})
 }
 
-// runIDOf returns the run ID for a call. It is also the ID of its task, and cannot be guessed.
+// runIDOf returns the run ID for a call. The ID is also that of the call's task, and cannot be
+// guessed.
 func runIDOf(c caller, p *sdk.CallToolParamsRaw) string {
 	id := rand.Text()
 	if key, _ := p.Meta[keyMeta].(string); key != "" {
@@ -166,8 +167,8 @@ func runIDOf(c caller, p *sdk.CallToolParamsRaw) string {
 	return "mcp-" + strings.ToLower(id)
 }
 
-// refused returns the result of a call whose run could not be started. A problem that the model
-// can fix is reported as an error of the tool, so that the model sees it.
+// refused returns the result for a call whose run could not be started. If the model can fix the
+// problem, it is reported as an error from the tool, so that the model sees it.
 func (s *server) refused(err error) (sdk.Result, error) {
 	var arguments *actors.ArgumentsError
 	switch {
@@ -212,21 +213,22 @@ func (s *server) resumeWithAnswers(ctx context.Context, c caller, p *sdk.CallToo
 	return s.hold(ctx, c, info.RunID, told)
 }
 
-// stateOf returns the requestState of a call whose run asks something: the run, and the number of
-// the last record that was reported to the client. It differs from one round to the next.
+// stateOf returns the requestState for a call whose run asks a question. It contains the run's ID and
+// the number of the last record that was reported to the client, so it differs from one round to the
+// next.
 func stateOf(runID string, told uint64) string { return runID + "~" + strconv.FormatUint(told, 10) }
 
 func readState(state string) (runID string, told uint64) {
 	runID, number, _ := strings.Cut(state, "~")
 	told, err := strconv.ParseUint(number, 10, 64)
 	if err != nil {
-		return state, 0 // there is no such run
+		return state, 0 // no run has this ID
 	}
 	return runID, told
 }
 
-// hold waits until a run has stopped or asks something, for at most HoldFor. Meanwhile it sends
-// the client, as progress, the records with numbers above told.
+// hold waits until a run has stopped or asks a question, but no longer than HoldFor. Meanwhile it
+// sends the records with numbers above told to the client as progress.
 func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) (sdk.Result, error) {
 	deadline := time.Now().Add(s.options.HoldFor)
 	for {
@@ -258,16 +260,15 @@ func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) 
 	}
 }
 
-// A progress is the state of a run that follow found.
+// A progress is the state in which follow left a run.
 type progress struct {
 	info      snapshot.Info
-	questions []core.Question // open questions that somebody has to answer
+	questions []core.Question // open questions that a person has to answer
 }
 
-// follow returns when a run has stopped or waits for an answer, or when the context ends. It
-// notifies the client of each record of the run, since many clients give up on a request that
-// makes no progress. Records from before the watch begins are read first, so that a short run
-// reports its progress too.
+// follow waits until a run has stopped or waits for an answer, or ctx ends. It notifies the client of
+// each of the run's records, since many clients give up on a request that makes no progress. Records
+// from before the watch begins are read first, so that a short run reports its progress too.
 func (s *server) follow(ctx context.Context, c caller, runID string, told *uint64) (p progress, err error) {
 	isFirst := true
 	for e, err := range s.runner.Store().Watch(ctx, snapshot.WatchOptions{RunID: runID, Records: true}) {
@@ -292,7 +293,7 @@ func (s *server) follow(ctx context.Context, c caller, runID string, told *uint6
 			return p, err
 		}
 		if len(p.questions) > 0 {
-			return p, s.tellStored(ctx, c, runID, told) // the run may be further than the event
+			return p, s.tellStored(ctx, c, runID, told) // the run may have advanced since the event
 		}
 	}
 	return p, ctx.Err()
@@ -326,8 +327,8 @@ func progressMessage(r *record.Record) string {
 	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", strings.TrimSuffix(r.Kind.String(), "_call"), r.Name, r.Status)), " ") // a run may have no name
 }
 
-// hasStopped reports whether a run has ended or was interrupted. A run that was left by a crash has
-// not: a runner resumes it.
+// hasStopped reports whether a run has ended or was interrupted. A run whose process crashed has not
+// stopped, since a runner resumes it.
 func hasStopped(info *snapshot.Info) bool {
 	switch info.Status {
 	case snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled:
@@ -338,13 +339,13 @@ func hasStopped(info *snapshot.Info) bool {
 	return false
 }
 
-// questions returns the open questions of a run that somebody has to answer.
+// questions returns a run's open questions that a person has to answer.
 func (s *server) questions(ctx context.Context, runID string) ([]core.Question, error) {
 	open, err := s.runner.Questions(ctx, runID)
 	return slices.DeleteFunc(open, func(q core.Question) bool { return !q.Awaits.NeedsAnswer() }), err
 }
 
-// outcome returns the tool result of a run that has stopped.
+// outcome returns the tool result for a run that has stopped.
 func (s *server) outcome(ctx context.Context, info *snapshot.Info) (*callResult, error) {
 	switch info.Status {
 	case snapshot.StatusCancelled:
@@ -365,7 +366,7 @@ func (s *server) outcome(ctx context.Context, info *snapshot.Info) (*callResult,
 	return resultOf(out)
 }
 
-// resultOf returns the output of a program as a tool result.
+// resultOf returns a program's output as a tool result.
 func resultOf(out any) (*callResult, error) {
 	r := &callResult{ResultType: "complete"}
 	switch out := out.(type) {
@@ -379,7 +380,7 @@ func resultOf(out any) (*callResult, error) {
 	}
 	raw, err := json.Marshal(out)
 	if err != nil {
-		return nil, fmt.Errorf("mcp: encode the output of the run: %w", err)
+		return nil, fmt.Errorf("mcp: encode the run's output: %w", err)
 	}
 	r.Content = []sdk.Content{&sdk.TextContent{Text: string(raw)}}
 	if len(raw) > 0 && raw[0] == '{' {
@@ -420,8 +421,8 @@ func errorResult(message string) *callResult {
 	return r
 }
 
-// openQuestions returns the tool result of a call whose run waits for an answer, if the client
-// cannot ask its user or the user declined. The result says how to answer.
+// openQuestions returns the tool result for a call whose run waits for an answer, if the client
+// cannot ask its user or the user declined. The result explains how to answer.
 func (s *server) openQuestions(ctx context.Context, runID string) (sdk.Result, error) {
 	open, err := s.questions(ctx, runID)
 	if err != nil {
@@ -472,7 +473,7 @@ func (s *server) runTools() []*sdk.Tool {
 	}
 }
 
-// callRunTool handles a call of one of the tools for clients without tasks.
+// callRunTool handles a call to one of the tools for clients without tasks.
 func (s *server) callRunTool(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (sdk.Result, error) {
 	var in struct {
 		Run      string          `json:"run"`

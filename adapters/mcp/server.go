@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// ServerOptions configure an MCP server of a runner's programs. The zero value is ready to use.
+// ServerOptions configure an MCP server for a runner's programs. The zero value is ready to use.
 type ServerOptions struct {
 	// Name and Version identify the server. They default to "reprise" and the version of this
 	// module.
@@ -29,34 +29,33 @@ type ServerOptions struct {
 	// Instructions tell models what the server is for. They may be empty.
 	Instructions string
 
-	// Only selects the programs that are served. Nil means all registered programs.
+	// Only lists the names of the programs to serve. Nil means all registered programs.
 	Only []string
 
-	// HoldFor is how long a request of a client without tasks is held open until its run has
-	// ended or asks something. After that, the answer is the ID of the run, to be passed to the
-	// tool run_wait. Defaults to 45 seconds, since many clients give up after 60.
+	// HoldFor limits how long a request from a client without tasks is held open until its run has
+	// ended or asks a question. After that, the answer is the run's ID, to be passed to the tool
+	// run_wait. Defaults to 45 seconds, since many clients give up after 60.
 	HoldFor time.Duration
 
-	// TaskAfter is how long a request of a client that supports tasks is held open. If the run
-	// ends in that time, the client gets the result and has nothing to poll. Defaults to 0: the
-	// client gets a task at once, and can find the run even if this process ends just then.
+	// TaskAfter is how long a request from a client that supports tasks is held open. If the run ends
+	// within this time, the client gets the result and has nothing to poll. Defaults to 0: the client
+	// gets a task at once, and can find the run even if this process ends just then.
 	TaskAfter time.Duration
 
-	// MaxRequest is the size limit of a request, in bytes. A larger request is refused, and ends
-	// a session over standard input and output. Defaults to 16 MiB.
+	// MaxRequest is the maximum size of a request, in bytes. A larger request is refused. Over
+	// standard input and output, it also ends the session. Defaults to 16 MiB.
 	MaxRequest int
 
-	// PollInterval is the interval at which clients are asked to poll a task. Defaults to 1
-	// second.
+	// PollInterval is the interval at which clients should poll a task. Defaults to 1 second.
 	PollInterval time.Duration
 
-	// Authorize returns the principal that makes a request, given its HTTP header, which is nil
-	// for stdio. A run and its task are visible only to the principal that started it. An error
-	// rejects the request. If Authorize is nil, all requests have the same, empty principal, and
-	// [NewHandler] accepts requests to loopback addresses only.
+	// Authorize returns the principal that makes a request. header is the request's HTTP header, or
+	// nil for stdio. A run and its task are visible only to the principal that started the run. An
+	// error rejects the request. If Authorize is nil, all requests have the same, empty principal,
+	// and [NewHandler] accepts only requests from loopback addresses.
 	Authorize func(ctx context.Context, header http.Header) (principal string, err error)
 
-	// Log receives errors of the server that are not reported to a client. Nil means no log.
+	// Log receives errors that are not reported to a client. Nil means no log.
 	Log *slog.Logger
 }
 
@@ -76,29 +75,29 @@ func (o ServerOptions) withDefaults() ServerOptions {
 	return o
 }
 
-// A server serves the programs of a runner.
+// A server serves a runner's programs.
 type server struct {
 	runner  *runner.Runner
 	options ServerOptions
 
 	mu        sync.Mutex
-	servedFor string      // the programs for which served was made
+	servedFor string      // the programs for which the field served was made
 	served    *sdk.Server // nil before the first request
 }
 
-// NewHandler returns a handler that serves the programs of r as tools over streamable HTTP. It
-// speaks protocol version 2026-07-28 and earlier ones. Requests are independent: the process
-// keeps no state of a client, so any process that has the runs can answer the next request. The
+// NewHandler returns a handler that serves the programs of r as tools over streamable HTTP. It speaks
+// protocol version 2026-07-28 and earlier versions. Requests are independent: the process keeps no
+// state about a client, so any process with access to the runs can answer the next request. The
 // runner must be serving.
 //
-// A call starts a run. For a client that supports tasks, the run is a task with the same ID, and
-// the open questions of the run are the input that the task requires. The principal that started
-// the run finds the task by this ID, also after a restart. For other clients, the request is held
-// open for HoldFor. Questions of the run are put to the client (elicitation) if it supports that;
-// otherwise the result says how to wait and how to answer, with the tools run_wait and run_answer.
+// A call starts a run. For a client that supports tasks, the run is a task with the same ID, and the
+// run's open questions are the input that the task requires. The principal that started the run can
+// find the task by this ID, also after a restart. For other clients, the request is held open for
+// HoldFor. If the client supports elicitation, it is asked the run's questions. Otherwise the result
+// explains how to wait and how to answer, with the tools run_wait and run_answer.
 //
-// A request with an idempotency key in its _meta, under "io.github.reprise-go/idempotencyKey",
-// starts one run however often it is sent. [Client] sends such a key.
+// A request with an idempotency key in its _meta, under "io.github.reprise-go/idempotencyKey", starts
+// only one run, no matter how often it is sent. [Client] sends such a key.
 func NewHandler(r *runner.Runner, o ServerOptions) http.Handler {
 	s := &server{runner: r, options: o.withDefaults()}
 	served := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.current() }, &sdk.StreamableHTTPOptions{
@@ -123,8 +122,8 @@ func (s *server) tooLargeResponse() []byte {
 	return unreadableResponse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the request is larger than ServerOptions.MaxRequest, %d bytes", s.options.MaxRequest))
 }
 
-// unreadableResponse returns the response to a request that could not be read, so that its ID is
-// unknown.
+// unreadableResponse returns the response to a request that could not be read, and whose ID is
+// therefore unknown.
 func unreadableResponse(code int64, message string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, message)
 }
@@ -136,9 +135,9 @@ func isLoopback(address string) bool {
 	return err == nil && ip != nil && ip.IsLoopback()
 }
 
-// ServeStdio serves the programs of r as tools over standard input and output, as [NewHandler]
-// does over HTTP, until ctx or the input ends. Until it returns, anything the program writes to
-// os.Stdout goes to os.Stderr, since it would corrupt the session. Older clients that support
+// ServeStdio serves the programs of r as tools over standard input and output, as [NewHandler] does
+// over HTTP, until ctx or the input ends. Until ServeStdio returns, anything that the program writes
+// to os.Stdout goes to os.Stderr, since it would corrupt the session. Older clients that support
 // elicitation are asked questions with elicitation/create.
 func ServeStdio(ctx context.Context, r *runner.Runner, o ServerOptions) error {
 	out := os.Stdout
@@ -147,10 +146,10 @@ func ServeStdio(ctx context.Context, r *runner.Runner, o ServerOptions) error {
 	return ServeIO(ctx, r, os.Stdin, out, o)
 }
 
-// ServeIO is like [ServeStdio], but uses a reader and a writer, and closes both.
+// ServeIO is like [ServeStdio], but uses the given reader and writer, and closes both.
 func ServeIO(ctx context.Context, r *runner.Runner, in io.ReadCloser, out io.WriteCloser, o ServerOptions) error {
 	s := &server{runner: r, options: o.withDefaults()}
-	defer func() { _ = out.Close() }() // everything was written before
+	defer func() { _ = out.Close() }() // all output was written before
 	err := s.current().Run(ctx, &sdk.IOTransport{Reader: in, Writer: unclosedWriter{out}, MaxLineLength: s.options.MaxRequest})
 	switch {
 	case errors.Is(err, io.EOF) || ctx.Err() != nil || err == nil:
@@ -185,7 +184,7 @@ func (s *server) current() *sdk.Server {
 	return s.served
 }
 
-// programs returns descriptions of the programs that are served.
+// programs returns descriptions of the served programs.
 func (s *server) programs() []runner.ProgramInfo {
 	var served []runner.ProgramInfo
 	for _, d := range s.runner.Describe() {
@@ -218,7 +217,7 @@ func (s *server) newServer(programs []runner.ProgramInfo) *sdk.Server {
 	return served
 }
 
-// middleware answers tool calls instead of the SDK, which does not support tasks. It recovers
+// middleware answers tool calls in place of the SDK, which does not support tasks. It recovers from
 // panics, which would end the process.
 func (s *server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, request sdk.Request) (result sdk.Result, err error) {
@@ -265,7 +264,7 @@ const (
 	codeMissingCapability = -32021
 )
 
-// invalid returns the error of a request with invalid parameters.
+// invalid returns the error for a request with invalid parameters.
 func invalid(format string, args ...any) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// This file implements tasks/get, tasks/update and tasks/cancel of the server.
-// A task is a run.
+// This file implements the server's methods tasks/get, tasks/update and tasks/cancel. A task is a
+// run.
 
 // updateParams are the parameters of tasks/update.
 type updateParams struct {
@@ -25,7 +25,7 @@ type updateParams struct {
 	InputResponses map[string]json.RawMessage `json:"inputResponses"`
 }
 
-// responseTo returns the response to a question; nil if there is none. It does not check the other
+// responseTo returns the response to a question, or nil if there is none. It ignores the other
 // responses.
 func (p *updateParams) responseTo(question string) (*sdk.ElicitResult, error) {
 	raw, ok := p.InputResponses[question]
@@ -86,11 +86,11 @@ func (s *server) addTaskMethods(served *sdk.Server) {
 		}),
 	)
 	if err != nil {
-		panic(err) // impossible: the methods are not standard ones
+		panic(err) // impossible: the methods are not standard methods
 	}
 }
 
-// findTask returns the run of a task that the caller started.
+// findTask returns the run behind a task that the caller started.
 func (s *server) findTask(ctx context.Context, session *sdk.ServerSession, p *taskParams) (snapshot.Info, caller, error) {
 	if p == nil {
 		p = new(taskParams)

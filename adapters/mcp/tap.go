@@ -20,10 +20,10 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-// A tap sees the messages of a session before the SDK does. It keeps the raw responses to
-// registered requests, because the SDK loses the digits of large numbers, the order of properties,
-// and anything that it does not know, such as tasks. It also knows whether each request was sent
-// and whether a response arrived, which the errors of the SDK do not show.
+// A tap sees the messages of a session before the SDK does. It keeps the raw responses to registered
+// requests, because the SDK loses the digits of large numbers, the order of properties, and anything
+// unknown to the SDK, such as tasks. It also records whether each request was sent and whether a
+// response arrived, which the SDK's errors do not show.
 type tap struct {
 	sdk.Connection
 
@@ -36,16 +36,16 @@ type tap struct {
 // An exchange is a request and its response.
 type exchange struct {
 	name string           // value of the Mcp-Name header; empty if the SDK sets it
-	emit func(live.Delta) // receives progress; may be nil
+	emit func(live.Delta) // receives the request's progress; may be nil
 
 	mu       sync.Mutex
 	sent     bool              // the server may have received the request
-	status   int               // HTTP status; 0 if there was none, and on stdio
+	status   int               // HTTP status; 0 if there was none, as on stdio
 	tooLarge bool              // the response is larger than the limit
-	response *jsonrpc.Response // nil if none arrived
+	response *jsonrpc.Response // nil if no response arrived
 }
 
-// A tappedTransport connects through a tap.
+// A tappedTransport makes connections whose messages pass through a tap.
 type tappedTransport struct {
 	transport sdk.Transport
 	tap       *tap
@@ -65,8 +65,8 @@ func (t *tappedTransport) Connect(ctx context.Context) (sdk.Connection, error) {
 	return t.tap, nil
 }
 
-// expect registers an exchange for the request with the progress token. emit receives its
-// progress and may be nil. forget removes the exchange.
+// expect registers an exchange for the request with the given progress token. emit receives the
+// request's progress and may be nil. forget removes the exchange.
 func (t *tap) expect(token, name string, emit func(live.Delta)) (e *exchange, forget func()) {
 	e = &exchange{name: name, emit: emit}
 	t.mu.Lock()
@@ -96,7 +96,7 @@ func (t *tap) isAlone(e *exchange) bool {
 	return true
 }
 
-// exchangeKey is the context key of the exchange of an HTTP request.
+// exchangeKey is the context key for an HTTP request's exchange.
 type exchangeKey struct{}
 
 // Write implements sdk.Connection.
@@ -114,8 +114,7 @@ func (t *tap) Write(ctx context.Context, m jsonrpc.Message) error {
 	return err
 }
 
-// begin returns the exchange of a request that is about to be sent, or nil for any other
-// message.
+// begin returns the exchange for a request that is about to be sent, or nil for any other message.
 func (t *tap) begin(m jsonrpc.Message) *exchange {
 	request, ok := m.(*jsonrpc.Request)
 	if !ok || !request.IsCall() {
@@ -169,7 +168,7 @@ func (t *tap) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return m, nil
 }
 
-// progress emits the progress of a request at once. The SDK would report it only after the
+// progress emits a request's progress at once. The SDK would report the progress only after the
 // response.
 func (t *tap) progress(params json.RawMessage) {
 	var p sdk.ProgressNotificationParams
@@ -232,7 +231,7 @@ func (t *tap) negotiated() string {
 type tappedRoundTripper struct {
 	next    http.RoundTripper
 	headers http.Header
-	limit   int // maximum size of a message of the server, in bytes
+	limit   int // maximum size of a message from the server, in bytes
 	tap     *tap
 }
 
@@ -262,14 +261,14 @@ func (t *tappedRoundTripper) RoundTrip(r *http.Request) (*http.Response, error) 
 	return response, err
 }
 
-// errTooLarge is the error of a body that contains a message larger than the limit.
+// errTooLarge is returned when a body contains a message larger than the limit.
 var errTooLarge = errors.New("the message is too large")
 
 // A limitedBody returns an error once a message exceeds the limit. In a stream, each message is
 // one line.
 type limitedBody struct {
 	io.ReadCloser
-	exchange *exchange // nil if no request waits for it
+	exchange *exchange // nil if no request waits for this body
 	limit    int
 	byLine   bool
 	read     int // bytes of the current message so far

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file contains what client and server share of the tasks extension, and the client's part
-// of it.
+// This file contains the parts of the tasks extension that client and server share, and the client's
+// own part.
 
 // The extension and its methods.
 const (
@@ -35,7 +35,7 @@ const (
 	taskCancelled     = "cancelled"
 )
 
-// A task is the state of a task as its server reports it.
+// A task is the state of a task, as reported by its server.
 type task struct {
 	TaskID        string  `json:"taskId,omitempty"`
 	Status        string  `json:"status,omitempty"`
@@ -56,10 +56,10 @@ type taskParams struct {
 // The full result is read through the tap.
 type taskResult struct{ sdk.ResultBase }
 
-// abilities tell what a server supports.
+// abilities describe what a server supports.
 type abilities struct {
-	tasks bool // it may answer with a task
-	keys  bool // it accepts idempotency keys, see keyMeta
+	tasks bool // the server may answer with a task
+	keys  bool // the server accepts idempotency keys; see keyMeta
 }
 
 func abilitiesOf(r *sdk.InitializeResult) (can abilities) {
@@ -70,16 +70,16 @@ func abilitiesOf(r *sdk.InitializeResult) (can abilities) {
 	return can
 }
 
-// begun is the outcome of calling a tool on a server with tasks: an output or a task.
+// begun is the outcome of a call to a tool on a server with tasks: an output or a task.
 type begun struct {
 	Output actors.ToolOutput `json:"output,omitzero"`
 	Task   string            `json:"task,omitempty"`
 	Poll   time.Duration     `json:"poll,omitempty"`
 }
 
-// taskHandler returns the handler of a tool whose server may answer with tasks. The request is
-// a call of its own, "begin", whose record keeps the ID of the task before the task is polled.
-// When the run is resumed, the surrounding call is entered again and polls the existing task.
+// taskHandler returns the handler for a tool whose server may answer with tasks. The request is a
+// separate call named "begin". Its record keeps the task's ID before the task is polled. When the run
+// is resumed, the surrounding call is entered again and polls the existing task.
 func (c *Client) taskHandler(l *ListedTool) core.Handler[json.RawMessage, actors.ToolOutput] {
 	spec := core.Spec{Kind: record.KindTool, Name: "begin", Description: l.Description, AttemptTimeout: core.NoTimeout, Irreversible: l.isIrreversible()}
 	if !l.isSafe() {
@@ -111,7 +111,7 @@ func (c *Client) taskHandler(l *ListedTool) core.Handler[json.RawMessage, actors
 	}
 }
 
-// begun returns the task in the result.
+// begun returns the task that the result contains.
 func (r *rawResult) begun() (begun, error) {
 	if r.TaskID == "" {
 		return begun{}, badResult(errors.New("the task has no ID"))
@@ -119,9 +119,9 @@ func (r *rawResult) begun() (begun, error) {
 	return begun{Task: r.TaskID, Poll: pollInterval(r.PollInterval)}, nil
 }
 
-// pollUnrecorded polls a task of a server that did not support tasks when the run recorded the
-// server's list. It treats the task as a late answer: no record has the ID of the task, so a call
-// that stops before the server says how the task has ended is in doubt.
+// pollUnrecorded polls a task on a server that did not support tasks when the run recorded the
+// server's list. It treats the task as a late answer. No record contains the task's ID, so if the
+// call stops before the server reports how the task has ended, the call is in doubt.
 func (c *Client) pollUnrecorded(ctx context.Context, r *rawResult) (actors.ToolOutput, error) {
 	s, err := c.acquire(ctx)
 	if err != nil {
@@ -161,8 +161,8 @@ func pollInterval(ms float64) time.Duration {
 	return min(max(time.Duration(min(ms, float64(longestPoll/time.Millisecond)))*time.Millisecond, shortestPoll), longestPoll)
 }
 
-// poll polls a task until it has ended. It polls less often the longer the task takes: the wait
-// grows to a tenth of the time that has passed. A resumed run repeats all recorded waits, so
+// poll polls a task until the task has ended. The longer the task takes, the less often it polls: the
+// wait grows to a tenth of the time that has passed. A resumed run repeats all recorded waits, so
 // their number must stay small. A wait longer than longest parks the run.
 func (c *Client) poll(ctx context.Context, b begun, longest time.Duration) (actors.ToolOutput, error) {
 	began, interval, lastMessage := time.Now(), b.Poll, ""
@@ -250,7 +250,7 @@ func (c *Client) taskMethod(ctx context.Context, method, id string) (json.RawMes
 	return raw, err
 }
 
-// endTask returns the error of a task that ended without a result or cannot continue.
+// endTask returns the error for a task that ended without a result or cannot continue.
 func (c *Client) endTask(ctx context.Context, id string, t *detailedTask) error {
 	switch t.Status {
 	case taskFailed:
@@ -262,7 +262,7 @@ func (c *Client) endTask(ctx context.Context, id string, t *detailedTask) error 
 	case taskCancelled:
 		return core.Permanent(&ServerError{Message: "the task was cancelled" + afterColon(t.StatusMessage)})
 	case taskInputRequired:
-		_, err := c.taskMethod(ctx, methodCancelTask, id) // nobody can provide the input
+		_, err := c.taskMethod(ctx, methodCancelTask, id) // no person can provide the input
 		return core.Permanent(errors.Join(errors.New("mcp: the task requires user input, which this client does not support"), err))
 	}
 	return badResult(fmt.Errorf("task status is %q, want working, completed, failed, cancelled or input_required", record.Truncate(t.Status, 80)))

@@ -15,10 +15,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// WithServers gives an agent the tools of the clients' servers. Each list of tools is a step in
-// every call of the agent, named "tools of" and the client's name. A resumed run therefore sees the
-// same tools as before, and a replay needs no server. The tools of a run do not change when a
-// server announces new ones. The agent's call fails if a server cannot list its tools.
+// WithServers gives an agent the tools of the clients' servers. In every call to the agent, listing a
+// server's tools is a step, named "tools of" and the client's name. A resumed run therefore sees the
+// same tools as before, and a replay needs no server. A run's tools do not change when a server
+// announces new tools. If a server cannot list its tools, the agent's call fails.
 //
 // WithServers panics if a client is nil or two clients have the same name.
 func WithServers(clients ...*Client) actors.Option {
@@ -45,9 +45,9 @@ func WithServers(clients ...*Client) actors.Option {
 	})
 }
 
-// Tools returns the tools of the server. Inside a run the list is a step: it is recorded, and a
-// resumed run does not request it again. Options.OnSchema says what happens to a tool whose
-// schema cannot be used. Two tools with the same name are an error.
+// Tools returns the server's tools. Inside a run, listing them is a step: the list is recorded, and a
+// resumed run does not request it again. Options.OnSchema specifies how to handle a tool whose schema
+// cannot be used. Two tools with the same name are an error.
 //
 // What happens to a lost call depends on the tool, and on whether its hints are trusted:
 //
@@ -57,10 +57,10 @@ func WithServers(clients ...*Client) actors.Option {
 //	any other                       in doubt: the run asks   the run asks
 //	any, if it was not sent         made again
 //
-// A server made with this package runs a call once for each idempotency key, and announces that. If
-// the server is trusted, all its tools count as idempotent. A tool that may be destructive is also
-// irreversible, see [actors.WithIrreversible]. Errors of a tool or of the server are permanent, and
-// the model sees them.
+// A server made with this package runs a call only once for each idempotency key, and announces that
+// it does so. If such a server is trusted, all its tools count as idempotent. A tool that may be
+// destructive is also irreversible; see [actors.WithIrreversible]. Errors from a tool or the server
+// are permanent, and the model sees them.
 func (c *Client) Tools(ctx context.Context) ([]actors.Function, error) {
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindStep, Name: "tools of " + c.name, Retry: &core.RetryConfig{}},
 		func(ctx context.Context, _ struct{}) (listing, error) { return c.list(ctx) })
@@ -80,13 +80,13 @@ func (c *Client) Tools(ctx context.Context) ([]actors.Function, error) {
 	return tools, nil
 }
 
-// List returns the tools that the server lists now, including those that are left out.
+// List returns the tools that the server lists now, including those that are hidden from models.
 func (c *Client) List(ctx context.Context) ([]ListedTool, error) {
 	l, err := c.list(ctx)
 	return l.Tools, err
 }
 
-// tool returns a listed tool as a tool for agents.
+// tool returns a listed tool in the form that agents use.
 func (c *Client) tool(l *ListedTool, tasks bool) actors.Function {
 	schema := schemaOf(l)
 	var more []actors.Option
@@ -96,7 +96,7 @@ func (c *Client) tool(l *ListedTool, tasks bool) actors.Function {
 	if tasks {
 		return actors.NewTool(l.Name, l.Description, schema, c.taskHandler(l), append([]actors.Option{actors.WithRetry(core.RetryConfig{MaxAttempts: 1})}, more...)...)
 	}
-	own := []actors.Option{actors.WithAttemptTimeout(core.NoTimeout)} // the handler has a timeout of its own, after which the call is in doubt
+	own := []actors.Option{actors.WithAttemptTimeout(core.NoTimeout)} // the handler applies its own timeout, after which the call is in doubt
 	if !l.isSafe() {
 		own = append(own, actors.WithInDoubt(c.options.InDoubt))
 	}
@@ -124,7 +124,7 @@ func (l *ListedTool) isSafe() bool { return l.ReadOnly || l.Idempotent }
 // isIrreversible reports whether the effect of a call must not be repeated by another call either.
 func (l *ListedTool) isIrreversible() bool { return l.Destructive && !l.isSafe() }
 
-// call calls a tool of the server.
+// call calls a tool on the server.
 func (c *Client) call(ctx context.Context, l *ListedTool, arguments json.RawMessage) (*rawResult, error) {
 	core.Annotate(ctx, "mcp.server", c.name)
 	core.Annotate(ctx, "mcp.tool", l.ServerName)
@@ -146,10 +146,10 @@ func (c *Client) call(ctx context.Context, l *ListedTool, arguments json.RawMess
 	return r, l.inDoubt(err)
 }
 
-// learnHeaders lists the tools in a session that has not listed them yet, if some arguments of
-// the tool must be sent as headers too. The SDK takes the headers from the list. A resumed run
-// uses the recorded list, so it would call the tool without the headers, and the server would
-// refuse the call.
+// learnHeaders lists the tools in a session that has not listed them yet, if some of the tool's
+// arguments must also be sent as headers. The SDK takes the headers from the list. A resumed run uses
+// the recorded list, so without learnHeaders it would call the tool without the headers, and the
+// server would refuse the call.
 func (c *Client) learnHeaders(ctx context.Context, l *ListedTool) error {
 	if !strings.Contains(l.Schema, `"x-mcp-header"`) {
 		return nil
@@ -171,9 +171,9 @@ func (c *Client) learnHeaders(ctx context.Context, l *ListedTool) error {
 	return err
 }
 
-// keyMeta is the key of a call's idempotency key in the metadata of its request. It is also the
-// name of the extension that servers announce if they run a call once for each key, as servers of
-// this package do.
+// keyMeta is the key under which a request's metadata contains the call's idempotency key. It is also
+// the name of the extension that servers announce if they run a call only once for each key. Servers
+// made with this package do so.
 const keyMeta = "io.github.reprise-go/idempotencyKey"
 
 // keyOf returns metadata with the idempotency key of the call, or nil outside a run.
@@ -185,8 +185,7 @@ func keyOf(ctx context.Context) map[string]any {
 	return map[string]any{keyMeta: key}
 }
 
-// schemaOf returns the schema of a tool for models. A schema that cannot be used is passed on
-// unchecked.
+// schemaOf returns a tool's schema for models. A schema that cannot be used is passed on unchecked.
 func schemaOf(l *ListedTool) actors.Schema {
 	schema, err := actors.ParseSchema([]byte(l.Schema))
 	if err != nil {
@@ -207,7 +206,7 @@ func (u uncheckedSchema) Validate(arguments json.RawMessage) error {
 	return json.Unmarshal(arguments, &object)
 }
 
-// withTimeout limits the duration of a request.
+// withTimeout limits a request's duration.
 func (c *Client) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if c.options.CallTimeout == core.NoTimeout {
 		return ctx, func() {}

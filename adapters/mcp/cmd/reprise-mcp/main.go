@@ -4,11 +4,11 @@
 //	reprise-mcp PROGRAM [ARGUMENT...]
 //	reprise-mcp URL
 //
-// PROGRAM is a program whose main function is mcp.Main. It is started with the flag -mcp; its
+// PROGRAM is a program whose main function calls mcp.Main. It is started with the flag -mcp. Its
 // unfinished runs continue when it is started again. With a URL, such as
 // http://127.0.0.1:8080/programs/mcp, the client uses a running service.
 //
-// It is separate from the command reprise so that reprise does not link the MCP SDK.
+// This command is separate from reprise so that reprise does not link the MCP SDK.
 package main
 
 import (

@@ -3,9 +3,8 @@
 // example needs no key and no network: the model is a script, and both servers are this same
 // program.
 //
-// The notes server dies right after it has written the first note. Since nothing tells whether
-// the note was written, the run asks. The program checks the file, answers, and the run
-// continues.
+// The notes server dies right after it has written the first note. The run cannot know whether the
+// note was written, so it asks. The program checks the file and answers, and the run continues.
 //
 //	go run ./examples/assistant
 package main
@@ -70,7 +69,7 @@ func serveNotes(ctx context.Context, dir string) error {
 	return s.Run(ctx, &sdk.StdioTransport{})
 }
 
-// serveWeather serves a program of a runner, and returns its URL.
+// serveWeather serves a runner's program, and returns the URL.
 func serveWeather(ctx context.Context) (url string, stop func() error, err error) {
 	r, err := runner.New(memstore.New(), runner.Options{Grace: -1})
 	if err != nil {
@@ -104,7 +103,7 @@ func serveWeather(ctx context.Context) (url string, stop func() error, err error
 	}, nil
 }
 
-// script is the model: it asks for the weather, writes it down, and ends.
+// script is the model. It asks for the weather, writes it down, and ends.
 func script(_ context.Context, r actors.Request) (actors.Response, error) {
 	say := func(m actors.Message) (actors.Response, error) {
 		m.Role = actors.RoleAssistant
