@@ -234,7 +234,7 @@ func TestWrongModelsToolsAndAnswersAreRefused(t *testing.T) {
 		want  string
 	}{
 		"a message that is nil":             {new(echo), []*schema.Message{nil}, "eino: message 1 is nil"},
-		"an answer that JSON does not have": {&echo{extra: func() {}}, ask, "eino: the answer of the model cannot be recorded"},
+		"an answer that JSON does not have": {&echo{extra: func() {}}, ask, "eino: the model's answer cannot be recorded"},
 		"no answer":                         {&echo{empty: true}, ask, "eino: the model returned no message"},
 	} {
 		_, st, err := opened(t, memstore.New(), func(ctx context.Context) (*schema.Message, error) {
@@ -246,7 +246,7 @@ func TestWrongModelsToolsAndAnswersAreRefused(t *testing.T) {
 	_, _, err = opened(t, memstore.New(), func(ctx context.Context) (*schema.StreamReader[*schema.Message], error) {
 		return durable(t, "echo", &echo{empty: true}).Stream(ctx, ask)
 	})
-	require.ErrorContains(t, err, "eino: the stream of the model ended without a message")
+	require.ErrorContains(t, err, "eino: the model's stream ended without a message")
 }
 
 type described struct{ info *schema.ToolInfo }

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// requestOf returns the request in the form that is recorded. It is used to compare
-// calls and to show them to people. The model itself gets the request of the graph.
+// requestOf returns the request in the form that is recorded. This form is used to compare calls and
+// to show them to people. The model itself gets the request that the graph made.
 func requestOf(input []*schema.Message, tools []*schema.ToolInfo, opts []model.Option) (req actors.Request, err error) {
 	req.Messages = make([]actors.Message, len(input))
 	for i, m := range input {
@@ -70,8 +70,8 @@ func functionOf(info *schema.ToolInfo) (actors.FunctionSpec, error) {
 	return spec, nil
 }
 
-// jsonMIME is the type of a part that holds a whole message, used if the message has more
-// than text.
+// jsonMIME is the MIME type of a part that contains a whole message. Such a part is used if the
+// message contains more than text.
 const jsonMIME = "application/vnd.eino.message+json"
 
 func messageOf(m *schema.Message) (actors.Message, error) {
@@ -95,14 +95,14 @@ func toolCallsOf(m *schema.Message) (calls []actors.ToolCall) {
 	return calls
 }
 
-// responseOf returns the response in the form that is recorded. Its Raw field is the
+// responseOf returns the response in the form that is recorded. The response's Raw field contains the
 // message.
 func responseOf(m *schema.Message) (resp actors.Response, err error) {
 	if m == nil {
 		return resp, core.Retryable(fmt.Errorf("eino: the model returned no message"))
 	}
 	if resp.Raw, err = json.Marshal(m); err != nil {
-		return resp, core.Permanent(fmt.Errorf("eino: the answer of the model cannot be recorded: %w", err))
+		return resp, core.Permanent(fmt.Errorf("eino: the model's answer cannot be recorded: %w", err))
 	}
 	resp.Message = actors.Message{Role: actors.RoleAssistant, Text: m.Content, Reasoning: m.ReasoningContent, ToolCalls: toolCallsOf(m)}
 	meta := m.ResponseMeta

@@ -16,18 +16,18 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-// Model returns a model whose calls are recorded in the run of their context, as calls of
-// an LLM with the given name and options. Use the name of the model, or the name of the
-// node if several nodes use the same model.
+// Model returns a model whose calls are recorded in the run that their context contains, as calls to
+// an LLM with the given name and options. Use the model's name, or the node's name if several nodes
+// use the same model.
 //
-// A stream has one message, the whole answer, so that nothing has to be withdrawn when an
+// A stream yields the whole answer as one message, so that nothing has to be withdrawn when an
 // attempt is retried. To get the pieces as they arrive, watch the run (live.Watch).
 //
-// Messages are recorded as JSON, and the graph gets them as decoded from JSON, in the first
-// run too. A value in Message.Extra becomes what json.Unmarshal makes of it; a value that
-// JSON cannot represent fails the call. Options that are specific to the model's
-// implementation are applied, but are ignored when a call is compared with its record. The
-// same holds for instructions and tools, as for every LLM.
+// Messages are recorded as JSON, and the graph always gets messages decoded from JSON, even before
+// the run is resumed. A value in Message.Extra therefore has the type that json.Unmarshal produces. A
+// value that JSON cannot represent fails the call. Options that are specific to the model's
+// implementation are applied, but are ignored when a call is compared with its record. The same holds
+// for instructions and tools, as for every LLM.
 //
 // Model returns an error if the name is invalid or m is nil. It panics if an option is
 // invalid.
@@ -48,11 +48,11 @@ type chatModel struct {
 	tools map[string]*durableTool // the durable tools among infos
 }
 
-// requestKey is the context key of a function that makes the request of an attempt and returns
-// the answer.
+// requestKey is the context key for the function that makes an attempt's request and returns the
+// answer.
 type requestKey struct{}
 
-// ask is the handler of all models.
+// ask is the handler for all models.
 func ask(ctx context.Context, _ actors.Request) (actors.Response, error) {
 	answer, ok := ctx.Value(requestKey{}).(func(context.Context) (*schema.Message, error))
 	if !ok {
@@ -134,8 +134,8 @@ func (m *chatModel) GetType() string {
 // itself, it does so in each attempt; otherwise the graph runs them around the call.
 func (m *chatModel) IsCallbacksEnabled() bool { return components.IsCallbacksEnabled(m.inner) }
 
-// collect returns the message of a stream. It emits the pieces as deltas for those who
-// watch the run.
+// collect returns the message whose pieces a stream contains. It emits the pieces as deltas for
+// watchers of the run.
 func collect(ctx context.Context, stream *schema.StreamReader[*schema.Message]) (*schema.Message, error) {
 	defer stream.Close()
 	emit := live.Emitter(ctx)
@@ -144,7 +144,7 @@ func collect(ctx context.Context, stream *schema.StreamReader[*schema.Message]) 
 		piece, err := stream.Recv()
 		switch {
 		case errors.Is(err, io.EOF) && len(pieces) == 0:
-			return nil, core.Retryable(errors.New("eino: the stream of the model ended without a message"))
+			return nil, core.Retryable(errors.New("eino: the model's stream ended without a message"))
 		case errors.Is(err, io.EOF):
 			return schema.ConcatMessages(pieces)
 		case err != nil:

@@ -19,11 +19,11 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// Tool returns a tool whose calls are recorded in the run of their context. The options are
-// those of a tool of package actors, such as actors.WithApproval. Like t, the result is an
-// invokable tool, a streamable tool (whose stream has one piece, the whole result), or an
-// enhanced invokable tool. Tool returns an error if t cannot be used. It panics if an
-// option is invalid.
+// Tool returns a tool whose calls are recorded in the run that their context contains. The options
+// are those for tools in package actors, such as actors.WithApproval. Like t, the result is an
+// invokable tool, a streamable tool (whose stream yields the whole result as one piece), or an
+// enhanced invokable tool. Tool returns an error if t cannot be used. It panics if an option is
+// invalid.
 func Tool(ctx context.Context, t tool.BaseTool, opts ...actors.Option) (tool.BaseTool, error) {
 	if t == nil {
 		return nil, errors.New("eino: Tool got nil; want a tool")
@@ -31,7 +31,7 @@ func Tool(ctx context.Context, t tool.BaseTool, opts ...actors.Option) (tool.Bas
 	info, err := t.Info(ctx)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("eino: the description of a tool: %w", err)
+		return nil, fmt.Errorf("eino: get the description of a tool: %w", err)
 	case info == nil:
 		return nil, fmt.Errorf("eino: a %T has no description", t)
 	}
@@ -75,7 +75,7 @@ type durableTool struct {
 
 	mu        sync.Mutex // guards the fields below
 	prepared  map[callKey]*core.PreparedCall[string, string]
-	cleanupAt int // size of prepared at which obsolete entries are removed
+	cleanupAt int // number of entries in prepared above which obsolete ones are removed
 }
 
 // A callKey identifies a tool call that a model has requested.
@@ -84,7 +84,7 @@ type callKey struct {
 	id    string
 }
 
-// extraKey is the key in a tool's description under which a model finds the durable tool.
+// extraKey is the key under which a tool's description contains the durable tool, for use by models.
 const extraKey = "reprise.tool"
 
 // Info implements [tool.BaseTool].
@@ -103,11 +103,11 @@ func (d *durableTool) GetType() string {
 	return name
 }
 
-// IsCallbacksEnabled implements [components.Checker], as for a model.
+// IsCallbacksEnabled implements [components.Checker]. It works as it does for a model.
 func (d *durableTool) IsCallbacksEnabled() bool { return components.IsCallbacksEnabled(d.inner) }
 
-// prepare gives a tool call that a model has requested its place in the run, before any
-// tool call of the same message is made.
+// prepare assigns a tool call that a model has requested its place in the run, before any tool call
+// in the same message is made.
 func (d *durableTool) prepare(ctx context.Context, id, arguments string) {
 	scope := core.ScopeOf(ctx)
 	if scope == nil || scope.RunID() == "" {
@@ -116,14 +116,15 @@ func (d *durableTool) prepare(ctx context.Context, id, arguments string) {
 	p := d.tool.Event().Prepare(ctx, arguments)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.prepared) > d.cleanupAt { // some belong to ended attempts whose graphs did not make the calls
+	if len(d.prepared) > d.cleanupAt { // some calls belong to ended attempts, whose graphs did not make them
 		maps.DeleteFunc(d.prepared, func(at callKey, _ *core.PreparedCall[string, string]) bool { return at.scope.Closed() })
 		d.cleanupAt = 2*len(d.prepared) + 16
 	}
 	d.prepared[callKey{scope, id}] = p
 }
 
-// take returns the prepared call of the context, or nil if there is none.
+// take removes and returns the prepared call for the tool call in ctx, or returns nil if there is
+// none.
 func (d *durableTool) take(ctx context.Context) *core.PreparedCall[string, string] {
 	at := callKey{core.ScopeOf(ctx), compose.GetToolCallID(ctx)}
 	d.mu.Lock()
@@ -133,10 +134,10 @@ func (d *durableTool) take(ctx context.Context) *core.PreparedCall[string, strin
 	return p
 }
 
-// runKey is the context key of the function that an attempt of a tool calls.
+// runKey is the context key for the function that each attempt of a tool call executes.
 type runKey struct{}
 
-// execute is the handler of all tools.
+// execute is the handler for all tools.
 func execute(ctx context.Context, arguments string) (string, error) {
 	f, ok := ctx.Value(runKey{}).(func(context.Context, string) (string, error))
 	if !ok {
@@ -217,7 +218,7 @@ func (e enhancedTool) InvokableRun(ctx context.Context, argument *schema.ToolArg
 	return result, nil
 }
 
-// join returns the concatenated pieces of a stream.
+// join concatenates a stream's pieces.
 func join(stream *schema.StreamReader[string]) (string, error) {
 	defer stream.Close()
 	var all strings.Builder

@@ -12,11 +12,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An actor holds what the calls of an actor have in common. It is built once, since
-// building it costs more than a span.
+// An actor holds what all calls of an actor have in common. It is built only once, since building it
+// costs more than a span.
 type actor struct {
 	span       string                  // name of the spans
-	start      []trace.SpanStartOption // options with the attributes that samplers see
+	start      []trace.SpanStartOption // options with the attributes that are passed to samplers
 	attributes metric.MeasurementOption
 	completed  metric.MeasurementOption
 }
@@ -26,8 +26,8 @@ type actorKey struct {
 	name string
 }
 
-// maxActors is the maximum number of actors in the cache. The number of names may be
-// unbounded, as for steps.
+// maxActors is the maximum number of actors in the cache. The number of different names, such as
+// names of steps, may be unbounded.
 const maxActors = 1000
 
 // An actorCache caches actors by name.
@@ -63,7 +63,7 @@ func newActor(k actorKey) *actor {
 	}
 }
 
-// attributes returns the attributes of the actor's metrics, with more added.
+// attributes returns the attributes for the actor's metrics, followed by more.
 func (k actorKey) attributes(more ...attribute.KeyValue) []attribute.KeyValue {
 	return append(more, kindKey.String(k.kind.String()), nameKey.String(cmp.Or(k.name, "?")))
 }
@@ -89,7 +89,7 @@ func spanName(k record.Kind, name string) string {
 	return k.String() + " " + name
 }
 
-// spanAttributes returns the attributes that the span of a call has when it starts.
+// spanAttributes returns the attributes with which a call's span starts.
 func spanAttributes(k actorKey) []attribute.KeyValue {
 	switch k.kind {
 	case record.KindLLM:
@@ -102,7 +102,7 @@ func spanAttributes(k actorKey) []attribute.KeyValue {
 	return []attribute.KeyValue{kindKey.String(k.kind.String()), nameKey.String(k.name)}
 }
 
-// attemptOptions holds the options of spans of attempts, by the number of the attempt.
+// attemptOptions holds the options for attempts' spans, indexed by the number of the attempt.
 type attemptOptions [10][]trace.SpanStartOption
 
 func newAttemptOptions() (a attemptOptions) {

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Keys of attributes that the semantic conventions do not define.
+// Keys for attributes that the semantic conventions do not define.
 const (
 	runIDKey        = attribute.Key("reprise.run.id")
 	generationKey   = attribute.Key("reprise.run.generation")
@@ -38,7 +38,7 @@ const (
 	costKey         = attribute.Key("reprise.usage.cost")
 	estimatedKey    = attribute.Key("reprise.usage.estimated")
 
-	attributePrefix = "reprise.attribute." // prefix of the attributes of attempts
+	attributePrefix = "reprise.attribute." // prefix for the keys of attempts' attributes
 )
 
 // attributesOf returns the attributes of the attempt that the record ends, sorted by
@@ -58,7 +58,7 @@ func attributesOf(rec *record.Record) []attribute.KeyValue {
 // whole batch of spans.
 func utf8Of(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// ownAttribute returns an attribute of an attempt under a name of this package.
+// ownAttribute returns an attempt's attribute under a key that this package defines.
 func ownAttribute(key string, value any) attribute.KeyValue {
 	key = attributePrefix + utf8Of(key)
 	switch v := value.(type) {
@@ -72,8 +72,8 @@ func ownAttribute(key string, value any) attribute.KeyValue {
 	return attribute.String(key, utf8Of(fmt.Sprint(value)))
 }
 
-// modelAttributes returns the attributes of the model's attempt that the record ends. Those
-// that the conventions define have the names of the conventions.
+// modelAttributes returns the attributes of the model's attempt that the record ends. Attributes that
+// the conventions define have the conventions' keys.
 func modelAttributes(rec *record.Record) []attribute.KeyValue {
 	attributes := []attribute.KeyValue{semconv.GenAIProviderNameKey.String(provider(rec))}
 	if rec.Detail == nil {
@@ -94,7 +94,7 @@ func modelAttributes(rec *record.Record) []attribute.KeyValue {
 	return attributes
 }
 
-// The attributes of the conventions, by the names that models use for them in attempts.
+// The attributes that the conventions define, by the names that models use for them in attempts.
 var (
 	textKeys = map[string]attribute.Key{
 		"model": semconv.GenAIResponseModelKey, "response_id": semconv.GenAIResponseIDKey, "request_model": semconv.GenAIRequestModelKey,
@@ -112,8 +112,8 @@ var (
 	listKeys = map[string]attribute.Key{"finish": semconv.GenAIResponseFinishReasonsKey, "stop": semconv.GenAIRequestStopSequencesKey}
 )
 
-// conventional converts an attribute of an attempt to its form in the conventions. It
-// reports false if the conventions do not define it or require another type.
+// conventional converts an attempt's attribute to the form that the conventions define. ok is false
+// if the conventions do not define the attribute or require another type.
 func conventional(key string, value any) (kv attribute.KeyValue, ok bool) {
 	switch v := value.(type) {
 	case string:
@@ -140,7 +140,7 @@ func conventional(key string, value any) (kv attribute.KeyValue, ok bool) {
 	return kv, false
 }
 
-// listOf returns the value of a list attribute. The attribute stop is recorded as JSON.
+// listOf returns a list attribute's value. The attribute stop is recorded as JSON.
 func listOf(key, value string) (list []string, ok bool) {
 	if key != "stop" {
 		return []string{value}, true
@@ -148,7 +148,7 @@ func listOf(key, value string) (list []string, ok bool) {
 	return list, json.Unmarshal([]byte(value), &list) == nil
 }
 
-// text returns an attribute of the attempt that the record ends, or "" if it is not set.
+// text returns an attribute of the attempt that the record ends, or "" if the attribute is not set.
 func text(rec *record.Record, key string) string {
 	if rec.Detail == nil {
 		return ""
@@ -159,10 +159,10 @@ func text(rec *record.Record, key string) string {
 
 func requestModel(rec *record.Record) string { return cmp.Or(text(rec, "request_model"), rec.Name) }
 
-// provider returns the name of the provider, which the conventions require.
+// provider returns the provider's name, which the conventions require.
 func provider(rec *record.Record) string { return cmp.Or(text(rec, "provider"), "_OTHER") }
 
-// usageOfModel returns the usage of all attempts of a model call.
+// usageOfModel returns the total usage of a model call's attempts.
 func usageOfModel(u record.Usage) []attribute.KeyValue {
 	if u.IsZero() {
 		return nil
@@ -183,8 +183,8 @@ func usageOfModel(u record.Usage) []attribute.KeyValue {
 	return append(attributes, costOf(u)...)
 }
 
-// usageOfAttempt returns the usage of one attempt. Its attributes have names of this
-// package, so that no backend adds them to the usage of the call.
+// usageOfAttempt returns one attempt's usage. The attributes have keys that this package defines, so
+// that no backend adds them to the call's usage.
 func usageOfAttempt(u record.Usage) []attribute.KeyValue {
 	if u.IsZero() {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// attempt is the interceptor of all attempts. The spans of an attempt and its call end
-// with their records, which have the results.
+// attempt is the interceptor for all attempts. The spans of an attempt and its call end when their
+// records are published, since the records contain the results.
 func (t *Telemetry) attempt(ctx context.Context, info *core.CallInfo, next func(context.Context) error) error {
 	ctx, span := t.begin(ctx, info)
 	err := next(ctx)
@@ -21,8 +21,8 @@ func (t *Telemetry) attempt(ctx context.Context, info *core.CallInfo, next func(
 	return err
 }
 
-// begin starts the span of an attempt, and the span of its call if that has not started.
-// It returns the context for the handler, and the span of the call, which is nil outside a run.
+// begin starts an attempt's span, and also its call's span if that has not started yet. It returns
+// the context for the handler, and the call's span, which is nil outside a run.
 func (t *Telemetry) begin(outside context.Context, info *core.CallInfo) (ctx context.Context, span trace.Span) {
 	ctx = outside
 	defer recoverPanic()
@@ -47,9 +47,9 @@ func (t *Telemetry) begin(outside context.Context, info *core.CallInfo) (ctx con
 	return inside, c.span
 }
 
-// startCall starts the span of a call, as a child of the attempt that makes the call. If
-// the context has a span of another trace, such as that of a request in this process, the
-// new span is linked to it.
+// startCall starts a call's span, as a child of the attempt that makes the call. If the context
+// contains a span from another trace, such as the span of a request in this process, the new span is
+// linked to that span.
 func (t *Telemetry) startCall(ctx context.Context, r *run, info *core.CallInfo) (context.Context, trace.Span) {
 	a := t.actors.of(info.Kind, info.Name)
 	options := a.start

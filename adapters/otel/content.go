@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// showInput sets the input of a model or tool as attributes of the span of its call. An
-// input that cannot be decoded is left out.
+// showInput adds the input of a model or tool to the call's span as attributes. An input that cannot
+// be decoded is left out.
 func (t *Telemetry) showInput(span trace.Span, info *core.CallInfo) {
 	defer recoverPanic()
 	if info.Kind != record.KindLLM && info.Kind != record.KindTool {
@@ -42,8 +42,8 @@ func (t *Telemetry) showInput(span trace.Span, info *core.CallInfo) {
 	}
 }
 
-// showOutput sets the output of a model or tool as attributes of the span of its call. The
-// output of an actor with NoStore is left out.
+// showOutput adds the output of a model or tool to the call's span as attributes. The output of an
+// actor with NoStore is left out.
 func (t *Telemetry) showOutput(span trace.Span, info *core.CallInfo) {
 	defer recoverPanic()
 	if info.Kind != record.KindLLM && info.Kind != record.KindTool || !span.IsRecording() {
@@ -85,7 +85,7 @@ func (t *Telemetry) showText(span trace.Span, key attribute.Key, document string
 	span.SetAttributes(key.String(utf8Of(document)))
 }
 
-// A chatMessage is a message in the form of the conventions.
+// A chatMessage is a message in the form that the conventions define.
 type chatMessage struct {
 	Role         string `json:"role"`
 	Parts        []part `json:"parts"`
@@ -119,8 +119,8 @@ func messagesOf(messages []actors.Message) []chatMessage {
 	return converted
 }
 
-// finishReason returns why the model stopped. It uses the term of the conventions if there
-// is one.
+// finishReason returns why the model stopped. If the conventions define a term for the reason, it
+// uses that term.
 func finishReason(resp *actors.Response) string {
 	switch finish := resp.Finish; {
 	case finish == actors.FinishToolCalls, finish == "" && len(resp.Message.ToolCalls) > 0:

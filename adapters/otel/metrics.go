@@ -26,8 +26,8 @@ type metrics struct {
 	firstChunk genaiconv.ClientOperationTimeToFirstChunk
 }
 
-// The bucket boundaries of histograms. The conventions give those for models. Those for
-// calls and runs range from a millisecond to a day.
+// The bucket boundaries of histograms. The boundaries for models come from the conventions. The
+// boundaries for calls and runs range from a millisecond to a day.
 var (
 	tokenBuckets = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 	modelBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
@@ -78,8 +78,7 @@ func newMetrics(meter metric.Meter) (*metrics, error) {
 	return m, nil
 }
 
-// Watch exports the state of the runner's queue with each collection of metrics, until
-// stop is called.
+// Watch exports the state of the runner's queue whenever metrics are collected, until stop is called.
 func (t *Telemetry) Watch(r *runner.Runner) (stop func() error, err error) {
 	meter := t.metrics.meter
 	runs, err := meter.Int64ObservableGauge("reprise.runs", metric.WithUnit("{run}"), metric.WithDescription("Runs that wait or are open"))
@@ -144,7 +143,7 @@ func (t *Telemetry) count(rec *record.Record) {
 	}
 }
 
-// countModel counts a model call that ended or stopped: the usage of its attempts in
+// countModel records metrics for a model call that ended or stopped: the usage of its attempts in
 // this process, and its duration.
 func (m *metrics) countModel(rec *record.Record, used record.Usage) {
 	ctx := context.Background()

@@ -12,11 +12,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A publisher counts records, and ends the spans that they belong to.
+// A publisher counts records, and ends the spans to which they belong.
 type publisher struct{ telemetry *Telemetry }
 
-// Publish implements [state.Publisher]. It ignores replayed records. Groups and branches
-// only contain calls: they have a duration but no spans.
+// Publish implements [state.Publisher]. It ignores replayed records. Groups and branches only contain
+// calls: their durations are measured, but they have no spans.
 func (p publisher) Publish(rec record.Record) {
 	switch {
 	case rec.Replayed:
@@ -70,7 +70,7 @@ func (t *Telemetry) followCall(r *run, rec *record.Record) {
 	}
 }
 
-// startRefused starts the span of a call without an attempt. r.mu must be held.
+// startRefused starts the span for a call without an attempt. r.mu must be held.
 func (t *Telemetry) startRefused(r *run, rec *record.Record) trace.Span {
 	around := r.span
 	for a, c := range r.calls {
@@ -85,9 +85,9 @@ func (t *Telemetry) startRefused(r *run, rec *record.Record) trace.Span {
 	return span
 }
 
-// endAttempt ends the span of the attempt that the record belongs to, and the spans of
-// earlier attempts. A later attempt may have begun already, because records are published
-// later than they are made.
+// endAttempt ends the span of the attempt to which the record belongs, and the spans of earlier
+// attempts. A later attempt may have begun already, because records are published later than they are
+// made.
 func (c *call) endAttempt(rec *record.Record, at []trace.SpanEndOption) {
 	c.usage = c.usage.Plus(rec.Used())
 	var later []attempt
@@ -109,7 +109,7 @@ func (c *call) endAttempt(rec *record.Record, at []trace.SpanEndOption) {
 	c.attempts = later
 }
 
-// endCall ends the span of a call.
+// endCall ends a call's span.
 func (t *Telemetry) endCall(c *call, rec *record.Record, at []trace.SpanEndOption) {
 	if rec.Kind == record.KindLLM {
 		t.metrics.countModel(rec, c.usage)
@@ -154,7 +154,7 @@ func failure(rec *record.Record) []attribute.KeyValue {
 	return attributes
 }
 
-// errorType returns the class of an error, as a low-cardinality attribute.
+// errorType returns an error's class as a low-cardinality attribute.
 func errorType(c record.Class) attribute.KeyValue {
 	if c == record.ClassUnknown {
 		return semconv.ErrorTypeOther

@@ -14,16 +14,16 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run is an opening of a run, with the spans that have not ended.
+// A run is one opening of a run, with the spans that have not ended.
 type run struct {
 	generation uint64
 	span       trace.Span
 
-	mu    sync.Mutex // guards the field below and what it points to
+	mu    sync.Mutex // guards the field below and the values in it
 	calls map[record.Address]*call
 }
 
-// A call is a call in progress, from its first attempt in this process.
+// A call is a call in progress, beginning with its first attempt in this process.
 type call struct {
 	span     trace.Span
 	attempts []attempt // attempts that have not ended
@@ -32,7 +32,7 @@ type call struct {
 }
 
 type attempt struct {
-	number int // from 1
+	number int // the number of the attempt, counted from 1
 	span   trace.Span
 }
 
@@ -40,8 +40,8 @@ type attempt struct {
 // Context keys hold the first span of the trace.
 const spanID = "span_id"
 
-// open starts the span of an opening. The first opening begins a trace. The spans of later
-// openings are children of the first.
+// open starts an opening's span. The first opening begins a trace. The spans of later openings are
+// children of the first opening's span.
 func (t *Telemetry) open(ctx context.Context, o state.Opening) (attributes map[string]any) {
 	defer recoverPanic()
 	first := extract(texts(o.Before))
@@ -102,8 +102,8 @@ func runAttributes(o *state.Opening) []attribute.KeyValue {
 	return attributes
 }
 
-// links returns the links of an opening: to the request that started the run, to the
-// request that opened it, and to the previous opening.
+// links returns an opening's links: to the request that started the run, to the request that opened
+// it, and to the previous opening.
 func links(ctx context.Context, o *state.Opening, first trace.SpanContext) (links []trace.Link) {
 	add := func(to trace.SpanContext, what string) {
 		if to.IsValid() && !slices.ContainsFunc(links, func(l trace.Link) bool { return l.SpanContext.SpanID() == to.SpanID() }) {
@@ -119,7 +119,7 @@ func links(ctx context.Context, o *state.Opening, first trace.SpanContext) (link
 	return links
 }
 
-// end ends the span of the run, and the spans of calls whose handlers have not returned.
+// end ends the run's span, and the spans of calls whose handlers have not returned.
 func (r *run) end(rec *record.Record) {
 	at := trace.WithTimestamp(rec.Time)
 	r.endAll(at)

@@ -30,13 +30,13 @@ type Options struct {
 	// arguments and results. state.WithRedaction does not redact them.
 	Content bool
 
-	// Redact changes the text of each attribute that Content adds, a JSON document. Nil
+	// Redact changes the text of each attribute that Content adds. The text is a JSON document. Nil
 	// means no change.
 	Redact func(text string) string
 }
 
-// Telemetry exports runs to OpenTelemetry. It is safe for concurrent use. Create one
-// with [New].
+// Telemetry exports runs to OpenTelemetry. It is safe for concurrent use. Create a Telemetry with
+// [New].
 type Telemetry struct {
 	options Options
 	tracer  trace.Tracer
@@ -73,7 +73,7 @@ func New(o Options) (*Telemetry, error) {
 	}, nil
 }
 
-// RunnerOptions returns o with the telemetry added: it observes the runner, traces its
+// RunnerOptions returns o with the telemetry added. The telemetry observes the runner, traces its
 // runs, and links each run to the request that starts it.
 func (t *Telemetry) RunnerOptions(o runner.Options) runner.Options {
 	o.Run = append(t.Run(), o.Run...)
@@ -93,9 +93,8 @@ func (t *Telemetry) RunnerOptions(o runner.Options) runner.Options {
 	return o
 }
 
-// Run returns the options for a run that is opened without a runner, by state.New or
-// state.Open. Put them before other interceptors, so that waits of other interceptors
-// are inside the spans.
+// Run returns the options for a run that is opened without a runner, by state.New or state.Open. Pass
+// them before other interceptors, so that the spans include the waits in other interceptors.
 func (t *Telemetry) Run() []state.Option {
 	return []state.Option{
 		state.WithOpening(t.open),
@@ -104,10 +103,9 @@ func (t *Telemetry) Run() []state.Option {
 	}
 }
 
-// Inject adds the span of ctx to the metadata of a run that is about to be started, in the
-// form of W3C Trace Context. The spans of the run are then linked to it. If ctx has no
-// span, Inject changes nothing. With RunnerOptions, the runner does this for the runs that
-// it starts.
+// Inject adds the span in ctx to the metadata of a run that is about to be started, in the form that
+// W3C Trace Context defines. The run's spans are then linked to that span. If ctx contains no span,
+// Inject changes nothing. With RunnerOptions, the runner does this for the runs that it starts.
 func Inject(ctx context.Context, m *snapshot.Metadata) {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return
@@ -120,13 +118,13 @@ func Inject(ctx context.Context, m *snapshot.Metadata) {
 	m.Custom = custom
 }
 
-// extract returns the span in a carrier. It is not valid if there is none.
+// extract returns the context of the span in a carrier. If there is no span, the result is not valid.
 func extract(carrier map[string]string) trace.SpanContext {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier(carrier))
 	return trace.SpanContextFromContext(ctx)
 }
 
-// recoverPanic recovers from a panic of a provider, a processor or an exporter, because telemetry
+// recoverPanic recovers from a panic in a provider, a processor or an exporter, because telemetry
 // must not affect a run. It must be deferred.
 func recoverPanic() {
 	if p := recover(); p != nil {
