@@ -50,7 +50,7 @@ func (s *Store) consume(ctx context.Context, created time.Time, subjects []strin
 var errEnough = errors.New("jetstream: enough")
 
 // The server sends a heartbeat every pullHeartbeat. If two are missing, the consumer is created
-// again, in a cluster on another server.
+// again. In a cluster, this happens on another server.
 const (
 	pullExpiry    = 10 * time.Second
 	pullHeartbeat = time.Second

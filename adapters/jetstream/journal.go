@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A journal is one run that this process has open. It writes one message at a time, because the next
-// message names the sequence that the acknowledgement of the previous message contains.
+// A journal is one run that this process has open. It writes one message at a time, because each
+// message names the sequence of the previous one, which is known only from its acknowledgement.
 type journal struct {
 	*storekit.Journal
 	store   *Store

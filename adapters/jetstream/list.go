@@ -377,8 +377,8 @@ func (l *lister) lookAgain(ctx context.Context, is *foundRun) (*foundRun, error)
 	return is, nil
 }
 
-// isFirstLook reports whether this process has not yet looked up the run for the message in the index
-// with the given sequence. The process that wrote the message has ended.
+// isFirstLook is called when the process that wrote a message in the index has ended. It returns true
+// the first time that it is called for the message with sequence seq.
 func (s *Store) isFirstLook(runID string, seq uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

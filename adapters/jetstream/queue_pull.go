@@ -270,13 +270,13 @@ func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 	switch {
 	case len(jobs) > 0:
 		return jobs, nil
-	case batch.Error() == nil && time.Since(asked) >= fetchTimeout: // the client returns no error for a missing answer, as for an empty one
+	case batch.Error() == nil && time.Since(asked) >= fetchTimeout: // the client returns no error, whether the answer is missing or empty
 		return nil, errNoAnswer
 	}
 	return nil, batch.Error()
 }
 
-// fetchTimeout is how long the client waits for the server's answer whether jobs are waiting.
+// fetchTimeout is how long the client waits for the server to answer whether jobs are waiting.
 const fetchTimeout = time.Second
 
 // next waits for the next job. It returns no job if none came within a while.

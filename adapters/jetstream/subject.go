@@ -13,24 +13,24 @@ import (
 // names builds the names of a store's streams and subjects.
 //
 //	RP_<store>   rp.<store>.r.<run>       what happened to a run, in order
-//	             rp.<store>.f.<run>       its fields that may change at any time
-//	             rp.<store>.m.<run>.<id>  messages that wait for it
+//	             rp.<store>.f.<run>       the run's fields that may change at any time
+//	             rp.<store>.m.<run>.<id>  messages that wait for the run
 //	             rp.<store>.s.<session>   the heartbeat of a process, with the number of its jobs
 //	             rp.<store>.p.<program>.<version>.<level>
-//	                                      a note that runs have that priority
+//	                                      a note that jobs use that level
 //	RPI_<store>  rpi.<store>.<status>.<year>.<month>.<day>.<hour>.<run>
 //	                                      the index: what List shows, and when the run is due
 //	                                      in UTC; zeros for no time; the status of runs that are
 //	                                      queued or running is "active"
 //	RQ_<store>   rq.<store>.j.<level>.<program>.<version>.<run>
-//	                                      a job of the queue
-//	             rq.<store>.w.<run>       a job that waits for its time
+//	                                      a job in the queue
+//	             rq.<store>.w.<run>       a job that waits until it is due
 //	RPA_<store>                           a bucket with the artifacts
 //
 // A bucket is a stream, too, in the layout of ADR-20 of NATS
 // (https://github.com/nats-io/nats-architecture-and-design):
 //
-//	OBJ_<bucket>  $O.<bucket>.M.<name>    what is known of an object, as JSON
+//	OBJ_<bucket>  $O.<bucket>.M.<name>    an object's metadata, as JSON
 //	              $O.<bucket>.C.<nuid>    its data
 type names struct{ store string }
 

@@ -48,8 +48,8 @@ const (
 	codeInFlight  = 10164 // a message on the subject waits for a majority, such as an earlier attempt to send this one
 )
 
-// lastingCodes are the error codes for which a retry does not help soon: the server has no JetStream,
-// no resources or no storage, or the stream is full.
+// lastingCodes are the error codes for lasting problems: the server has no JetStream, no resources or
+// no storage, or the stream is full.
 var lastingCodes = []jetstream.ErrorCode{10076, 10039, 10023, 10047, 10077}
 
 // retry calls f until f succeeds or returns an error that is not temporary, or time is up. Time is up

@@ -101,7 +101,7 @@ func (c *Cluster) await(what string, isSo func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit:
-			c.t.Fatalf("jstest: not true within %v: %s", readyTimeout, what)
+			c.t.Fatalf("jstest: not true after %v: %s", readyTimeout, what)
 		}
 	}
 }
