@@ -27,8 +27,8 @@ import (
 // Addresses are comparable. The zero Address is the run itself.
 type Address callsite.Call
 
-// ParseAddress parses an address in the form of [Address.String]. The error
-// names the segment that is not valid.
+// ParseAddress parses an address in the form of [Address.String]. The error names the invalid
+// segment.
 func ParseAddress(s string) (Address, error) {
 	if s == "" {
 		return Address{}, nil
@@ -117,7 +117,7 @@ func (a Address) AppendTo(b []byte) []byte {
 // IsBranch reports whether a is the address of a branch of a group.
 func (a Address) IsBranch() bool { return callsite.Call(a).IsBranch() }
 
-// Depth returns the number of calls around the call: 0 for a root call.
+// Depth returns the number of calls that enclose the call. It is 0 for a root call.
 func (a Address) Depth() int {
 	scope := a.Scope()
 	if scope == "" {
@@ -126,11 +126,12 @@ func (a Address) Depth() int {
 	return 1 + strings.Count(scope, "/")
 }
 
-// Scope returns the path of the scope that numbered the call, with the number of the attempt unless
-// that is the first: "assistant@2" for assistant@2/get_weather. It is empty for a root call.
+// Scope returns the path of the scope that numbered the call, such as "assistant@2" for
+// assistant@2/get_weather. The path contains no attempt number if the attempt is the first. It is
+// empty for a root call.
 func (a Address) Scope() string { return callsite.Call(a).Scope() }
 
-// Tag returns the tag of the call, empty if it has none.
+// Tag returns the call's tag, or an empty string if it has none.
 func (a Address) Tag() string {
 	tag, ok := strings.CutPrefix(callsite.Call(a).Name(), segment.TagPrefix)
 	if !ok {
@@ -140,8 +141,8 @@ func (a Address) Tag() string {
 	return tag
 }
 
-// Path returns the part of an address that precedes the names of the calls of the attempt, counted
-// from 0: "assistant", or "assistant@2" for the second attempt.
+// Path returns the scope of the calls that the given attempt makes. Attempts are counted from 0:
+// the path is "assistant" for the first attempt and "assistant@2" for the second.
 func (a Address) Path(attempt int) string {
 	if attempt == 0 {
 		return a.String()
@@ -170,8 +171,8 @@ const (
 	compensations = "undo"
 )
 
-// IsInside reports whether the call is made by an attempt of the call at the address
-// around, or by a call inside one.
+// IsInside reports whether the call at a was made, directly or indirectly, by an attempt of the
+// call at around.
 func (a Address) IsInside(around Address) bool {
 	if around.IsZero() {
 		return false
@@ -180,8 +181,8 @@ func (a Address) IsInside(around Address) bool {
 	return ok && (strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, "@"))
 }
 
-// WithoutAttempts returns the path without the attempt numbers of the enclosing calls. It is the same in
-// every attempt of a retried parent.
+// WithoutAttempts returns the path without the attempt numbers of the enclosing calls. The result
+// is the same in every attempt of a retried parent.
 func (a Address) WithoutAttempts() string {
 	path := a.String()
 	var b strings.Builder

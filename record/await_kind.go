@@ -2,21 +2,21 @@ package record
 
 import "github.com/reprise-go/reprise/internal/enum"
 
-// AwaitKind says what a question or a suspended call waits for.
+// AwaitKind is what a question or a suspended call waits for.
 type AwaitKind uint8
 
-// What a call waits for. No person is asked if it waits for a time or for a signal.
+// The kinds of waiting. If a call waits for a time or a signal, no person is asked.
 const (
 	AwaitAnswer   AwaitKind = iota + 1 // an answer from a person or a program
 	AwaitDecision                      // a decision about a call in doubt
-	AwaitTime                          // the end of a sleep, or of the wait of a parked call
+	AwaitTime                          // the end of a sleep, or of a parked call's wait
 	AwaitSignal                        // a signal with a name
 	awaitEnd
 )
 
 var awaitNames = [awaitEnd]string{AwaitAnswer: "answer", AwaitDecision: "decision", AwaitTime: "time", AwaitSignal: "signal"}
 
-// String returns the name on the wire, such as "answer"; empty for 0.
+// String returns the name on the wire, such as "answer", or an empty string for 0.
 func (a AwaitKind) String() string { return enum.Name(awaitNames[:], uint8(a), "awaits") }
 
 // MarshalText returns the name on the wire.
@@ -34,8 +34,8 @@ func (a *AwaitKind) UnmarshalText(text []byte) error {
 // NeedsAnswer reports whether the wait ends only when somebody answers.
 func (a AwaitKind) NeedsAnswer() bool { return a == AwaitAnswer || a == AwaitDecision }
 
-// Awaits returns what the question of r, or the call that r suspends, waits for. It is 0 for other
-// records. For a question that does not say, it is AwaitAnswer.
+// Awaits returns what the question in r, or the call that r suspends, waits for. If the question
+// does not specify it, Awaits returns AwaitAnswer. For other records it returns 0.
 func (r *Record) Awaits() AwaitKind {
 	switch {
 	case r.Kind == KindQuestion:

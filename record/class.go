@@ -2,15 +2,15 @@ package record
 
 import "github.com/reprise-go/reprise/internal/enum"
 
-// Class is the kind of an error, which decides whether it is retried.
+// Class is the kind of an error. It determines whether the failed attempt is retried by default.
 type Class uint8
 
 // The classes of errors. Those marked transient are retried by default.
 const (
 	ClassUnknown    Class = iota // not retried
-	ClassTimeout                 // transient: an attempt or an operation in it timed out, HTTP 408
-	ClassConnection              // transient: connection refused, reset, aborted, broken pipe
-	ClassEOF                     // transient: a stream ended in the middle
+	ClassTimeout                 // transient: an attempt or an operation in it timed out, or HTTP 408
+	ClassConnection              // transient: a connection was refused, reset, aborted or broken
+	ClassEOF                     // transient: a stream ended too early
 	ClassNetwork                 // transient: a network error that calls itself temporary
 	ClassTooEarly                // transient: HTTP 425
 	ClassRateLimit               // transient: HTTP 429
@@ -18,10 +18,10 @@ const (
 	ClassCondition               // transient: a postcondition does not hold
 	ClassArtifact                // transient: a large output could not be stored
 	ClassClient                  // every other HTTP 4xx
-	ClassCanceled                // an operation was cancelled, but nothing around the call was
+	ClassCanceled                // an operation in the call was cancelled, but not the call
 	ClassPermanent               // marked with core.Permanent
 	ClassPanic                   // a panic
-	ClassInvalid                 // a precondition, an invalid definition, a value that cannot be encoded
+	ClassInvalid                 // a precondition failed, a definition is invalid, or a value cannot be encoded
 	ClassBreaker                 // transient: refused by an open circuit breaker
 	classEnd
 )
@@ -50,18 +50,16 @@ func (c Class) IsTransient() bool {
 	return c >= ClassTimeout && c <= ClassArtifact || c == ClassBreaker
 }
 
-// Classify returns the class of an error. It considers the marks of package
-// core, a method Class() Class, an HTTP status (a method HTTPStatusCode or
-// StatusCode that returns int), and the errors of packages net, syscall, io and
-// os, each anywhere in the tree of the error. Any other error, and nil, is
+// Classify returns the class of an error. It searches the error's tree for marks of package core, a
+// method Class() Class, an HTTP status (a method HTTPStatusCode or StatusCode that returns int),
+// and errors from packages net, syscall, io and os. The class of nil and of all other errors is
 // ClassUnknown.
 func Classify(err error) Class {
 	return Inspect(err).Class
 }
 
-// HTTPStatus returns the status code of an HTTP response in an error: that of
-// the first error in its tree with a method HTTPStatusCode() int or
-// StatusCode() int.
+// HTTPStatus returns the HTTP status code in err. It is taken from the first error in err's tree
+// that has a method HTTPStatusCode() int or StatusCode() int.
 func HTTPStatus(err error) (code int, ok bool) {
 	code = Inspect(err).HTTPStatus
 	return code, code != 0

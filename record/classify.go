@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/internal/mark"
 )
 
-// traits holds all properties of an error that determine whether it is retried, found in one walk
-// over its tree. With errors.As, each of the dozen checks would allocate.
+// traits holds all properties of an error that determine whether it is retried. One walk over the
+// error's tree finds them all; with errors.As, each of the dozen checks would allocate.
 type traits struct {
 	permanent, retryable, panicked                bool          // marks of package core
 	connection, eof, canceled, timeout, temporary bool          // from errors of the standard library
@@ -35,7 +35,7 @@ func (t *traits) class() Class {
 		return ClassPanic
 	case t.methodClass != ClassUnknown:
 		return t.methodClass
-	case classOfStatus(t.status) != ClassUnknown: // a status of 200 does not decide: the body may have broken off
+	case classOfStatus(t.status) != ClassUnknown: // 200 does not determine the class: reading the body may have failed
 		return classOfStatus(t.status)
 	case t.connection:
 		return ClassConnection
@@ -55,17 +55,17 @@ func (t *traits) class() Class {
 type Traits struct {
 	Class      Class
 	Retryable  bool          // marked with core.Retryable
-	HTTPStatus int           // 0 for none
-	RetryAfter time.Duration // the delay that the service asked for, 0 for none
+	HTTPStatus int           // 0 if there is none
+	RetryAfter time.Duration // the delay that the service asked for, or 0
 
 	Interrupted   bool // errors.Is finds ErrInterrupted
 	InDoubt       bool // errors.Is finds ErrInDoubt
-	MarkedInDoubt bool // the handler has marked it with core.InDoubt
-	Endless       bool // it wraps itself, or too many errors: errors.Is would not return
+	MarkedInDoubt bool // the handler marked the error with core.InDoubt
+	Endless       bool // the error wraps itself or too many errors, so errors.Is would not return
 }
 
-// Inspect returns the traits of err and of all errors that it wraps. If a method of err panics,
-// such as that of a nil pointer, the search ends.
+// Inspect returns the traits of err and of all errors that it wraps. If a method of one of these
+// errors panics, for example because its receiver is nil, the search ends.
 func Inspect(err error) (found Traits) {
 	var t traits
 	defer func() {
@@ -92,7 +92,7 @@ func (t *traits) toTraits() Traits {
 	}
 }
 
-// plainType is the type of errors.New. Its only method is Error.
+// plainType is the type of the errors that errors.New returns. Its only method is Error.
 var plainType = reflect.TypeOf(errGone)
 
 // addPlain adds the traits of an error of plainType.
@@ -138,7 +138,7 @@ func (t *traits) inspect(err error) {
 	}
 }
 
-// addMethods sets the traits that methods of an error return.
+// addMethods adds the traits that the error's methods return.
 func (t *traits) addMethods(err error) {
 	if e, ok := err.(*Error); ok {
 		t.methodClass = e.Class
@@ -156,7 +156,7 @@ func (t *traits) addMethods(err error) {
 	}
 }
 
-// addForeign adds the traits of errors of clients and of the standard library.
+// addForeign adds the traits of errors from clients and from the standard library.
 func (t *traits) addForeign(err error) {
 	if t.status == 0 {
 		switch e := err.(type) {
@@ -189,8 +189,8 @@ func (t *traits) addForeign(err error) {
 	}
 }
 
-// addErrno adds the traits of error numbers of the operating system. The numbers of Windows sockets
-// are not used on other systems, whose numbers are far lower.
+// addErrno adds the traits of the operating system's error numbers. The numbers of Windows socket
+// errors can be checked on all systems, since other systems use far lower numbers.
 func (t *traits) addErrno(err error) {
 	e, ok := err.(syscall.Errno)
 	if !ok {
@@ -223,7 +223,7 @@ func isBrokenHTTP2(err error) bool {
 	return false
 }
 
-// isBrokenHTTP2Text does the same for the text of an error made by errors.New.
+// isBrokenHTTP2Text is like isBrokenHTTP2, for the text of an error made by errors.New.
 func isBrokenHTTP2Text(text string) bool {
 	text, ok := strings.CutPrefix(text, "http2: ")
 	return ok && (strings.HasPrefix(text, "client connection") || strings.HasPrefix(text, "client conn ") ||
@@ -231,13 +231,13 @@ func isBrokenHTTP2Text(text string) bool {
 		strings.HasPrefix(text, "Transport: cannot retry err"))
 }
 
-// node is one error of a tree, which is compared with several targets.
+// node is one error in a tree. It is compared with several targets.
 type node struct {
 	err     error
 	matcher interface{ Is(error) bool } // nil for an error without that method
 }
 
-// is compares as errors.Is does, without unwrapping.
+// is compares like errors.Is, but does not unwrap.
 func (n node) is(target error) bool {
 	if n.matcher != nil && n.matcher.Is(target) {
 		return true
@@ -245,7 +245,7 @@ func (n node) is(target error) bool {
 	return n.err == target // the targets have comparable types: this cannot panic
 }
 
-// ask adds the traits that the method As of an error finds.
+// ask adds the traits of the errors that err's As method finds.
 func (t *traits) ask(err error) {
 	var (
 		permanent *mark.Permanent

@@ -6,8 +6,8 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// Encode returns v as msgpack. The error of a value that cannot be encoded names
-// the path to it.
+// Encode returns v as msgpack. If a value in v cannot be encoded, the error contains the path to
+// that value.
 //
 // A value whose type has a pair of methods that encode and decode it is encoded with these methods:
 // EncodeMsgpack and DecodeMsgpack or MarshalMsgpack and UnmarshalMsgpack, MarshalBinary and
@@ -15,13 +15,13 @@ import (
 // value is encoded by its kind: a struct by its exported fields, under their json names. Slices of
 // bytes are encoded as they are, even if they have methods for JSON.
 //
-// What [Decode] returns is then equal to v, except that
+// The value that [Decode] restores is equal to v, except that
 //   - unexported fields, and those tagged json:"-", are zero;
-//   - a pointer is a new one, and equal pointers become different ones;
+//   - pointers are new, and equal pointers become different;
 //   - a value in an interface has the type of its encoding: int64, uint64, float64, bool, string
 //     (for bytes, too), time.Time, []any, or map[string]any. A value that is encoded with its
 //     methods for JSON has the type of the decoded JSON;
-//   - a value that omitempty leaves out is zero, such as an empty slice;
+//   - a value that is left out because of omitempty, such as an empty slice, is zero;
 //   - a time has its offset from UTC, without the zone name, the daylight saving rules and the
 //     monotonic clock reading. An offset of 0 is UTC.
 //
@@ -29,10 +29,10 @@ import (
 // after decoding: actors that return such types are refused.
 func Encode(v any) ([]byte, error) { return codec.Encode(v) }
 
-// Decode decodes data, which [Encode] returned, into the pointer v. A value that the type cannot
-// hold, such as a string for an integer or a number that is too large, is an error that names the
-// field. Fields that the type does not have are ignored. For a value of a redacted record, the
-// error is [ErrRedacted].
+// Decode decodes data, which [Encode] returned, into the value that v points to. If the type cannot
+// hold a value, for example because a number is too large or a string was encoded in place of an
+// integer, the error names the field. Fields that the type does not have are ignored. If data comes
+// from a redacted record, the error is [ErrRedacted].
 func Decode(data []byte, v any) error {
 	err := codec.Decode(data, v)
 	if err != nil {
@@ -43,9 +43,8 @@ func Decode(data []byte, v any) error {
 	return err
 }
 
-// DecodeAll is like [Decode], and returns the parts of data for which the type
-// of v has no fields, as lines such as "items[2].price: 12". Zero values do not
-// count as lost.
+// DecodeAll is like [Decode], but also returns the parts of data for which v's type has no fields,
+// as lines such as "items[2].price: 12". Zero values are not returned.
 func DecodeAll(data []byte, v any) (lost []string, err error) {
 	err = codec.DecodeKnown(data, v)
 	if err == nil {
@@ -62,8 +61,9 @@ func DecodeAll(data []byte, v any) (lost []string, err error) {
 }
 
 // Hash identifies an input: it is the first 16 bytes of the SHA-256 of the input's canonical
-// encoding. In that encoding, equal values have equal bytes: maps in any order, times of the same
-// instant, and JSON with its members in any order. The zero Hash identifies no input.
+// encoding. In that encoding, equal values have equal bytes. The order of map keys and of members
+// in JSON does not matter, and times are equal if they denote the same instant. The zero Hash
+// identifies no input.
 type Hash [16]byte
 
 // HashOf returns the hash of v.
@@ -85,7 +85,7 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 const previewLimit = 500
 
 // Preview returns an encoded value as JSON, cut to 500 characters with "…" at the end if something
-// was cut. Bytes are shown as JSON or text if they are valid as such, and otherwise in
+// was cut. Bytes are shown as JSON or text if they are valid JSON or text, and otherwise in
 // base64. The preview of an empty value is empty. The preview of bytes that are not msgpack is
 // "(unreadable)".
 func Preview(encoded []byte) string {
@@ -108,8 +108,8 @@ func previewText(encoded []byte) string {
 	return string(text)
 }
 
-// Truncate returns s cut to at most limit characters. The last of them is "…"
-// if something was cut.
+// Truncate returns s, cut to at most limit characters. If something was cut, the last character is
+// "…".
 func Truncate(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -11,8 +11,8 @@ type namedErrno struct {
 	errno syscall.Errno
 }
 
-// commonErrnos are the numbers that every operating system has. systemErrnos are the others of this
-// system.
+// commonErrnos are the error numbers that exist on every operating system. systemErrnos are the
+// other error numbers of this system.
 var commonErrnos = []namedErrno{
 	{"E2BIG", syscall.E2BIG},
 	{"EACCES", syscall.EACCES},

@@ -25,29 +25,28 @@ import (
 	"github.com/reprise-go/reprise/internal/mark"
 )
 
-// An Error is the form in which a record keeps an error. It has the text, class, status code and
-// Retry-After of the error that it was made from. errors.Is and errors.As find in it what they
-// found in that error, if it was registered with [RegisterError] or [RegisterErrorType] or belongs
+// An Error is the form in which a record keeps an error. It holds the original error's text, class,
+// status code and Retry-After delay. errors.Is and errors.As find in an Error what they found in
+// the original error, if it was registered with [RegisterError] or [RegisterErrorType], or belongs
 // to package core or to the standard library:
 //
-//   - The sentinels and the error types of bufio, bytes, context,
-//     encoding/base64, encoding/csv, encoding/hex, encoding/json, errors, io,
-//     io/fs, net, net/url, os, os/exec, strconv and time. An exec.ExitError is
-//     not found: it belongs to a process.
-//   - A syscall.Errno that has a name, also after a move to another operating
-//     system that has an error of that name.
-//   - Interfaces with methods Timeout and Temporary, such as net.Error, and
-//     those that registered types implement.
+//   - The sentinels and the error types of bufio, bytes, context, encoding/base64, encoding/csv,
+//     encoding/hex, encoding/json, errors, io, io/fs, net, net/url, os, os/exec, strconv and time.
+//     An exec.ExitError is not found, because it belongs to a process.
+//   - A syscall.Errno that has a name, even if the record was moved to another operating system
+//     that has an error with that name.
+//   - Interfaces with the methods Timeout and Temporary, such as net.Error, and interfaces that
+//     registered types implement.
 type Error struct {
 	Message   string // cut at MessageLimit
 	Type      string // Go type of the error
 	Class     Class
-	Status    int           // HTTP, 0 for none
-	After     time.Duration // Retry-After, 0 for none
+	Status    int           // HTTP status code, or 0
+	After     time.Duration // Retry-After, or 0
 	Sentinels []string      // names of registered errors that errors.Is found
 	Typed     []TypedError  // values of registered types that errors.As found
 
-	tooLarge []string // registered types whose values are not kept
+	tooLarge []string // registered types whose values were too large to be kept
 }
 
 // TooLarge returns the names of the registered types that errors.As found in the original error but
@@ -55,7 +54,7 @@ type Error struct {
 // have the name "errors of the standard library". The names are not recorded.
 func (e *Error) TooLarge() []string { return e.tooLarge }
 
-// A TypedError is an error of a registered type, encoded.
+// A TypedError is an encoded error of a registered type.
 type TypedError struct {
 	Name  string
 	Value []byte
@@ -64,10 +63,11 @@ type TypedError struct {
 // ErrorOf returns err in the form in which a record keeps it. ErrorOf(nil) is nil.
 func ErrorOf(err error) *Error { return errorOf(err, 0) }
 
-// errorOf is ErrorOf for an error at the given depth inside others.
+// errorOf is ErrorOf for an error that is nested at the given depth in other errors.
 func errorOf(err error, depth int) *Error { return describe(err, depth, true) }
 
-// describe implements errorOf. If the methods of net.Error are kept elsewhere, whole is false.
+// describe implements errorOf. If the results of the methods of net.Error are kept elsewhere, whole
+// is false.
 func describe(err error, depth int, whole bool) *Error {
 	if err == nil {
 		return nil
@@ -84,7 +84,7 @@ func describe(err error, depth int, whole bool) *Error {
 	return tree.describe(err, tree.traits(), depth, whole)
 }
 
-// describe returns the root of the tree, err, in the form in which a record keeps it.
+// describe returns err, the root of the tree, in the form in which a record keeps it.
 func (t *errorTree) describe(err error, traits Traits, depth int, whole bool) *Error {
 	e := &Error{
 		Message: Truncate(fmt.Sprint(err), MessageLimit), Type: fmt.Sprintf("%T", err),
@@ -94,16 +94,15 @@ func (t *errorTree) describe(err error, traits Traits, depth int, whole bool) *E
 	return e
 }
 
-// MessageLimit is the number of characters to which the text of an error is
-// cut.
+// MessageLimit is the maximum length of an error's text in characters. Longer texts are cut.
 const MessageLimit = 4000
 
-// maxTyped is the maximum size in bytes of a value of a registered type. Larger
-// ones are not kept.
+// maxTyped is the maximum size in bytes of a value of a registered type. Larger values are not
+// kept.
 const maxTyped = 64 << 10
 
-// Brief returns the error with a short text and without what only errors.As needs, for records that
-// repeat the error of another record.
+// Brief returns the error with a short text and without the data that only errors.As needs. It is
+// for records that repeat the error from another record.
 func (e *Error) Brief() *Error {
 	if e == nil || len(e.Message) <= briefMessage && len(e.Typed) == 0 {
 		return e
@@ -118,14 +117,14 @@ const briefMessage = 200
 // Error returns the text of the error that was recorded.
 func (e *Error) Error() string { return e.Message }
 
-// HTTPStatusCode returns the status code of the original error, 0 for none.
+// HTTPStatusCode returns the original error's HTTP status code, or 0 if it had none.
 func (e *Error) HTTPStatusCode() int { return e.Status }
 
-// RetryAfter returns the delay that the service had asked for, 0 for none.
+// RetryAfter returns the delay that the service asked for, or 0 if it asked for none.
 func (e *Error) RetryAfter() time.Duration { return e.After }
 
-// Is reports whether target is a registered error, or one of the standard library, that errors.Is
-// found in the original error.
+// Is reports whether errors.Is found target in the original error. It returns false if target is
+// neither registered nor an error of the standard library.
 func (e *Error) Is(target error) bool {
 	if registry.nameOf(target) != "" {
 		for _, s := range e.Sentinels {
@@ -137,8 +136,9 @@ func (e *Error) Is(target error) bool {
 	return e.isStandard(target)
 }
 
-// As restores the registered type, the error of the standard library or the interface that target
-// points to.
+// As sets the value that target points to, if errors.As found an error of its type in the original
+// error, and that type is registered, belongs to the standard library, or is an interface that a
+// kept error implements.
 func (e *Error) As(target any) bool {
 	pointer := reflect.TypeOf(target)
 	if pointer == nil || pointer.Kind() != reflect.Pointer {
@@ -167,10 +167,10 @@ func (e *Error) As(target any) bool {
 	return false
 }
 
-// RegisterError makes errors.Is find err in errors that were recorded and restored, under a name
-// that must stay the same from release to release. It is for package initialization. It panics if
-// the name is empty or already registered for another error, or if the error is nil, registered
-// under another name, or of a type that cannot be compared.
+// RegisterError registers err under a name, so that errors.Is finds err in errors that were
+// recorded and restored. The name must stay the same from release to release. Call RegisterError
+// during package initialization. It panics if the name is empty or already registered for another
+// error, or if err is nil, registered under another name, or of a type that cannot be compared.
 func RegisterError(name string, err error) {
 	if name == "" || err == nil {
 		panic("record: RegisterError needs a name and an error")
@@ -192,7 +192,7 @@ func RegisterErrorType[E error](name string) {
 // errorType is a registered type without its type parameter.
 type errorType struct {
 	name    string
-	target  reflect.Type // the type of the target of errors.As
+	target  reflect.Type // the type of the second argument of errors.As
 	find    func(err error, depth int) ([]byte, bool)
 	restore func([]byte, any) bool
 }
@@ -313,8 +313,9 @@ func (r *errorRegistry) addType(name string, t errorType) {
 	r.types[name], r.typeNames[t.target.Elem()] = t, name
 }
 
-// describe sets the sentinels and types of e to the registered ones that match the tree. Methods of
-// errors run without the lock, since they may use the registry. If one panics, describe ends.
+// describe sets e's sentinels and types to the registered ones that match the tree. The errors'
+// methods run without the lock, since they may use the registry. If a method panics, describe
+// returns early.
 func (r *errorRegistry) describe(e *Error, tree *errorTree, depth int, whole bool) {
 	defer func() { _ = recover() }()
 	r.mu.RLock()
@@ -378,8 +379,8 @@ func (r *errorRegistry) appendErrnos(names []string, tree *errorTree) []string {
 	return names
 }
 
-// errorTree is an error and all errors that it wraps, in the order of errors.Is. It is compared
-// with everything that is registered.
+// errorTree holds an error and all errors that it wraps, in the order in which errors.Is visits
+// them. It is compared with all registered errors and types.
 type errorTree struct {
 	errs      []error
 	matchers  []interface{ Is(error) bool } // the errors with a method Is
@@ -442,7 +443,7 @@ func (t *errorTree) mayContain(wanted reflect.Type) bool {
 	return t.answersAs
 }
 
-// nameOf returns the name under which err was registered, empty if it was not.
+// nameOf returns the name under which err was registered, or an empty string if it was not.
 func (r *errorRegistry) nameOf(err error) (name string) {
 	if err == nil || !reflect.TypeOf(err).Comparable() {
 		return ""
@@ -453,23 +454,23 @@ func (r *errorRegistry) nameOf(err error) (name string) {
 	return r.names[err]
 }
 
-// sentinel returns the error that was registered under the name, nil for none.
+// sentinel returns the error that was registered under the name, or nil if there is none.
 func (r *errorRegistry) sentinel(name string) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.sentinels[name]
 }
 
-// nameOfType returns the name under which errors of the type were registered,
-// empty if they were not.
+// nameOfType returns the name under which the error type was registered, or an empty string if it
+// was not.
 func (r *errorRegistry) nameOfType(t reflect.Type) string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.typeNames[t]
 }
 
-// restoreAs returns the error of a registered type, nil if it does not implement
-// the interface.
+// restoreAs restores an error of a registered type. It returns nil if the type does not implement
+// the wanted interface.
 func (r *errorRegistry) restoreAs(typed TypedError, wanted reflect.Type) error {
 	r.mu.RLock()
 	t, ok := r.types[typed.Name]

@@ -6,11 +6,12 @@ import (
 	"reflect"
 )
 
-// A registered error is encoded by its exported fields. Fields that hold errors are kept as
-// [ErrorOf] returns them, and fields of type any as text unless they hold a number, a bool or a
-// string. So errors.Is and errors.As find wrapped errors in the restored error, too.
+// A registered error is encoded by its exported fields. Fields that hold errors are kept in the
+// form that [ErrorOf] returns, so that errors.Is and errors.As also find wrapped errors in the
+// restored error. Fields of type any are kept as text, unless they hold a number, a bool or a
+// string.
 
-// errorValue describes how the values of one type are kept: as values of another type that can be
+// errorValue describes how values of one type are converted to values of another type that can be
 // encoded.
 type errorValue struct {
 	kept    reflect.Type
@@ -18,8 +19,7 @@ type errorValue struct {
 	restore func(into, kept reflect.Value)
 }
 
-// maxErrorDepth is the depth to which errors inside errors keep what errors.As
-// needs.
+// maxErrorDepth is the nesting depth of errors up to which the data for errors.As is kept.
 const maxErrorDepth = 4
 
 var (

@@ -2,7 +2,7 @@ package record
 
 import "time"
 
-// A Failure is an attempt of a call that failed.
+// A Failure is a failed attempt of a call.
 type Failure struct {
 	Address Address
 	Class   Class
@@ -10,5 +10,5 @@ type Failure struct {
 	Time    time.Time
 }
 
-// Message returns the text of the error, or its type if the method that returns the text panics.
+// Message returns the error's text, or its type if its Error method panics.
 func (f *Failure) Message() string { return textOf(f.Err) }

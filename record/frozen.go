@@ -15,15 +15,16 @@ import (
 type frozenError struct {
 	text      string
 	err       error
-	recorded  *Error // the recorded form; nil if that is not known
+	recorded  *Error // the recorded form, or nil if it is not known
 	traits    Traits
-	hasTraits bool // traits is already determined
+	hasTraits bool // traits is set
 }
 
-// Keep does what Inspect does, and also returns the error for a record: with its current text, and
-// with all that records need of it, so that the tree is walked only once. If the record is stored,
-// ErrorOf(kept) does not walk the tree again. kept is err itself if err is an *Error, a suspension
-// or endless; for a record in memory also if err cannot change and wraps nothing.
+// Keep is like Inspect, but also returns err in a form for a record. That form has err's current
+// text and all data that the record needs, so that err's tree is walked only once: if the record is
+// stored, ErrorOf(kept) does not walk the tree again. kept is err itself if err is an *Error, a
+// suspension or endless. For a record in memory, kept is also err itself if err cannot change and
+// wraps nothing.
 func Keep(err error, stored bool) (found Traits, kept error) {
 	if e, ok := err.(*Error); ok { //nolint:errorlint // err itself, not one that it wraps
 		return Inspect(e), e
@@ -51,8 +52,8 @@ func Keep(err error, stored bool) (found Traits, kept error) {
 func (e *frozenError) Error() string { return e.text }
 func (e *frozenError) Unwrap() error { return e.err }
 
-// constantTypes are types of errors whose text cannot change. Those that wrap other errors keep
-// the text with which they were made.
+// constantTypes are types of errors whose text cannot change. If such an error wraps others, it
+// keeps the text that it had when it was made.
 var constantTypes = map[reflect.Type]bool{
 	reflect.TypeOf(errGone):                               true,
 	reflect.TypeOf(fmt.Errorf("%w", errGone)):             true,

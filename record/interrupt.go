@@ -10,7 +10,7 @@ import (
 // ErrInterrupted is found by errors.Is in every [InterruptedError].
 var ErrInterrupted = errors.New("interrupted")
 
-// InterruptReason says why a call was interrupted.
+// InterruptReason is the reason for which a call was interrupted.
 type InterruptReason string
 
 // The reasons that Reprise itself sets. Users may define more.
@@ -23,16 +23,16 @@ const (
 	InterruptTimeout   InterruptReason = "timeout"        // the timeout of the run has passed
 	InterruptContext   InterruptReason = "context"        // the context given to the run ended
 	InterruptParent    InterruptReason = "parent_timeout" // the attempt of the caller timed out
-	InterruptGroup     InterruptReason = "group"          // the group ended before the branch: another branch failed or was enough, or its time passed
+	InterruptGroup     InterruptReason = "group"          // the group ended before the branch, because another branch failed or was enough, or because the group's time had passed
 	InterruptClosed    InterruptReason = "closed"         // the run was closed
 	InterruptAwait     InterruptReason = "awaiting"       // a call waits for an answer
 	InterruptReplay    InterruptReason = "replay"         // the records cannot be used
 	InterruptDiverge   InterruptReason = "divergence"     // the program differs from its records
 	InterruptStore     InterruptReason = "store"          // the run could no longer be stored
 
-	InterruptFork InterruptReason = "fork" // a fork begins with the records of its parent up to here
+	InterruptFork InterruptReason = "fork" // a fork begins with its parent's records up to this one
 
-	InterruptRetry InterruptReason = "retry" // the run failed, and its program tries again what failed when it opens it
+	InterruptRetry InterruptReason = "retry" // the run failed, and its failed calls are made again when it is next opened
 
 	InterruptLeaseLost InterruptReason = "lease_lost" // the process may no longer own the run
 )
@@ -43,14 +43,14 @@ type InterruptedError struct {
 	Reason  InterruptReason
 	Message string // the explanation that By gave
 	By      string // who interrupted; empty for Reprise itself
-	Cause   error  // the error that caused the interrupt, such as that of a context that ended; nil for none
+	Cause   error  // the error that caused the interrupt, such as the error of a context that ended; nil if there is none
 
-	Question string    // the ID of the question that the call waits for; empty otherwise
-	Awaits   AwaitKind // what the call waits for; 0 for nothing
+	Question string    // the ID of the question that the call waits for, or empty
+	Awaits   AwaitKind // what the call waits for; 0 if it does not wait
 
-	// Origin is the part of the run that ended, if only a part was interrupted:
-	// an attempt that timed out, or a group that ended early. The calls around it
-	// continue. It is nil if the whole run was interrupted.
+	// Origin is the part of the run that ended, if only a part was interrupted: an attempt that
+	// timed out, or a group that ended early. The calls around it continue. Origin is nil if the
+	// whole run was interrupted.
 	Origin Origin
 }
 
@@ -58,9 +58,8 @@ type InterruptedError struct {
 // appears in the addresses of its calls ("assistant@2"). The path is empty if it was not recorded.
 type Origin interface{ Path() string }
 
-// Error returns a line such as `interrupted (user) by ops: deploy`, with the ID
-// of the question that the call waits for: `interrupted (awaiting
-// agent/refund?1): …`.
+// Error returns a line such as `interrupted (user) by ops: deploy`. If the call waits for a
+// question, the line contains the question's ID: `interrupted (awaiting agent/refund?1): …`.
 func (e *InterruptedError) Error() string {
 	text := "interrupted"
 	switch {
@@ -88,8 +87,8 @@ func (e *InterruptedError) Error() string {
 	return text
 }
 
-// Is matches [ErrInterrupted], and [context.Canceled] if the context given to the run or
-// the call was cancelled, whatever the cause.
+// Is matches [ErrInterrupted]. It also matches [context.Canceled] if the context given to the run
+// or the call was cancelled, whatever the context's cause is.
 func (e *InterruptedError) Is(target error) bool {
 	switch target {
 	case ErrInterrupted:
@@ -100,8 +99,8 @@ func (e *InterruptedError) Is(target error) bool {
 	return false
 }
 
-// Recorded returns e in the form for a record: with a cause whose text cannot change, as [ErrorOf]
-// returns it.
+// Recorded returns e in the form that a record keeps. If the text of the cause can change, the
+// cause is replaced by the result of [ErrorOf].
 func (e *InterruptedError) Recorded() *InterruptedError {
 	if e == nil || e.Cause == nil || isConstant(e.Cause) {
 		return e

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// recordJSON holds the names of the fields of a record on wires and in exports.
-// Durations are seconds, as numbers.
+// recordJSON defines the names that a record's fields have on wires and in exports. Durations are
+// numbers of seconds.
 type recordJSON struct {
 	RunID         string         `json:"run_id"`
 	Seq           uint64         `json:"seq"`
@@ -87,7 +87,7 @@ type callInDoubtJSON struct {
 	Cause   string    `json:"cause,omitempty"`
 }
 
-// MarshalJSON returns the call in the form of records on wires, with a preview of its input.
+// MarshalJSON returns the call in the form that records have on wires, with a preview of its input.
 func (c *CallInDoubt) MarshalJSON() ([]byte, error) {
 	return json.Marshal(c.json())
 }
@@ -144,8 +144,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return data, err
 }
 
-// marshalSafely does what json.Marshal does, and returns a panic of a MarshalJSON method as an
-// error.
+// marshalSafely is like json.Marshal, but returns an error if a MarshalJSON method panics.
 func marshalSafely(v any) (data []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// UnmarshalJSON parses what MarshalJSON returned. That is not the whole record: of inputs and
-// outputs it contains only previews, which are not read; of an error, only the text and the class;
-// and of an interrupt, the reason, message and author.
+// UnmarshalJSON parses what MarshalJSON returned. The result is not the whole record. Inputs and
+// outputs are missing, since the JSON contains only their previews. An error has only its text and
+// class, and an interrupt only its reason, message, author, and what it awaits.
 func (r *Record) UnmarshalJSON(data []byte) error {
 	var in recordJSON
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -73,7 +73,7 @@ func (in *recordJSON) record() (r Record, err error) {
 	return r, err
 }
 
-// detail returns the detail of the record, nil if it has none.
+// detail returns the record's detail, or nil if it has none.
 func (in *recordJSON) detail() (*Detail, error) {
 	d := Detail{Artifact: in.Artifact, Message: in.Message, Metadata: in.Metadata, NoStore: in.NoStore, Branches: in.Branches, Cached: in.Cached, Compensable: in.Compensable, Fork: in.Fork, By: in.AnsweredBy, Schema: in.Schema, Irreversible: in.Irreversible, Effect: in.Effect, SetInFork: in.SetInFork, Signal: in.Signal, ToolCall: in.ToolCall}
 	if c := in.InDoubt; c != nil {
@@ -117,7 +117,7 @@ func readHash(field, text string) (h Hash, err error) {
 	return Hash(sum), nil
 }
 
-// readName returns the value of a name; the zero value for an empty name.
+// readName returns the value with the given name, or the zero value if the name is empty.
 func readName[T interface {
 	~uint8
 	String() string

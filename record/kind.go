@@ -2,24 +2,24 @@ package record
 
 import "github.com/reprise-go/reprise/internal/enum"
 
-// Kind says what a [Record] is about. Each kind of call has its own retry defaults.
+// Kind is the kind of thing that a [Record] is about. Each kind of call has its own retry defaults.
 type Kind uint8
 
 // The kinds of records. Tools, LLMs, agents, steps, groups, branches and
 // compensations are calls.
 const (
-	KindTool         Kind = iota + 1 // a call of a tool
-	KindLLM                          // a call of a language model
-	KindAgent                        // a call of an agent
+	KindTool         Kind = iota + 1 // a call to a tool
+	KindLLM                          // a call to a language model
+	KindAgent                        // a call to an agent
 	KindRun                          // the beginning or the end of a run
 	KindLog                          // a line of the log
 	KindValue                        // a value stored by key
-	KindStep                         // a call of a step: a recorded result of code in a handler
+	KindStep                         // a step: code in a handler whose result is recorded
 	KindQuestion                     // a question to a person or a program outside the run
 	KindAnswer                       // the answer to a question
-	KindGroup                        // a call of a group: calls that run in parallel
-	KindBranch                       // a call of a function that is one branch of a group
-	KindVersion                      // the version of a piece of code that an attempt executes
+	KindGroup                        // a group: calls that run in parallel
+	KindBranch                       // one branch of a group: a function
+	KindVersion                      // the version of the code that an attempt executes
 	KindCompensation                 // a call that undoes what another call did
 	kindEnd
 )
@@ -47,9 +47,8 @@ func (k Kind) IsCall() bool {
 // not counted as calls, since they only contain calls.
 func (k Kind) IsParallel() bool { return k == KindGroup || k == KindBranch }
 
-// IsEntered reports whether the handler of such a call only makes other calls, so
-// that on resume it runs again up to where it stopped: agents, groups and
-// branches.
+// IsEntered reports whether this is the kind of agents, groups or branches. Their handlers only
+// make other calls, so on resume a handler runs again up to the place where it stopped.
 func (k Kind) IsEntered() bool { return k == KindAgent || k.IsParallel() }
 
 // MarshalText returns the name on the wire.
@@ -68,12 +67,12 @@ type Status uint8
 const (
 	StatusStarted     Status = iota + 1 // an attempt began
 	StatusCompleted                     // the call returned its output
-	StatusFailed                        // an attempt failed; Record.WillRetry says whether another follows
-	StatusRetrying                      // the wait before the next attempt begins
+	StatusFailed                        // an attempt failed; Record.WillRetry reports whether another follows
+	StatusRetrying                      // the call began to wait for its next attempt
 	StatusRecovered                     // an outcome was recalled from restored history
 	StatusInterrupted                   // the call stopped without an outcome
 	StatusAwaiting                      // the call waits for an answer from outside
-	StatusRecorded                      // a fact that does not change, such as a line of the log or a value
+	StatusRecorded                      // a fact that does not change, such as a log line or a value
 	StatusCancelled                     // the run was ended for good and is not resumed
 	statusEnd
 )
@@ -120,5 +119,5 @@ var stageNames = [stageEnd]string{
 	StageArtifact: "artifact", StageRecord: "record", StageWait: "wait", StageIntercept: "intercept",
 }
 
-// String returns the stage in one word; empty for StageNone.
+// String returns the stage as one word, or an empty string for StageNone.
 func (s Stage) String() string { return enum.Name(stageNames[:], uint8(s), "stage") }

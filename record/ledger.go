@@ -7,40 +7,41 @@ import (
 )
 
 // A Ledger is the state of one run according to its records: which calls run, wait, ask or have
-// ended, which questions are open, and how often each kind of event happened. This is the only
-// place that derives it: consoles, dashboards and reports show what a Ledger says, so that their
-// numbers agree; [Counts] defines the numbers.
+// ended, which questions are open, and how often each kind of event happened. No other code derives
+// this state from records: consoles, dashboards and reports show the numbers of a Ledger, so that
+// they agree. [Counts] defines the numbers.
 //
 // Records are added in the order of their numbers. A ledger accepts whatever the format allows,
-// even records that contradict each other, and never panics. A ledger that begins in the middle of
-// a run, or misses records, knows only what it has seen; see First and Gaps.
+// even records that contradict each other, and never panics. If a ledger begins in the middle of a
+// run, or records are missing, it reflects only the records that were added; see First and Gaps.
 //
-// The zero Ledger is that of a run without records. A Ledger is not for concurrent
-// use.
+// The zero Ledger is the state of a run without records. A Ledger is not for concurrent use.
 type Ledger struct {
-	// KeepEnded is set before the first record to keep the calls that have ended, for Call.
-	// Otherwise the memory of a ledger is proportional to the number of open calls.
+	// KeepEnded specifies that calls are kept after they have ended, so that Call returns them. It
+	// must be set before the first record is added. If it is not set, a ledger's memory use is
+	// proportional to the number of open calls.
 	KeepEnded bool
 
-	// Limit is the maximum number of open calls that are followed; 0 means no limit, and a negative
-	// Limit means that none are followed. Calls that are not followed are counted once they have an
-	// outcome, and some of their attempts are missed.
+	// Limit is the maximum number of open calls that are followed. 0 means no limit; if Limit is
+	// negative, no calls are followed. A call that is not followed is counted once it has an
+	// outcome, and some of its attempts may not be counted.
 	Limit int
 
 	RunID       string
-	Name        string // of the run's pipeline
+	Name        string // name of the run's pipeline
 	Description string
 
-	Created, Updated time.Time // of the first and the latest record
+	Created, Updated time.Time // times of the first and the latest record
 	First, Last      uint64    // the numbers of the first and the latest record; 0 before there is one
-	Generation       uint64    // of the latest record
+	Generation       uint64    // the highest generation of a record
 	Gaps             bool      // records between First and Last are missing
 
-	// Status is that of the latest record about the run itself: started while the run is open, and
-	// otherwise how it ended. It is 0 if no such record was seen.
+	// Status is the status in the latest record about the run itself. It is StatusStarted while the
+	// run is open, and otherwise shows how the run ended. It is 0 if no such record was added.
 	Status Status
 
-	// Stop says why the run stopped; it is nil while the run is open and if it has an outcome.
+	// Stop is the interrupt that stopped the run. It is nil while the run is open, and if the run
+	// has an outcome.
 	Stop *InterruptedError
 
 	counts        Counts
@@ -48,7 +49,7 @@ type Ledger struct {
 	stopsByReason map[InterruptReason]int // how many calls are stopped for each reason
 
 	failed    bool
-	lastError Failure // if failed is set
+	lastError Failure // valid if failed is set
 
 	newest *Call // the open call that began last, if it is not in open yet
 	open   map[Address]*Call
@@ -58,33 +59,33 @@ type Ledger struct {
 	questions       questions
 	begun           bool      // a record was added
 	firstGeneration uint64    // the generation of First
-	clock           time.Time // the latest time that counts for Took
+	clock           time.Time // the time up to which Took was counted
 }
 
-// A Transition is what a record has changed in a ledger.
+// A Transition describes what a record changed in a ledger.
 type Transition struct {
-	// Ignored is set if the record has changed nothing because it was published again, or its
-	// number was seen before.
+	// Ignored is set if the record changed nothing, for example because it was published again, or
+	// because a record with its number was added before.
 	Ignored bool
 
-	// Rewound is set if the record replaces others that were seen but not kept: those of a process
-	// that crashed, or of an opening without anything new. The counts still include the replaced
-	// records.
+	// Rewound is set if the record replaces records that were added but not stored: those of a
+	// process that crashed, or those of an opening in which nothing new happened. The counts still
+	// include the replaced records.
 	Rewound bool
 
-	// Call is the call that the record is about, in its new state, and From is the state before.
-	// Call is nil if the record is not about a call, or if the call is not followed. It is valid
-	// until the next record.
+	// Call is the call that the record is about, in its new state, and From is its previous state.
+	// Call is nil if the record is not about a call, or if the call is not followed. Call is valid
+	// until the next record is added.
 	Call *Call
 	From State
 
 	Waited time.Duration // how long the call had waited; 0 if it was not waiting
 
-	Asked  *Question   // the question that this record opened; nil for none
+	Asked  *Question   // the question that this record opened, or nil
 	Closed []*Question // questions that this record closed, in no particular order
 }
 
-// Add adds the next record. It keeps nothing of r.Detail except what questions need.
+// Add adds the next record. It keeps only those parts of r.Detail that questions need.
 func (l *Ledger) Add(r *Record) (c Transition) {
 	if r.Status == StatusRecovered {
 		l.recall(r, &c)
@@ -153,8 +154,8 @@ func (l *Ledger) tick(r *Record) {
 	l.clock = r.Time
 }
 
-// addRun adds the beginning or the end of the run. Calls that were running have stopped: a call
-// runs again when a record says so.
+// addRun adds the beginning or the end of the run. Calls that were running are now stopped, until a
+// record shows that they run again.
 func (l *Ledger) addRun(r *Record, c *Transition) {
 	opens := r.Status == StatusStarted
 	at := r.Time
@@ -205,8 +206,8 @@ func (l *Ledger) pauseCall(call *Call, r *Record, at time.Time) {
 	l.count(call, 1)
 }
 
-// recall notes that the outcome of a call was recalled. If the ledger has not seen the outcome, the
-// call is counted as restored. Such records are published, but not stored.
+// recall adds a record of a recalled outcome. If the outcome itself was not added to the ledger,
+// the call is counted as restored. Records of recalled outcomes are published, but not stored.
 func (l *Ledger) recall(r *Record, c *Transition) {
 	if !r.Kind.IsCall() {
 		c.Ignored = true
@@ -227,8 +228,8 @@ func (l *Ledger) recall(r *Record, c *Transition) {
 	c.Call = call
 }
 
-// Call returns the call at the address. It returns nil if no record of the call was seen, or if the
-// call has ended and KeepEnded is not set. The result is valid until the next record.
+// Call returns the call at the address. It returns nil if no record of the call was added, or if
+// the call has ended and KeepEnded is not set. The result is valid until the next record is added.
 func (l *Ledger) Call(a Address) *Call { return l.find(a) }
 
 func (l *Ledger) find(a Address) *Call {
@@ -241,7 +242,8 @@ func (l *Ledger) find(a Address) *Call {
 	return l.ended[a]
 }
 
-// Open returns the calls that have not ended, in no order, including groups and branches.
+// Open returns the calls that have not ended, including groups and branches, in no particular
+// order.
 func (l *Ledger) Open() iter.Seq[*Call] {
 	return func(yield func(*Call) bool) {
 		l.settle()
@@ -267,8 +269,8 @@ func (l *Ledger) Counts() Counts { return l.counts }
 // OpeningCounts returns the counts since the run was last opened.
 func (l *Ledger) OpeningCounts() Counts { return l.counts.since(&l.opening) }
 
-// TakeRecalled takes the number of recalled outcomes from another ledger of the run. No record in a
-// store contains it.
+// TakeRecalled copies the number of recalled outcomes from another ledger of the same run. Stored
+// records do not contain this number.
 func (l *Ledger) TakeRecalled(from *Ledger) { l.counts.Recalled = from.counts.Recalled }
 
 // Clone returns a copy that can be changed independently.
@@ -289,10 +291,10 @@ func cloneCalls(calls map[Address]*Call) map[Address]*Call {
 	return c
 }
 
-// LastError returns the latest failed attempt of a call. It returns false if none failed, or if that
-// call has completed since, or is made again after it had failed for good.
+// LastError returns the latest failed attempt. It returns false if no attempt failed, or if the
+// call has since completed, or was made again after it had failed for good.
 func (l *Ledger) LastError() (Failure, bool) { return l.lastError, l.failed }
 
 // Questions returns the questions that can still be answered, in the order in which they were
-// asked. If sleeps is set, it also returns those that wait for a time or a signal.
+// asked. If sleeps is set, it also returns the questions that wait for a time or a signal.
 func (l *Ledger) Questions(sleeps bool) []*Question { return l.questions.list(sleeps) }

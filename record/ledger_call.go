@@ -8,31 +8,30 @@ import (
 type Call struct {
 	Progress
 	Address Address
-	Name    string // of the actor
+	Name    string // name of the actor
 	Kind    Kind
 	State   State // what the call is doing
-	Highest int32 // attempts that began, according to the highest attempt number
-	Closed  bool  // the run was closed after the latest record of the call, and did not crash
+	Highest int32 // number of attempts that began, according to the highest attempt number
+	Closed  bool  // the run was closed after the call's latest record, and did not crash
 
-	// The fields below are those of the latest record.
+	// The fields below are from the latest record.
 	Status      Status
 	LastAttempt int32 // Record.Attempt of that record
-	MaxAttempts int32 // below 0 for no limit
+	MaxAttempts int32 // negative if there is no limit
 	At          time.Time
 	Class       Class
 	DelaySource Source
-	Cause       error // the error of a failure or a suspension; where a retry starts, that of the previous attempt
+	Cause       error // the error of the failure or suspension; if a retry starts, the error of the previous attempt
 
 	stopReason   InterruptReason // why the call stopped; empty if no record says so
 	suspended    bool            // the call waits for something that does not need the process
 	waiting      bool            // the call is waiting, from since to at most until
 	maybeWaiting bool            // the call may be waiting since the run was opened, if the program has reached it
 	since        time.Time
-	until        time.Time // zero for no limit
+	until        time.Time // zero if there is no limit
 }
 
-// IsActive reports whether the process works on the call, or waits for its next
-// attempt.
+// IsActive reports whether the process executes the call or waits for the call's next attempt.
 func (c *Call) IsActive() bool {
 	return c.State == StateRunning || c.State == StateWaiting && !c.suspended
 }
@@ -54,8 +53,8 @@ func (l *Ledger) follow(r *Record) *Call {
 	return call
 }
 
-// settle moves the newest call into the map. Most calls end before another one begins, and are
-// never put there.
+// settle moves the newest call into the map. Most calls end before another call begins, and are
+// never put into the map.
 func (l *Ledger) settle() {
 	if l.newest == nil {
 		return
@@ -78,7 +77,7 @@ func (l *Ledger) addCall(r *Record, c *Transition) {
 		}
 		l.restoreReplaced(call, r)
 	} else if call.Kind.IsParallel() != r.Kind.IsParallel() {
-		c.Ignored = true // the address of a group or branch is never that of another call
+		c.Ignored = true // a group or branch never has the address of another call
 		return
 	} else if l.KeepEnded && !call.isOpen() {
 		delete(l.ended, r.Address)
@@ -158,7 +157,7 @@ func (l *Ledger) move(call *Call, r *Record, c *Transition) {
 	}
 }
 
-// setLatest keeps what is needed of the latest record.
+// setLatest sets the fields that come from the latest record.
 func (c *Call) setLatest(r *Record) {
 	c.Status, c.LastAttempt, c.MaxAttempts = r.Status, clamp(r.Attempt), clamp(r.MaxAttempts)
 	c.At, c.DelaySource, c.Class, c.Cause = r.Time, r.DelaySource, r.Class, r.Err
@@ -166,8 +165,7 @@ func (c *Call) setLatest(r *Record) {
 
 func clamp(n int) int32 { return int32(max(-maxAttempts, min(n, maxAttempts))) }
 
-// NextAttemptAt returns when the next attempt may begin; the zero Time if none is
-// planned.
+// NextAttemptAt returns when the next attempt may begin, or the zero Time if none is planned.
 func (c *Call) NextAttemptAt() time.Time {
 	if c.Phase != StateWaiting {
 		return time.Time{}
@@ -181,7 +179,7 @@ func (c *Call) wait(since time.Time) {
 	c.waiting, c.maybeWaiting, c.since, c.until = true, false, since, time.Time{}
 }
 
-// endWait counts the wait of the call, which ends now.
+// endWait ends the call's wait at the given time. It counts and returns how long the call waited.
 func (l *Ledger) endWait(call *Call, at time.Time) time.Duration {
 	if !call.waiting {
 		return 0
@@ -197,7 +195,7 @@ func (l *Ledger) endWait(call *Call, at time.Time) time.Duration {
 	return waited
 }
 
-// end forgets the call, or keeps it as one that has ended.
+// end removes the call from the open calls. If KeepEnded is set, the call is kept as an ended one.
 func (l *Ledger) end(call *Call) {
 	if call == l.newest {
 		l.newest = nil

@@ -8,9 +8,10 @@ import (
 // Counts counts the calls and attempts of a run. Calls are tools, LLMs, agents, steps and
 // compensations; groups and branches only contain calls, and are not counted.
 //
-// There are two sorts of numbers. A stock is how many calls are in a state now; it rises and falls.
-// A flow is how often something has happened; it only grows. Only flows differ between the run and
-// its latest opening. These relations hold after every record:
+// There are two kinds of numbers. A stock is the number of calls that are in a state now; it rises
+// and falls. A flow is the number of times that something has happened; it only grows. The counts
+// for a run and for its latest opening differ only in the flows. These relations hold after every
+// record:
 //
 //	Calls    = Running + Waiting + Asking + Stopped + Completed + Failed + Restored, for each kind
 //	Calls    = those of all kinds together
@@ -21,15 +22,15 @@ type Counts struct {
 	// Stocks, by kind of call.
 	Tools, LLMs, Agents, Steps, Compensations Stock
 
-	Retried          int // calls with a second attempt
-	RetriedCompleted int // of these, completed
-	RetriedFailed    int // of these, failed for good
+	Retried          int // calls that had a second attempt
+	RetriedCompleted int // of Retried: calls that completed
+	RetriedFailed    int // of Retried: calls that failed for good
 
 	// Flows.
 	Attempts  int // attempts that began
 	Begun     int // of Attempts: first attempts of calls
-	Retries   int // of Attempts: those with a new number, after a failed attempt
-	Repeats   int // of Attempts: those with the number of an earlier attempt that was interrupted or lost, or whose outcome was replaced
+	Retries   int // of Attempts: attempts with a new number, after a failed attempt
+	Repeats   int // of Attempts: attempts with the number of an earlier attempt that was interrupted or lost, or whose outcome was replaced
 	WillRetry int // failed attempts that will be retried
 	Outcomes  int
 	Cached    int // of Outcomes: from a cache
@@ -38,12 +39,12 @@ type Counts struct {
 	NotUndone int // of Outcomes: compensations that failed
 	Recalled  int // outcomes that were recalled; stored records do not contain this number
 
-	Waited time.Duration // by all calls together while the run was open: for their next attempts, and in suspended sleeps
-	Took   time.Duration // the time the run was open, from record to record
+	Waited time.Duration // the time that all calls together waited, while the run was open, for their next attempts and in suspended sleeps
+	Took   time.Duration // the time that the run was open, from record to record
 	Usage  Usage         // of all attempts, including failed ones
 }
 
-// Stock is how many calls are in each state.
+// Stock holds the number of calls in each state.
 type Stock struct {
 	Running, Waiting, Asking, Stopped, Completed, Failed, Restored int
 }
@@ -61,7 +62,7 @@ func (s Stock) Plus(t Stock) Stock {
 	}
 }
 
-// at returns the counter of the calls in the state. For an unknown state it returns one that nothing
+// at returns the counter for the state. For an unknown state it returns a counter that nothing
 // reads.
 func (s *Stock) at(state State) *int {
 	switch state {
@@ -83,12 +84,12 @@ func (s *Stock) at(state State) *int {
 	return new(int)
 }
 
-// All returns the calls of all kinds.
+// All returns the sum of the stocks of all kinds of calls.
 func (c Counts) All() Stock {
 	return c.Tools.Plus(c.LLMs).Plus(c.Agents).Plus(c.Steps).Plus(c.Compensations)
 }
 
-// stock returns the calls of the kind.
+// stock returns the stock for the kind of call.
 func (c *Counts) stock(k Kind) *Stock {
 	switch k {
 	case KindTool:
@@ -117,8 +118,7 @@ func (c Counts) Plus(d Counts) Counts {
 	return c
 }
 
-// since returns c with only the flows that are not in before. Usage stays that of
-// the run.
+// since returns c with the flows in before subtracted from its flows. Usage is not changed.
 func (c Counts) since(before *Counts) Counts {
 	c.addFlows(before, -1)
 	return c
@@ -140,7 +140,7 @@ func (c *Counts) addFlows(d *Counts, n int) {
 	c.Took += time.Duration(n) * d.Took
 }
 
-// count adds the call to the stocks n times: 1, or -1 to take it out.
+// count adds the call to the stocks if n is 1, and removes it if n is -1.
 func (l *Ledger) count(call *Call, n int) {
 	if call.Kind.IsParallel() || call.State == StateNew {
 		return
@@ -219,7 +219,8 @@ func (l *Ledger) countOutcome(r *Record) {
 	}
 }
 
-// maxReasons is how many reasons are counted. Calls that stop for further ones are not.
+// maxReasons is the maximum number of reasons that are counted. Calls that stop for further reasons
+// are not counted.
 const maxReasons = 32
 
 // countStopReason counts n more calls that stopped for the reason; n may be negative.
@@ -235,9 +236,9 @@ func (l *Ledger) countStopReason(reason InterruptReason, n int) {
 	}
 }
 
-// Interrupts returns how many calls were stopped by each kind of interrupt, for up to 32 reasons; nil
-// if there are none. Calls that stopped because the run was closed or crashed have no reason of
-// their own.
+// Interrupts returns how many calls are stopped for each reason, for up to 32 reasons. It returns
+// nil if there are none. Calls that stopped because the run was closed or crashed have no reason of
+// their own and are not included.
 func (l *Ledger) Interrupts() map[InterruptReason]int {
 	if len(l.stopsByReason) == 0 {
 		return nil

@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// A Question is a question of a run in a [Ledger], as it was last asked.
+// A Question is a question that a run asked, in the form in which it was last asked.
 type Question struct {
 	ID       string
 	Text     string
-	Redacted bool // Text is not the original, see [Record.Redacted]
+	Redacted bool // Text is not the original; see [Record.Redacted]
 	Awaits   AwaitKind
-	Address  Address   // of the call that asks
+	Address  Address   // address of the call that asks
 	Asked    time.Time // by the clock of the process
-	Due      time.Time // when the default answers it; zero if it has none
+	Due      time.Time // when the default answer is used; zero if there is none
 	Seq      uint64    // of the record
-	Refused  error     // why the previous answer did not fit; nil otherwise
+	Refused  error     // why the previous answer was refused; nil if there was none
 	Schema   json.RawMessage
-	InDoubt  *CallInDoubt // the call in doubt that it is about; nil for other questions
+	InDoubt  *CallInDoubt // the call in doubt that the question is about; nil for other questions
 
 	moot bool // the call that asked has ended, so nobody reads the answer
 }
 
-// questions are the questions without an answer. A question whose call has ended is no longer open;
-// it is open again if the call is entered again and waits for it.
+// questions holds the questions without an answer. A question is no longer open when its call has
+// ended. It is open again if the call is entered again and waits for its answer.
 type questions struct {
 	byID   map[string]*Question
-	inside map[string]int // number of open questions of each call and the calls inside it, by the path of the call
+	inside map[string]int // number of open questions in each call, including nested calls, by the call's path
 }
 
 // ask adds a question, in place of an earlier one with the same ID.
@@ -56,7 +56,7 @@ func (q *questions) ask(r *Record) *Question {
 	return asked
 }
 
-// answer closes the question of an answer.
+// answer closes the question that r answers.
 func (q *questions) answer(r *Record, c *Transition) {
 	answered := q.byID[r.Name]
 	if answered == nil {
@@ -98,7 +98,7 @@ func (q *questions) count(asked *Question, n int) {
 	}
 }
 
-// withoutAttempt returns the path of the call of a scope.
+// withoutAttempt returns the path of the call that the scope belongs to.
 func withoutAttempt(scope string) string {
 	if at := strings.LastIndexByte(scope, '@'); at > strings.LastIndexByte(scope, '/') {
 		return scope[:at]
@@ -120,7 +120,8 @@ func (q *questions) closeInside(a Address, c *Transition) {
 	})
 }
 
-// closeInsideAttempt closes the questions inside a failed attempt: the next attempt asks its own.
+// closeInsideAttempt closes the questions asked inside a failed attempt: the next attempt asks its
+// own.
 func (q *questions) closeInsideAttempt(r *Record, c *Transition) {
 	if len(q.inside) == 0 || q.inside[r.Address.String()] == 0 {
 		return
@@ -132,7 +133,8 @@ func (q *questions) closeInsideAttempt(r *Record, c *Transition) {
 	})
 }
 
-// isWithin reports whether the scope belongs to the call with that path, or is inside it.
+// isWithin reports whether the scope belongs to the call with the given path, or to a call inside
+// it.
 func isWithin(scope, path string) bool {
 	rest, ok := strings.CutPrefix(scope, path)
 	return ok && (rest == "" || rest[0] == '/' || rest[0] == '@')

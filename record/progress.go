@@ -9,35 +9,35 @@ import (
 // Progress is the state of one call according to its records. The zero Progress
 // is the state of a call without records.
 //
-// A running call has a Progress, and a restored run has one for each call. In both cases, records
-// are added in the order in which they were appended.
+// A running call has a Progress, and a restored run has a Progress for each call. In both cases,
+// records are added in the order in which they were appended.
 type Progress struct {
 	Phase     State // according to the records of the call alone
 	NoStore   bool  // the call completed, and its output was not kept
-	HasOutput bool  // the call completed, and its output is on record
+	HasOutput bool  // the call completed, and its output is recorded
 	Retrace   bool  // the call has an outcome, and its handler runs again to compare the calls that it makes
 	Repeat    bool  // the call has an outcome, and is made from the beginning to compare the calls that it makes
 	Again     bool  // the call failed for good, and is being tried again
 	Parked    bool  // the run was parked until Attempt is due; Spent includes the whole Delay
-	CutOff    bool  // an attempt that has ended may have taken effect, see InDoubt
+	CutOff    bool  // an attempt that has ended may have taken effect; see InDoubt
 
 	Attempt int32 // the current attempt, or the one with which the call continues
-	First   int32 // the attempt from which attempts count: above 0 for a call that was undone and is made again
+	First   int32 // the attempt from which attempts are counted; above 0 for a call that was undone and is made again
 	Starts  int32 // attempts that began, over all openings of the run
 	Entries int32 // how often in a row Attempt began and was lost, including a start that is still running
-	Ordinal int32 // from the claim of the call
+	Ordinal int32 // from the call's claim
 
 	Spent time.Duration // on attempts and waits before Attempt
 	Delay time.Duration // planned wait before Attempt
 	Since time.Time     // when Delay began
 
-	// Used is what the call has consumed before, including the calls inside it that are not
-	// recalled again. It is nil for nothing.
+	// Used is what the call has already consumed, including calls inside it that are not recalled
+	// again. It is nil if nothing was consumed.
 	Used *Usage
 
 	Input       Hash   // the identity of the input; zero if it was not recorded
-	Fingerprint []byte // of the output, if that was not kept: see Detail.Fingerprint
-	Err         error  // of the attempt that preceded Attempt
+	Fingerprint []byte // of the output, if the output was not kept; see Detail.Fingerprint
+	Err         error  // error of the attempt before Attempt
 	Last        uint64 // the number of the latest record
 }
 
@@ -45,11 +45,13 @@ type Progress struct {
 func (p *Progress) HasOutcome() bool { return p.Phase >= StateCompleted }
 
 // InDoubt reports whether the call may have taken effect although it did not complete: one of its
-// attempts is running, or was cut off. An attempt was cut off if the process ended or the run was
-// interrupted while its handler ran; if it ended by a timeout (also one of the handler's own), by
-// the end of its context or by a panic; if a postcondition refused the output of its handler or the
-// output could not be kept; or if its error is [ErrInDoubt]. An attempt whose handler returned any
-// other error was not cut off.
+// attempts is running, or was cut off. An attempt was cut off if
+//   - the process ended or the run was interrupted while its handler ran;
+//   - it timed out (the timeout may be the handler's own), its context ended, or it panicked;
+//   - a postcondition refused the handler's output, or the output could not be kept; or
+//   - its error is [ErrInDoubt].
+//
+// An attempt whose handler returned any other error was not cut off.
 func (p *Progress) InDoubt() bool {
 	return p.CutOff || p.Phase == StateRunning || p.Phase == StateStopped
 }
@@ -113,8 +115,8 @@ func (r *Record) isCutOff() bool {
 	return r.Reason == ReasonInDoubt || isInDoubt(r.Err)
 }
 
-// isInDoubt does what errors.Is does for [ErrInDoubt]. It is false for an error whose methods
-// panic.
+// isInDoubt reports whether errors.Is finds [ErrInDoubt] in err. It returns false if a method of an
+// error panics.
 func isInDoubt(err error) (is bool) {
 	if kept, ok := err.(*frozenError); ok && kept.hasTraits { //nolint:errorlint // err itself, not one that it wraps
 		return kept.traits.InDoubt
@@ -126,7 +128,7 @@ func isInDoubt(err error) (is bool) {
 	return errors.Is(err, ErrInDoubt)
 }
 
-// promise notes that the attempt with the number follows after the delay in r.
+// promise records that the given attempt follows after the delay in r.
 func (p *Progress) promise(r *Record, attempt int) {
 	p.Phase, p.Attempt = StateWaiting, int32(attempt)
 	p.Spent, p.Delay, p.Since, p.Err, p.Parked = r.Elapsed, r.Delay, r.Time, r.Err, false

@@ -5,11 +5,13 @@ import (
 	"github.com/reprise-go/reprise/internal/mark"
 )
 
-// Reason says why a call failed for good. Each reason has an error of the same name in package
-// core, such as core.ErrExhausted, which errors.Is finds in the error of the call. A started record
-// has one of four reasons: ReasonLost; ReasonRetry; ReasonDivergence, which means that a recorded
-// call is made again from the beginning because its input, or that of an earlier call, has changed;
-// and ReasonInDoubt, which means, for a compensation, that it undoes a call in doubt.
+// Reason is the reason why a call failed for good. Each reason has an error with the same name in
+// package core, such as core.ErrExhausted, and errors.Is finds it in the call's error.
+//
+// A started record may have a reason, too: ReasonLost, ReasonRetry, ReasonDivergence or
+// ReasonInDoubt. There, ReasonDivergence means that a recorded call is made again from the
+// beginning because its input, or the input of an earlier call, has changed. ReasonInDoubt means
+// that a compensation undoes a call in doubt.
 type Reason uint8
 
 // The reasons.
@@ -29,8 +31,8 @@ const (
 	ReasonDivergence               // the code made a call that differs from the recorded one
 	ReasonStorage                  // the result could not be stored
 	ReasonGroupTimeout             // the time of a group passed before all its branches had ended
-	ReasonLost                     // of a started record: the process ended during this attempt, which is made again
-	ReasonRetry                    // of a started record: a call that had failed for good is tried again on request
+	ReasonLost                     // in a started record: the process ended during this attempt, which is made again
+	ReasonRetry                    // in a started record: a call that had failed for good is tried again on request
 	reasonEnd
 )
 
@@ -43,12 +45,11 @@ var reasonNames = [reasonEnd]string{
 	ReasonRetry: "retry",
 }
 
-// ErrInDoubt is found by errors.Is in the error of a call if it is unknown whether the call took
-// effect.
+// ErrInDoubt is the error that errors.Is finds in a call's error if it is unknown whether the call
+// took effect.
 var ErrInDoubt = mark.ErrInDoubt
 
-// String returns the name on the wire, such as "retry_timeout"; empty for
-// ReasonNone.
+// String returns the name on the wire, such as "retry_timeout", or an empty string for ReasonNone.
 func (r Reason) String() string {
 	return enum.Name(reasonNames[:], uint8(r), "reason")
 }

@@ -16,14 +16,14 @@ import (
 type Record struct {
 	RunID      string
 	Seq        uint64    // the position in the run, from 1 and without gaps
-	Generation uint64    // which opening of the run wrote it, from 1
+	Generation uint64    // number of the opening of the run that wrote the record, from 1
 	Time       time.Time // in UTC, without a monotonic reading
 	Address    Address   // zero for facts about the run itself
-	Name       string    // of the actor; for other kinds, of the logger or the key
+	Name       string    // the actor's name; for other kinds, the logger's name, a key, or a question's ID
 
 	// Ordinal is the number of the call among all claims of its scope: calls, groups, steps and
 	// questions, counted from 1 in the order in which they were claimed. It is 0 for records that
-	// are not about a claim. For a version, it is the number of claims before it.
+	// are not about a claim. For a version, it is the number of earlier claims.
 	Ordinal int
 
 	Kind        Kind
@@ -33,33 +33,32 @@ type Record struct {
 	Class       Class  // of Err
 	DelaySource Source // who chose Delay
 
-	Attempt     int  // from 0; in a retrying record, that of the next attempt
-	MaxAttempts int  // -1 for no limit
-	WillRetry   bool // failed: another attempt follows
+	Attempt     int  // number of the attempt, from 0; in a retrying record, of the next attempt
+	MaxAttempts int  // -1 if there is no limit
+	WillRetry   bool // of a failed attempt: another attempt follows
 	Replayed    bool // published again from restored history
 
-	Duration time.Duration // of the attempt, in records that end it
-	// Elapsed is the time of the call so far, with all attempts and waits. The time from
-	// the last record before a crash to the next opening of the run is not in it.
+	Duration time.Duration // of the attempt, in records that end an attempt
+	// Elapsed is the time that the call has taken so far, including all attempts and waits. It does
+	// not include the time between the last record before a crash and the next opening of the run.
 	Elapsed time.Duration
-	Delay   time.Duration // failed with WillRetry, retrying: the wait before the next attempt; started: the wait before this attempt
+	Delay   time.Duration // in failed records with WillRetry and in retrying records: the wait before the next attempt; in started records: the wait before this attempt
 
-	Err    error   // of the attempt; of the previous attempt where a retry starts
-	Detail *Detail // fields that only few records have; nil for none
+	Err    error   // of the attempt; in the started record of a retry, of the previous attempt
+	Detail *Detail // fields that only a few records have, or nil
 }
 
-// Detail is the part of a [Record] that few records have. Values are encoded by
-// [Encode].
+// Detail holds the fields that only a few records have. Values are encoded by [Encode].
 type Detail struct {
 	InputHash Hash // the identity of the input
 	Input     []byte
 	Output    []byte
 	Artifact  string // reference to an output that is stored as an artifact
 	Usage     Usage
-	Message   string         // of a line of the log; the description of a run
-	Severity  slog.Level     // of a line of the log
-	Metadata  map[string]any // of a line of the log; of a record that ends an attempt: its attributes
-	NoStore   bool           // of a completed call: its output is not kept, and it runs again on resume
+	Message   string         // of a log line or a question; the description of a run
+	Severity  slog.Level     // of a log line
+	Metadata  map[string]any // of a log line; in a record that ends an attempt: the attempt's attributes
+	NoStore   bool           // of a completed call: its output is not kept, and the call is made again on resume
 	Branches  int            // of a group that starts: the number of its branches
 
 	// Cached is set for a completed call whose output came from a cache: its
@@ -72,59 +71,61 @@ type Detail struct {
 	// in doubt.
 	Compensable bool
 
-	// WholeInput is the hash of the whole input of a call of an LLM, whose identity is only a part
-	// of the input. It is set in the started records of attempts whose input may be new: the first
-	// attempt, and the first one after a resume.
+	// WholeInput is the hash of an LLM call's whole input. Only a part of that input identifies the
+	// call. WholeInput is set in the started records of attempts whose input may be new: the first
+	// attempt, and the first attempt after a resume.
 	WholeInput Hash
 
-	// By says who gave an answer or a signal. It is empty if that is not known, and for a default.
+	// By is who gave an answer or a signal. It is empty if that is not known, or if the answer is
+	// the default.
 	By string
 
-	// Signal is the ID of a signal among the signals of its run. When a call has received the
-	// signal, the recorded answer has the same ID. It is empty for other records.
+	// Signal is the ID of a signal among the run's signals. The answer that is recorded when a call
+	// receives the signal has the same ID. Signal is empty in other records.
 	Signal string
 
-	Schema  json.RawMessage // of a question: the JSON schema of its answer, or, about a call in doubt, of the output of that call
+	Schema  json.RawMessage // of a question: the JSON schema of its answer; if it is about a call in doubt, of the call's output
 	InDoubt *CallInDoubt    // of a question about a call in doubt
 
-	// Fingerprint is set for a completed call with NoStore: 8 random bytes, followed by the first
-	// byte of the HMAC-SHA-256 of the encoded output with these bytes as the key. One byte is
-	// enough to see that an output is probably the same when the call is made again, but too little
-	// to confirm a guess of the output. Fingerprint is empty if the output cannot be encoded and
-	// restored.
+	// Fingerprint is set for a completed call with NoStore. It consists of 8 random bytes and one
+	// more byte: the first byte of the encoded output's HMAC-SHA-256 with the random bytes as the
+	// key. One byte is enough to see that the output is probably the same when the call is made
+	// again, but too little to confirm a guess of the output. Fingerprint is empty if the output
+	// cannot be encoded and restored.
 	Fingerprint []byte
 
 	// Overlaps is set for a call that starts while another goroutine is making a call with the same
-	// name and input in the same scope. Only the order in which they began tells the two apart.
+	// name and input in the same scope. Only the order in which the two calls began tells them
+	// apart.
 	Overlaps bool
 
 	Awaits AwaitKind // of a question: what it waits for
 
-	// Replaces describes the outcome that is replaced, if the call is made again after it had one.
-	// It is set in the first record after that outcome, and nil in all others.
+	// Replaces describes the outcome that is replaced when a call is made again. It is set in the
+	// first record after that outcome, and nil in all other records.
 	Replaces *Replaced
 
-	// Irreversible is set in the started and completed records of calls whose effect
-	// must not be made twice.
+	// Irreversible is set in the started and completed records of calls whose effect must not
+	// happen twice.
 	Irreversible bool
 
-	// For a completed call, Effect is the effect of another call that it took over: its handler did
-	// not run. For a call that starts, it is an effect in doubt that the call replaces. Only the
-	// place of the effect is set.
+	// Effect is set for a completed call that took over the effect of another call instead of
+	// running its handler: it is that effect. For a call that starts, Effect is an effect in doubt
+	// that the call replaces. Only the effect's place is set.
 	Effect *Effect
 
 	// SetInFork is true for an outcome, or an answer, that somebody has set in a fork.
 	SetInFork bool
 
-	// ToolCall is the ID that a model gave to a call it asked for, as in its response. It is empty
-	// for calls that a program makes.
+	// ToolCall is the ID that a model's response gave to the call it asked for. It is empty for
+	// calls that a program makes.
 	ToolCall string
 
-	// Fork is set in the record that follows those that a fork keeps of its parent.
+	// Fork is set in the first record after those that a fork keeps from its parent.
 	Fork *Fork
 
-	// Unrecorded lists the claims in the same scope and in the scopes around it that have lower
-	// ordinals and no record yet when this record is appended.
+	// Unrecorded lists the claims that have lower ordinals, in the same scope and in the scopes
+	// around it, and that have no record yet when this record is appended.
 	Unrecorded []Claim
 
 	// Redacted is set in the copy that [Record.Redacted] returns if its Message is not the original.
@@ -133,27 +134,27 @@ type Detail struct {
 
 // Replaced is the outcome of a call that is made again.
 type Replaced struct {
-	Seq      uint64 // of the record with the outcome
+	Seq      uint64 // number of the record with the outcome
 	Status   Status // completed or failed
 	Attempts int    // number of attempts that had begun
 }
 
-// A CallInDoubt is a call that may or may not have taken effect. Its address is that of the record
-// or the question that contains it.
+// A CallInDoubt is a call that may or may not have taken effect. Its address is the address of the
+// record or the question that contains it.
 type CallInDoubt struct {
 	Kind    Kind
 	Name    string    // of the actor
 	Attempt int       // the number of the attempt that had begun, from 0
 	Starts  int       // attempts that began, over all openings of the run
 	Began   time.Time // when the last attempt began; zero if it is not known
-	Input   []byte    // of the call, encoded; nil if it was not kept
+	Input   []byte    // the call's input, encoded; nil if it was not kept
 
-	// Effect is set for a call that has not begun and might repeat this effect of another call.
-	// Only the place, InDoubt and NoOutput of the effect are set.
+	// Effect is set if the call has not begun and might repeat an effect of another call: it is
+	// that effect. Only its place, InDoubt and NoOutput are set.
 	Effect *Effect
 
-	// IdempotencyKey is what core.IdempotencyKey returns in the call, by which other systems may
-	// know its effect. It is empty if there is an Effect.
+	// IdempotencyKey is the key that core.IdempotencyKey returns in the call. Other systems may
+	// know the call's effect by that key. It is empty if Effect is set.
 	IdempotencyKey string
 
 	// Cause is the text of the error with which the attempt ended. It is empty if the run stopped
@@ -162,12 +163,12 @@ type CallInDoubt struct {
 }
 
 // An Effect is something that a call did and that must not be done twice: the call completed, or
-// may have taken effect. The place of an effect consists of the run, the address and the number of
-// the record.
+// may have taken effect. An effect's place consists of its run, its address and the number of its
+// record.
 type Effect struct {
-	RunID   string  `json:"run_id,omitempty"` // the run that made it; empty for the run of the record
+	RunID   string  `json:"run_id,omitempty"` // the run of the call; empty if it is the record's own run
 	Address Address `json:"address"`
-	Seq     uint64  `json:"seq,omitempty"` // of the record of its outcome, or of its latest start
+	Seq     uint64  `json:"seq,omitempty"` // number of the record with the call's outcome, or with its latest start
 
 	Kind    Kind   `json:"event_type,omitempty"`
 	Name    string `json:"name,omitempty"` // of the actor
@@ -181,13 +182,13 @@ type Effect struct {
 	Artifact string `json:"artifact,omitempty"`
 }
 
-// Place returns only the place of the effect.
+// Place returns an effect with only the place of e.
 func (e *Effect) Place() *Effect { return &Effect{RunID: e.RunID, Address: e.Address, Seq: e.Seq} }
 
 // CanBeTakenOver reports whether a call can complete with the output of the effect.
 func (e *Effect) CanBeTakenOver() bool { return e != nil && !e.InDoubt && !e.NoOutput }
 
-// String names the effect in messages: its address, and its run if that is another run.
+// String returns the effect's address for messages, followed by its run if that is another run.
 func (e *Effect) String() string {
 	if e.RunID == "" {
 		return e.Address.String()
@@ -195,27 +196,27 @@ func (e *Effect) String() string {
 	return e.Address.String() + " of run " + e.RunID
 }
 
-// A Fork is what a forked run has to know about its parents, since they may be deleted.
+// A Fork holds what a forked run must know about its parents, since they may be deleted.
 type Fork struct {
-	// Keys is the run whose idempotency keys the calls of the fork use: its oldest ancestor. It is
-	// empty if the fork has its own keys.
+	// Keys is the run whose idempotency keys the fork's calls use: the fork's oldest ancestor. It
+	// is empty if the fork has its own keys.
 	Keys string `json:"keys,omitempty"`
 
-	// Undone lists the calls of the parents that were compensated.
+	// Undone lists the parents' calls that were compensated.
 	Undone []UndoneCalls `json:"undone,omitempty"`
 
-	// Made lists the calls of the parents that completed or are in doubt, have a compensation for
-	// that case, and were not compensated. If the fork makes one of them again with the same key,
-	// its effect is that of the parent.
+	// Made lists the parents' calls that completed or are in doubt, have a compensation for that
+	// case, and were not compensated. If the fork makes such a call again with the same key, the
+	// call has the same effect as the parent's call.
 	Made []MadeCall `json:"made,omitempty"`
 
-	// Effects lists the effects of the parents after the place of the fork: the calls of the fork
-	// take them over.
+	// Effects lists the parents' effects after the place of the fork. The fork's calls take them
+	// over.
 	Effects []Effect `json:"effects,omitempty"`
 }
 
-// UndoneCalls says how often the calls at a place were compensated. A place is an address without
-// attempt numbers.
+// UndoneCalls records how often the calls at a place were compensated. A place is an address
+// without attempt numbers.
 type UndoneCalls struct {
 	Place string `json:"place"`
 	Times int    `json:"times"`
@@ -236,7 +237,7 @@ type Claim struct {
 	Input   Hash   // the identity of the input; zero if it is not known
 }
 
-// Source says who chose a delay; it is 0 if there is no delay.
+// Source is who chose a delay. It is 0 if there is no delay.
 type Source uint8
 
 // The sources of delays.
@@ -273,8 +274,7 @@ func (r *Record) Interrupt() *InterruptedError {
 	return e
 }
 
-// Encoded returns the encoded output or value of the record, nil if it has
-// none.
+// Encoded returns the record's encoded output or value, or nil if it has none.
 func (r *Record) Encoded() []byte {
 	if r.Detail == nil {
 		return nil
@@ -282,8 +282,8 @@ func (r *Record) Encoded() []byte {
 	return r.Detail.Output
 }
 
-// Artifact returns the reference to an output or value that is stored as an
-// artifact, empty if the record has none.
+// Artifact returns the reference to an output or value that is stored as an artifact, or an empty
+// string if the record has none.
 func (r *Record) Artifact() string {
 	if r.Detail == nil {
 		return ""
@@ -291,8 +291,8 @@ func (r *Record) Artifact() string {
 	return r.Detail.Artifact
 }
 
-// Artifacts yields the references to all artifacts that the record needs: its own, and those of
-// effects that a fork may take over.
+// Artifacts yields the references to all artifacts that the record needs: its own artifact, and the
+// artifacts of effects that a fork may take over.
 func (r *Record) Artifacts() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if reference := r.Artifact(); reference != "" && !yield(reference) || r.Detail == nil || r.Detail.Fork == nil {
@@ -323,7 +323,7 @@ func (r *Record) Message() string {
 	return r.Detail.Message
 }
 
-// AnsweredBy returns who gave an answer, empty if it is not known.
+// AnsweredBy returns who gave an answer, or an empty string if that is not known.
 func (r *Record) AnsweredBy() string {
 	if r.Detail == nil {
 		return ""
@@ -344,8 +344,7 @@ func (r *Record) TotalAttempts() int {
 	return r.Attempt + 1
 }
 
-// NextAttemptAt returns when the next attempt may begin; the zero Time if none
-// is planned.
+// NextAttemptAt returns when the next attempt may begin, or the zero Time if none is planned.
 func (r *Record) NextAttemptAt() time.Time {
 	if r.Status != StatusRetrying && !r.WillRetry && !r.IsParked() {
 		return time.Time{}
@@ -359,8 +358,8 @@ func (r *Record) IsParked() bool {
 	return r.Kind.IsCall() && r.Status == StatusAwaiting && r.Stage == StageWait
 }
 
-// Retrying returns the retrying record that follows r, a failed record with
-// WillRetry. It is about the next attempt, and says when that may begin.
+// Retrying returns the retrying record that follows r, a failed record with WillRetry. The retrying
+// record is about the next attempt and specifies when that may begin.
 func (r Record) Retrying() Record {
 	r.Status, r.WillRetry = StatusRetrying, false
 	r.Attempt++

@@ -17,8 +17,8 @@ var ErrRedacted = errors.New("record: the value was redacted; the store of the r
 
 // Redacted returns a copy of r for consoles, wires and logs. redact is applied to every text in it
 // that came from a call: errors, messages, metadata, and the previews of inputs and outputs, whose
-// values can no longer be decoded from the copy. Names, addresses, usage, hashes and references of
-// artifacts stay. A text on which redact panics becomes "(redacted)".
+// values can no longer be decoded from the copy. Names, addresses, usage, hashes and references to
+// artifacts are not changed. A text on which redact panics becomes "(redacted)".
 //
 // Code that shows the copy shows the redacted texts, since [Preview], the errors and
 // [Record.MarshalJSON] return them. An error of the copy is a *[Error] or an *[InterruptedError]:
@@ -142,7 +142,7 @@ func (x redaction) marshaled(text string) string {
 	return text
 }
 
-// textOf does what fmt.Sprint does. If a method of the value panics, it returns the type.
+// textOf is like fmt.Sprint, but returns the value's type if a method of the value panics.
 func textOf(v any) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -159,8 +159,8 @@ const (
 	redactedMark = "reprise redacted "
 )
 
-// preview returns bytes that replace an encoded value: Preview returns the redacted text of these
-// bytes.
+// preview returns bytes that replace an encoded value. For these bytes, Preview returns the
+// redacted text of the value.
 func (x redaction) preview(encoded []byte) []byte {
 	if len(encoded) == 0 {
 		return encoded
@@ -175,8 +175,9 @@ func (x redaction) preview(encoded []byte) []byte {
 }
 
 // previewText returns a redacted preview before it is cut. It redacts each text in the value before
-// JSON escapes it, and then the whole preview, for secrets that are recognized by the key before
-// them. A part of a secret may be left at the end, but that is far behind the part that is shown.
+// JSON escapes it, and then the whole preview, to remove secrets that are recognized by the key
+// before them. A part of a secret may remain at the end, but that is far behind the part that is
+// shown.
 func (x redaction) previewText(encoded []byte) string {
 	const enough = 2 * 4 * previewLimit // at four bytes per character
 	for limit := 2 * enough; ; limit *= 8 {

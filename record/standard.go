@@ -12,10 +12,10 @@ import (
 	"syscall"
 )
 
-// Errors of the standard library are kept as the parts from which they can be made again: errors.As
-// finds them in a recorded error with their fields and methods, and also finds interfaces such as
-// net.Error. All of them together are one value of [Error.Typed]: the first error of each type in
-// the tree, each with the errors that it wraps.
+// Errors of the standard library are kept as parts from which they can be rebuilt. errors.As finds
+// the rebuilt errors in a recorded error, with their fields and methods, and also finds interfaces
+// such as net.Error. One value in [Error.Typed] contains all these parts: those of the first error
+// of each type in the tree, each with the errors that it wraps.
 
 // standardName is the name of that value.
 const standardName = "std"
@@ -26,7 +26,7 @@ type keptError struct {
 	Texts   []string   `json:"texts,omitempty"`
 	Numbers []int64    `json:"numbers,omitempty"`
 	Inner   *keptError `json:"inner,omitempty"` // the wrapped error
-	Other   *Error     `json:"other,omitempty"` // of keptOther
+	Other   *Error     `json:"other,omitempty"` // set for keptOther
 }
 
 // The other kinds of a keptError.
@@ -40,8 +40,8 @@ const (
 type standardType struct {
 	name string
 	typ  reflect.Type
-	// keep returns the parts of an error of the type, or false if the error cannot be made again
-	// from parts.
+	// keep returns the parts of an error of the type, or false if the error cannot be rebuilt from
+	// parts.
 	keep    func(error) (parts, bool)
 	restore func(parts) error
 	ask     func(as func(any) bool) (error, bool) // calls a method As for an error of the type
@@ -54,7 +54,7 @@ type parts struct {
 	inner   error
 }
 
-// text returns the text at i, empty if there is none.
+// text returns the text at i, or an empty string if there is none.
 func (p *parts) text(i int) string {
 	if i < len(p.texts) {
 		return p.texts[i]
@@ -62,7 +62,7 @@ func (p *parts) text(i int) string {
 	return ""
 }
 
-// number returns the number at i, 0 if there is none.
+// number returns the number at i, or 0 if there is none.
 func (p *parts) number(i int) int64 {
 	if i < len(p.numbers) {
 		return p.numbers[i]
@@ -78,7 +78,7 @@ func (p *parts) wrapped() error {
 	return p.inner
 }
 
-// standard returns the standardType of E.
+// standard returns the standardType for E.
 func standard[E error](name string, keep func(E) (parts, bool), restore func(parts) E) *standardType {
 	return &standardType{
 		name:    name,
@@ -139,7 +139,7 @@ type collector struct {
 	hasNetError, hasTimeout, hasTemporary bool                  // whether a kept error is a net.Error, has a method Timeout, or has a method Temporary
 }
 
-// keepStandard returns the encoded errors of the standard library in the tree, nil if there are
+// keepStandard returns the encoded errors of the standard library in the tree, or nil if there are
 // none. Unless whole is set, the root is kept elsewhere.
 func (r *errorRegistry) keepStandard(tree *errorTree, depth int, whole bool) []byte {
 	c := collector{registry: r, depth: depth}
@@ -234,7 +234,7 @@ func (c *collector) isNew(err error) bool {
 // maxStandardDepth is how many errors of the standard library may wrap one another.
 const maxStandardDepth = 8
 
-// keepInner returns err in the form in which it is kept; nil for nil.
+// keepInner returns err in the form in which it is kept, or nil if err is nil.
 func keepInner(err error, depth int) *keptError { return keepWithin(err, depth, maxStandardDepth) }
 
 func keepWithin(err error, depth, levels int) *keptError {
@@ -258,8 +258,8 @@ func keepWithin(err error, depth, levels int) *keptError {
 	return k
 }
 
-// numbers returns a number for each method: -1 without the method, otherwise 0 or 1; nothing if
-// both are missing.
+// numbers returns the result of each method as 0 or 1, or -1 if the method is missing. It returns
+// nil if both methods are missing.
 func (n network) numbers() []int64 {
 	if !n.hasTimeout && !n.hasTemporary {
 		return nil
@@ -299,7 +299,7 @@ func (e *Error) standard() (errs []error) {
 	return errs
 }
 
-// typed returns the error of a registered type by its name, nil if there is none.
+// typed returns the error of a registered type with one of the names, or nil if there is none.
 func (e *Error) typed(names []string) error {
 	for _, typed := range e.Typed {
 		if slices.Contains(names, typed.Name) {
@@ -309,7 +309,7 @@ func (e *Error) typed(names []string) error {
 	return nil
 }
 
-// restore returns the error that was kept; nil for nil.
+// restore returns the error that was kept, or nil if k is nil.
 func (k *keptError) restore(levels int) error {
 	if k == nil {
 		return nil
@@ -393,15 +393,15 @@ func (e *Error) isStandard(target error) bool {
 	return false
 }
 
-// syntaxErrors are the beginnings of JSON documents in which the next byte is an error: one for
-// each text of such an error in package json.
+// syntaxErrors are beginnings of JSON documents after which another byte causes a syntax error.
+// There is one for each text that package json uses for such errors.
 var syntaxErrors = []string{
 	"", "{", `{"":0,`, `{""`, `{"":0`, "[0", "0 ", `"`, `"\`, `"\u`, `"\u0`, `"\u00`, `"\u000`, "-", "0.", "0e", "0e-",
 	"t", "tr", "tru", "f", "fa", "fal", "fals", "n", "nu", "nul",
 }
 
-// brokenJSON returns a document whose parsing fails with the text. There is no other way to set the
-// text of a json.SyntaxError.
+// brokenJSON returns a document that fails to parse with the given error text. There is no other
+// way to set the text of a json.SyntaxError.
 func brokenJSON(text string) (document string, ok bool) {
 	for _, begin := range syntaxErrors {
 		for _, document := range []string{begin, begin + brokenAt(text)} {
@@ -426,7 +426,7 @@ func brokenAt(text string) string {
 	return ""
 }
 
-// syntaxErrorOf returns the error of parsing a JSON document.
+// syntaxErrorOf returns the error from parsing a JSON document.
 func syntaxErrorOf(document string) *json.SyntaxError {
 	var into any
 	var e *json.SyntaxError

@@ -113,7 +113,8 @@ func numberOf(b bool) int64 {
 	return 0
 }
 
-// keepOpError keeps the addresses as texts; the bits of the first number say which of them exist.
+// keepOpError keeps the addresses as texts. The bits of the first number show which addresses
+// exist.
 func keepOpError(e *net.OpError) parts {
 	p := parts{texts: []string{e.Op, e.Net}, inner: e.Err}
 	var there int64
@@ -204,8 +205,8 @@ func addJSON() {
 		}, restoreMarshalerError)
 }
 
-// restoreMarshalerError makes the error of a method MarshalJSON, or of MarshalText if the second
-// number is 1: only package json can make the latter.
+// restoreMarshalerError rebuilds the error of a MarshalJSON method, or of a MarshalText method if
+// the second number is 1. Only package json can make the latter.
 func restoreMarshalerError(p parts) *json.MarshalerError {
 	e := new(json.MarshalerError)
 	if p.number(1) == 1 {
@@ -249,8 +250,8 @@ var predeclared = map[reflect.Kind]reflect.Type{
 	reflect.Array: reflect.TypeFor[[0]any](),
 }
 
-// typeOf returns a type that prints like the kept type: that type itself if it is predeclared, and
-// otherwise another one of its kind, or a struct.
+// typeOf returns a type that prints like the kept type. It is the kept type itself if that is
+// predeclared, and otherwise another type of the same kind, or a struct.
 func typeOf(name string, kind int64) reflect.Type {
 	like := predeclared[reflect.Kind(kind)]
 	if like == nil {
@@ -270,9 +271,9 @@ type namedType struct {
 
 func (t namedType) String() string { return t.name }
 
-// These methods hide those of the embedded type, which are not the methods of the kept type. They
-// also let the linker remove unused methods: it keeps every exported method of a program that can
-// call Method or MethodByName of package reflect.
+// These methods hide the methods of the embedded type, which the kept type does not have. They also
+// let the linker remove unused methods: it keeps every exported method of a program that can call
+// Method or MethodByName of package reflect.
 
 func (namedType) NumMethod() int { return 0 }
 

@@ -4,7 +4,7 @@ import "math"
 
 // Usage is what a call consumed at a metered service.
 type Usage struct {
-	InputTokens  int     `json:"input_tokens,omitempty"` // all of them, including cached ones
+	InputTokens  int     `json:"input_tokens,omitempty"` // all input tokens, including cached ones
 	OutputTokens int     `json:"output_tokens,omitempty"`
 	Cost         float64 `json:"cost,omitempty"` // in a currency of the caller's choice
 
@@ -24,8 +24,8 @@ func (u Usage) TotalTokens() int { return u.InputTokens + u.OutputTokens }
 // IsZero reports whether nothing was consumed.
 func (u Usage) IsZero() bool { return u == Usage{} }
 
-// Plus returns the sum of u and v. It is estimated if one of them is. A Cost that
-// is infinite or not a number counts as 0.
+// Plus returns the sum of u and v. The sum is estimated if u or v is. A Cost that is infinite or
+// not a number counts as 0.
 func (u Usage) Plus(v Usage) Usage {
 	return Usage{
 		InputTokens:       u.InputTokens + v.InputTokens,

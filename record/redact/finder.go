@@ -17,7 +17,7 @@ type finder struct {
 	prev rune // previous rune; -1 at the beginning
 
 	threads []thread // waiting for the next rune, in order of preference
-	found   span     // a match that a preferred thread may still replace; empty for none
+	found   span     // a match that a preferred thread may still replace; empty if there is none
 
 	// The fields below are reused from rune to rune. They hold the instructions reached
 	// and the threads that stop at a rune.

@@ -17,7 +17,7 @@ type Rules struct{ rules []rule }
 type rule struct {
 	pattern *regexp.Regexp
 	program *syntax.Prog
-	prefix  string // common prefix of all matches
+	prefix  string // literal prefix of all matches
 }
 
 var _ Redaction = (*Rules)(nil)
@@ -26,8 +26,8 @@ var _ Redaction = (*Rules)(nil)
 // an error if a pattern cannot be compiled or can match the empty string, as a* and \b
 // do.
 //
-// A pattern without an upper length, such as password=(?s:.*), holds back everything
-// from the beginning of a match to the end of the text.
+// If the matches of a pattern have no maximum length, as for password=(?s:.*), a [Stream] holds
+// back everything from the beginning of a match to the end of the text.
 func New(patterns ...string) (*Rules, error) {
 	r := new(Rules)
 	for _, pattern := range patterns {
