@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// ArgyllVersion is a version of Argyll's documentation of retries. The versions
-// disagree about a max_retries of 0.
+// ArgyllVersion is a version of Argyll's documentation of retries. The versions disagree about what
+// a max_retries of 0 means.
 type ArgyllVersion int
 
 // The versions of Argyll's documentation.
@@ -27,11 +27,10 @@ const (
 	ArgyllV2 ArgyllVersion = 2
 )
 
-// ArgyllDefaults holds the global defaults of an Argyll engine. A nil field is an
-// unknown default: the default of Reprise is used instead, and a warning is returned if
-// it matters.
+// ArgyllDefaults holds the global defaults of an Argyll engine. A nil field means that the default
+// is unknown: Reprise's own default is used instead, and a warning is returned if it matters.
 type ArgyllDefaults struct {
-	MaxRetries  *int // -1 for no limit, 0 for none
+	MaxRetries  *int // -1 for no limit, 0 for no retries
 	Backoff     *time.Duration
 	MaxBackoff  *time.Duration
 	BackoffType *core.Backoff
@@ -90,14 +89,15 @@ func argyllBackoff(i int) core.Backoff {
 	return []core.Backoff{0, core.Constant, core.Linear, core.Exponential}[i+1]
 }
 
-// ReadArgyll reads the retry configuration of an Argyll step, as YAML or JSON. It uses
-// the key work_config and the timeout of the key http, in milliseconds; other keys are
-// ignored. The result has Argyll's behavior: network errors, HTTP 5xx responses and
-// refusals of a circuit breaker are retried, all other errors are permanent;
-// max_retries of n means n+1 attempts; there is no jitter; delays requested by
-// Retry-After are limited to max_backoff. A list of steps is an error. Warnings
-// describe what the documentation leaves open and what is not supported. If the step is
-// invalid, the error is an *[Error].
+// ReadArgyll reads the retry configuration of an Argyll step, as YAML or JSON. It reads the key
+// work_config and the key http.timeout (in milliseconds), and ignores other keys.
+//
+// The result behaves like Argyll. Network errors, HTTP 5xx responses and refusals by a circuit
+// breaker are retried; all other errors are permanent. If max_retries is n, there are n+1 attempts.
+// There is no jitter. Delays requested by Retry-After are limited to max_backoff.
+//
+// A list of steps is an error. Warnings describe settings that Argyll's documentation does not
+// define or that Reprise does not support. If the step is invalid, the error is an *[Error].
 func ReadArgyll(step []byte, version ArgyllVersion, defaults ArgyllDefaults) (r Retry, warnings []Problem, err error) {
 	if version != ArgyllV1 && version != ArgyllV2 {
 		return Retry{}, nil, fmt.Errorf("config: ReadArgyll: got version %d, want ArgyllV1 or ArgyllV2", version)
@@ -110,7 +110,7 @@ func ReadArgyll(step []byte, version ArgyllVersion, defaults ArgyllDefaults) (r 
 	return r, warnings, nil
 }
 
-// argyll holds the state of reading one step.
+// argyll holds the state while one step is read.
 type argyll struct {
 	version  ArgyllVersion
 	defaults ArgyllDefaults

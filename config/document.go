@@ -18,7 +18,7 @@ import (
 // A Document is the retry configuration of a program's runs. The zero value sets
 // nothing.
 type Document struct {
-	All    *Retry                // for calls without a more specific level; nil if not set
+	All    *Retry                // for calls that no more specific level applies to; nil if not set
 	Kinds  map[record.Kind]Retry // for calls of a kind
 	Actors map[string]Retry      // for calls of an actor, by name; replaces the actor's own configuration
 }
@@ -53,7 +53,7 @@ func readFile(name string) ([]byte, error) {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	defer func() { _ = f.Close() }() // only read
-	// One byte more, so that Parse refuses what is larger.
+	// Read one byte more than the maximum, so that Parse refuses larger files.
 	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)

@@ -9,13 +9,12 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// ReadNoETL reads the retry configuration of a step of a NoETL playbook, as YAML or
-// JSON. The key retry is true, false, a number of attempts, or a mapping; without it
-// there are no retries. Other keys of the step are ignored. Every error except a
-// permanent one is retried, or only those that match retry_when; stop_when takes
-// precedence. A successful attempt is never retried. Delays requested by Retry-After
-// are limited to max_delay. A whole playbook or a list of steps is an error. If the
-// step is invalid, the error is an *[Error].
+// ReadNoETL reads the retry configuration of a step of a NoETL playbook, as YAML or JSON. The key
+// retry is true, false, a number of attempts, or a mapping. Without it there are no retries. Other
+// keys of the step are ignored. Permanent errors are not retried. Of all other errors, those that
+// match retry_when are retried, or all if retry_when is missing; stop_when takes precedence. A
+// successful attempt is never retried. Delays requested by Retry-After are limited to max_delay. A
+// whole playbook or a list of steps is an error. If the step is invalid, the error is an *[Error].
 func ReadNoETL(step []byte) (r Retry, warnings []Problem, err error) {
 	r.MaxAttempts = 1
 	warnings, err = readStep(step, func(v value) {
@@ -57,7 +56,7 @@ func (v value) noetl() Retry {
 		},
 		"stop_when": func(v value) { r.StopWhen = v.condition() },
 	})
-	r.capRetryAfter() // now with the max_delay of the step
+	r.capRetryAfter() // again, with the step's max_delay
 	return r
 }
 

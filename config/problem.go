@@ -13,7 +13,7 @@ import (
 // Reprise does not support.
 type Problem struct {
 	File         string // empty if the document is not a file
-	Line, Column int    // starting at 1; 0 outside of a document, as for environment variables
+	Line, Column int    // starting at 1; 0 if the problem is not in a document, as for environment variables
 	Key          string // such as "actors.get_weather.jitter"; empty for the whole document
 	Text         string
 }

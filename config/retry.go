@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A Retry is a retry configuration in the form of a document: like [core.RetryConfig], but with
-// names of error classes and conditions instead of functions. The zero value means the defaults.
+// A Retry is a retry configuration that documents can contain. It is like [core.RetryConfig], but
+// has error classes and conditions instead of functions. The zero value means the defaults.
 type Retry struct {
 	MaxAttempts    int // 0 for the default, or core.Unlimited
 	Backoff        core.Backoff
@@ -30,11 +30,11 @@ type Retry struct {
 	// classes that are not retried.
 	RetryOn, Exclude []record.Class
 
-	// RetryWhen and StopWhen are conditions on attempts; nil for none.
+	// RetryWhen and StopWhen are conditions on attempts, or nil.
 	RetryWhen, StopWhen *condition.Condition
 }
 
-// Config returns the configuration in the form that actors, events and runs use.
+// Config returns the configuration in the form that actors and runs use.
 func (r Retry) Config() core.RetryConfig {
 	c := core.RetryConfig{
 		MaxAttempts: r.MaxAttempts, Backoff: r.Backoff,

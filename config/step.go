@@ -34,9 +34,9 @@ func (v value) warn(format string, args ...any) {
 	}
 }
 
-// step calls the function of each known key of a document that must be one step of the
-// given system. The step's retry configuration is at the key own. A document with
-// several steps is a problem, because it is not known which one is wanted.
+// step calls the function for each known key of a document, which must be one step of the given
+// system. The key own holds the step's retry configuration. A document with several steps is a
+// problem, because it is not known which step is wanted.
 func (v value) step(system, own string, fields map[string]func(value)) {
 	want := "one step of " + system + ": a mapping"
 	if v.node.Kind == yaml.SequenceNode {
@@ -54,8 +54,8 @@ func (v value) step(system, own string, fields map[string]func(value)) {
 // plurals lists the keys that hold several steps in documents of other systems.
 var plurals = []string{"workflow", "steps", "step_templates", "tasks"}
 
-// severalSteps describes what a document contains instead of one step, and returns its
-// position. The description is empty for one step.
+// severalSteps describes what a document contains instead of one step, and returns the position of
+// the problem. The description is empty if the document is one step.
 func severalSteps(entries []entry, own string) (place value, found string) {
 	var steps []entry // entries that look like steps
 	for _, e := range entries {
@@ -90,13 +90,13 @@ func hasKey(node *yaml.Node, key string) bool {
 	return false
 }
 
-// knownFields calls the function of each known key of a mapping and ignores other keys.
+// knownFields calls the function for each known key of a mapping and ignores other keys.
 func (v value) knownFields(want string, fields map[string]func(value)) {
 	callKnown(v.entries(want), fields)
 }
 
-// callKnown calls the function of each known key. A key that resembles a known one is
-// reported as a typo; other unknown keys are ignored.
+// callKnown calls the function for each known key. A key that resembles a known key is reported as
+// a typo; other unknown keys are ignored.
 func callKnown(entries []entry, fields map[string]func(value)) {
 	names := slices.Sorted(maps.Keys(fields))
 	for _, e := range entries {
@@ -118,7 +118,7 @@ func (r *Retry) capRetryAfter() {
 	}
 }
 
-// milliseconds returns a duration given in milliseconds.
+// milliseconds reads a duration in milliseconds.
 func (v value) milliseconds() time.Duration {
 	return time.Duration(v.integer(0, maxDuration.Milliseconds(), wantMilliseconds)) * time.Millisecond
 }

@@ -6,12 +6,15 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// ReadTasker reads the retry configuration of a Tasker step, as YAML or JSON. It uses
-// the key retry; other keys are ignored. The result has Tasker's behavior: every error
-// except a permanent one is retried; there is no jitter; max_attempts includes the
-// first attempt, which always runs; delays requested by Retry-After are limited to
-// max_backoff_ms. A whole task or a list of steps is an error. Warnings describe
-// settings with a surprising effect. If the step is invalid, the error is an *[Error].
+// ReadTasker reads the retry configuration of a Tasker step, as YAML or JSON. It reads the key
+// retry and ignores other keys.
+//
+// The result behaves like Tasker. All errors except permanent ones are retried. There is no jitter.
+// max_attempts includes the first attempt, which always runs. Delays requested by Retry-After are
+// limited to max_backoff_ms.
+//
+// A whole task or a list of steps is an error. Warnings describe settings with a surprising effect.
+// If the step is invalid, the error is an *[Error].
 func ReadTasker(step []byte) (r Retry, warnings []Problem, err error) {
 	r = taskerRetry()
 	warnings, err = readStep(step, func(v value) {
@@ -53,10 +56,10 @@ func (v value) tasker() Retry {
 	return r
 }
 
-// TaskerEligible reports whether Tasker would attempt a step that has been claimed the
-// given number of times. The first attempt is always made, further ones only if the
-// step is retryable and attempts are left. An attempt counts as soon as it is claimed,
-// so a crash counts.
+// TaskerEligible reports whether Tasker would attempt a step that has been claimed the given number
+// of times. The first attempt is always made. Further attempts are made only if the step is
+// retryable and attempts are left. An attempt counts as soon as it is claimed, so an attempt that
+// crashes counts, too.
 func TaskerEligible(attempts, maxAttempts int, retryable bool) bool {
 	return attempts == 0 || retryable && attempts < maxAttempts
 }

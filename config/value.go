@@ -32,7 +32,7 @@ type value struct {
 	r         *reader
 	node      *yaml.Node
 	path      string
-	ancestors []*yaml.Node // the nodes that contain it
+	ancestors []*yaml.Node // the nodes that contain node
 }
 
 // fail reports a problem at the position of the value.
@@ -165,7 +165,7 @@ func (v value) merge(node *yaml.Node) (entries []entry) {
 	return entries
 }
 
-// fields calls the function of each key of a mapping. Other keys are problems.
+// fields calls the function for each key of a mapping. Keys without a function are problems.
 func (v value) fields(want string, fields map[string]func(value)) {
 	names := slices.Sorted(maps.Keys(fields))
 	for _, e := range v.entries(want) {
@@ -266,8 +266,7 @@ func (v value) oneOf(names []string) int {
 // maxDuration is the maximum duration in a document: ten years.
 const maxDuration = 87600 * time.Hour
 
-// duration returns a duration given as a text such as 1.5s or as a number of units. It
-// is not negative.
+// duration reads a duration that is not negative: a text such as 1.5s, or a number of units.
 func (v value) duration(unit time.Duration, unitName string) time.Duration {
 	want := fmt.Sprintf("a duration of 0 to %dh, such as 1.5s, or a number of %s", maxDuration/time.Hour, unitName)
 	if v.isNumber() {
@@ -282,7 +281,7 @@ func (v value) duration(unit time.Duration, unitName string) time.Duration {
 	return d
 }
 
-// join appends a key to a path. It quotes keys that could be mistaken for several.
+// join appends a key to a path. It quotes a key that could be mistaken for several keys.
 func join(path, key string) string {
 	if strings.ContainsAny(key, ".[]: \t\n\"") || key == "" {
 		key = strconv.Quote(truncate(key))
