@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// A check returns what Go would reject in a value that the JSON schema allows,
-// or "". It is not called for null.
+// A check returns why Go would reject a value that the JSON schema allows, or "" if Go accepts it.
+// It is not called for null.
 type check func(value any) string
 
 func fitsSigned(t reflect.Type) check {
@@ -86,7 +86,7 @@ func isTime(value any) string {
 	return ""
 }
 
-// decodes returns a check that decodes the value with the methods of t.
+// decodes returns a check that decodes the value with t's methods.
 func decodes(t reflect.Type) check {
 	return func(value any) string {
 		if err := json.Unmarshal(encode(value), reflect.New(t).Interface()); err != nil {
@@ -96,7 +96,7 @@ func decodes(t reflect.Type) check {
 	}
 }
 
-// isText returns a check that decodes the key of a map with the text methods of t.
+// isText returns a check that decodes a map key with t's text methods.
 func isText(t reflect.Type) check {
 	return func(value any) string {
 		text, _ := value.(string)
@@ -111,7 +111,7 @@ func refused(value any, t reflect.Type, err error) string {
 	return fmt.Sprintf("%s is not a valid %s: %s", brief(value), t, strings.TrimPrefix(err.Error(), "json: "))
 }
 
-// A textForm is how a scalar is written in a string.
+// A textForm describes how a scalar is written in a string.
 type textForm struct {
 	want    string
 	pattern *regexp.Regexp // nil if the schema has no pattern for it
@@ -138,14 +138,14 @@ func textFormOf(t reflect.Type) textForm {
 	return numberText
 }
 
-// isQuoted returns a check of the JSON in a string that holds a scalar of type t.
+// isQuoted returns a check for a string whose content is the JSON of a scalar of type t.
 func isQuoted(t reflect.Type) check {
 	form := textFormOf(t)
 	return func(value any) string {
 		text, _ := value.(string)
 		switch {
 		case t.Kind() == reflect.Bool:
-			return "" // the enum has checked it
+			return "" // the enum has already checked the value
 		case form.pattern == nil && !isJSONString(text):
 			return fmt.Sprintf(`got %s, want a JSON string in a string, with its quotes, such as "\"text\""`, brief(value))
 		case form.pattern != nil && !form.pattern.MatchString(text):

@@ -1,14 +1,12 @@
-// Package schema describes to a model the arguments of a tool, and what was
-// wrong with the arguments that the model sent.
+// Package schema describes a tool's arguments to a model, and tells the model what was wrong with
+// the arguments that it sent.
 //
-// [ForArguments] infers a JSON schema from the type of a tool's arguments, and
-// [Parse] accepts a schema that was written elsewhere. The JSON method of both
-// returns the document to send to a model, and Validate checks the arguments
-// from the model.
+// [ForArguments] infers a JSON schema from the type of a tool's arguments, and [Parse] accepts a
+// schema that was written elsewhere. Both results have a method JSON, which returns the document to
+// send to a model, and a method Validate, which checks the arguments from the model.
 //
-// An inferred schema reports all problems at once, so that the model can correct
-// them. Each line says where the problem is, what was found, and what is
-// allowed:
+// An inferred schema reports all problems at once, so that the model can correct them. Each line
+// shows where the problem is, what was found, and what is allowed:
 //
 //	citty: unknown field; want one of "city", "unit"
 //	unit: got "kelvin", want one of "celsius", "fahrenheit"
@@ -27,8 +25,8 @@
 //     encoding/json.
 //   - An integer is written without a fraction or exponent and fits its type.
 //   - An array has exactly its length; []byte is a base64 string.
-//   - [time.Time] is an RFC 3339 string, [time.Duration] an integer of
-//     nanoseconds, [encoding/json.Number] a number.
+//   - [time.Time] is an RFC 3339 string, [time.Duration] is an integer of nanoseconds, and
+//     [encoding/json.Number] is a number.
 //   - any and [encoding/json.RawMessage] are any JSON value, and so is a type
 //     with its own UnmarshalJSON. A type with its own UnmarshalText is a string.
 //     These methods are called, so their errors are reported too.
@@ -39,10 +37,10 @@
 //
 //	Unit string `json:"unit" jsonschema:"unit of the answer" enum:"celsius,fahrenheit"`
 //
-// The jsonschema tag is the description of the field. It must not begin with
-// WORD=, which is reserved. The enum tag lists the allowed values of a string,
-// integer or number, or those of the items of a slice or array, separated by
-// commas. A type can list its own values with a method
+// The jsonschema tag is the description of the field. It must not begin with WORD=, which is
+// reserved. The enum tag lists the allowed values of a string, integer or number, separated by
+// commas. For a slice or array, it lists the allowed values of the items. A type can list its own
+// values with a method
 //
 //	JSONSchemaEnum() []any
 //

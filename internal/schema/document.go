@@ -21,8 +21,7 @@ type Document struct {
 	resolved *jsonschema.Resolved
 }
 
-// drafts maps the values of $schema that the library supports to the form that
-// the library knows.
+// drafts maps supported values of $schema to the forms that the library knows.
 var drafts = map[string]string{
 	"": "",
 	"https://json-schema.org/draft/2020-12/schema":  draft202012,
@@ -38,14 +37,13 @@ const (
 	draft7      = "http://json-schema.org/draft-07/schema#"
 )
 
-// Parse parses a schema of draft 2020-12, or of draft 7 if its $schema says
-// so. Its type must be "object", since arguments are a JSON object. Unknown
-// keywords and format are ignored.
+// Parse parses a schema of draft 2020-12, or of draft 7 if its $schema specifies that draft. Its
+// type must be "object", since arguments are a JSON object. Unknown keywords and format are
+// ignored.
 //
-// If the schema uses something that is not supported, the error names the
-// place in the document: references that leave the document or lead back to
-// themselves, anchors, an $id below the root, and patterns that package regexp
-// does not support.
+// If the schema uses an unsupported feature, the error names the place in the document. Not
+// supported are references that leave the document or lead back to themselves, anchors, an $id
+// below the root, and patterns that package regexp does not support.
 func Parse(doc []byte) (*Document, error) {
 	d, err := parse(doc)
 	if err != nil {
@@ -136,8 +134,8 @@ func (d *Document) validate(v *value) (err error) {
 
 var validating = regexp.MustCompile(`^validating (.+?): `)
 
-// libraryMessage shortens the path to the schema that does not match, which
-// the library prints in full, to its last step.
+// libraryMessage shortens the path to the schema that does not match to its last step. The library
+// prints the whole path.
 func libraryMessage(err error) string {
 	const most = 2000 // the library prints whole values
 	text, at := err.Error(), "root"

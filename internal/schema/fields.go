@@ -29,14 +29,13 @@ type field struct {
 type embedded struct {
 	typ         reflect.Type
 	index       []int
-	optional    bool // embedded by pointer, which is nil if none of its fields is given
+	optional    bool // embedded by pointer; the pointer is nil if none of the fields is given
 	unreachable reflect.Type
 }
 
-// fieldsOf returns the fields of the struct t in order, with the fields of
-// embedded structs promoted as in encoding/json: a shallow name hides a deep one,
-// a tagged name hides an untagged one at the same depth, and names still in
-// conflict hide each other.
+// fieldsOf returns the fields of the struct t in order, with the fields of embedded structs
+// promoted as in encoding/json: a shallow name hides a deep one, a tagged name hides an untagged
+// one at the same depth, and names that still conflict hide each other.
 func fieldsOf(t reflect.Type) []*field {
 	var found []*field
 	visited := map[reflect.Type]bool{}
@@ -54,7 +53,7 @@ func fieldsOf(t reflect.Type) []*field {
 			own, promoted := scan(e)
 			found = append(found, own...)
 			if times[e.typ] > 1 {
-				// The same struct twice at one depth: its names hide each other.
+				// The same struct occurs twice at one depth: its names hide each other.
 				found = append(found, own...)
 			}
 			next = append(next, promoted...)
@@ -98,7 +97,7 @@ func scan(e embedded) (own []*field, promoted []embedded) {
 		}
 		unreachable := e.unreachable
 		if !sf.IsExported() && elem != sf.Type {
-			unreachable = elem // embedded too, but with its own name
+			unreachable = elem // also embedded, but with its own name
 		}
 
 		has := func(option string) bool { return slices.Contains(strings.Split(options, ","), option) }
@@ -136,7 +135,7 @@ func dropHidden(found []*field) []*field {
 	return fields
 }
 
-// rank orders fields with the same name: those that hide others come first.
+// rank orders fields with the same name: fields that hide others come first.
 func rank(a, b *field) int {
 	if c := cmp.Compare(len(a.index), len(b.index)); c != 0 {
 		return c
@@ -150,8 +149,8 @@ func rank(a, b *field) int {
 	return 1
 }
 
-// validName reports whether encoding/json accepts a name from a tag. If not, the
-// Go name is used.
+// validName reports whether encoding/json accepts a name from a tag. If it does not, the Go name is
+// used.
 func validName(name string) bool {
 	for _, r := range name {
 		if !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r) {

@@ -26,7 +26,7 @@ type graph struct {
 	byPointer map[string]*jsonschema.Schema // "" is the root
 }
 
-// A node lists the schemas that are applied together with one schema.
+// A node lists the schemas that one schema applies.
 type node struct {
 	same       []*jsonschema.Schema          // applied to the same value
 	properties map[string]*jsonschema.Schema // applied to the property with the name
@@ -76,7 +76,7 @@ func (g *graph) collect(n *jsonschema.Schema, at string) error {
 	return nil
 }
 
-// checkSupported checks what the library does not check, or not before it validates.
+// checkSupported checks what the library does not check at all, or checks only when it validates.
 func checkSupported(n *jsonschema.Schema, at string) error {
 	switch {
 	case n == nil:
@@ -102,10 +102,9 @@ func checkSupported(n *jsonschema.Schema, at string) error {
 	return nil
 }
 
-// keywords returns the schemas directly below n, by the Go name of their
-// keyword and with the step of their JSON pointer. It reads them from the
-// struct instead of the document, in which the library matches names
-// case-insensitively.
+// keywords returns the schemas directly below n, by the Go name of their keyword and the step of
+// their JSON pointer. It reads them from the struct instead of the document, in which the library
+// matches names case-insensitively.
 func keywords(n *jsonschema.Schema) map[string]map[string]*jsonschema.Schema {
 	all := map[string]map[string]*jsonschema.Schema{}
 	v := reflect.ValueOf(n).Elem()

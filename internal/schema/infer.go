@@ -16,7 +16,7 @@ import (
 // recursion and types with methods. Therefore the schema is built here, from the
 // library's types.
 
-// wantType is the list of alternatives in the error for a type without a schema.
+// wantType lists the alternatives in the error for a type without a schema.
 const wantType = `want a bool, string, integer, float, struct, slice, array, map or any, a pointer to one of these, ` +
 	`or a type with its own JSON or text methods; the tag json:"-" leaves a field out`
 
@@ -79,8 +79,8 @@ func (b *builder) value(t reflect.Type, path string) (*jsonschema.Schema, error)
 	return n, nil
 }
 
-// pointedTo follows pointers to the first non-pointer type. It reports false if
-// there is none.
+// pointedTo follows pointers to the first type that is not a pointer. It returns false if there is
+// none.
 func pointedTo(t reflect.Type) (reflect.Type, bool) {
 	seen := map[reflect.Type]bool{}
 	for t.Kind() == reflect.Pointer {
@@ -164,8 +164,8 @@ func (b *builder) ref(t reflect.Type) *jsonschema.Schema {
 	return &jsonschema.Schema{Ref: definitions + b.names[t]}
 }
 
-// definitionName returns a unique name for t that needs no escaping in a
-// reference, although type arguments contain slashes and brackets.
+// definitionName returns a unique name for t. The name needs no escaping in a reference, even if t
+// has type arguments, which may contain slashes and brackets.
 func (b *builder) definitionName(t reflect.Type) string {
 	base := strings.Map(func(r rune) rune {
 		switch {
@@ -252,13 +252,13 @@ func (b *builder) mapping(t reflect.Type, path string) (*jsonschema.Schema, erro
 		return nil, err
 	}
 	if values.Description == anyValue {
-		values.Description = "" // "additionalProperties": true already says so
+		values.Description = "" // "additionalProperties": true already means that
 	}
 	return &jsonschema.Schema{Type: "object", PropertyNames: names, AdditionalProperties: values}, nil
 }
 
-// keys returns the schema of a map's keys, or nil if any string is a key. It
-// reports false if encoding/json cannot decode the keys from strings.
+// keys returns the schema of a map's keys, or nil if any string can be a key. It returns false if
+// encoding/json cannot decode the keys from strings.
 func (b *builder) keys(t reflect.Type) (*jsonschema.Schema, bool) {
 	switch {
 	case reflect.PointerTo(t).Implements(textUnmarshaler):

@@ -8,12 +8,11 @@ import (
 
 // A Problem is one error in a JSON document.
 type Problem struct {
-	// Path is the path of the value, such as items[2].unit. A name that is not a
-	// plain word is written as in prices["per day"]. It is empty for the whole
-	// document.
+	// Path is the path of the value, such as items[2].unit. A name that is not a plain word is
+	// written as in prices["per day"]. Path is empty for the whole document.
 	Path string
 
-	// Message says what is wrong and what is allowed.
+	// Message describes what is wrong and what is allowed.
 	Message string
 }
 
@@ -28,8 +27,8 @@ func (p Problem) String() string {
 // A ValidationError contains the problems that [Schema.Validate] found in a
 // document.
 type ValidationError struct {
-	// Problems has at least one element: first the duplicate names, then the
-	// others, each in the order of the document.
+	// Problems has at least one element. It lists duplicate names first and then the other
+	// problems, each in the order of the document.
 	Problems []Problem
 }
 
@@ -37,8 +36,7 @@ type ValidationError struct {
 // reads the message is charged for its length.
 const maxLines = 30
 
-// Error returns one problem per line. After the 30th it says how many more there
-// are.
+// Error returns one problem per line. After the 30th, it returns the number of further problems.
 func (e *ValidationError) Error() string {
 	var lines []string
 	for i, p := range e.Problems {

@@ -17,14 +17,12 @@ type Schema struct {
 	doc  json.RawMessage
 	root *jsonschema.Schema
 
-	// checks contains the requirements of Go on a value that a JSON schema
-	// cannot express.
+	// checks contains Go's requirements on values that a JSON schema cannot express.
 	checks map[*jsonschema.Schema]check
 }
 
-// JSON returns the schema as a compact JSON document. Properties are in the
-// order of the Go fields, and the bytes are the same for every call and in every
-// process. The caller owns them.
+// JSON returns the schema as a compact JSON document. Properties are in the order of the Go fields.
+// The bytes are the same for every call and in every process. The caller owns the bytes.
 func (s *Schema) JSON() json.RawMessage { return bytes.Clone(s.doc) }
 
 // ForArguments returns the schema of a JSON object that encoding/json can decode
@@ -52,8 +50,7 @@ func ForArguments(t reflect.Type) (*Schema, error) {
 		return nil, err
 	}
 	if types := typesOf(root); len(types) == 0 {
-		// A struct with its own UnmarshalJSON: it is only known that a model
-		// sends an object.
+		// A struct with its own UnmarshalJSON: all that is known is that a model sends an object.
 		root.Type, root.Description = "object", ""
 	} else if types[0] != "object" {
 		return nil, fmt.Errorf("schema: %s is a JSON %s; want a struct or a map with string keys that is a JSON object", t, types[0])
@@ -65,7 +62,7 @@ func ForArguments(t reflect.Type) (*Schema, error) {
 	return &Schema{doc: doc, root: root, checks: b.checks}, nil
 }
 
-// typesOf returns the JSON types that n allows, or none if it allows all.
+// typesOf returns the JSON types that n allows, or no types if n allows all.
 func typesOf(n *jsonschema.Schema) []string {
 	if n.Type != "" {
 		return []string{n.Type}

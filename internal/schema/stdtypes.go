@@ -40,7 +40,7 @@ func stdType(t reflect.Type) (*jsonschema.Schema, check, bool) {
 // byMethods returns a new schema for a type with its own JSON or text methods.
 // JSON methods take precedence, as in encoding/json.
 func byMethods(t reflect.Type) (*jsonschema.Schema, check, bool) {
-	p := reflect.PointerTo(t) // the methods of a pointer include those of its value
+	p := reflect.PointerTo(t) // the method set of a pointer includes the value's methods
 	switch {
 	case p.Implements(jsonUnmarshaler):
 		return &jsonschema.Schema{Description: anyValue}, decodes(t), true

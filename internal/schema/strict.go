@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// A Strict schema is a schema in the form that services enforce: every property of every
-// object is required, and no others are allowed. An optional property may be null
-// instead. Create one with [NewStrict].
+// A Strict schema is a schema in the form that services enforce: every property of every object is
+// required, and no other properties are allowed. An optional property may be null instead. Create
+// one with [NewStrict].
 //
 // A Strict is immutable and safe for concurrent use.
 type Strict struct {
@@ -19,14 +19,14 @@ type Strict struct {
 	original validator
 }
 
-// validator is implemented by the schemas of this package, and by those of its callers.
+// validator is implemented by this package's schemas and by its callers' schemas.
 type validator interface {
 	JSON() json.RawMessage
 	Validate(arguments json.RawMessage) error
 }
 
-// NewStrict returns the strict form of a schema. If a part has no strict form, such as a
-// map, whose keys are unknown, the error names it.
+// NewStrict returns the strict form of a schema. If a part has no strict form, such as a map, whose
+// keys are unknown, the error names that part.
 func NewStrict(of validator) (*Strict, error) {
 	root, err := readObject(of.JSON())
 	if err != nil {
@@ -54,16 +54,16 @@ func readObject(doc json.RawMessage) (*object, error) {
 	return o, nil
 }
 
-// JSON returns the strict schema as a compact JSON document. The caller owns it.
+// JSON returns the strict schema as a compact JSON document. The caller owns the document.
 func (s *Strict) JSON() json.RawMessage { return bytes.Clone(s.doc) }
 
-// Validate checks a document of either form.
+// Validate checks a document in the strict or the original form.
 func (s *Strict) Validate(arguments json.RawMessage) error {
 	return s.original.Validate(s.Plain(arguments))
 }
 
-// Plain converts the document to the form of the original schema: an optional property
-// that is null, but must not be null there, is removed. A document that is not JSON is
+// Plain converts the document to the form of the original schema: an optional property is removed
+// if it is null and the original schema does not allow that. A document that is not JSON is
 // returned unchanged.
 func (s *Strict) Plain(document json.RawMessage) json.RawMessage {
 	if !bytes.Contains(document, []byte("null")) {
@@ -76,8 +76,7 @@ func (s *Strict) Plain(document json.RawMessage) json.RawMessage {
 	return encode(tree)
 }
 
-// leaveOut removes nulls that the schema does not allow, and reports whether there were
-// any.
+// leaveOut removes nulls that the schema does not allow. It reports whether it removed any.
 func (s *Strict) leaveOut(schema any, value any, depth int) (changed bool) {
 	node := s.resolve(schema)
 	if node == nil || depth > maxDepth {

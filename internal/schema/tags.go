@@ -12,8 +12,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// reserved matches a jsonschema tag that has a meaning beyond a description in
-// other libraries, and may get one in this package.
+// reserved matches a jsonschema tag that is more than a description in other libraries, and may
+// become more in this package.
 var reserved = regexp.MustCompile(`^[^ \t\n]*=`)
 
 func description(tag reflect.StructTag) (string, error) {
@@ -77,7 +77,7 @@ func (b *builder) enumValue(n *jsonschema.Schema, text string) (any, error) {
 	return value, nil
 }
 
-// typeProblem returns why the value does not have the type of n, or "".
+// typeProblem returns why the value does not have n's type, or "" if it has that type.
 func (b *builder) typeProblem(n *jsonschema.Schema, value any) string {
 	bare := *n
 	bare.Enum = nil // the tag takes precedence over the type's own list

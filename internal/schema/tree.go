@@ -45,13 +45,13 @@ func encode(tree any) []byte {
 	return raw
 }
 
-// read returns the tree of a document, and a problem for each duplicate name in
-// an object. The error is for a document that is not valid JSON.
+// read returns the tree of a document, and a problem for each duplicate name in an object. It
+// returns an error if the document is not valid JSON.
 func read(raw json.RawMessage) (any, []Problem, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, nil, errors.New("not valid JSON: the document is empty")
 	}
-	// encoding/json accepts both; duplicate names become problems.
+	// encoding/json accepts both; duplicate names are reported as problems.
 	r := reader{Decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
 	tree, err := r.value("")
 	if errors.Is(err, errTooDeep) {
@@ -67,8 +67,8 @@ func read(raw json.RawMessage) (any, []Problem, error) {
 
 var errTooDeep = fmt.Errorf("values are nested deeper than %d levels", maxDepth)
 
-// syntaxError says why raw is not one JSON value, and where. The error of a
-// token does not always contain the position.
+// syntaxError returns an error that describes why raw is not one JSON value, and where. The error
+// for a token does not always contain the position.
 func syntaxError(raw json.RawMessage) error {
 	var whole json.RawMessage
 	err := json.Unmarshal(raw, &whole)
@@ -212,7 +212,7 @@ func typeOf(tree any) string {
 	return "string"
 }
 
-// brief returns a value for a message: a scalar unchanged if it is short.
+// brief describes a value for a message. A short scalar is returned unchanged.
 func brief(tree any) string {
 	const most = 60
 	switch v := tree.(type) {

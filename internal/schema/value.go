@@ -30,8 +30,8 @@ func ForValue(t reflect.Type) (*Schema, error) {
 	return s, err
 }
 
-// values caches the schemas of types: a question that is recalled a thousand times
-// needs the schema of its answer each time.
+// values caches the schemas of types. For example, a question that is recalled a thousand times
+// needs its answer's schema each time.
 var values sync.Map // reflect.Type → *Schema
 
 func newForValue(t reflect.Type) (*Schema, error) {
@@ -47,10 +47,10 @@ func newForValue(t reflect.Type) (*Schema, error) {
 	return &Schema{doc: doc, root: root, checks: b.checks}, nil
 }
 
-// Restore restores a schema from a document that [Schema.JSON] returned, possibly in
-// another process, without the original type. It checks everything except what the
-// methods of the type would reject. It returns an error for a document that no schema
-// of this package produces.
+// Restore restores a schema from a document that [Schema.JSON] returned, possibly in another
+// process, without the original type. The restored schema checks everything except what the methods
+// of the type would reject. Restore returns an error if no schema of this package could have
+// produced the document.
 func Restore(doc json.RawMessage) (*Schema, error) {
 	if err := checkDepth(doc); err != nil {
 		return nil, fmt.Errorf("schema: restore: %w", err)
@@ -126,7 +126,7 @@ func (s *Schema) restore(n *jsonschema.Schema) error {
 	return s.restoreInside(n)
 }
 
-// allowsOnly reports whether n allows only the type, or null.
+// allowsOnly reports whether n allows only the type with the given name, and possibly null.
 func allowsOnly(n *jsonschema.Schema, name string) bool {
 	types := typesOf(n)
 	return len(types) > 0 && types[0] == name

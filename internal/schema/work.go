@@ -8,9 +8,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// The limits for validating one document: the number of steps, and how deep
-// applied schemas nest, which takes stack. A step is a schema applied to a
-// value, or stepBytes of an error message.
+// The limits for validating one document are the number of steps and the nesting depth of applied
+// schemas, which consumes stack. A step is a schema applied to a value, or stepBytes of an error
+// message.
 const (
 	maxSteps  = 1 << 20
 	maxNested = 2000
@@ -71,7 +71,7 @@ type application struct {
 	v *value
 }
 
-// A work is the maximum work of an application, including everything below it.
+// A work is the maximum work for an application, including all applications below it.
 type work struct{ steps, nested, text int }
 
 type estimate struct {
@@ -99,8 +99,8 @@ func (e *estimate) of(a application, depth int) work {
 		w.nested = max(w.nested, 1+below.nested)
 		return below.text
 	}
-	// An error says why each alternative does not match, but only why the first
-	// member or item does not.
+	// An error explains why each alternative does not match, but only why the first member or item
+	// does not match.
 	to := e.g.nodes[n]
 	for _, same := range to.same {
 		w.text += add(same, v)
@@ -120,7 +120,7 @@ func (e *estimate) of(a application, depth int) work {
 		}
 	}
 	w.text += first
-	w.steps += w.text // each application repeats the errors of those below
+	w.steps += w.text // each application repeats the errors of the applications below it
 	e.known[a] = w
 	return w
 }
