@@ -2,8 +2,8 @@ package enum
 
 import "fmt"
 
-// Name returns the name of value i. A number without a name, such as one of
-// a newer format, is written as what(i).
+// Name returns the name of value i. If i has no name, for example because it comes from a newer
+// format, Name returns what(i).
 func Name(names []string, i uint8, what string) string {
 	if int(i) < len(names) && (names[i] != "" || i == 0) {
 		return names[i]

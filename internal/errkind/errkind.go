@@ -2,7 +2,7 @@ package errkind
 
 import "fmt"
 
-// New returns an error with the formatted text, in which errors.Is finds kind.
+// New returns an error with the formatted text. errors.Is finds kind in it.
 func New(kind error, format string, args ...any) error {
 	return &kindError{fmt.Sprintf(format, args...), kind}
 }

@@ -12,11 +12,11 @@ type Payload struct {
 	Input    []byte // encoded; nil if it was not recorded
 	Output   []byte // encoded; nil if there is none, or if it is an artifact
 	Artifact string // reference to the output that is an artifact
-	Err      error  // of the latest failed attempt
+	Err      error  // error of the latest failed attempt
 }
 
-// Of returns what the records of a run contain about a call: its latest input, output and
-// error. It reports whether there is a record of the call.
+// Of returns the latest input, output and error of a call, from the records of its run. It reports
+// whether there is a record of the call.
 func Of(records iter.Seq2[record.Record, error], a record.Address) (p Payload, found bool, err error) {
 	for r, err := range records {
 		if err != nil {

@@ -8,9 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// Each process has perProcess ports, from one of the ranges that begin at lowest.
-// All ranges are below 32768: Linux, macOS and Windows assign ephemeral ports
-// from there on.
+// Each process has one of the ranges of perProcess ports that begin at lowest. All ranges are below
+// 32768, since Linux, macOS and Windows assign ephemeral ports only from 32768 on.
 const (
 	lowest     = 10_000
 	ranges     = 300
@@ -21,9 +20,9 @@ const (
 // belong to the process.
 var tried atomic.Int64
 
-// Free returns n ports, at most 64, on which nothing listens on 127.0.0.1. The
-// system does not assign these ports to others while their server is down. A port
-// is returned again after 64 others. Free is safe for concurrent use.
+// Free returns n ports, at most 64, on which nothing listens on 127.0.0.1. The system does not
+// assign these ports to other programs while their server is down. A port is returned again after
+// 64 other ports. Free is safe for concurrent use.
 func Free(n int) ([]int, error) {
 	first := lowest + os.Getpid()%ranges*perProcess
 	var free []int
