@@ -8,12 +8,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// An admission counts the runs that wait to begin, for the limits of Start. Runner.mu
-// guards it.
+// An admission counts the runs that wait to begin, for Start's limits. Runner.mu guards it.
 type admission struct {
 	starting    map[string]int    // starts that were admitted and have not returned, by run
-	byPrincipal map[string]int    // runs that wait, and starts that have not returned
-	principalOf map[string]string // the principals of the runs that wait
+	byPrincipal map[string]int    // runs that wait, and starts that have not returned, by principal
+	principalOf map[string]string // the principals of the runs that wait, by run
 
 	stored   int       // runs that wait in the store, if the queue is shared with other processes
 	storedAt time.Time // when stored was counted
@@ -26,8 +25,8 @@ func newAdmission() admission {
 // countEvery is how long a count of the store is used.
 const countEvery = time.Second
 
-// admit returns an error for a start beyond the limits. Otherwise the caller must call done once the
-// run has been started, or starting it has failed.
+// admit returns an error if a start would exceed the limits. Otherwise the caller must call done
+// once the run has been started, or starting it has failed.
 func (r *Runner) admit(ctx context.Context, runID, principal string) (done func(isNew bool), err error) {
 	if err := r.countStored(ctx); err != nil {
 		return nil, err
@@ -92,7 +91,7 @@ func (r *Runner) endStart(runID, principal string, isNew bool) {
 	}
 }
 
-// leave is called for a run that no longer waits. r.mu must be held.
+// leave stops counting a run that no longer waits. Runner.mu must be held.
 func (a *admission) leave(runID string) {
 	if principal, ok := a.principalOf[runID]; ok {
 		delete(a.principalOf, runID)
@@ -106,8 +105,8 @@ func (a *admission) countDown(principal string) {
 	}
 }
 
-// countStored counts the runs in the store that have not begun, if other processes may begin them,
-// and forgets those that have begun.
+// countStored counts the runs in the store that have not begun, if other processes may begin them.
+// It stops counting runs that have begun.
 func (r *Runner) countStored(ctx context.Context) error {
 	limits := r.options.MaxQueued > 0 || r.options.MaxQueuedPerPrincipal > 0
 	r.mu.Lock()

@@ -18,15 +18,15 @@ import (
 // ErrNoRunner is returned by [Call] if it is called outside a run of a runner.
 var ErrNoRunner = errors.New("runner: Call must be called by a handler of a run that a runner executes")
 
-// A CalledError is the error of [Call] for a run that failed, was cancelled, or was deleted before
-// its result could be read.
+// A CalledError is the error that [Call] returns for a run that failed, was cancelled, or was
+// deleted before its result could be read.
 type CalledError struct {
 	RunID   string
-	Status  snapshot.Status // failed or cancelled; empty if it was deleted
+	Status  snapshot.Status // failed or cancelled; empty if the run was deleted
 	Message string
 }
 
-// Error says how the run ended.
+// Error describes how the run ended.
 func (e *CalledError) Error() string {
 	if e.Status == "" {
 		return "runner: run " + e.RunID + ": " + e.Message
@@ -34,23 +34,24 @@ func (e *CalledError) Error() string {
 	return "runner: run " + e.RunID + " has ended as " + string(e.Status) + ": " + e.Message
 }
 
-// Call starts a run of a program by name, from a handler of a run that a runner executes, and
-// returns its output when it has completed. The run is started once, however often the process is
-// killed. It is a separate run: it is queued regardless of the limits of Start, is shown with the
-// run that called it, and can be stopped, retried and answered. While it runs, the calling run is
-// paused, as by core.Receive: the error is then an *core.InterruptedError, which the handler
-// returns.
+// Call starts a run of the named program and returns the run's output when it has completed. It
+// must be called by a handler of a run that a runner executes. The called run is started once,
+// however often the process is killed. It is a separate run: it is queued regardless of Start's
+// limits, is shown with the run that called it, and can be stopped, retried and answered. While it
+// runs, the calling run is paused, as by core.Receive: Call then returns an *core.InterruptedError,
+// which the handler must return.
 //
-// The input is as for [Runner.Start]. Out is the type of the output of the program. For a run
-// that failed or was cancelled the error is a *[CalledError], and permanent. If the run is
-// interrupted, Call waits until it continues and ends. If the called run failed and [Runner.Retry] is
-// used on it and then on the calling run, Call returns the new result. Cancelling the calling run does
-// not stop the runs that it has called. If a call around Call is retried within the calling run, Call
-// starts another run, as every call inside a retried one is made again.
+// The input is as for [Runner.Start]. Out is the program's output type. If the called run failed or
+// was cancelled, the error is a *[CalledError], and is permanent. If the called run is interrupted,
+// Call waits until it continues and ends. If the called run failed, and [Runner.Retry] is used on
+// the called run and then on the calling run, Call returns the new result. Cancelling the calling
+// run does not stop the runs that it has called. If a call around Call is retried within the
+// calling run, Call starts another run, just as every call inside a retried call is made again.
 //
-// Two things leave a calling run waiting until it is opened again: the called run is deleted before it
-// has ended (cancel it first), or the calling run is a fork that keeps the start of the called run in
-// a branch of a group, and the called run ends later (fork at that branch, or at the group).
+// In two cases, the calling run waits until it is opened again. In the first, the called run is
+// deleted before it has ended; cancel it first. In the second, the calling run is a fork that keeps
+// the start of the called run in a branch of a group, and the called run ends later; fork at that
+// branch, or at the group.
 func Call[Out any](ctx context.Context, program string, input any) (Out, error) {
 	var zero Out
 	r, _ := ctx.Value(runnerKey{}).(*Runner)
@@ -81,14 +82,14 @@ func Call[Out any](ctx context.Context, program string, input any) (Out, error) 
 	}
 }
 
-// storeStep is a step that uses the store. If the store cannot be reached, that is not a failure: the
-// run is interrupted, and continues by itself.
+// storeStep is a step that uses the store. If the store cannot be reached, the step does not fail:
+// the run is interrupted, and continues by itself.
 func storeStep[T any](ctx context.Context, name string, f func(context.Context) (T, error)) (T, error) {
 	return core.Step(ctx, name, func(ctx context.Context) (T, error) {
 		v, err := f(ctx)
 		if err != nil && snapshot.IsTemporary(err) {
 			state.From(ctx).Interrupt(snapshot.Stop{Reason: record.InterruptStore, Message: err.Error()})
-			err = cmp.Or(context.Cause(ctx), err) // ctx may be that of a user, which does not end, or end only now
+			err = cmp.Or(context.Cause(ctx), err) // ctx may be the user's own: it may not end, or end only now
 		}
 		return v, err
 	})
@@ -97,7 +98,7 @@ func storeStep[T any](ctx context.Context, name string, f func(context.Context) 
 // runnerKey is the key of the runner in the contexts of its runs.
 type runnerKey struct{}
 
-// calledRun is a run that another one has started.
+// calledRun is a run that another run has started.
 type calledRun struct {
 	RunID  string `json:"run_id"`
 	Signal string `json:"signal"` // the name of the signal that reports that the run may have ended
@@ -109,8 +110,8 @@ type calledEnd struct {
 	Status snapshot.Status `json:"status"`
 }
 
-// startCalled starts the run for the step that ctx belongs to, unless the step has
-// started it before.
+// startCalled starts the called run for the step that ctx belongs to, unless the step has already
+// started it.
 func (r *Runner) startCalled(ctx context.Context, from, name string, input any) (calledRun, error) {
 	p, err := r.find(name, "")
 	if err != nil {
@@ -120,7 +121,7 @@ func (r *Runner) startCalled(ctx context.Context, from, name string, input any) 
 	if err != nil {
 		return calledRun{}, err
 	}
-	sum := sha256.Sum256([]byte(from + "\x00" + key)) // a fork has the keys of its parent, but calls its own runs
+	sum := sha256.Sum256([]byte(from + "\x00" + key)) // a fork has its parent's keys, but calls its own runs
 	id := hex.EncodeToString(sum[:8])
 	c := calledRun{name + "-" + id, "run." + id}
 	encoded, err := p.encode(input)
@@ -133,10 +134,10 @@ func (r *Runner) startCalled(ctx context.Context, from, name string, input any) 
 	return c, err
 }
 
-// endOfCalled returns the state of a run that may have ended, once no process has it open: the
-// signal is sent just before the run is closed. For a run that failed, was cancelled or was deleted,
-// it returns an error, so that a retry of the calling run looks again: the called run may have been
-// retried, too.
+// endOfCalled returns the state of a called run that may have ended. It first waits until no
+// process has the run open, since the signal is sent just before the run is closed. If the called
+// run failed, was cancelled or was deleted, endOfCalled returns an error. A retry of the calling
+// run then reads the state again, since the called run may have been retried, too.
 func (r *Runner) endOfCalled(ctx context.Context, runID string) (calledEnd, error) {
 	info, err := r.awaitClosed(ctx, runID)
 	switch {
@@ -151,7 +152,7 @@ func (r *Runner) endOfCalled(ctx context.Context, runID string) (calledEnd, erro
 	return calledEnd{info.Status}, nil
 }
 
-// awaitClosed returns what is known of a run once no process has it open.
+// awaitClosed waits until no process has the run open, and returns the run's info.
 func (r *Runner) awaitClosed(ctx context.Context, runID string) (snapshot.Info, error) {
 	info, err := r.store.Info(ctx, runID)
 	if err != nil || !info.Open {
@@ -170,9 +171,9 @@ func (r *Runner) awaitClosed(ctx context.Context, runID string) (snapshot.Info, 
 	return snapshot.Info{}, context.Cause(ctx)
 }
 
-// signalEarlierEnd signals again that a called run has ended, to a run that is about to wait for it. The
-// signal was not accepted when the calling run had failed and is being retried now, or was sent to the
-// run of which the calling run is a fork.
+// signalEarlierEnd repeats the signal that a called run has ended, for a calling run that is about
+// to wait for it. The first signal was not accepted if the calling run had failed and is now being
+// retried. It was sent to another run if the calling run is a fork.
 func (r *Runner) signalEarlierEnd(ctx context.Context, callerID string, called calledRun) {
 	info, err := r.store.Info(ctx, called.RunID)
 	if isEnded := err == nil && !info.Open && info.Status.HasEnded(); !isEnded && !errors.Is(err, snapshot.ErrNotFound) {
@@ -184,8 +185,8 @@ func (r *Runner) signalEarlierEnd(ctx context.Context, callerID string, called c
 	}
 }
 
-// signalEnd signals to the calling run that a run may have ended. It does nothing if the calling run
-// has ended, was deleted, or has received the signal before.
+// signalEnd signals to the calling run that a called run may have ended. It does nothing if the
+// calling run has ended, was deleted, or has received the signal before.
 func (r *Runner) signalEnd(ctx context.Context, c caller.Caller, runID string, generation uint64) error {
 	err := state.Signal(ctx, r.store, c.RunID, c.Signal, nil, state.SignalOptions{ID: caller.SignalID(runID, generation)})
 	if err != nil && !errors.Is(err, state.ErrEnded) && !errors.Is(err, state.ErrCancelled) && !errors.Is(err, snapshot.ErrNotFound) {
@@ -194,8 +195,9 @@ func (r *Runner) signalEnd(ctx context.Context, c caller.Caller, runID string, g
 	return nil
 }
 
-// tellCaller tells the calling run that this run is ending. It does so before the run is closed, so
-// that a crash cannot prevent it. The runner wakes the caller if it is paused.
+// tellCaller signals to the calling run that this run is ending. It does so before this run is
+// closed, so that a crash cannot prevent the signal. If the calling run is paused, the runner wakes
+// it.
 func (r *Runner) tellCaller(ctx context.Context, o *openRun, st *state.ExecutionState, err error) {
 	e := st.Interrupted()
 	if o.caller.RunID == "" || core.IsSuspension(err) && (e == nil || e.Reason != record.InterruptCancel) {

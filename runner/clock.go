@@ -7,17 +7,19 @@ import (
 	"time"
 )
 
-// ErrClock is found in the error of a [NoticeTrouble] after the clock of the machine has jumped by
-// more than a minute, because somebody set it or the machine was suspended. It is reported only if
-// Options.Queue is nil. Everything that waits for a time follows the new clock: after a jump
-// forward, runs continue earlier, and schedules skip the instants that passed unless CatchUp covers
-// them; after a jump back, runs continue later, and schedules start no instant twice.
+// ErrClock is the error that errors.Is finds in a [NoticeTrouble] after the machine's clock has
+// jumped by more than a minute, because somebody set it or the machine was suspended. Jumps are
+// reported only if Options.Queue is nil. Everything that waits for a time follows the new clock.
+// After a jump forward, runs continue earlier, and schedules skip the instants that have passed,
+// unless CatchUp covers them. After a jump back, runs continue later, and schedules start no run
+// twice.
 var ErrClock = errors.New("runner: the clock of the machine has jumped")
 
 // minJump is the smallest jump of the clock that is reported.
 const minJump = time.Minute
 
-// A reading is a pair of times taken at once: that of the machine's clock, and a monotonic time.
+// A reading contains two times that were read together: the time of the machine's clock, and a
+// monotonic time.
 type reading struct {
 	wall      time.Time
 	monotonic time.Duration
@@ -31,7 +33,7 @@ func clockSince(begin time.Time) func() reading {
 	}
 }
 
-// jump returns by how much the clock was set since an earlier reading.
+// jump returns by how much the clock has jumped since an earlier reading.
 func (r reading) jump(before reading) time.Duration {
 	return r.wall.Sub(before.wall) - (r.monotonic - before.monotonic)
 }
@@ -63,8 +65,8 @@ func clockJumpError(by time.Duration, to time.Time) error {
 	return fmt.Errorf("%w: by %v to %v: it was set %s; check its synchronization", ErrClock, by.Round(time.Second), to.UTC().Format(time.RFC3339), way)
 }
 
-// queueTime converts a time of the clock of this machine to the clock of the queue. If the queue
-// does not tell its time, queueTime returns t.
+// queueTime converts a time by this machine's clock to a time by the queue's clock. If the time of
+// the queue cannot be read, queueTime returns t.
 func (r *Runner) queueTime(ctx context.Context, t time.Time) time.Time {
 	if r.heap != nil {
 		return t

@@ -13,11 +13,12 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Interrupt stops a run: it keeps its records, and does not continue until it is resumed. The Stop
-// says who interrupts, and why. A waiting run is stopped at once; a run that another process has
-// open is stopped there. A run that this process has open is stopped also if the store cannot be
-// reached, but then the request is lost if the process ends first. For a run that has ended, or is
-// interrupted, the error is state.ErrNotRunning, see [state.Interrupt].
+// Interrupt stops a run. The run keeps its records, and does not continue until it is resumed. The
+// Stop specifies who interrupts the run, and why. A waiting run is stopped at once; a run that
+// another process has open is stopped by that process. A run that this process has open is stopped
+// even if the store cannot be reached, but then the request is lost if the process ends first. If
+// the run has ended or is already interrupted, the error is state.ErrNotRunning; see
+// [state.Interrupt].
 func (r *Runner) Interrupt(ctx context.Context, runID string, stop snapshot.Stop) error {
 	stop.Reason = record.InterruptUser
 	if st := r.stateOf(runID); st != nil {
@@ -29,17 +30,17 @@ func (r *Runner) Interrupt(ctx context.Context, runID string, stop snapshot.Stop
 	return r.whileChanging(ctx, runID, func() (bool, error) { return r.interruptStored(ctx, runID, stop) })
 }
 
-// post asks an open run of this process to stop, through the store, as other processes do: so all
-// processes can see that it was asked (see [state.Stopping]), and it stops even if this process is
-// killed first. The caller also stops the run directly, which needs no store.
+// post asks a run that this process has open to stop, through the store, as other processes do. All
+// processes can then see the request (see [state.Stopping]), and the run stops even if this process
+// is killed first. The caller also stops the run directly, which needs no store.
 func (r *Runner) post(ctx context.Context, runID string, stop snapshot.Stop, ask func(context.Context, snapshot.Store, string, snapshot.Stop) error) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
 	return ask(ctx, r.store, runID, stop)
 }
 
-// changeTime is the longest time that a run takes to be opened or closed, and that post waits for the
-// store.
+// changeTime is the longest time that opening or closing a run is expected to take, and the longest
+// time that post waits for the store.
 const changeTime = 2 * time.Second
 
 // whileChanging repeats an operation that depends on whether a run is open, as long as another
@@ -63,8 +64,8 @@ func (r *Runner) whileChanging(ctx context.Context, runID string, try func() (ch
 }
 
 // interruptStored interrupts a run that is not open in this process. It reports whether another
-// process is just opening or closing the run, after which it can be interrupted; the error then
-// says why it cannot be interrupted now.
+// process is opening or closing the run at this moment. The run can be interrupted after that; the
+// error then explains why it cannot be interrupted now.
 func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapshot.Stop) (changing bool, err error) {
 	_, err = r.store.Update(ctx, runID, func(i *snapshot.Info) error {
 		if i.Open {
@@ -80,7 +81,7 @@ func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapsho
 		err = state.Interrupt(ctx, r.store, runID, stop)
 		return errors.Is(err, state.ErrNotRunning), err
 	case errors.Is(err, errNotDue):
-		return false, state.Interrupt(ctx, r.store, runID, stop) // which says why not
+		return false, state.Interrupt(ctx, r.store, runID, stop) // its error explains why not
 	case err != nil:
 		return false, fmt.Errorf("runner: interrupt run %s: %w", runID, err)
 	}
@@ -88,7 +89,7 @@ func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapsho
 	return false, nil
 }
 
-// Cancel ends a run for good, see state.Cancel. A run that this process has open is cancelled also
+// Cancel ends a run for good; see state.Cancel. A run that this process has open is cancelled even
 // if the store cannot be reached, but then the request is lost if the process ends first.
 func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) error {
 	if st := r.stateOf(runID); st != nil {
@@ -107,10 +108,10 @@ func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) e
 	return nil
 }
 
-// Answer answers the question of a run that has the ID questionID, see state.Answer. The argument
-// by says who answers; it may be empty. A run that waits for the answer continues. For a run that
-// is not open and was not started by a runner, the error is state.ErrNoProgram, and the question
-// stays open.
+// Answer answers the run's question with the ID questionID; see state.Answer. The argument by is
+// who answers; it may be empty. If the run waits for the answer, it continues. If the run is not
+// open and was not started by a runner, the error is state.ErrNoProgram, and the question stays
+// open.
 func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value any) error {
 	if info, err := r.store.Info(ctx, runID); err == nil && info.Program == "" && !info.Open && info.Status == snapshot.StatusPaused {
 		return fmt.Errorf("runner: answer a question of run %s: %w; then answer with state.Answer", runID, state.ErrNoProgram)
@@ -122,7 +123,8 @@ func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value
 	return nil
 }
 
-// Signal sends a signal to a run, see [state.Signal]. A run that waits for it continues.
+// Signal sends a signal to a run; see [state.Signal]. If the run waits for the signal, it
+// continues.
 func (r *Runner) Signal(ctx context.Context, runID, name string, value any, o state.SignalOptions) error {
 	if err := state.Signal(ctx, r.store, runID, name, value, o); err != nil {
 		return err
@@ -159,9 +161,9 @@ func (r *Runner) Questions(ctx context.Context, runID string) ([]core.Question, 
 	return state.Questions(ctx, r.store, runID)
 }
 
-// Resume continues a run that was interrupted for any reason, or set aside after crashes, which are
-// then counted from zero again. The run is queued; a run that is just being interrupted is queued
-// when it has stopped. For its errors see [state.Resume].
+// Resume continues a run that was interrupted for any reason, or was set aside after crashes. The
+// run's crashes are then counted from zero again. The run is queued; if it is still stopping, it is
+// queued once it has stopped. For the errors, see [state.Resume].
 func (r *Runner) Resume(ctx context.Context, runID string) error {
 	if err := r.awaitStop(ctx, runID); err != nil {
 		return fmt.Errorf("runner: resume run %s: %w", runID, err)
@@ -176,8 +178,8 @@ func (r *Runner) Resume(ctx context.Context, runID string) error {
 }
 
 // Retry makes a run that failed continue under its own ID: calls that failed for good are tried
-// again, and calls that completed stay restored. The run is queued, if a runner started it. See
-// [state.Retry], also about calls that failed in doubt.
+// again, and calls that completed stay restored. The run is queued if a runner started it. See
+// [state.Retry], which also describes calls that failed in doubt.
 func (r *Runner) Retry(ctx context.Context, runID string) error {
 	return r.whileChanging(ctx, runID, func() (bool, error) {
 		info, err := state.Retry(ctx, r.store, runID)
@@ -188,14 +190,14 @@ func (r *Runner) Retry(ctx context.Context, runID string) error {
 	})
 }
 
-// ResumeAll resumes the selected runs, which were interrupted, as [Runner.Resume] does. It returns
-// the result for each run.
+// ResumeAll resumes the selected interrupted runs, as [Runner.Resume] does. It returns the result
+// for each run.
 func (r *Runner) ResumeAll(ctx context.Context, c state.Selection) ([]state.SelectedRun, error) {
 	return c.Each(ctx, r.store, snapshot.StatusInterrupted, r.Resume)
 }
 
-// RetryAll retries the selected runs, which failed, as [Runner.Retry] does. It returns the result for
-// each run.
+// RetryAll retries the selected failed runs, as [Runner.Retry] does. It returns the result for each
+// run.
 func (r *Runner) RetryAll(ctx context.Context, c state.Selection) ([]state.SelectedRun, error) {
 	return c.Each(ctx, r.store, snapshot.StatusFailed, r.Retry)
 }
@@ -208,9 +210,9 @@ func (r *Runner) requeue(ctx context.Context, info *snapshot.Info) {
 	r.consider(ctx, info, false, false)
 }
 
-// Stopping returns the stop of an open run that has not finished: one that a process has asked for,
-// see [state.Stopping], or, if this process has the run open, one for any other reason, such as a
-// shutdown or a time limit. It returns nil for any other run.
+// Stopping returns why an open run is stopping. A process may have asked the run to stop; see
+// [state.Stopping]. If this process has the run open, the run may also be stopping for any other
+// reason, such as a shutdown or a time limit. For any other run, Stopping returns nil.
 func (r *Runner) Stopping(ctx context.Context, runID string) (*snapshot.Stop, error) {
 	info, err := r.Info(ctx, runID)
 	if err != nil || !info.Open {
@@ -224,7 +226,7 @@ func (r *Runner) Stopping(ctx context.Context, runID string) (*snapshot.Stop, er
 	return state.Stopping(ctx, r.store, &info)
 }
 
-// awaitStop returns when a run that is being interrupted is closed.
+// awaitStop waits until a run that is being interrupted is closed.
 func (r *Runner) awaitStop(ctx context.Context, runID string) error {
 	for {
 		closed := r.endOf(runID)
@@ -245,8 +247,7 @@ func (r *Runner) awaitStop(ctx context.Context, runID string) error {
 	}
 }
 
-// awaitStopElsewhere is awaitStop for a run that is open in another process, which was
-// asked to interrupt it.
+// awaitStopElsewhere is like awaitStop, for a run that is open in another process.
 func (r *Runner) awaitStopElsewhere(ctx context.Context, runID string) error {
 	open, err := r.store.Info(ctx, runID)
 	if err != nil || !open.Open {
@@ -289,7 +290,7 @@ func (r *Runner) stateOf(runID string) *state.ExecutionState {
 
 // drop removes from the queue a run that does not continue.
 func (r *Runner) drop(runID string) {
-	if r.heap != nil { // another kind of queue may hand it out, and its runner then finds that the run does not continue
+	if r.heap != nil { // another kind of queue may hand out the run, and the runner then sees that the run does not continue
 		r.heap.drop(runID)
 	}
 	r.mu.Lock()
