@@ -13,29 +13,29 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run that ends its process takes all others with it, so a crash says little about any one of
-// them. A run whose last openings were all lost, without recording an outcome, is a suspect.
-// Suspects are continued one at a time. The first one that ends the process again does so without
-// the others, whose counts do not change. So only a run that ends the process alone reaches
-// MaxRestarts.
+// A run that ends its process interrupts all other runs of the process, so a crash does not show
+// which run caused it. A run whose last openings were all lost without recording an outcome is a
+// suspect. Suspects are continued one at a time. If a suspect ends the process again, the other
+// suspects are not open, so their counts do not change. Therefore only a run that ends the process
+// alone reaches MaxRestarts.
 
 // suspectAfter is the number of losses in a row that makes a run a suspect, if MaxRestarts is not
 // smaller.
 const suspectAfter = 2
 
 // suspectsWait is how long a suspect waits for its turn before it is checked again. It is woken
-// earlier if the suspect before it ends its turn.
+// earlier if the previous suspect's turn ends.
 const suspectsWait = time.Minute
 
 // suspects are the runs that are continued one at a time. Runner.mu guards them.
 type suspects struct {
-	current *openRun // nil if none runs
+	current *openRun // the suspect that has its turn, or nil
 	waiting []QueueEntry
 }
 
-// countCrash counts a crash of the process of a run, and sets the run aside if there
-// were too many. It reports whether the run continues now. A suspect whose turn has not
-// come waits, and its crash is not counted yet.
+// countCrash counts a crash for a run, and sets the run aside if there were too many. It reports
+// whether the run continues now. A suspect whose turn has not come waits, and its crash is not
+// counted yet.
 func (r *Runner) countCrash(ctx context.Context, o *openRun, info snapshot.Info) (bool, error) {
 	run, err := r.store.Load(ctx, info.RunID)
 	if err != nil {
@@ -83,10 +83,10 @@ func isCrashLoop(info *snapshot.Info) bool {
 	return info.Status == snapshot.StatusInterrupted && info.Stop.Reason == record.InterruptCrashLoop
 }
 
-// lostOpening describes an opening whose process ended.
+// lostOpening describes an opening of a run during which the process ended.
 type lostOpening struct {
 	progressed bool     // it recorded an outcome
-	inProgress []string // the innermost calls that had begun and not ended
+	inProgress []string // the innermost calls that had begun and had not ended
 }
 
 // lastOpening returns what the opening with the given generation did.
@@ -112,7 +112,7 @@ func lastOpening(run *snapshot.Run, generation uint64) (l lostOpening, err error
 	return l, nil
 }
 
-// isAround reports whether one of the calls in progress was made by the call at the address.
+// isAround reports whether one of the calls in progress was made inside the call at the address.
 func (l *lostOpening) isAround(address string) bool {
 	return slices.ContainsFunc(l.inProgress, func(inside string) bool {
 		rest, ok := strings.CutPrefix(inside, address)
@@ -120,7 +120,7 @@ func (l *lostOpening) isAround(address string) bool {
 	})
 }
 
-// explain says which calls were in progress.
+// explain describes the crashes and names the calls that were in progress.
 func (l *lostOpening) explain(restarts int) string {
 	const most = 3
 	calls := "no call"
@@ -133,8 +133,8 @@ func (l *lostOpening) explain(restarts int) string {
 	return fmt.Sprintf("the process ended %d times in a row without an outcome; in progress: %s", restarts, calls)
 }
 
-// takeTurn reports whether a suspect may continue: only one at a time may. If not, the run
-// goes back to the queue, and is woken when its turn may have come.
+// takeTurn reports whether a suspect may continue, since only one suspect at a time may. If it may
+// not, the run goes back to the queue, and is woken when its turn may have come.
 func (r *Runner) takeTurn(o *openRun) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +146,7 @@ func (r *Runner) takeTurn(o *openRun) bool {
 	return !o.isBlocked
 }
 
-// addWaiting notes that a suspect, which was put back into the queue, waits for its turn.
+// addWaiting records that a suspect, which was put back into the queue, waits for its turn.
 func (r *Runner) addWaiting(ctx context.Context, e QueueEntry) {
 	r.mu.Lock()
 	if !r.suspects.isWaiting(e.RunID) {
@@ -160,8 +160,8 @@ func (s *suspects) isWaiting(runID string) bool {
 	return slices.ContainsFunc(s.waiting, func(e QueueEntry) bool { return e.RunID == runID })
 }
 
-// endTurn ends the turn of a suspect that has recorded an outcome, or was closed. The next one is
-// woken even if o had no turn: o may have been woken for one.
+// endTurn ends the turn of a suspect that has recorded an outcome, or was closed. The next suspect
+// is woken even if o had no turn, since o may have been woken for a turn.
 func (r *Runner) endTurn(ctx context.Context, o *openRun) {
 	r.mu.Lock()
 	if r.suspects.current == o {
@@ -171,7 +171,7 @@ func (r *Runner) endTurn(ctx context.Context, o *openRun) {
 	r.wakeSuspect(ctx)
 }
 
-// wakeSuspect wakes the suspect that has waited longest, unless another one has its turn.
+// wakeSuspect wakes the suspect that has waited longest, unless another suspect has its turn.
 func (r *Runner) wakeSuspect(ctx context.Context) {
 	r.mu.Lock()
 	if r.suspects.current != nil || len(r.suspects.waiting) == 0 || r.stopping {
@@ -186,7 +186,7 @@ func (r *Runner) wakeSuspect(ctx context.Context) {
 	}
 }
 
-// untilOutcome returns the option with which a suspect is opened: its turn ends with its
+// untilOutcome returns the option with which a suspect is opened. It ends the suspect's turn at the
 // first outcome.
 func (r *Runner) untilOutcome(ctx context.Context, o *openRun) state.Option {
 	return state.WithPublisher(publisher(func(rec record.Record) {
@@ -196,7 +196,7 @@ func (r *Runner) untilOutcome(ctx context.Context, o *openRun) state.Option {
 	}))
 }
 
-// publisher makes a function a [state.Publisher].
+// publisher is a function that is a [state.Publisher].
 type publisher func(record.Record)
 
 func (p publisher) Publish(rec record.Record) { p(rec) }

@@ -7,8 +7,7 @@ import (
 	"github.com/adhocore/gronx"
 )
 
-// isCron reports whether expr is a cron expression. It rejects expressions that end with a
-// field for years.
+// isCron reports whether expr is a cron expression. It rejects expressions with a field for years.
 func isCron(expr string) bool {
 	segments, err := gronx.Segments(expr)
 	if err != nil || len(segments) > 6 && segments[6] != "*" || len(strings.Fields(expr)) > 6 {
@@ -18,11 +17,11 @@ func isCron(expr string) bool {
 	return gronx.IsValid(expr) && err == nil
 }
 
-// nextOfCron returns the first instant of an expression after t, or the zero Time if there is none. It
-// searches one period after another: in each, the location has a single offset from UTC, which the
-// search uses. So it finds no instant in an hour that is skipped. In an hour that occurs twice, it
-// finds the instants of an expression for every hour in both, and those of any other expression
-// only in the first.
+// nextOfCron returns the first instant of an expression after t, or the zero Time if there is none.
+// It searches one period after another. In each period, the location has a single offset from UTC,
+// which the search uses. Therefore it finds no instant in an hour that is skipped. If an hour
+// occurs twice, it finds instants in both of them if the expression is for every hour, and
+// otherwise only in the first.
 func nextOfCron(expr string, location *time.Location, t time.Time) time.Time {
 	for range maxPeriods {
 		first := t.Add(1).In(location) // the earliest possible instant
@@ -35,7 +34,7 @@ func nextOfCron(expr string, location *time.Location, t time.Time) time.Time {
 		case end.IsZero() || next.Before(end):
 			return next.In(location)
 		}
-		// Offsets differ by less than 26 hours, so no instant is earlier than that.
+		// Offsets differ by less than 26 hours, so the next instant is less than 26 hours earlier.
 		if near := next.Add(-26 * time.Hour); near.After(end) {
 			t = near
 			continue
@@ -48,10 +47,10 @@ func nextOfCron(expr string, location *time.Location, t time.Time) time.Time {
 	return time.Time{}
 }
 
-// maxPeriods limits how many periods are searched; a year has two of them.
+// maxPeriods is the maximum number of periods that are searched. A year has two periods.
 const maxPeriods = 200
 
-// isHourly reports whether the hours of an expression are *, or */n.
+// isHourly reports whether the field for hours is * or */n.
 func isHourly(expr string) bool {
 	segments, err := gronx.Segments(expr)
 	return err == nil && strings.HasPrefix(segments[2], "*")

@@ -11,19 +11,19 @@ import (
 // A ProgramInfo describes a registered program.
 type ProgramInfo struct {
 	Name     string
-	About    string          // the description of its actor; may be empty
-	Version  string          // the version that new runs get
+	About    string          // the actor's description; may be empty
+	Version  string          // the version that new runs use
 	Versions []string        // the registered versions, sorted
-	Input    json.RawMessage // the JSON schema of the input; nil if it has none
+	Input    json.RawMessage // the JSON schema of the input; nil if there is none
 
 	Schedules []NextStart // the schedules that start the program
 }
 
-// A NextStart says when a schedule starts its next run.
+// A NextStart describes when a schedule starts its next run.
 type NextStart struct {
 	Name string
 	When string    // such as "every 1h0m0s" or "0 9 * * MON-FRI (UTC)"
-	Next time.Time // zero if there is none
+	Next time.Time // zero if there is no next run
 }
 
 // Describe describes the registered programs, sorted by name.
@@ -50,7 +50,7 @@ func (r *Runner) Describe() []ProgramInfo {
 	return all
 }
 
-// describe says in words when runs start.
+// describe returns a text that describes when runs start.
 func (s *Schedule) describe() string {
 	switch {
 	case !s.At.IsZero():

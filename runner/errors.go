@@ -10,38 +10,36 @@ import (
 
 // Errors of runners, found by errors.Is.
 var (
-	// ErrNotRegistered is returned for a program or a version that is not registered.
-	// errors.As finds the *[NotRegisteredError].
+	// ErrNotRegistered is returned if a program or a version is not registered. errors.As finds a
+	// *[NotRegisteredError].
 	ErrNotRegistered = errors.New("runner: the program is not registered")
 
-	// ErrInput is returned for an input that does not fit its program.
-	// errors.As finds the *[InputError].
+	// ErrInput is returned if an input does not fit its program. errors.As finds an *[InputError].
 	ErrInput = errors.New("runner: the input does not fit the program")
 
-	// ErrStarted is returned for a run ID that was started before with another
-	// program or another input.
+	// ErrStarted is returned if a run with the same ID was started before with another program or
+	// another input.
 	ErrStarted = errors.New("runner: another run with that ID was started")
 
-	// ErrCrashLoop is found in the errors of Wait and Result for a run that was set
-	// aside because its process ended again and again, or because its records could not
-	// be stored. It continues when it is resumed.
+	// ErrCrashLoop is returned by Wait and Result if the run was set aside because its process
+	// ended again and again, or because its records could not be stored. The run continues when it
+	// is resumed.
 	ErrCrashLoop = errors.New("runner: the run was set aside after crashes")
 
-	// ErrTooMany is returned for a start beyond Options.MaxQueued or
-	// MaxQueuedPerPrincipal. Nothing is stored, and it may be tried again later.
+	// ErrTooMany is returned for a start that would exceed Options.MaxQueued or
+	// MaxQueuedPerPrincipal. Nothing is stored; the start can be tried again later.
 	ErrTooMany = errors.New("runner: too many runs wait")
 
 	// ErrStopping is returned for a start after the context of Serve has ended.
 	ErrStopping = errors.New("runner: the runner is stopping")
 
-	// ErrNotStopped is found in the error of Serve if runs did not stop when they
-	// were interrupted.
+	// ErrNotStopped is returned by Serve if runs did not stop when they were interrupted.
 	ErrNotStopped = errors.New("runner: runs did not stop when they were interrupted")
 )
 
 // A NotRegisteredError reports that a program is not registered. It matches ErrNotRegistered.
 type NotRegisteredError struct {
-	Program, Version string   // an empty version is the current one
+	Program, Version string   // an empty version means the current version
 	Registered       []string // names and versions
 }
 
@@ -60,18 +58,18 @@ func (e *NotRegisteredError) Error() string {
 // Unwrap returns ErrNotRegistered.
 func (e *NotRegisteredError) Unwrap() error { return ErrNotRegistered }
 
-// An InputError says that an input does not fit its program. It matches ErrInput.
+// An InputError reports that an input does not fit its program. It matches ErrInput.
 type InputError struct {
 	Program, Version string
-	Err              error // names the field, if it is known
+	Err              error // names the field, if the field is known
 }
 
-// Error says what is wrong.
+// Error describes what is wrong.
 func (e *InputError) Error() string {
 	return fmt.Sprintf("runner: the input does not fit program %q, version %s: %v", e.Program, e.Version, e.Err)
 }
 
-// Unwrap returns ErrInput and what is wrong.
+// Unwrap returns ErrInput and e.Err.
 func (e *InputError) Unwrap() []error { return []error{ErrInput, e.Err} }
 
 // errors.Is and errors.As also find these errors in the recorded errors of calls.
