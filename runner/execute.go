@@ -19,13 +19,13 @@ import (
 type openRun struct {
 	runID      string
 	program    *program
-	caller     caller.Caller // the run that called it; zero for none
+	caller     caller.Caller // the run that called this run; zero if there is none
 	generation uint64
 	opened     chan struct{}         // closed when st is set, or the run could not be opened
-	st         *state.ExecutionState // nil until then
-	newAnswer  bool                  // an answer arrived that the run may not have seen
-	stopped    error                 // why the run cannot continue as it is; nil if it can, or has ended
-	returned   error                 // the error that its program returned; nil for none
+	st         *state.ExecutionState // nil until opened is closed
+	newAnswer  bool                  // an answer arrived that the run may not have read
+	stopped    error                 // why the run cannot continue as it is; nil if the run can continue, or has ended
+	returned   error                 // the error that its program returned, or nil if it returned none
 	openLater  bool                  // the run could not be opened, for a reason that may go away
 	isBlocked  bool                  // the run is a suspect whose turn has not come
 	cancelled  bool                  // the opening compensated and ended a run that was cancelled before
@@ -34,7 +34,7 @@ type openRun struct {
 // execute runs one run until it ends, stops or is parked.
 func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	began := time.Now()
-	defer func() { r.finish(ctx, o, lease, time.Since(began)) }() // deferred, since a handler may end its goroutine
+	defer func() { r.finish(ctx, o, lease, time.Since(began)) }() // deferred, since a handler may call runtime.Goexit
 	if e := lease.Entry(); !e.Fresh {
 		if continues, err := r.inspect(ctx, o); err != nil {
 			r.refuse(ctx, o, err)
@@ -56,7 +56,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 		if err := st.Close(); err != nil {
 			r.observe(o.notice(NoticeTrouble, st.Status(), err))
 		}
-		if st.Status() == snapshot.StatusQueued { // give it back, but later: otherwise it would be opened again and again
+		if st.Status() == snapshot.StatusQueued { // the run must not be queued now: it would be opened again and again
 			r.refuse(ctx, o, errors.Join(errNoCall, err))
 		}
 	}()
@@ -76,12 +76,12 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	r.tellCaller(ctx, o, st, err)
 }
 
-// stopOf returns the error of a call that stopped because its run cannot continue in its current
-// state: its code differs from the records, or the store fails. It returns nil for any other error,
-// which is in the records of the run.
+// stopOf returns err if the call stopped because its run cannot continue in its current state: the
+// code differs from the records, or the store fails. It returns nil for any other error, since the
+// run's records contain that error.
 func stopOf(err error) error {
 	var stopped *core.InterruptedError
-	if !core.IsSuspension(err) || !errors.As(err, &stopped) { // methods of the error of a failed call may panic
+	if !core.IsSuspension(err) || !errors.As(err, &stopped) { // methods of a failed call's error may panic
 		return nil
 	}
 	switch stopped.Reason {
@@ -91,21 +91,21 @@ func stopOf(err error) error {
 	return nil
 }
 
-// errNoCall is returned for a run that was opened and made no call.
+// errNoCall is reported for a run that was opened and made no call.
 var errNoCall = errors.New("its program made no call: the actor must be an agent or a tool of package actors")
 
-// errNotDue is returned for a run that must not continue: it changed after it
-// was queued here.
+// errNotDue is returned for a run that must not continue, because the run changed after it was
+// queued here.
 var errNotDue = errors.New("the run does not continue by itself")
 
-// openState opens the run, and returns the input of its program. A fresh run has not begun.
+// openState opens the run, and returns the program's input. A fresh run has not begun.
 func (r *Runner) openState(ctx context.Context, o *openRun, fresh bool) (*state.ExecutionState, []byte, error) {
 	check := func(found snapshot.Info) error {
 		switch {
 		case !canContinue(&found), fresh && found.Status != snapshot.StatusQueued:
 			return errNotDue
 		case programKey{found.Program, found.Version} != o.program.programKey:
-			return errNotDue // the queue has an entry of a deleted run with the same ID; see finish
+			return errNotDue // the queue has an entry for a deleted run with the same ID; see finish
 		}
 		return nil
 	}
@@ -141,8 +141,8 @@ func (r *Runner) isCurrentSuspect(o *openRun) bool {
 	return r.suspects.current == o
 }
 
-// setState sets the state of a run that was opened. If all runs were interrupted meanwhile, it
-// interrupts this one, too.
+// setState sets the state of a run that was opened. If all runs were interrupted in the meantime,
+// it interrupts this run, too.
 func (r *Runner) setState(o *openRun, st *state.ExecutionState) {
 	r.mu.Lock()
 	o.st = st
@@ -155,7 +155,8 @@ func (r *Runner) setState(o *openRun, st *state.ExecutionState) {
 	r.observe(o.notice(NoticeOpened, snapshot.StatusRunning, nil))
 }
 
-// noticeCancelled reports, once, that a run was opened which was cancelled while it was not open.
+// noticeCancelled reports, once, that a run that was cancelled while it was not open has been opened
+// to compensate its calls.
 func (r *Runner) noticeCancelled(o *openRun) {
 	if !o.cancelled {
 		o.cancelled = true
@@ -163,9 +164,9 @@ func (r *Runner) noticeCancelled(o *openRun) {
 	}
 }
 
-// refuse handles a run that cannot continue. It ignores a run that is open elsewhere,
-// was deleted, or has ended; any other error is reported. The run is not
-// opened again until it changes, unless the store could not be reached.
+// refuse handles a run that cannot continue. If the run is open elsewhere, was deleted, or has ended,
+// refuse does nothing; any other error is reported. The run is not opened again until it changes,
+// unless the store could not be reached.
 func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 	for _, fine := range []error{errNotDue, snapshot.ErrLocked, snapshot.ErrNotFound} {
 		if errors.Is(err, fine) {
@@ -244,7 +245,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		notice := o.notice(NoticeClosed, info.Status, nil)
 		switch {
 		case err != nil && ran:
-			notice.Status, notice.Err = o.st.Status(), err // the last status that this process knows
+			notice.Status, notice.Err = o.st.Status(), err // the latest status that this process knows
 		case err != nil:
 			notice.Err = err
 		case info.Status == snapshot.StatusInterrupted:
@@ -277,8 +278,9 @@ func (r *Runner) isStopping() bool {
 	return r.stopping
 }
 
-// hasAnswer reports whether something is waiting for a run: an answer, a signal that it waits for,
-// or a cancel that was posted just before its process ended.
+// hasAnswer reports whether the store has a message for which the run continues: an answer, a
+// signal that the run waits for, or a cancellation that was posted just before the run's process
+// ended.
 func (r *Runner) hasAnswer(ctx context.Context, runID string) bool {
 	waiting, err := r.store.Messages(ctx, runID)
 	if err != nil {
@@ -291,11 +293,11 @@ func (r *Runner) hasAnswer(ctx context.Context, runID string) bool {
 	return err == nil && awaited
 }
 
-// resetRestarts resets the count of crashes of a run that was closed normally.
+// resetRestarts resets the crash count of a run that was closed normally.
 func (r *Runner) resetRestarts(ctx context.Context, info snapshot.Info) snapshot.Info {
 	now, err := r.store.Update(ctx, info.RunID, func(i *snapshot.Info) error { i.Restarts = 0; return nil })
 	if err != nil {
-		return info // the count stays; another process may have the run by now
+		return info // the count is not changed; another process may have opened the run
 	}
 	return now
 }

@@ -9,25 +9,24 @@ import (
 	"time"
 )
 
-// An entry is a run that waits for its time, or for a slot. It is small, since
-// there may be very many.
+// An entry is a run that waits for its time, or for a slot. It is small, since there may be very
+// many entries.
 type entry struct {
 	runID    string
 	program  *ProgramID
 	due      int64 // Unix time in nanoseconds
 	priority int32
 	at       int32 // index of the entry in its heap
-	ready    bool  // its heap is queue.ready, not queue.timed
+	ready    bool  // the entry is in queue.ready, not in queue.timed
 	fresh    bool
 }
 
-// A heapQueue is a [Queue] in memory, filled from the store. The lock of a run
-// in the store is the lease, so the queue keeps nothing about a run that was
-// taken.
+// A heapQueue is a [Queue] in memory, filled from the store. The run's lock in the store serves as
+// the lease, so the queue keeps nothing about a run that was taken.
 type heapQueue struct {
 	mu       sync.Mutex
 	queue    queue
-	programs map[ProgramID]*ProgramID // one of each, for all entries
+	programs map[ProgramID]*ProgramID // shared by all entries of a program
 	wake     chan struct{}            // there may be something to take
 }
 
@@ -66,7 +65,7 @@ func (h *heapQueue) Wake(ctx context.Context, e QueueEntry) error {
 	return err
 }
 
-// Take implements [Queue]. All runs in the queue are of registered programs.
+// Take implements [Queue]. The programs of all runs in the queue are registered.
 func (h *heapQueue) Take(ctx context.Context, _ []ProgramID, n int) ([]Lease, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -91,7 +90,7 @@ func (h *heapQueue) Take(ctx context.Context, _ []ProgramID, n int) ([]Lease, er
 }
 
 // popUpTo removes and returns the n entries that begin first, or fewer if no more are due. If none
-// is due, it returns when the next entry will be.
+// is due, it returns when the next entry will be due.
 func (h *heapQueue) popUpTo(n int, now time.Time) (leases []Lease, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,8 +113,7 @@ func (h *heapQueue) drop(runID string) {
 	h.queue.remove(runID)
 }
 
-// isAboutToBegin reports whether a run was just stored and begins with the next
-// slot.
+// isAboutToBegin reports whether a run was just stored and begins when a slot is free.
 func (h *heapQueue) isAboutToBegin(runID string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -132,7 +130,7 @@ func (h *heapQueue) Waiting(context.Context, []ProgramID) (due, parked int, err 
 // Now implements [Queue].
 func (h *heapQueue) Now(context.Context) (time.Time, error) { return time.Now().Round(0), nil }
 
-// waiting returns the number of runs that are due, and of runs that are not.
+// waiting returns the number of runs that are due, and the number of runs that are not.
 func (h *heapQueue) waiting() (queued, parked int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,8 +168,8 @@ func (l *heapLease) Park(ctx context.Context, due time.Time) error {
 	return err
 }
 
-// A queue holds the runs that wait. Those that are due are ordered by priority,
-// and then by their time; the others by their time.
+// A queue holds the runs that wait. Runs that are due are ordered by priority, and then by their
+// due time. The other runs are ordered by their due time.
 type queue struct {
 	entries map[string]*entry
 	ready   entryHeap
@@ -221,7 +219,7 @@ func (q *queue) advance(now time.Time) {
 	}
 }
 
-// pop removes and returns the entry that begins first, nil if none is ready.
+// pop removes and returns the entry that begins first, or nil if none is ready.
 func (q *queue) pop() *entry {
 	if len(q.ready.entries) == 0 {
 		return nil
