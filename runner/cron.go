@@ -20,8 +20,8 @@ func isCron(expr string) bool {
 // nextOfCron returns the first instant of an expression after t, or the zero Time if there is none.
 // It searches one period after another. In each period, the location has a single offset from UTC,
 // which the search uses. Therefore it finds no instant in an hour that is skipped. If an hour
-// occurs twice, it finds instants in both of them if the expression is for every hour, and
-// otherwise only in the first.
+// occurs twice, it finds instants in both if the expression's hours are * or */n, and otherwise
+// only in the first.
 func nextOfCron(expr string, location *time.Location, t time.Time) time.Time {
 	for range maxPeriods {
 		first := t.Add(1).In(location) // the earliest possible instant

@@ -14,21 +14,20 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// An Actor makes the root calls of the runs of a program: it is an agent or a
-// tool of package actors.
+// An Actor makes the root calls of a program's runs. It is an agent or a tool of package actors.
 type Actor[In, Out any] interface {
 	Name() string
-	Description() string // what it is for; may be empty
+	Description() string // what the actor is for; may be empty
 	Call(ctx context.Context, in In) (Out, error)
 	DecodeInput(input json.RawMessage) (In, error)
 	InputSchema() json.RawMessage // the JSON schema of the input; nil if there is none
 
-	// Compensations returns the compensations of its calls, as far as they are known: a run of the
-	// program can make these, and those of WithCompensations.
+	// Compensations returns the known compensations for the actor's calls. A run of the program can
+	// make these compensations, and those passed to WithCompensations.
 	Compensations() []*core.Compensation
 }
 
-// A Program is a registered actor, with its types.
+// A Program is a registered actor with its input and output types.
 type Program[In, Out any] struct {
 	runner  *Runner
 	program *program
@@ -39,9 +38,9 @@ type Program[In, Out any] struct {
 type program struct {
 	programKey
 	description string
-	inputSchema json.RawMessage                                               // nil if it has none
+	inputSchema json.RawMessage                                               // nil if there is none
 	encode      func(input any) ([]byte, error)                               // the error is an *InputError
-	decode      func(encoded []byte) (func(ctx context.Context) error, error) // returns the call with the input; the error is an *InputError
+	decode      func(encoded []byte) (func(ctx context.Context) error, error) // returns a function that makes the call with the input; the error is an *InputError
 	result      func(ctx context.Context, store snapshot.Store, runID string) (any, error)
 
 	compensable []state.Compensable
@@ -52,16 +51,16 @@ type programKey struct{ name, version string }
 // A ProgramOption configures a program.
 type ProgramOption func(*program)
 
-// WithVersion sets the version of a program, which has 1 to 64 letters, digits,
-// dots, dashes and underscores. Defaults to "1".
+// WithVersion sets the version of a program. A version consists of 1 to 64 letters, digits, dots,
+// dashes and underscores. Defaults to "1".
 func WithVersion(version string) ProgramOption {
 	return func(p *program) { p.version = version }
 }
 
-// WithCompensations sets the compensations that runs of the program can make, see
+// WithCompensations sets the compensations that runs of the program can make; see
 // state.WithCompensations. Pass every actor with a compensation that the program calls, including
-// those that only earlier builds of the same version call. The actors of an agent that was made
-// with its tools, such as by actors.NewAgent, are known without this option.
+// actors that only earlier builds of the same version call. If an agent was made with its tools,
+// for example by actors.NewAgent, its actors are known without this option.
 func WithCompensations(actors ...state.Compensable) ProgramOption {
 	return func(p *program) { p.compensable = append(p.compensable, actors...) }
 }
@@ -72,7 +71,7 @@ type actorID struct {
 	name string
 }
 
-// compensations returns the compensations that runs of the program can make.
+// compensations returns the compensations that the program's runs can make.
 func (p *program) compensations() map[actorID]*core.Compensation {
 	known := make(map[actorID]*core.Compensation)
 	for _, actor := range p.compensable {
@@ -84,9 +83,9 @@ func (p *program) compensations() map[actorID]*core.Compensation {
 	return known
 }
 
-// checkOthers returns an error if a program of another name has another compensation for an actor
-// of the same kind and name: a reader of the records could not tell the two apart. Versions of one
-// program may differ. r.mu must be held.
+// checkOthers returns an error if a program with another name has a different compensation for an
+// actor of the same kind and name, since a reader of the records could not tell the two actors
+// apart. Versions of one program may differ. r.mu must be held.
 func (r *Runner) checkOthers(p *program) error {
 	own := p.compensations()
 	for _, other := range r.programs {
@@ -102,18 +101,19 @@ func (r *Runner) checkOthers(p *program) error {
 	return nil
 }
 
-// Register registers an actor under its name. New runs use the version that was
-// registered last under their name. Register panics if the name or version is not
-// valid, or is already registered, and if two actors of the same kind and name have different
-// compensations, within the program or in a program of another name. It may be called at any time;
-// runs that wait for the program begin with the next sweep.
+// Register registers an actor under its name. New runs use the version that was registered last
+// under that name. Register panics if the name or version is invalid or already registered. It also
+// panics if two actors of the same kind and name have different compensations, within the program
+// or in a program with another name. It may be called at any time; runs that wait for the program
+// begin with the next sweep.
 //
-// Changed code needs another version. A run that was started by different code
-// under this version stops where the code differs, or at its beginning if its input does not
-// fit In: it is interrupted with the reason record.InterruptDiverge, and can be resumed by a
-// process in which its code is registered. If the process is killed after one branch of a group
-// has made a call of the changed code, and before another branch is found to differ, the run stops
-// in both programs; to get a run that continues, call state.Fork with the address of that call.
+// Changed code needs another version. A run that was started by different code under this version
+// stops where the code differs, or at its beginning if its input does not fit In. It is interrupted
+// with the reason record.InterruptDiverge, and can be resumed by a process in which its code is
+// registered. There is one exception: if the process is killed after one branch of a group has made
+// a call of the changed code, and before another branch is found to differ, the run stops with both
+// the old and the new code. To get a run that continues, call state.Fork with the address of that
+// call.
 func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOption) *Program[In, Out] {
 	p := &program{
 		programKey:  programKey{actor.Name(), "1"},
@@ -152,7 +152,7 @@ func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOp
 	return &Program[In, Out]{r, p}
 }
 
-// encodeInput encodes an In, or JSON that fits one.
+// encodeInput encodes an In, or JSON that can be decoded into an In.
 func encodeInput[In, Out any](actor Actor[In, Out], input any) ([]byte, error) {
 	in, ok := input.(In)
 	if raw, isJSON := input.(json.RawMessage); !ok && isJSON {
@@ -211,7 +211,7 @@ func isVersion(v string) bool {
 	})
 }
 
-// find returns a program. If version is empty, it returns the one for new runs.
+// find returns a program. If version is empty, it returns the version for new runs.
 func (r *Runner) find(name, version string) (*program, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -255,8 +255,8 @@ func (p *Program[In, Out]) Start(ctx context.Context, runID string, in In, o Sta
 	return info, err
 }
 
-// Result returns the output of a run of the program that has ended, or the error that it failed
-// with. See [Runner.Wait] for a run that has not ended.
+// Result returns the output of a run of the program, or the error with which the run failed. If the
+// run has not ended, [Runner.Wait] waits for that.
 func (p *Program[In, Out]) Result(ctx context.Context, runID string) (Out, error) {
 	result, err := p.runner.Result(ctx, runID)
 	out, ok := result.(Out)

@@ -8,11 +8,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ErrNotReady is found in the errors of [Runner.Ready].
+// ErrNotReady is matched by every error that [Runner.Ready] returns.
 var ErrNotReady = errors.New("runner: not ready")
 
-// anyRun is the ID of a run with which Ready checks whether the store can be read. The
-// run need not exist.
+// anyRun is the run ID that Ready looks up to check whether the store can be read. The run need not
+// exist.
 const anyRun = "ready"
 
 // Ready returns an error unless the runner can start and execute runs: Serve has found the existing
@@ -35,8 +35,8 @@ func (r *Runner) Ready(ctx context.Context) error {
 	return nil
 }
 
-// noteQueue notes the result of a request to the queue. late means that the request has only
-// reached its time limit, which is not an error.
+// noteQueue records the result of a request to the queue. late means that the request only reached
+// its time limit, which is not an error.
 func (r *Runner) noteQueue(err error, late bool) {
 	if late {
 		err = nil

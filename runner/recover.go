@@ -33,8 +33,8 @@ func canContinue(info *snapshot.Info) bool {
 	return false
 }
 
-// consider queues a run that continues by itself, unless it is open in this process. A run that was
-// answered is due at once. A fresh run was just stored.
+// consider queues a run that continues by itself, unless it is open in this process. If answered is
+// set, a paused run is due at once. fresh means that the run was just stored.
 func (r *Runner) consider(ctx context.Context, info *snapshot.Info, answered, fresh bool) {
 	if !canContinue(info) || !r.mayQueue(info) {
 		return
@@ -62,10 +62,10 @@ func entryOf(info *snapshot.Info) QueueEntry {
 	return QueueEntry{RunID: info.RunID, Program: ProgramID{info.Program, info.Version}, Priority: info.Priority}
 }
 
-// continuesAt returns when a run that is not open continues by itself. If the clock was ahead
-// when the run changed, and was then set back, the recorded times lie in the future and are
-// ignored: a run that waits for nothing is due now, and a parked run is due when the rest of its
-// wait has passed.
+// continuesAt returns when a run that is not open continues by itself, and whether it does. If the
+// clock was ahead when the run changed, and was then set back, the recorded times lie in the
+// future. They are then ignored: a run that waits for nothing is due now, and a parked run is due
+// after the rest of its wait.
 func continuesAt(info *snapshot.Info, answered bool, now time.Time) (time.Time, bool) {
 	switch {
 	case !canContinue(info):
@@ -89,8 +89,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// mayQueue reports whether this runner queues a run: its program is registered,
-// and no process has it open.
+// mayQueue reports whether this runner may queue a run: the run's program is registered, no process
+// has the run open, and the run was not refused.
 func (r *Runner) mayQueue(info *snapshot.Info) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +100,7 @@ func (r *Runner) mayQueue(info *snapshot.Info) bool {
 	return !r.isRefused(info)
 }
 
-// A refusal is the state in which a run was found unable to continue in this process.
+// A refusal is the state of a run when it could not continue in this process.
 type refusal struct {
 	created, updated, due time.Time
 	status                snapshot.Status
@@ -111,14 +111,15 @@ func refusalOf(info *snapshot.Info) refusal {
 	return refusal{info.Created, info.Updated, info.Due, info.Status, info.Generation}
 }
 
-// isRefused reports whether a run could not continue, and has not changed since. Opening and
-// closing alone does not count as a change: another process refuses it, too. r.mu must be held.
+// isRefused reports whether a run could not continue here and has not changed since. If the run was
+// only opened and closed, that does not count as a change: another process refused it, too. r.mu
+// must be held.
 func (r *Runner) isRefused(info *snapshot.Info) bool {
 	at, ok := r.refused[info.RunID]
 	switch {
 	case !ok:
 		return false
-	case at.created.IsZero(): // the state was not known when it was refused
+	case at.created.IsZero(): // the state was not known when the run was refused
 		return true
 	case !at.created.Equal(info.Created), !at.due.Equal(info.Due), at.status != info.Status:
 		return false
@@ -129,14 +130,13 @@ func (r *Runner) isRefused(info *snapshot.Info) bool {
 	return at.updated.Equal(info.Updated)
 }
 
-// sweep searches the store for runs to continue, and returns how long that
-// took.
+// sweep searches the store for runs to continue. It returns how long that took.
 func (r *Runner) sweep(ctx context.Context) (time.Duration, error) {
 	began := time.Now()
 	f := snapshot.Filter{Status: []snapshot.Status{
 		snapshot.StatusQueued, snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusRunning,
 	}}
-	if r.heap == nil { // a shared queue already has the runs that wait for their time
+	if r.heap == nil { // a shared queue already contains the runs that wait for their time
 		f.DueBy = r.queueTime(ctx, began)
 	}
 	page, err := r.store.List(ctx, f)
@@ -160,8 +160,7 @@ func (r *Runner) sweep(ctx context.Context) (time.Duration, error) {
 	return time.Since(began), nil
 }
 
-// isOurs reports whether the run is of a registered program and not open in
-// this process.
+// isOurs reports whether the run's program is registered and no process has the run open.
 func (r *Runner) isOurs(info *snapshot.Info) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,8 +188,8 @@ func (r *Runner) sweepLoop(ctx context.Context, took time.Duration) {
 	}
 }
 
-// inspect reads the current state of a run that was taken from the queue, and counts a crash of its
-// process. It reports whether the run continues.
+// inspect reads the current state of a run that was taken from the queue, and counts a crash if the
+// run's process crashed. It reports whether the run continues.
 func (r *Runner) inspect(ctx context.Context, o *openRun) (bool, error) {
 	info, err := r.store.Info(ctx, o.runID)
 	if err != nil || info.Open || !canContinue(&info) {
@@ -212,11 +211,11 @@ func (r *Runner) inspect(ctx context.Context, o *openRun) (bool, error) {
 	return r.countCrash(ctx, o, info)
 }
 
-// isWaiting reports whether a paused run is not due and has no message: it paused after the sweep
-// that queued it had listed it.
+// isWaiting reports whether a paused run is not due and has no message. That happens if the run
+// paused after the sweep had listed it and before the sweep queued it.
 func (r *Runner) isWaiting(ctx context.Context, info *snapshot.Info) bool {
 	now := time.Now()
-	otherClock := r.heap == nil || info.Updated.Sub(now) > minJump // the clock of the queue, or this one before it was set back
+	otherClock := r.heap == nil || info.Updated.Sub(now) > minJump // the queue's clock, or this machine's clock before it was set back
 	if !info.Due.IsZero() && (otherClock || !info.Due.After(now)) {
 		return false
 	}
@@ -224,8 +223,8 @@ func (r *Runner) isWaiting(ctx context.Context, info *snapshot.Info) bool {
 	return err == nil && len(waiting) == 0
 }
 
-// isInterrupted reports whether the run was asked to stop before its process ended. If so, it stores
-// that the run stays interrupted.
+// isInterrupted reports whether the run was asked to stop before its process ended. If it was,
+// isInterrupted stores that the run stays interrupted.
 func (r *Runner) isInterrupted(ctx context.Context, info *snapshot.Info) (bool, error) {
 	waiting, err := r.store.Messages(ctx, info.RunID)
 	if err != nil {
@@ -244,7 +243,7 @@ func (r *Runner) isInterrupted(ctx context.Context, info *snapshot.Info) (bool, 
 			i.Status, i.Due, i.Stop = snapshot.StatusInterrupted, time.Time{}, snapshot.Stop{Reason: record.InterruptUser, By: e.By, Message: e.Message}
 			return nil
 		})
-		if errors.Is(err, errCounted) || errors.Is(err, snapshot.ErrLocked) { // another process has the run
+		if errors.Is(err, errCounted) || errors.Is(err, snapshot.ErrLocked) { // another process continues the run
 			return true, nil
 		} else if err != nil {
 			return false, err
