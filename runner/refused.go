@@ -14,9 +14,9 @@ import (
 )
 
 // A run whose program differs from its records is refused: it stays interrupted with the reason
-// divergence, and the store notes which build refused it. Another build is probably a
-// correction, or the previous one. When it begins to serve, it tries each such run once: if it
-// refuses the run, too, the store notes it as the last build that did.
+// divergence, and the store records which build refused it. Another build is probably a correction
+// or the previous build. When another build begins to serve, it tries each such run once. If it
+// refuses the run, too, the store records it as the latest build that did.
 
 // executableHash returns a hash of the executable of the process, or an empty
 // string if the executable cannot be read.
@@ -43,7 +43,7 @@ func isRefusedRun(info *snapshot.Info) bool {
 	return !info.Open && info.Status == snapshot.StatusInterrupted && info.Stop.Reason == record.InterruptDiverge
 }
 
-// noteRefusal notes in the store that this build has refused the run.
+// noteRefusal records in the store that this build has refused the run.
 func (r *Runner) noteRefusal(ctx context.Context, info snapshot.Info) snapshot.Info {
 	now, err := r.store.Update(ctx, info.RunID, func(i *snapshot.Info) error {
 		if !isRefusedRun(i) || i.Generation != info.Generation {
@@ -53,7 +53,7 @@ func (r *Runner) noteRefusal(ctx context.Context, info snapshot.Info) snapshot.I
 		return nil
 	})
 	if err != nil {
-		return info // the next start tries the run again, which does no harm
+		return info // the next start of this build tries the run again, which does no harm
 	}
 	return now
 }

@@ -18,21 +18,20 @@ import (
 )
 
 // Retention sets which runs are removed from the store. A run can be removed only if a runner
-// started it, it has completed or failed or was cancelled, it is not pinned, and nothing still reads
-// it: a run that has called it (see [Call]) has ended, too, and so has each turn of its conversation.
-// Such a run is removed if it exceeds one of the limits, or if its own time has passed
-// (snapshot.Info.Expires).
-// The zero Retention sets no limits.
+// started it, it has completed or failed or was cancelled, it is not pinned, and nothing still
+// reads it: the run that called it (see [Call]) must have ended, too, and so must all turns of its
+// conversation. Such a run is removed if it exceeds one of the limits, or if its own time limit has
+// passed (snapshot.Info.Expires). The zero Retention sets no limits.
 //
-// A run that is pinned, resumed or replaced after retention has listed it is kept, unless that
-// happens at the very moment of its removal.
+// If a run is pinned, resumed or replaced after retention has listed it, it is kept, unless the
+// change happens at the very moment of the removal.
 type Retention struct {
-	Age   time.Duration // maximum time since the run ended; 0 for no limit
-	Runs  int           // the number of ended runs that are kept, the latest first; 0 for no limit
-	Bytes int64         // the total size of the records of these runs; 0 for no limit
+	Age   time.Duration // maximum time since the run ended; 0 means no limit
+	Runs  int           // maximum number of ended runs; the latest are kept; 0 means no limit
+	Bytes int64         // maximum total size of these runs' records; 0 means no limit
 
-	// Archive is called with each run before it is removed, one at a time. If it returns
-	// an error, the run is kept. See [ArchiveTo]. Nil archives nothing.
+	// Archive is called with each run before the run is removed, for one run at a time. If Archive
+	// returns an error, the run is kept. If Archive is nil, runs are not archived. See [ArchiveTo].
 	Archive func(ctx context.Context, run *snapshot.Run) error
 
 	// Every is the interval at which the store is searched. Defaults to 10 minutes.
@@ -53,10 +52,9 @@ func (p *Retention) check() error {
 	return nil
 }
 
-// ArchiveTo returns a function that writes a run to a file <run ID>.reprise in
-// the directory, which is created if it does not exist. The file is the
-// document that `reprise export --format msgpack` writes and `reprise import`
-// reads. Artifacts stay in the store.
+// ArchiveTo returns a function that writes a run to the file <run ID>.reprise in the directory,
+// which is created if it does not exist. The file has the format that `reprise export --format
+// msgpack` writes and `reprise import` reads. Artifacts stay in the store.
 func ArchiveTo(dir string) func(context.Context, *snapshot.Run) error {
 	return func(_ context.Context, run *snapshot.Run) error {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -139,8 +137,8 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked ti
 	return looked, nil
 }
 
-// conversationTag is the beginning of the tag that package conversation gives the turns of a
-// conversation.
+// conversationTag is the prefix of the tag that package conversation gives to a conversation's
+// turns.
 const conversationTag = "conversation:"
 
 func isConversation(tag string) bool { return strings.HasPrefix(tag, conversationTag) }
@@ -148,8 +146,8 @@ func isConversation(tag string) bool { return strings.HasPrefix(tag, conversatio
 // isTurn reports whether a run is a turn of a conversation.
 func isTurn(i *snapshot.Info) bool { return slices.ContainsFunc(i.Metadata.Tags, isConversation) }
 
-// conversationsInProgress returns the tags of conversations with a turn that has not ended. When the
-// turn continues, it reads the earlier turns again.
+// conversationsInProgress returns the tags of conversations with a turn that has not ended. When
+// such a turn continues, it reads the earlier turns again.
 func (r *Runner) conversationsInProgress(ctx context.Context) (map[string]bool, error) {
 	page, err := r.store.List(ctx, snapshot.Filter{Status: []snapshot.Status{
 		snapshot.StatusQueued, snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted,
@@ -168,8 +166,8 @@ func (r *Runner) conversationsInProgress(ctx context.Context) (map[string]bool, 
 	return tags, nil
 }
 
-// removedTogether is how many runs are removed at the same time, so that a database can remove them
-// with one statement.
+// removedTogether is the number of runs that are removed at the same time, so that a database can
+// remove them with one statement.
 const removedTogether = 32
 
 func (r *Runner) removeRuns(ctx context.Context, over []*snapshot.Info) {
@@ -186,7 +184,7 @@ func (r *Runner) removeRuns(ctx context.Context, over []*snapshot.Info) {
 	wait.Wait()
 }
 
-// A sizeAt is the size of the records of a run when the run had the given Updated.
+// A sizeAt is the total size of a run's records when the run had the given Updated.
 type sizeAt struct {
 	size    int64
 	updated time.Time
@@ -198,7 +196,7 @@ func isOver(info *snapshot.Info, p *Retention) bool {
 	return p.Age > 0 && now.Sub(info.Updated) >= p.Age || !info.Expires.IsZero() && !now.Before(info.Expires)
 }
 
-// sizeOf returns the size of the records of a run, if a limit depends on it.
+// sizeOf returns the total size of a run's records, or 0 if no limit depends on it.
 func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[string]sizeAt) (size int64, err error) {
 	if r.options.Retention.Bytes == 0 {
 		return 0, nil
@@ -217,8 +215,8 @@ func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[stri
 	return size, nil
 }
 
-// removeRun archives a run and removes it, if it has not changed since it was listed: it may have
-// been pinned or resumed, or replaced by another run with its ID.
+// removeRun archives a run and removes it, unless it has changed since it was listed. It may have
+// been pinned or resumed, or replaced by another run with the same ID.
 func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info, archiving *sync.Mutex) {
 	notice := Notice{Type: NoticeRemoved, RunID: info.RunID, Program: info.Program, Version: info.Version, Status: info.Status}
 	if isAwaited, err := r.isAwaited(ctx, info); err != nil {
@@ -232,7 +230,7 @@ func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info, archiving *
 	} else if !same {
 		return
 	} else if err := r.store.Delete(ctx, info.RunID); errors.Is(err, snapshot.ErrNotFound) || errors.Is(err, snapshot.ErrLocked) {
-		return // another process has removed the run, or has it open
+		return // another process has removed the run, or has opened it
 	} else if err != nil {
 		notice.Type, notice.Err = NoticeTrouble, err
 	}
@@ -242,8 +240,8 @@ func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info, archiving *
 	r.observe(notice)
 }
 
-// isAwaited reports whether the run was called by one that has not ended, and may not have read the
-// result yet.
+// isAwaited reports whether the run was called by a run that has not ended, and that may not have
+// read the result yet.
 func (r *Runner) isAwaited(ctx context.Context, info *snapshot.Info) (bool, error) {
 	by, ok := caller.Of(&info.Metadata)
 	if !ok {
