@@ -17,74 +17,74 @@ import (
 
 // Options configure a [Runner]. The zero value is ready to use.
 type Options struct {
-	// Limit is how many runs are open at once; the others are queued. Defaults
+	// Limit is the maximum number of runs that are open at once; further runs are queued. Defaults
 	// to 100.
 	Limit int
 
-	// MaxQueued is how many runs may wait for a slot: Start refuses further runs with
-	// ErrTooMany. Runs that wait for their time do not count. If Queue is set, the runs in the
-	// store that have not begun are counted; the count may be a second old. 0 sets no limit. Runs
-	// of schedules and of Call are not refused.
+	// MaxQueued is the maximum number of runs that may wait for a slot: Start refuses further runs
+	// with ErrTooMany. Runs that wait for their time do not count. If Queue is set, the runs in the
+	// store that have not begun are counted; the count may be a second old. 0 means no limit. Runs
+	// that a schedule or Call starts are not refused.
 	MaxQueued int
 
-	// MaxQueuedPerPrincipal is how many runs that this process has started for one
-	// StartOptions.Principal may wait to begin, for a slot or for their time. 0 sets no limit.
+	// MaxQueuedPerPrincipal is the maximum number of runs that may wait to begin, for a slot or for
+	// their time, among the runs that this process has started for one StartOptions.Principal. 0
+	// means no limit.
 	MaxQueuedPerPrincipal int
 
-	// Grace is how long runs may continue after the context of Serve has ended.
-	// The remaining ones are then interrupted, with the reason shutdown, and
-	// continue at the next start. Defaults to 10 seconds; a negative Grace means none.
+	// Grace is how long runs may continue after the context of Serve has ended. Runs that are still
+	// open are then interrupted, with the reason shutdown, and continue at the next start. Defaults
+	// to 10 seconds; a negative Grace means none.
 	Grace time.Duration
 
-	// MaxRestarts is how often in a row a run is started again after its process ended without
+	// MaxRestarts is how many times in a row a run is started again after its process ended without
 	// closing it. The count starts from zero again when the run has recorded an outcome. After
 	// MaxRestarts the run is set aside: it stays interrupted with the reason crash_loop until
-	// somebody resumes it. An opening whose records could not be stored counts like a crash, and
-	// the run waits longer after each of them. Runs whose last two openings were lost are continued
-	// one at a time, each until it has recorded an outcome: so a run that ends its process does not
-	// cause others to be set aside. Defaults to 5.
+	// somebody resumes it. An opening whose records could not be stored counts as a crash, and the
+	// run waits longer after each such opening. Runs whose last two openings were lost are
+	// continued one at a time, each until it has recorded an outcome. Therefore a run that ends its
+	// process does not cause other runs to be set aside. Defaults to 5.
 	MaxRestarts int
 
 	// SweepEvery is the interval at which the store is searched for runs that this process does not
-	// know: those of a process that was killed, and those that another process has started or
-	// answered. Sweeps take at most a twentieth of the time, so they are less frequent in a large
-	// store. Defaults to 5 seconds, and to a minute if Queue is set.
+	// know: runs of a process that was killed, and runs that another process has started or
+	// answered. Sweeps take at most a twentieth of the time, so they are less frequent if the store
+	// is large. Defaults to 5 seconds, or to a minute if Queue is set.
 	SweepEvery time.Duration
 
-	// ParkAfter is the longest core.Sleep, or delay before another attempt,
-	// that keeps its run open. For a longer one the run is parked: it is
-	// closed, takes no slot and almost no memory, and continues when it is due.
-	// Delays within a timeout or a deadline keep the run open. Defaults to a
-	// minute; a negative ParkAfter parks no run.
+	// ParkAfter is the longest core.Sleep, or delay before another attempt, that keeps its run
+	// open. If the run waits longer, it is parked: it is closed, takes no slot and almost no
+	// memory, and continues when it is due. Delays within a timeout or a deadline keep the run
+	// open. Defaults to a minute; if ParkAfter is negative, no run is parked.
 	ParkAfter time.Duration
 
-	// Queue hands runs to the runners of several processes that share a store.
-	// Defaults to a queue in this process, filled from the store.
+	// Queue hands runs to the runners in several processes that share a store. Defaults to a queue
+	// in this process, filled from the store.
 	Queue Queue
 
 	Retention Retention // which runs are removed from the store
 
-	// Build identifies the code of the programs, for example by its commit. A run that was refused
-	// because its program differs from its records is tried again by another build, once, when its
-	// runner begins to serve. Defaults to a hash of the executable.
+	// Build identifies the code of the programs, for example by its commit. If a run was refused
+	// because its program differs from its records, another build tries it again once, when that
+	// build's runner begins to serve. Defaults to a hash of the executable.
 	Build string
 
-	// Run holds options of every run, such as state.WithPublisher. They must be
-	// allowed in state.Open.
+	// Run holds options for every run, such as state.WithPublisher. They must be allowed in
+	// state.Open.
 	Run []state.Option
 
-	// Context returns the context for the call of a run, derived from the given one: for example
-	// with values for handlers, or with live.Watch. If it is nil, the given context is used.
+	// Context returns the context for a run's root call. It must be derived from the given context,
+	// for example with values for handlers, or with live.Watch. If Context is nil, the given
+	// context is used.
 	Context func(context.Context) context.Context
 
-	// Metadata is called for each run that is started, with the context of Start, before
-	// the run is stored: it may add to the metadata, for example the IDs of a trace, to
-	// link the run to the request. The tags and the Custom map are copies. If it is nil,
-	// the metadata is not changed.
+	// Metadata is called for each run that is started, with Start's context, before the run is
+	// stored. It may add to the metadata, for example trace IDs that link the run to the request.
+	// The tags and the Custom map are copies. If Metadata is nil, the metadata is not changed.
 	Metadata func(context.Context, *snapshot.Metadata)
 
-	// Observe, if it is set, is called with each [Notice] in the goroutine
-	// that the notice comes from, so it must be fast.
+	// Observe, if not nil, is called with each [Notice] in the goroutine that the notice comes
+	// from, so it must be fast.
 	Observe func(Notice)
 }
 
@@ -132,7 +132,7 @@ type Runner struct {
 	owner   string
 	counts  counts
 	queue   Queue
-	heap    *heapQueue // the default queue; nil with Options.Queue
+	heap    *heapQueue // the default queue; nil if Options.Queue is set
 	build   func() string
 	clock   func() reading // reads the clock of this machine
 
@@ -140,24 +140,25 @@ type Runner struct {
 	programs  map[programKey]*program
 	current   map[string]*program // the version that was registered last, by name
 	open      map[string]*openRun // runs that this process has open
-	closed    Stats               // counts of the calls of runs that were closed
-	endings   map[string]*ending  // the endings for which goroutines wait
+	closed    Stats               // counts of calls in runs that were closed
+	endings   map[string]*ending  // the endings that goroutines wait for
 	refused   map[string]refusal  // runs that cannot continue here
 	suspects  suspects
 	admission admission
 	schedules []*scheduled // not changed once the runner serves
 	serving   bool
 	swept     bool  // Serve has found the existing runs
-	queued    int   // entries that are due, when the queue was last counted
-	parked    int   // entries that are not yet due
-	queueErr  error // the error of the last request to the queue; nil if it could be reached
+	queued    int   // number of due entries when the queue was last counted
+	parked    int   // number of entries that were not yet due
+	queueErr  error // the error of the last request to the queue; nil if the queue could be reached
 	stopping  bool  // nothing new begins
 	stopped   bool  // runs were interrupted
 
 	runs sync.WaitGroup
 }
 
-// New returns a runner on a store. It runs nothing before [Runner.Serve].
+// New returns a runner for the runs in a store. It executes nothing before [Runner.Serve] is
+// called.
 func New(store snapshot.Store, o Options) (*Runner, error) {
 	if store == nil {
 		return nil, errors.New("runner: New needs a store, such as filestore.New(dir)")
@@ -184,7 +185,7 @@ func New(store snapshot.Store, o Options) (*Runner, error) {
 // Store returns the store in which the runner keeps its runs.
 func (r *Runner) Store() snapshot.Store { return r.store }
 
-// Info returns what is known of a run. If it does not exist, the error is
+// Info returns what is known about a run. If the run does not exist, the error is
 // snapshot.ErrNotFound.
 func (r *Runner) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	info, err := r.store.Info(ctx, runID)
@@ -200,7 +201,7 @@ func (r *Runner) IsOpenElsewhere(ctx context.Context, runID string) (bool, error
 	return err == nil && info.Open && info.Owner != r.owner, err
 }
 
-// List returns the runs of the store that f selects, the last updated first.
+// List returns the runs in the store that f selects. The run that was updated last comes first.
 func (r *Runner) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	page, err := r.store.List(ctx, f)
 	if err != nil {

@@ -13,16 +13,16 @@ import (
 // A Schedule sets when runs of a program are started automatically. Exactly one
 // of At, Every and Cron must be set.
 //
-// The ID of a run consists of the name of the schedule and the instant at which the run is due,
-// such as "report-20260105T090000Z". So each instant has only one run, however many processes have
-// the schedule and however often they are started, and even if the clock is set back, as long as
-// that run is kept.
+// The ID of a run consists of the schedule's name and the instant at which the run is due, such as
+// "report-20260105T090000Z". Therefore each instant has only one run as long as that run is kept,
+// however many processes have the schedule, however often they are started, and even if the clock
+// is set back.
 //
-// The clock of the queue decides. With JetStream or PostgreSQL, this is the clock of the server,
-// whatever the clocks of the workers say. Otherwise it is the clock of this machine, and jumps of
-// more than a minute are reported, see [ErrClock].
+// Schedules follow the queue's clock. With JetStream or PostgreSQL, this is the server's clock,
+// whatever time the workers' clocks show. Otherwise it is this machine's clock, and jumps of more
+// than a minute are reported; see [ErrClock].
 type Schedule struct {
-	Name string // the beginning of run IDs
+	Name string // the prefix of run IDs
 
 	At time.Time // the time of a single run
 
@@ -32,21 +32,22 @@ type Schedule struct {
 	Every time.Duration
 	From  time.Time
 
-	// Cron is an expression of five fields (minute, hour, day of month, month, day of week) or six
-	// (with seconds first), or one such as @daily. In a Location with daylight saving time, an
-	// instant in an hour that is skipped does not occur on that day. An instant in an hour that
-	// occurs twice occurs only in the first, or in both if the hours of the expression are * or
-	// */n. Location defaults to UTC.
+	// Cron is an expression with five fields (minute, hour, day of month, month, day of week) or
+	// six fields (with seconds first), or a name such as @daily. In a Location with daylight saving
+	// time, an instant in an hour that is skipped does not occur on that day. If an hour occurs
+	// twice, an instant in it occurs only in the first, or in both if the expression's hours are *
+	// or */n. Location defaults to UTC.
 	Cron     string
 	Location *time.Location
 
 	// CatchUp is how long after an instant its run is still started, if no process was running at
-	// the instant. Retention must keep runs for longer than that. Defaults to 0: missed instants
-	// are skipped. Whatever CatchUp is, a process that was suspended, whose clock was set forward,
-	// or that could not reach the store still starts the run if it is at most a minute late.
+	// the instant. Retention must keep runs for longer than CatchUp. Defaults to 0: missed instants
+	// are skipped. Whatever CatchUp is, a run is still started if it is at most a minute late
+	// because the process was suspended, its clock was set forward, or the store could not be
+	// reached.
 	CatchUp time.Duration
 
-	Options StartOptions // how the runs are started; At must be zero
+	Options StartOptions // how the runs are started; Options.At must be zero
 }
 
 func (s *Schedule) check() error {
@@ -112,9 +113,8 @@ type scheduled struct {
 	encoded []byte // the input
 }
 
-// Schedule starts runs of a program automatically while the runner serves, all
-// with the same input. It must be called before Serve. For an input that does
-// not fit, the error is [ErrInput].
+// Schedule starts runs of a program automatically while the runner serves, all with the same input.
+// It must be called before Serve. If the input does not fit, the error is [ErrInput].
 func (r *Runner) Schedule(name string, input any, s Schedule) error {
 	p, err := r.find(name, s.Options.Version)
 	if err != nil {
@@ -156,8 +156,8 @@ func (r *Runner) followSchedules(ctx context.Context) {
 	following.Wait()
 }
 
-// lookEvery is how often a schedule checks the clock, since timers do not notice that the clock was
-// adjusted.
+// lookEvery is how often a schedule checks the clock, since timers do not follow adjustments of the
+// clock.
 const lookEvery = time.Minute
 
 // follow starts the runs of one schedule.
@@ -189,17 +189,16 @@ func (r *Runner) follow(ctx context.Context, s *scheduled) {
 	}
 }
 
-// A position is how far a schedule has been followed. The zero position is that of a new
-// schedule.
+// A position is how far a schedule has been followed. The zero position is for a new schedule.
 type position struct {
-	next time.Time // the first instant that is not done; zero for none
+	next time.Time // the first instant that is not done; zero if there is none
 	seen time.Time // the time at the last check
 }
 
 // advance marks all instants up to t as done.
 func (p *position) advance(s *Schedule, t time.Time) { p.next = s.next(t) }
 
-// due returns the instant whose run is to start at now. If there is none, it returns the zero Time
+// due returns the instant whose run must be started now. If there is none, it returns the zero Time
 // and how long to wait. Instants missed because the process was suspended or the clock was set
 // forward are skipped, unless CatchUp covers them. If the clock was set back, instants repeat, but
 // their runs have the same IDs and are not started twice.
@@ -223,8 +222,8 @@ func (p *position) due(s *Schedule, now time.Time) (at time.Time, wait time.Dura
 	return p.next, 0
 }
 
-// startScheduled starts the run of an instant. It reports whether the instant is done: it is not if
-// the store cannot be reached.
+// startScheduled starts the run for an instant. It reports whether the instant is done. The instant
+// is not done if the store cannot be reached.
 func (r *Runner) startScheduled(ctx context.Context, s *scheduled, at time.Time) bool {
 	_, _, err := r.startEncoded(ctx, s.program, s.runID(at), s.encoded, s.Options)
 	if err == nil || errors.Is(err, ErrStarted) || ctx.Err() != nil { // ErrStarted: the run exists, with an earlier input of the schedule

@@ -14,15 +14,14 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// interruptedGrace is how long Serve waits for the handlers of runs that it has
-// interrupted.
+// interruptedGrace is how long Serve waits for the handlers of interrupted runs.
 const interruptedGrace = 5 * time.Second
 
-// Serve runs queued runs and continues runs that have not ended, until ctx ends; then it stops, see
-// Options.Grace. It returns when everything that it began has ended, with nil after a graceful
-// stop. Runs whose handlers ignore their context are closed without waiting for the handlers, and
-// are listed in an error that matches [ErrNotStopped]. An error of the store at the beginning is returned
-// at once. A runner serves once.
+// Serve executes queued runs and continues runs that have not ended, until ctx ends. Then it stops;
+// see Options.Grace. It returns when everything that it began has ended, and returns nil after a
+// graceful stop. Runs whose handlers ignore their context are closed without waiting for the
+// handlers; they are listed in an error that matches [ErrNotStopped]. If the store fails at the
+// beginning, Serve returns the error at once. A runner can serve only once.
 func (r *Runner) Serve(ctx context.Context) error {
 	r.mu.Lock()
 	if r.serving {
@@ -80,8 +79,8 @@ func (r *Runner) dispatch(ctx, own context.Context) {
 	r.refuseStarts()
 }
 
-// awaitSlots waits for a free slot, takes all that are free, and returns their number, or 0 if ctx
-// ends.
+// awaitSlots waits for a free slot and takes all slots that are free. It returns the number of
+// slots taken, or 0 if ctx ends.
 func awaitSlots(ctx context.Context, slots chan<- struct{}) int {
 	select {
 	case slots <- struct{}{}:
@@ -104,15 +103,15 @@ func (r *Runner) refuseStarts() {
 	r.mu.Unlock()
 }
 
-// takeRetryDelay is the time to wait after an error of the queue.
+// takeRetryDelay is the time to wait after an error from the queue.
 const takeRetryDelay = time.Second
 
-// take waits for the next runs, at most n. It returns nil when ctx ends.
+// take waits for runs and takes at most n of them. It returns nil when ctx ends.
 func (r *Runner) take(ctx context.Context, n int) []Lease {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for ctx.Err() == nil {
-		taking, cancel := context.WithTimeout(ctx, r.options.SweepEvery) // new programs may be registered meanwhile
+		taking, cancel := context.WithTimeout(ctx, r.options.SweepEvery) // programs may be registered in the meantime
 		leases, err := r.queue.Take(taking, r.programIDs(), n)
 		late := taking.Err() != nil
 		cancel()
@@ -143,7 +142,7 @@ func (r *Runner) programIDs() []ProgramID {
 	return all
 }
 
-// begin begins a run that was taken, and calls free when it has ended.
+// begin begins to execute a run that was taken. It calls free when the run was closed.
 func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 	e := lease.Entry()
 	o := &openRun{runID: e.RunID, opened: make(chan struct{})}
@@ -174,8 +173,8 @@ func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 // reason that may last, and how long a schedule waits after an error.
 const offerAgainAfter = 5 * time.Second
 
-// stop waits for the runs, interrupts the runs that take too long, and closes the runs that
-// ignore the interrupt.
+// stop waits for the open runs, interrupts those that take too long, and closes those that ignore
+// the interrupt.
 func (r *Runner) stop() error {
 	done := make(chan struct{})
 	go func() {
@@ -186,7 +185,7 @@ func (r *Runner) stop() error {
 		return nil
 	}
 	r.mu.Lock()
-	r.stopped = true // runs that are being opened check it
+	r.stopped = true // runs that are being opened check this
 	r.mu.Unlock()
 	for _, st := range r.states() {
 		st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown})
