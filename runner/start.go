@@ -14,36 +14,36 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// StartOptions set how a run is started.
+// StartOptions specify how a run is started.
 type StartOptions struct {
-	Version  string    // version of the program; defaults to the one that was registered last
-	Priority int       // among the runs that wait for a slot, the one with the highest begins first
-	At       time.Time // the earliest time to begin; zero for now
+	Version  string    // version of the program; defaults to the version that was registered last
+	Priority int       // among the runs that wait for a slot, the run with the highest priority begins first
+	At       time.Time // the earliest time to begin; zero means now
 	Pinned   bool      // retention keeps the run
 	Metadata snapshot.Metadata
 
-	// Principal is who starts the run, for Options.MaxQueuedPerPrincipal; empty if that
-	// is not known.
+	// Principal is who starts the run, for Options.MaxQueuedPerPrincipal. It is empty if that is
+	// not known.
 	Principal string
 }
 
-// Start stores a run of a program with its input and queues it, and returns what is
-// known of it. The run begins when it is due and a slot is free. The input is of
-// the type that the actor takes, or JSON as a json.RawMessage. If the run ID is
-// empty, a random one is used.
+// Start stores a run of a program with its input, queues the run, and returns its Info. The run
+// begins when it is due and a slot is free. The input has the actor's input type, or is JSON as a
+// json.RawMessage. If the run ID is empty, a random ID is used.
 //
-// Starting is idempotent by the run ID: if the run was started before with the same program and
-// input, Start changes nothing and returns what is known of it. With another program or input the
-// error is [ErrStarted]. For a program that is not registered it is [ErrNotRegistered], and for an
-// input that does not fit, [ErrInput]; nothing is stored then. If as many runs wait as Options
-// allow, the error is [ErrTooMany], and after the context of Serve has ended it is [ErrStopping];
-// nothing is stored then either, but a run that was started before is returned.
+// Start is idempotent for a run ID. If the run was started before with the same program and input,
+// Start changes nothing and returns the run's Info. If it was started with another program or
+// input, the error is [ErrStarted]. If the program is not registered, the error is
+// [ErrNotRegistered]; if the input does not fit, it is [ErrInput]. If as many runs wait as Options
+// allow, the error is [ErrTooMany]; after Serve's context has ended, it is [ErrStopping]. In these
+// two cases, a run that was started before is returned without an error. If Start returns an error,
+// it has stored nothing.
 func (r *Runner) Start(ctx context.Context, name, runID string, input any, o StartOptions) (snapshot.Info, error) {
 	info, _, err := r.StartOrGet(ctx, name, runID, input, o)
 	return info, err
 }
 
-// StartOrGet is Start, and reports whether the run is new.
+// StartOrGet is like Start, but also reports whether the run is new.
 func (r *Runner) StartOrGet(ctx context.Context, name, runID string, input any, o StartOptions) (info snapshot.Info, isNew bool, err error) {
 	p, err := r.find(name, o.Version)
 	if err != nil {
@@ -119,7 +119,7 @@ func newRun(p *program, runID string, encoded []byte, o *StartOptions) (*snapsho
 	return snapshot.NewRun(info, func(yield func(record.Record, error) bool) { yield(first, nil) })
 }
 
-// inputOf returns the input that a run was started with, encoded.
+// inputOf returns the encoded input that a run was started with.
 func inputOf(run *snapshot.Run) ([]byte, error) {
 	if run.Len() == 0 {
 		return nil, errors.New("it has no record of its input")
@@ -134,7 +134,7 @@ func inputOf(run *snapshot.Run) ([]byte, error) {
 	return first.Detail.Input, nil
 }
 
-// startedBefore returns what is known of a run that is started again.
+// startedBefore returns the Info of a run that is started again.
 func (r *Runner) startedBefore(ctx context.Context, p *program, runID string, encoded []byte) (snapshot.Info, error) {
 	run, err := r.store.Load(ctx, runID)
 	if err != nil {

@@ -20,29 +20,29 @@ const (
 	NoticeClosed  NoticeType = "closed"  // a run was closed; see Status
 	NoticeCrashed NoticeType = "crashed" // the process of a run has ended without closing it
 	NoticeRemoved NoticeType = "removed" // retention has removed a run
-	NoticeTrouble NoticeType = "trouble" // there was an error; RunID is empty if the error is not about one run
+	NoticeTrouble NoticeType = "trouble" // an error occurred; RunID is empty if the error is not about one run
 )
 
-// A Notice reports something that a runner did or noticed.
+// A Notice reports something that a runner did or detected.
 type Notice struct {
 	Type             NoticeType
 	RunID            string
 	Program, Version string
-	Status           snapshot.Status // the status of the run, if it is known
-	Stop             snapshot.Stop   // why it is interrupted or cancelled
+	Status           snapshot.Status // the run's status, if it is known
+	Stop             snapshot.Stop   // why the run is interrupted or cancelled
 	Due              time.Time       // when a paused run continues by itself
-	Took             time.Duration   // closed: how long it was open
-	Restarts         int             // crashed: how often in a row
+	Took             time.Duration   // closed: how long the run was open
+	Restarts         int             // crashed: the number of crashes in a row
 	Err              error           // trouble: the error; closed: why the run failed or cannot continue, such as a divergence, or why its status cannot be read
 }
 
 // Stats are the counts of a runner.
 type Stats struct {
-	// Queued and Parked are runs in the queue, of all processes that share it. With
-	// Options.Queue they are counted every ten seconds while the runner serves, and are
-	// 0 before.
+	// Queued and Parked are the numbers of runs in the queue, for all processes that share the
+	// queue. If Options.Queue is set, runs are counted every ten seconds while the runner serves;
+	// before, both numbers are 0.
 	Queued int `json:"queued"` // runs of the registered programs that are due and wait for a slot
-	Parked int `json:"parked"` // runs that wait for their time; with Options.Queue, of any program
+	Parked int `json:"parked"` // runs that wait for their time; if Options.Queue is set, runs of any program
 
 	Open  int `json:"open"`  // runs that this process has open
 	Limit int `json:"limit"` // Options.Limit
@@ -59,8 +59,8 @@ type Stats struct {
 	Removed     int64 `json:"removed"`     // runs that retention has removed
 	Troubles    int64 `json:"troubles"`
 
-	Attempts  int64 `json:"attempts"`  // attempts that began, except those of groups and their branches
-	Retries   int64 `json:"retries"`   // how many of Attempts followed a failed one
+	Attempts  int64 `json:"attempts"`  // attempts that began, except attempts of groups and their branches
+	Retries   int64 `json:"retries"`   // how many of Attempts followed a failed attempt
 	Exhausted int64 `json:"exhausted"` // calls that failed because no attempt, no time or no retry budget was left
 }
 
@@ -87,7 +87,7 @@ func (r *Runner) Stats() Stats {
 	return s
 }
 
-// add adds the counts of an opening of a run.
+// add adds the counts for one opening of a run.
 func (s *Stats) add(report state.Report) {
 	s.Attempts += int64(report.Attempts)
 	s.Retries += int64(report.Retries)

@@ -12,10 +12,11 @@ import (
 
 // A run that is interrupted because the store did not accept its records continues later, and makes
 // the calls without an outcome again. If that always happened for the same call, for example
-// because its outcome is too large, its effect would be repeated forever. So such openings are
-// counted like crashes: the run waits longer each time, and is set aside after MaxRestarts of them.
+// because its outcome is too large, the call's effect would be repeated forever. Therefore such
+// openings are counted like crashes: the run waits longer each time, and is set aside after
+// MaxRestarts such openings.
 
-// maxUnstoredWait is the longest wait of a run that could not be stored.
+// maxUnstoredWait is the longest time that a run waits after its records could not be stored.
 const maxUnstoredWait = 10 * time.Minute
 
 // unstoredWait returns how long a run waits after its records could not be stored the
@@ -29,7 +30,7 @@ func unstoredWait(times int) time.Duration {
 }
 
 // countUnstored counts an opening whose records could not be stored, and sets when the run
-// continues. It returns the new info of the run.
+// continues. It returns the run's new Info.
 func (r *Runner) countUnstored(ctx context.Context, o *openRun, info snapshot.Info) snapshot.Info {
 	run, err := r.store.Load(ctx, info.RunID)
 	if err != nil {

@@ -11,12 +11,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Wait returns when a run no longer continues by itself: it has completed or failed, or was
-// cancelled or interrupted. It waits while the run is queued, running or paused, even for an
-// answer. A runner that does not serve, or that has [Options.Queue], watches the run in the store,
-// since another process may end it. Otherwise the next sweep notices an end in another process. For
-// a run that was set aside after crashes, Wait returns its Info and [ErrCrashLoop]. Wait returns an
-// error when ctx ends.
+// Wait waits until a run no longer continues by itself, because it has completed or failed, or was
+// cancelled or interrupted. Wait also waits while the run is paused for an answer. Since another
+// process may end the run, a runner that does not serve, or that has [Options.Queue], watches the
+// run in the store; for other runners, the next sweep detects such an end. If the run was set aside
+// after crashes, Wait returns its Info and [ErrCrashLoop]. Wait returns an error when ctx ends.
 func (r *Runner) Wait(ctx context.Context, runID string) (snapshot.Info, error) {
 	if r.options.Queue == nil && r.isServing() {
 		return r.wait(ctx, runID)
@@ -52,7 +51,7 @@ func (r *Runner) watchEnd(ctx context.Context, runID string) {
 	}
 }
 
-// watchRetryDelay is how long after an error of the store a run is watched again.
+// watchRetryDelay is how long after an error from the store a run is watched again.
 const watchRetryDelay = 500 * time.Millisecond
 
 func (r *Runner) isServing() bool {
@@ -87,8 +86,8 @@ func withCrashLoop(info snapshot.Info, err error) (snapshot.Info, error) {
 	return info, err
 }
 
-// settledInfo returns what is known of a run that does not continue by itself, and
-// the zero Info for any other.
+// settledInfo returns the Info of a run that does not continue by itself, and the zero Info for any
+// other run.
 func (r *Runner) settledInfo(ctx context.Context, runID string) (snapshot.Info, error) {
 	r.mu.Lock()
 	isOpen, serving := r.open[runID] != nil, r.serving
@@ -112,7 +111,7 @@ func isSettled(info *snapshot.Info) bool {
 // An ending is the next end of a run, for waiting goroutines.
 type ending struct {
 	announced chan struct{} // closed when the run may have ended
-	info      snapshot.Info // the info of the run at its end; zero if it must be read
+	info      snapshot.Info // the run's Info at its end; zero if it must be read from the store
 }
 
 // endOf returns the next ending of the run.
@@ -125,7 +124,7 @@ func (r *Runner) endOf(runID string) *ending {
 	return r.endings[runID]
 }
 
-// announce wakes the goroutines that wait for a run. info is zero if it is not known.
+// announce wakes the goroutines that wait for a run. info is zero if the run's Info is not known.
 // r.mu must be held.
 func (r *Runner) announce(runID string, info snapshot.Info) {
 	if end := r.endings[runID]; end != nil {
@@ -135,16 +134,15 @@ func (r *Runner) announce(runID string, info snapshot.Info) {
 	}
 }
 
-// crashLoop returns the error of a run that is set aside.
+// crashLoop returns the error for a run that is set aside.
 func crashLoop(info *snapshot.Info) error {
 	return fmt.Errorf("%w: run %s: %s", ErrCrashLoop, info.RunID, info.Stop.Message)
 }
 
-// Result returns the output of a run that has ended, of the output type of its actor, or the
-// error with which the run failed. For a run that has not ended, the error is
-// state.ErrNotEnded; for one that was set aside after crashes, it is ErrCrashLoop. If the
-// program is not registered in this runner, the output has the basic type that its encoding is
-// decoded to.
+// Result returns the output of a run that has ended, or the error with which the run failed. The
+// output has the actor's output type. If the program is not registered in this runner, it has
+// instead the basic type to which its encoding is decoded. If the run has not ended, the error is
+// state.ErrNotEnded. If the run was set aside after crashes, the error is ErrCrashLoop.
 func (r *Runner) Result(ctx context.Context, runID string) (any, error) {
 	info, err := r.Info(ctx, runID)
 	if err != nil {
