@@ -212,7 +212,7 @@ func (r *Runner) inspect(ctx context.Context, o *openRun) (bool, error) {
 }
 
 // isWaiting reports whether a paused run is not due and has no message. That happens if the run
-// paused after the sweep had listed it and before the sweep queued it.
+// paused after the sweep that queued it had listed it.
 func (r *Runner) isWaiting(ctx context.Context, info *snapshot.Info) bool {
 	now := time.Now()
 	otherClock := r.heap == nil || info.Updated.Sub(now) > minJump // the queue's clock, or this machine's clock before it was set back

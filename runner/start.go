@@ -35,9 +35,9 @@ type StartOptions struct {
 // Start changes nothing and returns the run's Info. If it was started with another program or
 // input, the error is [ErrStarted]. If the program is not registered, the error is
 // [ErrNotRegistered]; if the input does not fit, it is [ErrInput]. If as many runs wait as Options
-// allow, the error is [ErrTooMany]; after Serve's context has ended, it is [ErrStopping]. In these
-// two cases, a run that was started before is returned without an error. If Start returns an error,
-// it has stored nothing.
+// allow, the error is [ErrTooMany]; after Serve's context has ended, it is [ErrStopping]. In all
+// these cases, nothing is stored. The errors ErrTooMany and ErrStopping are only for new runs: a
+// run that was started before is returned as usual.
 func (r *Runner) Start(ctx context.Context, name, runID string, input any, o StartOptions) (snapshot.Info, error) {
 	info, _, err := r.StartOrGet(ctx, name, runID, input, o)
 	return info, err

@@ -11,10 +11,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RunAhead checks that schedules follow the clock of the queue, which is ahead
-// of the clock of this process by the given time, or behind it if that is negative. The store and
-// the queue must be empty. The schedule starts one run of the handler, which may sleep: the run is
-// parked meanwhile. RunAhead returns the stats of the runner.
+// RunAhead checks that schedules follow the queue's clock. That clock must be ahead of this
+// process's clock by the given time, or behind it if the time is negative. The store and the queue
+// must be empty. The schedule starts one run of the handler. The handler may sleep; the run is then
+// parked. RunAhead returns the runner's stats.
 func RunAhead(t *testing.T, store snapshot.Store, queue runner.Queue, ahead time.Duration, handler func(context.Context, struct{}) (string, error)) runner.Stats {
 	t.Helper()
 	must := func(err error) {
@@ -46,7 +46,7 @@ func RunAhead(t *testing.T, store snapshot.Store, queue runner.Queue, ahead time
 	return r.Stats()
 }
 
-// nameOf returns the end of the ID of a run that a schedule starts at the given time.
+// nameOf returns the suffix of the ID of a run that a schedule starts at the given time.
 func nameOf(at time.Time) string { return at.UTC().Format("20060102T150405Z") }
 
 // awaitCompleted waits until a run has completed.

@@ -16,7 +16,7 @@ import (
 // correct queue never reaches it.
 const patience = 3 * time.Minute
 
-// moment is how long a test waits to check that a queue hands out nothing.
+// moment is how long a test waits before it accepts that a queue hands out nothing.
 const moment = 200 * time.Millisecond
 
 var program = runner.ProgramID{Name: "echo.v/1 größe", Version: "1.0"}
@@ -42,7 +42,7 @@ func Run(t *testing.T, open func(t *testing.T) runner.Queue) {
 	}
 }
 
-// RunOrdered checks that a queue hands out the entries that are due by priority, the
+// RunOrdered checks that a queue hands out due entries in the order of their priorities, the
 // highest first. open must return an empty queue.
 func RunOrdered(t *testing.T, open func(t *testing.T) runner.Queue) {
 	f := &fixture{t, open(t)}
@@ -60,9 +60,9 @@ func RunOrdered(t *testing.T, open func(t *testing.T) runner.Queue) {
 	}
 }
 
-// RunShared checks a queue that several processes share. Each of its tests calls open,
-// which must create an empty queue, and calls the function that open returns for the queue
-// of each process.
+// RunShared checks a queue that several processes share. Each of its tests calls open, which must
+// create an empty queue and return a function. The test calls that function once for each process
+// to get the process's view of the queue.
 func RunShared(t *testing.T, open func(t *testing.T) (another func() runner.Queue)) {
 	for _, test := range []struct {
 		name string
@@ -92,7 +92,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// add adds an entry for a run that has none.
+// add adds an entry for a run that must not have one.
 func (f *fixture) add(e runner.QueueEntry) {
 	f.Helper()
 	added, err := f.queue.Add(f.Context(), e)
@@ -181,7 +181,7 @@ func wakesTaken(f *fixture) {
 	f.add(e)
 	first := f.take()
 	f.must(f.queue.Wake(f.Context(), e))
-	f.must(first.Done(f.Context())) // must not remove the entry that Wake has added
+	f.must(first.Done(f.Context())) // must not remove the entry that Wake added
 	f.must(f.take().Done(f.Context()))
 	f.takesNothing()
 }
@@ -235,8 +235,8 @@ func manyTakers(f *fixture) {
 	f.takesNothing()
 }
 
-// severalTogether checks that runs that were taken together end separately. The queue may
-// decide how many it returns together.
+// severalTogether checks that runs that were taken together end separately. The queue may decide
+// how many runs it returns together.
 func severalTogether(f *fixture) {
 	for i := range 5 {
 		f.add(runner.QueueEntry{RunID: fmt.Sprint("run-", i), Program: program, Due: time.Now()})
