@@ -18,11 +18,11 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// A Control lets a streamer's handler start, stop and answer the runs of a runner.
-// It is safe for concurrent use.
+// A Control lets a streamer's handler start, stop and answer a runner's runs. It is safe for
+// concurrent use.
 type Control struct{ runner *runner.Runner }
 
-// NewControl returns the control over the runs of r.
+// NewControl returns a control for the runs of r.
 func NewControl(r *runner.Runner) *Control { return &Control{r} }
 
 var (
@@ -64,8 +64,8 @@ func (c *Control) Start(ctx context.Context, s streamer.Start) (info streamer.Ru
 	return streamer.RunInfo{RunID: started.RunID, Status: string(started.Status), Created: started.Created, Updated: started.Updated}, isNew, nil
 }
 
-// Resume implements [streamer.Continuer]. For a run that is stopping and has not stopped yet, which
-// may take as long as its handlers, it returns ErrConflict at once.
+// Resume implements [streamer.Continuer]. Stopping a run may take as long as its handlers. If the
+// run has not yet stopped, Resume returns ErrConflict at once.
 func (c *Control) Resume(ctx context.Context, runID string) error {
 	if stop, err := c.runner.Stopping(ctx, runID); err == nil && stop != nil {
 		return fmt.Errorf("%w: it was asked to stop, and has not stopped yet", streamer.ErrConflict)
@@ -131,7 +131,7 @@ func (c *Control) Answer(ctx context.Context, runID, questionID, by string, valu
 	if err != nil {
 		return fmt.Errorf("%w: the answer cannot be read: %w", streamer.ErrInvalid, err)
 	}
-	if _, err := record.Encode(v); err != nil { // such as a value that is nested too deeply
+	if _, err := record.Encode(v); err != nil { // for example, because the value is nested too deeply
 		return fmt.Errorf("%w: the answer cannot be stored: %w", streamer.ErrInvalid, err)
 	}
 	return convertError(c.runner.Answer(ctx, runID, questionID, by, v))
@@ -152,7 +152,7 @@ func (c *Control) Values(ctx context.Context, runID string) (map[string]json.Raw
 	return values, convertError(err)
 }
 
-// convertError converts the errors of a runner to those of a control.
+// convertError converts errors from a runner to errors that [streamer.Control] specifies.
 func convertError(err error) error {
 	kind := error(nil)
 	switch {

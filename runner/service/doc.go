@@ -1,5 +1,5 @@
-// Package service serves a [runner.Runner] as a program: its agents are started, watched
-// and answered over HTTP, with the dashboard of package streamer.
+// Package service makes a program out of a [runner.Runner]: the runner's agents are started,
+// watched and answered over HTTP, with the dashboard of package streamer.
 //
 //	func main() {
 //		service.Main(func(r *runner.Runner) error {
@@ -8,14 +8,14 @@
 //		})
 //	}
 //
-// The flag -h lists its flags. An environment variable such as REPRISE_MAX_QUEUED sets the flag
-// -max-queued if that is not given. On an interrupt or SIGTERM the program reports that it is not
-// ready, starts nothing more, and ends after its runs have stopped, with status 0. When it is
-// started again, it continues the runs that have not ended.
+// The flag -h lists the program's flags. If a flag is not given, an environment variable can set
+// it, for example REPRISE_MAX_QUEUED for -max-queued. On an interrupt or SIGTERM, the program
+// reports that it is not ready, starts nothing more, and exits with status 0 after its runs have
+// stopped. When it is started again, it continues the runs that have not ended.
 //
-// Threads are served to pages that speak AG-UI at /agui/{program}, and to those with useChat of
-// the AI SDK at /chat/{program}: see packages agui and aisdk.
+// Threads are served at /agui/{program} to pages that speak AG-UI, and at /chat/{program} to pages
+// that use the AI SDK's useChat; see packages agui and aisdk.
 //
-// In addition to the paths of package streamer there are /healthz and /readyz for probes,
-// and /metrics and /debug/vars with the metrics of the runner, protected by the same Authorize.
+// In addition to package streamer's paths, there are /healthz and /readyz for probes, and /metrics
+// and /debug/vars with the runner's metrics. The metrics are protected by the same Authorize.
 package service

@@ -16,7 +16,7 @@ const readyTimeout = 2 * time.Second
 func serveHealthz(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "ok") }
 
 // serveReadyz reports whether runs can be started and executed. Probes have no credentials, so
-// anybody may ask: the reason is only logged.
+// anybody may ask. Therefore the reason is only logged.
 func serveReadyz(r *runner.Runner, log *logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		ctx, cancel := context.WithTimeout(req.Context(), readyTimeout)

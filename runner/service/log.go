@@ -32,7 +32,8 @@ func (l *logger) left(err error) {
 	l.log(slog.LevelWarn, "not all runs stopped", slog.Any("error", err))
 }
 
-// ofServer returns the log of an HTTP server, for errors of clients such as in a TLS handshake.
+// ofServer returns the log for an HTTP server. The server logs errors that clients cause, such as
+// failed TLS handshakes.
 func (l *logger) ofServer() *log.Logger {
 	if l.to == nil {
 		return log.New(io.Discard, "", 0)
@@ -40,8 +41,8 @@ func (l *logger) ofServer() *log.Logger {
 	return slog.NewLogLogger(l.to.Handler(), slog.LevelWarn)
 }
 
-// notice logs a notice of the runner, at level debug or info if it is normal, and at level warn or
-// error if it reports a problem.
+// notice logs a notice from the runner. The level is debug or info for normal events, and warn or
+// error for problems.
 func (l *logger) notice(n *runner.Notice) {
 	level := levelOf(n)
 	if l.to == nil || !l.to.Enabled(context.Background(), level) {

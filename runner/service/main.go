@@ -15,25 +15,25 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Main is the main function of a service with the programs that register registers. It returns
-// when the service has stopped. After an error, such as one of register, it exits with status
-// 1. Runs that did not stop when they were interrupted are logged. They are not an error, since the
-// next service continues them.
+// Main is the main function of a service for the programs that register registers. It returns when
+// the service has stopped. If an error occurs, for example in register, it exits with status 1.
+// Runs that did not stop when they were interrupted are logged, but are not an error, since the
+// service continues them when it is started again.
 func Main(register func(*runner.Runner) error) { MainWith(Options{}, register) }
 
-// MainWith is Main for a service with its own options. Flags and variables that are set replace
-// them. With [Options.OpenStore] there is the flag -store, too.
+// MainWith is like Main, but takes options. Flags and environment variables that are set replace
+// options. If [Options.OpenStore] is set, there is also a flag -store.
 func MainWith(o Options, register func(*runner.Runner) error) {
 	if status := run(os.Args, o, register); status != 0 {
 		os.Exit(status)
 	}
 }
 
-// An OpenStore opens the store that a URL names, and its queue. The service calls done
+// An OpenStore opens the store that a URL specifies, and the store's queue. The service calls done
 // when it ends.
 type OpenStore func(ctx context.Context, url string) (store snapshot.Store, queue runner.Queue, done func() error, err error)
 
-// run returns the exit status.
+// run runs the service and returns the exit status.
 func run(args []string, o Options, register func(*runner.Runner) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -64,7 +64,7 @@ func isOnly(err, target error) bool {
 	return errors.Is(err, target)
 }
 
-// serveOn serves on the store of a URL, or in a directory if it is empty.
+// serveOn serves the runs in the store that url specifies, or in o.Dir if url is empty.
 func serveOn(ctx context.Context, o *Options, url string, register func(*runner.Runner) error) error {
 	where, done := o.Dir, func() error { return nil }
 	if url != "" {

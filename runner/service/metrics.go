@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// vars serves the variables of package expvar, and the numbers of the runner.
+// vars serves the variables of package expvar and the runner's stats.
 func vars(r *runner.Runner) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -25,8 +25,7 @@ func vars(r *runner.Runner) http.HandlerFunc {
 	}
 }
 
-// metrics serves the numbers of the runner and the dashboard in the text format of
-// Prometheus.
+// metrics serves the stats of the runner and the dashboard in the Prometheus text format.
 func metrics(r *runner.Runner, dashboard *streamer.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
@@ -34,7 +33,7 @@ func metrics(r *runner.Runner, dashboard *streamer.Handler) http.HandlerFunc {
 	}
 }
 
-// A metric is a line of the text format, with its help.
+// A metric is a line in the text format, with its help text.
 type metric struct {
 	name, labels, kind, help string
 	value                    float64

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/aisdk"
 )
 
-// pages serves threads in the protocols of front ends.
+// pages serves threads in the protocols that front ends use.
 type pages struct {
 	agui  *agui.Handler
 	aisdk *aisdk.Handler

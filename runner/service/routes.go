@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// addRoutes adds the routes of the program to those of the service.
+// addRoutes adds the program's routes to the service's routes.
 func addRoutes(mux *http.ServeMux, routes map[string]http.Handler) error {
 	for _, pattern := range slices.Sorted(maps.Keys(routes)) {
 		if err := checkRoute(pattern, routes[pattern]); err != nil {
@@ -21,7 +21,7 @@ func addRoutes(mux *http.ServeMux, routes map[string]http.Handler) error {
 	return nil
 }
 
-// ownPaths are the first segments of the paths of the service.
+// ownPaths are the first segments of the service's own paths.
 var ownPaths = []string{"api", "debug", "healthz", "readyz", "metrics"}
 
 func checkRoute(pattern string, handler http.Handler) error {
@@ -39,7 +39,8 @@ func checkRoute(pattern string, handler http.Handler) error {
 	return nil
 }
 
-// addRoute returns the error of http.ServeMux for a pattern that it rejects.
+// addRoute adds a route. If http.ServeMux rejects the pattern, addRoute returns the reason as an
+// error.
 func addRoute(mux *http.ServeMux, pattern string, handler http.Handler) (err error) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -26,44 +26,44 @@ type Options struct {
 	// the flag --dir of the command reprise.
 	Dir string
 
-	// Store keeps the runs instead of Dir, for example a store on JetStream, whose queue is then
-	// Runner.Queue. Nil means a file store in Dir. Serve does not close it.
+	// Store keeps the runs instead of Dir. For a store on JetStream, for example, Runner.Queue is
+	// the store's queue. Nil means a file store in Dir. Serve does not close Store.
 	Store snapshot.Store
 
-	// Shared says that other processes have runs in Store, too: the dashboard then shows their
-	// records like those of this process.
+	// Shared specifies that other processes have runs in Store, too. The dashboard then also shows
+	// the records of these runs.
 	Shared bool
 
-	// OpenStore opens the store that the flag -store of [MainWith] names, such as a database
-	// that many processes share; without the flag, runs are kept in Dir. If OpenStore is nil,
+	// OpenStore opens the store that [MainWith]'s flag -store specifies, such as a database that
+	// many processes share. If the flag is not given, runs are kept in Dir. If OpenStore is nil,
 	// there is no such flag.
 	OpenStore OpenStore
 
-	// Addr is where HTTP is served. Without Streamer.Authorize it must be a
-	// loopback address. Defaults to 127.0.0.1:8080; port 0 means any free port.
+	// Addr is the address where HTTP is served. Without Streamer.Authorize it must be a loopback
+	// address. Defaults to 127.0.0.1:8080; port 0 means any free port.
 	Addr string
 
 	Runner   runner.Options
 	Streamer streamer.Options // its Control, Starter, Continuer, Forker, Threads, Queue and Elsewhere are those of the runner
 
-	// Thread is the program that answers in new threads, see conversation.NewProgram,
-	// unless a message names another. Empty for none.
+	// Thread is the program that answers in new threads, unless a message names another program;
+	// see conversation.NewProgram. It is empty if there is none.
 	Thread string
 
 	// TLS is the configuration for HTTPS. Nil means HTTP.
 	TLS *tls.Config
 
-	// Routes are additional handlers of the program, such as for webhooks, by pattern as in
-	// http.ServeMux, such as "POST /hooks/stripe". A path has at least two segments, and does not
+	// Routes are the program's own handlers, for example for webhooks, by their http.ServeMux
+	// patterns, such as "POST /hooks/stripe". A path must have at least two segments, and must not
 	// begin with /api/, /debug/, /healthz/, /readyz/ or /metrics/. Streamer.Authorize is not called
-	// for them: a handler must authenticate its callers itself.
+	// for these handlers: each handler must authenticate its callers itself.
 	Routes map[string]http.Handler
 
-	// Ready is called with the URL of the dashboard when it is served. It may be nil.
+	// Ready is called with the dashboard's URL when the dashboard is served. It may be nil.
 	Ready func(url string)
 
-	// Log receives what runs do, and, with the levels warn and error, problems. If it is nil,
-	// nothing is logged.
+	// Log receives what runs do. Problems have the levels warn and error. If Log is nil, nothing is
+	// logged.
 	Log *slog.Logger
 }
 
@@ -76,9 +76,8 @@ const (
 
 const defaultDir = "reprise-data"
 
-// Serve serves the programs that register registers, until ctx ends and its runs
-// have stopped. An error of register is returned before anything is served. See
-// [runner.Runner.Serve].
+// Serve serves the programs that register registers, until ctx ends and the runs have stopped. If
+// register fails, Serve returns the error before anything is served. See [runner.Runner.Serve].
 func Serve(ctx context.Context, o Options, register func(*runner.Runner) error) error {
 	if o.Dir == "" {
 		o.Dir = defaultDir
@@ -108,7 +107,7 @@ func Serve(ctx context.Context, o Options, register func(*runner.Runner) error) 
 	return s.serve(ctx, listener)
 }
 
-// withHTTP2 offers HTTP/2 to clients, without changing the config of the caller.
+// withHTTP2 returns a copy of config that offers HTTP/2 to clients.
 func withHTTP2(config *tls.Config) *tls.Config {
 	config = config.Clone()
 	if len(config.NextProtos) == 0 {
@@ -138,11 +137,11 @@ type service struct {
 	runner    *runner.Runner
 	dashboard *streamer.Handler
 	server    *http.Server
-	files     *filestore.Store // nil if the store is an option
+	files     *filestore.Store // nil if Options.Store is set
 	stored    *stored.Runs
 	pages     *pages
 	shared    *stored.Runs // the runs of all processes; nil if this process has all runs
-	log       *slog.Logger // nil for none
+	log       *slog.Logger // nil if nothing is logged
 }
 
 func newService(o *Options, register func(*runner.Runner) error) (*service, error) {
@@ -234,8 +233,8 @@ func newRunner(store snapshot.Store, o *Options, dashboard *streamer.Handler) (*
 	return runner.New(store, options)
 }
 
-// serve serves until ctx ends, or something fails. Runs stop first, so that clients that watch them
-// see how they end.
+// serve serves until ctx ends, or something fails. Runs stop before the server does, so that
+// clients that watch runs see how they end.
 func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -269,8 +268,8 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// follow publishes the records of all processes until ctx ends. If the store cannot be reached,
-// it tries again.
+// follow calls the function again and again until ctx ends. The function publishes what happens in
+// the store, and returns if the store cannot be reached.
 func (s *service) follow(ctx context.Context, follow func() error) {
 	for ctx.Err() == nil {
 		if err := follow(); ctx.Err() == nil && s.log != nil {
@@ -285,5 +284,5 @@ func (s *service) follow(ctx context.Context, follow func() error) {
 	}
 }
 
-// followRetryDelay is the time to wait after an error of a store.
+// followRetryDelay is the time to wait after an error from the store.
 const followRetryDelay = time.Second

@@ -16,21 +16,21 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// settings are what Main reads from flags and the environment.
+// settings holds what Main reads from flags and the environment.
 type settings struct {
 	Options
-	store string // the URL; empty for a directory
+	store string // the URL of the store; empty if runs are kept in a directory
 
 	logLevel, logFormat string
 	cert, key, clients  string // the files for TLS
-	tokens              string // the file of the tokens
+	tokens              string // the file with the tokens
 }
 
 // environment is the prefix of the variables that set flags: REPRISE_MAX_QUEUED sets
 // -max-queued.
 const environment = "REPRISE_"
 
-// parse reads the settings of a program. A flag overrides its variable.
+// parse reads the settings of a program. A flag overrides its environment variable.
 func parse(args []string, o Options, lookup func(string) (string, bool), out io.Writer) (s settings, err error) {
 	s.Options = o
 	flags := flag.NewFlagSet(filepath.Base(args[0]), flag.ContinueOnError)
@@ -79,7 +79,7 @@ func variable(flagName string) string {
 	return environment + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
 }
 
-// fromEnvironment sets the flags that have a variable.
+// fromEnvironment sets the flags whose environment variables are set.
 func fromEnvironment(flags *flag.FlagSet, lookup func(string) (string, bool)) (err error) {
 	flags.VisitAll(func(f *flag.Flag) {
 		value, isSet := lookup(variable(f.Name))
@@ -93,7 +93,7 @@ func fromEnvironment(flags *flag.FlagSet, lookup func(string) (string, bool)) (e
 	return err
 }
 
-// complete sets the options that need more than one value.
+// complete sets the options that are made from the values of flags.
 func (s *settings) complete(out io.Writer) (err error) {
 	if s.Log, err = newLog(out, s.logLevel, s.logFormat); err != nil {
 		return err
@@ -134,7 +134,7 @@ func newLog(out io.Writer, level, format string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("-log-format is %q; want text or json", format)
 }
 
-// newTLS returns the configuration for the files, or nil if there are none.
+// newTLS returns the TLS configuration for the files, or nil if there are none.
 func newTLS(cert, key, clients string) (*tls.Config, error) {
 	switch {
 	case cert == "" && key == "" && clients == "":
@@ -156,7 +156,7 @@ func newTLS(cert, key, clients string) (*tls.Config, error) {
 	return config, nil
 }
 
-// certificateScope admits a client by the certificate that TLS has verified.
+// certificateScope admits a client by its certificate, which TLS has verified.
 func certificateScope(req *http.Request) (streamer.Access, error) {
 	if req.TLS == nil || len(req.TLS.VerifiedChains) == 0 {
 		return streamer.Access{}, streamer.ErrUnauthenticated

@@ -19,8 +19,8 @@ import (
 
 // threads are the conversations of a runner's programs.
 type threads struct {
-	control *Control // has the runner
-	program string   // the program that answers in new threads; empty for none
+	control *Control // gives access to the runner
+	program string   // the program that answers in new threads; empty if there is none
 }
 
 var _ streamer.Threads = (*threads)(nil)
@@ -53,8 +53,8 @@ func (t *threads) Send(ctx context.Context, thread string, m streamer.ThreadMess
 	return streamer.ThreadTurn{Turn: next.Number, RunID: next.RunID, Program: program, Status: string(info.Status), ID: m.ID}, isNew, nil
 }
 
-// answeringProgram returns the program that answers: the one that is asked for, or else the
-// program of the previous turn, or else the one for new threads.
+// answeringProgram returns the program that answers. That is the program that was asked for, or
+// else the program of the previous turn, or else the program for new threads.
 func (t *threads) answeringProgram(ctx context.Context, thread, asked string, number int) (string, error) {
 	if asked == "" && number > 1 {
 		turns, err := conversation.Read(ctx, t.control.runner.Store(), thread, 1)
@@ -70,7 +70,7 @@ func (t *threads) answeringProgram(ctx context.Context, thread, asked string, nu
 	return program, nil
 }
 
-// maxMessageID is the length of the longest ID of a message, in bytes.
+// maxMessageID is the maximum length of a message ID, in bytes.
 const maxMessageID = 256
 
 func promptOf(m *streamer.ThreadMessage) (actors.Prompt, error) {
@@ -102,7 +102,8 @@ func (t *threads) Turns(ctx context.Context, thread string, limit int) ([]stream
 	return turns, nil
 }
 
-// convertThreadError converts the errors of conversations to those of threads.
+// convertThreadError converts errors from package conversation to errors that [streamer.Threads]
+// specifies.
 func convertThreadError(err error) error {
 	switch {
 	case errors.Is(err, conversation.ErrPending):

@@ -13,18 +13,19 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// minToken is the length of the shortest token, in bytes: a shorter one can be guessed.
+// minToken is the minimum length of a token, in bytes. A shorter token could be guessed.
 const minToken = 16
 
-// Tokens reads a file of tokens, and returns the [streamer.Options.Authorize] that admits
-// them. Each line has a principal, its token of 16 bytes or more, and control or read,
-// separated by spaces; empty lines and lines that begin with # are ignored:
+// Tokens reads a file of tokens and returns a function for [streamer.Options.Authorize] that admits
+// clients with these tokens. Each line consists of a principal, its token of 16 bytes or more, and
+// the word control or read, separated by spaces. Empty lines and lines that begin with # are
+// ignored:
 //
 //	ann   c29tZSBzZWNyZXQgb2YgYW5u   control
 //	board dGhlIHNjcmVlbiBpbiB0aGUgaGFsbA read
 //
-// A client sends its token as "Authorization: Bearer", or as the password of HTTP Basic,
-// which a browser asks for. The file is read once.
+// A client sends its token as "Authorization: Bearer", or as the password in HTTP Basic
+// authentication, for which a browser asks. The file is read once.
 func Tokens(path string) (func(*http.Request) (streamer.Access, error), error) {
 	data, err := os.ReadFile(path) //nolint:gosec // the operator of the service chooses the file
 	if err != nil {
@@ -35,7 +36,8 @@ func Tokens(path string) (func(*http.Request) (streamer.Access, error), error) {
 		return nil, fmt.Errorf("service: tokens: %s: %w", path, err)
 	}
 	return func(req *http.Request) (streamer.Access, error) {
-		// By its hash, so that the time to find it says nothing about a token.
+		// Tokens are looked up by their hashes, so that the time of the lookup reveals nothing
+		// about them.
 		scope, ok := scopes[sha256.Sum256([]byte(tokenOf(req)))]
 		if !ok {
 			return streamer.Access{}, &streamer.ChallengeError{Challenge: `Basic realm="Reprise: a token as the password", charset="UTF-8"`}
@@ -73,7 +75,7 @@ func parseTokens(data []byte) (map[[sha256.Size]byte]streamer.Access, error) {
 	return scopes, nil
 }
 
-// tokenOf returns the token of a request, empty for none.
+// tokenOf returns the request's token, or an empty string if it has none.
 func tokenOf(req *http.Request) string {
 	if _, password, ok := req.BasicAuth(); ok {
 		return password
