@@ -23,7 +23,7 @@ var ErrLost = errors.New("mcp: the call was lost after it was sent")
 
 // A ServerError is an error returned by the server.
 //
-//	Code    int    // the JSON-RPC error code; 0 for an error of a tool
+//	Code    int    // the JSON-RPC error code; 0 for an error from a tool
 //	Message string // the text from the server
 type ServerError struct {
 	Code    int
@@ -82,8 +82,8 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 }
 
 // notSentError returns the error for a request that was never sent. The error is retryable even if
-// the request's context has ended: this tells the caller that the call had no effect, also if it must
-// not be repeated.
+// the request's context has ended. For a call that must not be repeated, this shows that the call had
+// no effect.
 func notSentError(err error) error {
 	if errors.Is(err, ErrClosed) {
 		return err

@@ -160,7 +160,7 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 		return &session{client: client, tap: t, process: process}, nil
 	}
 	if t.Connection != nil {
-		_ = t.Close() // Connect failed; its error is the one to report
+		_ = t.Close() // Connect failed; only its error is reported
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

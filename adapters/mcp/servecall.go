@@ -299,7 +299,7 @@ func (s *server) follow(ctx context.Context, c caller, runID string, told *uint6
 	return p, ctx.Err()
 }
 
-// tellStored notifies a client of the stored records of a run with numbers above told.
+// tellStored notifies a client of a run's stored records whose numbers are above told.
 func (s *server) tellStored(ctx context.Context, c caller, runID string, told *uint64) error {
 	for r, err := range s.runner.Store().Records(ctx, runID, *told) {
 		if err != nil {

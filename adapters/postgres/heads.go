@@ -153,7 +153,7 @@ func errorClass(i *snapshot.Info) string {
 	return i.Summary.LastError.Class
 }
 
-// array returns an array of strings in the syntax of the database.
+// array returns an array of strings in the database's syntax.
 func array(all []string) string {
 	quoted := make([]string, len(all))
 	for i, s := range all {

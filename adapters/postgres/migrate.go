@@ -20,7 +20,7 @@ const schemaVersion = 1
 // versions creates the table in which a schema records its migrations.
 const versions = `create table if not exists reprise.migrations (version int primary key, applied timestamptz not null default clock_timestamp())`
 
-// Errors of a schema, for errors.Is.
+// Errors about a schema's version, for use with errors.Is.
 var (
 	ErrSchemaOld = errors.New("postgres: the schema is older than this version of Reprise")
 	ErrSchemaNew = errors.New("postgres: the schema is newer than this version of Reprise: use a newer Reprise")
@@ -143,7 +143,7 @@ type schemaName string
 
 const maxSchema = 40
 
-// checkSchemaName checks the name of a schema.
+// checkSchemaName checks a schema's name.
 func checkSchemaName(schema string) (schemaName, error) {
 	if schema == "" {
 		return defaultSchema, nil

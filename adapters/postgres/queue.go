@@ -215,7 +215,7 @@ func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {
 const maxTaken = 256
 
 // take takes up to n jobs that are due, or none while the process has no lease. If the statement's
-// answer was lost, take finds the jobs that the statement took by their stamps.
+// answer was lost, take uses the stamps to look up the jobs that the statement took.
 func (q *Queue) take(ctx context.Context, names, versions []string, n int) ([]runner.Lease, error) {
 	lost := q.lost()
 	if isClosed(lost) {
