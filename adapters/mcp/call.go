@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrLost is reported, for errors.Is, by a call that was sent but got no response. The call may have
+// ErrLost is wrapped by the error from a call that was sent but got no response. The call may have
 // taken effect.
 var ErrLost = errors.New("mcp: the call was lost after it was sent")
 

@@ -11,7 +11,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ErrClosed is reported, for errors.Is, by a call on a closed client.
+// ErrClosed is wrapped by the error from a call on a closed client.
 var ErrClosed = errors.New("mcp: the client is closed")
 
 // A Client is a client of one MCP server. It connects on first use, and reconnects if the server
