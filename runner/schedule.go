@@ -22,9 +22,11 @@ import (
 // whatever time the workers' clocks show. Otherwise it is this machine's clock, and jumps of more
 // than a minute are reported; see [ErrClock].
 type Schedule struct {
-	Name string // the prefix of run IDs
+	Name string // the prefix of run IDs; required
 
-	At time.Time // the time of a single run
+	// At is the time of a single run. If it has passed when Serve begins, and CatchUp does not cover
+	// it, the run is not started, which is reported unless the run exists already.
+	At time.Time
 
 	// Every is an interval, counted from From, or from the beginning of 1970 in
 	// UTC: with an interval of one hour, runs start at each full hour. At least
@@ -58,6 +60,8 @@ func (s *Schedule) check() error {
 		}
 	}
 	switch {
+	case s.Name == "":
+		return errors.New("the field Name is empty; want the beginning of the IDs of its runs, such as \"daily\"")
 	case n != 1:
 		return fmt.Errorf("want exactly one of At, Every and Cron, got %d", n)
 	case s.Every != 0 && s.Every < time.Second:
@@ -169,7 +173,11 @@ func (r *Runner) follow(ctx context.Context, s *scheduled) {
 		now, err := r.queue.Now(ctx)
 		at, wait := time.Time{}, offerAgainAfter
 		if err == nil {
+			begins := p.seen.IsZero()
 			at, wait = p.due(&s.Schedule, now)
+			if begins && at.IsZero() && p.next.IsZero() && !s.At.IsZero() {
+				r.reportMissed(ctx, s)
+			}
 		} else if ctx.Err() == nil {
 			r.observe(Notice{Type: NoticeTrouble, Program: s.program.name, Version: s.program.version, Err: fmt.Errorf("runner: schedule %q: the time of the queue: %w", s.Name, err)})
 		}
@@ -220,6 +228,17 @@ func (p *position) due(s *Schedule, now time.Time) (at time.Time, wait time.Dura
 		return time.Time{}, min(p.next.Sub(now), lookEvery)
 	}
 	return p.next, 0
+}
+
+// reportMissed reports that the single instant of a schedule has passed and has no run.
+func (r *Runner) reportMissed(ctx context.Context, s *scheduled) {
+	if _, err := r.store.Info(ctx, s.runID(s.At)); !errors.Is(err, snapshot.ErrNotFound) {
+		return // the run was started, or nothing is known
+	}
+	r.observe(Notice{
+		Type: NoticeTrouble, RunID: s.runID(s.At), Program: s.program.name, Version: s.program.version,
+		Err: fmt.Errorf("runner: schedule %q: the time, %s, has passed, and there is no run for it; a larger CatchUp would start one", s.Name, s.At.Format(time.RFC3339)),
+	})
 }
 
 // startScheduled starts the run for an instant. It reports whether the instant is done. The instant

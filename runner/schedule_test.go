@@ -152,11 +152,37 @@ func TestInstantIsNotLostWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
+func TestSingleRunWhoseTimeHasPassedIsReportedUnlessItExists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, begin := memstore.New(), time.Now()
+		serveOnce := func(after time.Duration, s runner.Schedule) []runner.Notice {
+			var seen events
+			r := newRunner(t, store, runner.Options{Observe: seen.observe})
+			runner.Register(r, echo)
+			require.NoError(t, r.Schedule("echo", word{"x"}, s))
+			stop := serve(t, r)
+			sleep(after)
+			require.NoError(t, stop())
+			return seen.of(runner.NoticeTrouble)
+		}
+		troubles := serveOnce(time.Second, runner.Schedule{Name: "past", At: begin.Add(-10 * time.Second)})
+		require.Len(t, troubles, 1)
+		assert.Equal(t, "past-19991231T235950Z", troubles[0].RunID)
+		assert.ErrorContains(t, troubles[0].Err, `schedule "past": its run was not started, since the time, 1999-12-31T23:59:50Z, has passed`)
+		soon := runner.Schedule{Name: "soon", At: begin.Add(time.Minute)}
+		assert.Empty(t, serveOnce(time.Hour, soon))
+		assert.Empty(t, serveOnce(time.Hour, soon), "the run exists")
+		assert.Empty(t, serveOnce(time.Second, runner.Schedule{Name: "past", At: begin.Add(-10 * time.Second), CatchUp: 3 * time.Hour}))
+		assert.Len(t, runIDs(t, store, begin), 2)
+	})
+}
+
 func TestBadSchedulesAreRefused(t *testing.T) {
 	r := newRunner(t, memstore.New(), runner.Options{})
 	runner.Register(r, echo)
 	day := 24 * time.Hour
 	for want, s := range map[string]runner.Schedule{
+		"Name is empty":              {Every: day},
 		"exactly one":                {Name: "a"},
 		"exactly one of":             {Name: "a", Every: day, Cron: "@daily"},
 		"a second or more":           {Name: "a", Every: time.Millisecond},

@@ -8,16 +8,17 @@ import (
 )
 
 // CheckRunID returns an error if id is not a valid run ID. A valid ID consists of 1 to
-// 128 ASCII letters, digits, dots, dashes and underscores, and does not begin with a dot,
-// so it is never a path with several elements. Stores return this error for an invalid ID.
+// 128 ASCII letters, digits, dots, dashes and underscores. It does not begin with a dot, so
+// it is never a path with several elements, or with a dash, so a command does not take it for a
+// flag. Stores return this error for an invalid ID.
 func CheckRunID(id string) error {
-	const want = "want 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot"
+	const want = "want 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot or a dash"
 	switch {
 	case id == "":
 		return fmt.Errorf("snapshot: the run ID is empty; %s", want)
 	case len(id) > 128:
 		return fmt.Errorf("snapshot: the run ID %q has %d bytes; %s", record.Truncate(id, 20), len(id), want)
-	case id[0] == '.' || strings.ContainsFunc(id, isForbidden):
+	case id[0] == '.', id[0] == '-', strings.ContainsFunc(id, isForbidden):
 		return fmt.Errorf("snapshot: the run ID %q is not allowed; %s", id, want)
 	}
 	return nil

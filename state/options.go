@@ -65,8 +65,8 @@ func WithRedaction(redact func(text string) string) Option {
 }
 
 // WithRunID sets the ID of the run: 1 to 128 letters, digits, dots, dashes and underscores, not
-// beginning with a dot. Defaults to a random ID. It is for [New]; [Open] takes the ID as an
-// argument.
+// beginning with a dot or a dash. Defaults to a random ID. It is for [New]; [Open] takes the ID as
+// an argument.
 func WithRunID(id string) Option {
 	return func(c *config) {
 		c.refuse(snapshot.CheckRunID(id))

@@ -90,7 +90,7 @@ func TestAllInvalidOptionsAreNamed(t *testing.T) {
 }
 
 func TestRunIDsThatAreAllowed(t *testing.T) {
-	for _, id := range []string{"a", "A-1_b.c", "weather-42", "0", "-", strings.Repeat("x", 128)} {
+	for _, id := range []string{"a", "A-1_b.c", "weather-42", "0", "_", strings.Repeat("x", 128)} {
 		st, _ := testkit.Run(t, state.WithRunID(id))
 		assert.Equal(t, id, st.RunID(), "id")
 	}

@@ -44,7 +44,7 @@ func TestEveryCommandRefusesInvalidRunIDs(t *testing.T) {
 		for _, id := range []string{"../etc", "a/b", ".", "..", `a\b`, "a\x00b", strings.Repeat("x", 100_000)} {
 			got := call(t, dir, strings.Fields(strings.ReplaceAll(line, "%", id))...)
 			assert.Equal(t, exitUsage, got.code, line)
-			assert.Contains(t, got.stderr, "want 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot", line)
+			assert.Contains(t, got.stderr, "want 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot or a dash", line)
 			assert.Less(t, len(got.stderr), 500, line)
 		}
 	}
