@@ -38,8 +38,8 @@ type callInDoubt[In any] struct {
 // Each compensation is a recorded call of kind [record.KindCompensation]. Its address is the
 // address of the call that it undoes, followed by @undo/ and the actor's name. It has the actor's
 // retry configuration and attempt timeout, and its own attempts. A compensation that fails for good
-// does not stop the others: the error of the failed call then contains a *[CompensationError]. A
-// run that stops before all compensations have an outcome continues with the rest when it is
+// does not stop the others: the error of the failed call then contains a *[CompensationError], and
+// the call still counts as made (see state.Retry). A run that stops before all compensations have an outcome continues with the rest when it is
 // resumed. The time limits of the calls around a compensation do not apply to it; interrupting the
 // run stops it. Calls made by f are not compensated.
 //

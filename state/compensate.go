@@ -154,7 +154,7 @@ func (r *restoredRun) followUndo(rec *record.Record) {
 	if r.compensable == nil {
 		return
 	}
-	if rec.IsOutcome() {
+	if rec.Status == record.StatusCompleted {
 		r.undone[rec.Address] = true
 	}
 	undone, err := record.ParseAddress(callOf(rec.Address.Scope()))
@@ -172,10 +172,11 @@ func (r *restoredRun) keepDoubt(a record.Address) {
 }
 
 // startOver lets a call that was in doubt and has been compensated begin again. Its earlier
-// attempts no longer put it in doubt.
+// attempts no longer put it in doubt, unless the compensation failed.
 func (r *restoredRun) startOver(t *track, rec *record.Record) {
 	all := r.compensable[rec.Address]
-	if n := len(all); n == 0 || !all[n-1].separate || !t.isSameDoubt(all[n-1]) {
+	n := len(all)
+	if n == 0 || !all[n-1].separate || !t.isSameDoubt(all[n-1]) || r.compensationFailed(rec.Address, all[n-1].name, n) {
 		return
 	}
 	if t.CutOff = false; t.InDoubt() {
@@ -218,6 +219,28 @@ func undoAddress(a record.Address, name string, nth int) record.Address {
 // compensation returns the recorded state of the compensation of a completion, or nil.
 func (r *restoredRun) compensation(a record.Address, name string, nth int) *record.Progress {
 	return r.progress(undoAddress(a, name, nth))
+}
+
+// mayBeUndone reports whether the compensation of a completion has completed, or has begun and not
+// ended. A compensation that failed has undone nothing, even if it is to be tried again.
+func (r *restoredRun) mayBeUndone(a record.Address, name string, nth int) bool {
+	t := r.calls[undoAddress(a, name, nth)]
+	return t != nil && t.Last > 0 && t.Phase != record.StateFailed
+}
+
+// compensationFailed reports whether the compensation of a completion failed for good and has not
+// begun again.
+func (r *restoredRun) compensationFailed(a record.Address, name string, nth int) bool {
+	t := r.calls[undoAddress(a, name, nth)]
+	return t != nil && t.Phase == record.StateFailed
+}
+
+// isUndoing reports whether a call has failed for good and one of the compensations that it causes
+// has begun and not ended. Whether the compensated call still has its effect is then not known.
+func (r *restoredRun) isUndoing() bool {
+	return slices.ContainsFunc(r.completed(), func(c *engine.Completed) bool {
+		return !c.By.IsZero() && c.Found != nil && !c.Found.HasOutcome()
+	})
 }
 
 // failedAround returns the innermost call around a that failed for good and therefore causes the
@@ -282,7 +305,8 @@ func (r *restoredRun) attemptAfterUndo(a record.Address, t *track) int32 {
 	return 0
 }
 
-// isCompensated reports whether the call's last completion or doubt was compensated.
+// isCompensated reports whether the call's last completion or doubt was compensated. If the
+// compensation failed, the call still has its effect.
 func (r *restoredRun) isCompensated(a record.Address) bool {
 	if e := r.effects.latest[a]; e != nil {
 		for e.took != nil { // the compensation belongs to the effect that the call took over
@@ -294,7 +318,7 @@ func (r *restoredRun) isCompensated(a record.Address) bool {
 	}
 	completions := r.compensable[a]
 	n := len(completions)
-	return n > 0 && r.compensation(a, completions[n-1].name, n) != nil
+	return n > 0 && r.undone[undoAddress(a, completions[n-1].name, n)]
 }
 
 // containsCompensated reports whether a call inside a was compensated because a call around a
@@ -331,12 +355,13 @@ func (r *restoredRun) markHollow(a record.Address) {
 var errUncompensated = errors.New("it is cancelled, but still has calls to compensate")
 
 // isCompensated reports whether no call of a run remains to be compensated: all calls that
-// completed or are in doubt were compensated or have no compensation.
+// completed or are in doubt were compensated, or could not be, or have no compensation.
 func isCompensated(found *snapshot.Run) (bool, error) {
 	r, err := newRestoredRun(found)
 	if err != nil {
 		return false, err
 	}
+	r.retryTo = max(r.retryTo, found.RetryTo)
 	for _, c := range r.completed() {
 		if c.Found == nil || !c.Found.HasOutcome() {
 			return false, nil

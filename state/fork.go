@@ -33,7 +33,7 @@ type ForkOptions struct {
 }
 
 // ErrCompensated is wrapped by the error from [Fork] if the fork would keep calls whose effects no
-// longer exist because the old run has compensated them.
+// longer exist because the old run has compensated them, or may not exist because it is doing so.
 var ErrCompensated = errors.New("state: the fork would keep calls that were compensated")
 
 // Fork begins a new run with the records that an old run had before the first record of the call at
@@ -47,7 +47,8 @@ var ErrCompensated = errors.New("state: the fork would keep calls that were comp
 // compensate a call that the old run had made with the same idempotency key, nor a call in doubt
 // that the old run had also made, with any key. A call that the old run has compensated is never
 // kept: if the fork would keep such calls, the error is [ErrCompensated] and names them. Fork at or
-// before them instead; when they are made again, they have new idempotency keys. If there is no
+// before them instead; when they are made again, they have new idempotency keys. A call whose
+// compensation failed still has its effect and can be kept; the fork does not undo it. If there is no
 // call at the address, the error lists the run's calls.
 func Fork(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string, o ForkOptions) error {
 	if err := snapshot.CheckRunID(newID); err != nil {

@@ -42,7 +42,7 @@ func (e *EffectsError) Error() string {
 	calls := make([]string, 0, maxListed+1)
 	others, compensable := false, false
 	for i, c := range e.Calls {
-		others, compensable = others || !c.Irreversible, compensable || c.Compensable
+		others, compensable = others || !c.Irreversible, compensable || c.Compensable && !c.CompensationFailed
 		if i < maxListed {
 			calls = append(calls, c.String())
 		}
@@ -64,7 +64,8 @@ func (e *EffectsError) Error() string {
 func (e *EffectsError) Unwrap() error { return ErrEffects }
 
 // An EffectCall is a call that has had an effect, or may have had one: it is irreversible, it can be
-// compensated, or it is in doubt. Calls that were compensated are left out.
+// compensated, or it is in doubt. Calls that were compensated are left out; a call whose
+// compensation failed, or has not ended, is not.
 type EffectCall struct {
 	Address record.Address `json:"address"`
 	Kind    record.Kind    `json:"event_type"`
@@ -73,6 +74,8 @@ type EffectCall struct {
 	Irreversible bool `json:"irreversible,omitempty"` // a fork can take its effect over
 	Compensable  bool `json:"compensable,omitempty"`
 	InDoubt      bool `json:"in_doubt,omitempty"`
+
+	CompensationFailed bool `json:"compensation_failed,omitempty"` // its compensation failed for good, so the effect still exists
 
 	seq    uint64         // of its outcome, or its latest start
 	effect *record.Effect // of an irreversible call
@@ -84,7 +87,7 @@ func (c EffectCall) String() string {
 	for _, trait := range []struct {
 		has  bool
 		name string
-	}{{c.Irreversible, "irreversible"}, {c.Compensable, "has a compensation"}, {c.InDoubt, "in doubt"}} {
+	}{{c.Irreversible, "irreversible"}, {c.Compensable && !c.CompensationFailed, "has a compensation"}, {c.CompensationFailed, "its compensation failed"}, {c.InDoubt, "in doubt"}} {
 		if trait.has {
 			is = append(is, trait.name)
 		}
@@ -135,9 +138,10 @@ func (f *fork) effectsAfter() []EffectCall {
 	}
 	for a, completions := range r.compensable {
 		last := completions[len(completions)-1]
-		if isBehind(a, last.ended, !last.open) && r.compensation(a, last.name, len(completions)) == nil {
+		if nth := len(completions); isBehind(a, last.ended, !last.open) && !r.undone[undoAddress(a, last.name, nth)] {
 			c := call(a, last.kind, last.name, last.ended)
 			c.Compensable, c.InDoubt = true, c.InDoubt || last.inDoubt
+			c.CompensationFailed = r.compensationFailed(a, last.name, nth)
 		}
 	}
 	for a, t := range r.calls {

@@ -36,14 +36,14 @@ func (r *restoredRun) undoneByParents() map[string]int {
 
 // timesUndone returns how often each call was compensated, in this run and in its parents. The
 // map's keys are addresses without attempts, because the attempts of a call share one idempotency
-// key. A compensation counts as soon as it has begun.
+// key. A compensation counts as soon as it has begun, but not if it failed.
 func (r *restoredRun) timesUndone() map[string]int {
 	times := r.undoneByParents()
 	if !r.compensates {
 		return times
 	}
 	for a, t := range r.calls {
-		if t.kind != record.KindCompensation {
+		if t.kind != record.KindCompensation || t.Phase == record.StateFailed {
 			continue
 		}
 		if undone, err := record.ParseAddress(callOf(a.Scope())); err == nil {
@@ -67,7 +67,7 @@ func (r *restoredRun) keysOfForks(runID string) *record.Fork {
 func (r *restoredRun) madeCalls() (all []record.MadeCall) {
 	for a, completions := range r.compensable {
 		last := len(completions)
-		if r.compensation(a, completions[last-1].name, last) == nil {
+		if !r.mayBeUndone(a, completions[last-1].name, last) {
 			all = append(all, record.MadeCall{Place: a.WithoutAttempts(), Input: r.calls[a].Input})
 		}
 	}
@@ -77,8 +77,8 @@ func (r *restoredRun) madeCalls() (all []record.MadeCall) {
 	return all
 }
 
-// refuseCompensated returns an error if a fork at the address would keep a call that was
-// compensated, or a call that was made inside such a call. first is the number of the first record
+// refuseCompensated returns an error if a fork at the address would keep a call that was, or may
+// have been, compensated, or a call that was made inside such a call. first is the number of the first record
 // at the address.
 func (r *restoredRun) refuseCompensated(kept []record.Record, address record.Address, first uint64) error {
 	var undone []record.Address
@@ -94,7 +94,7 @@ func (r *restoredRun) refuseCompensated(kept []record.Record, address record.Add
 		} else if nth > 0 && nth <= len(completions) && completions[nth-1].open {
 			continue // it has no outcome, and is not kept
 		}
-		if nth > 0 && nth <= len(completions) && r.compensation(a, completions[nth-1].name, nth) != nil {
+		if nth > 0 && nth <= len(completions) && r.mayBeUndone(a, completions[nth-1].name, nth) {
 			undone = append(undone, a)
 		}
 	}

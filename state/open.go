@@ -144,7 +144,9 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 	}
 	r.settings.History = r
 	if r.keeper.isStored() && (r.config.rerunFailed || found.RetryTo > r.restored.retryTo) {
-		r.config.rerunFailed, r.restored.retryTo = true, uint64(found.Len())
+		if r.config.rerunFailed = !r.restored.isUndoing(); r.config.rerunFailed {
+			r.restored.retryTo = uint64(found.Len())
+		}
 	}
 	switch k := r.keeper.(type) {
 	case *storeKeeper:

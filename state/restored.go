@@ -28,7 +28,7 @@ type restoredRun struct {
 
 	compensable map[record.Address][]completion // the completions of each call that can be compensated, in order; the last may be a doubt
 	compensates bool                            // a compensation is on record
-	undone      map[record.Address]bool         // compensations that have had an outcome, even if it no longer counts
+	undone      map[record.Address]bool         // compensations that have completed
 	hollow      map[record.Address]bool         // completed calls with calls inside that were compensated; nil until needed
 	fork        record.Fork                     // what the parents of a fork did
 	effects     effects
@@ -289,7 +289,7 @@ func (r *restoredRun) progressOf(t *track, a record.Address) *record.Progress {
 
 // isRetried reports whether the call failed for good, and is to be tried again.
 func (r *restoredRun) isRetried(t *track) bool {
-	return t.Phase == record.StateFailed && t.Last <= r.retryTo && t.kind != record.KindCompensation
+	return t.Phase == record.StateFailed && t.Last <= r.retryTo
 }
 
 // retry causes a call that failed for good to be tried again: a call that makes other calls is

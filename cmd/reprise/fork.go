@@ -173,7 +173,7 @@ func (a *app) refuseEffects(runID string, address record.Address, effects []stat
 		if calls[i] = printable(c.String()); !c.Irreversible {
 			decision = "--repeat-effects, so that the new run repeats the calls that are not irreversible"
 		}
-		compensable = compensable || c.Compensable
+		compensable = compensable || c.Compensable && !c.CompensationFailed
 	}
 	if compensable {
 		decision += "; or compensate them first by cancelling the run"

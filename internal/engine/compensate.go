@@ -191,7 +191,7 @@ func (all *compensableCalls) number(c *Call) int {
 	case before.InDoubt && before.Found == nil && !before.taken && goesOn:
 		all.remove(before)
 		return before.Nth
-	case before.Found != nil && before.Found.HasOutcome():
+	case before.Found != nil && before.Found.Phase == record.StateCompleted:
 		all.remove(before)
 	}
 	return before.Nth + 1
