@@ -168,7 +168,7 @@ func TestSingleRunWhoseTimeHasPassedIsReportedUnlessItExists(t *testing.T) {
 		troubles := serveOnce(time.Second, runner.Schedule{Name: "past", At: begin.Add(-10 * time.Second)})
 		require.Len(t, troubles, 1)
 		assert.Equal(t, "past-19991231T235950Z", troubles[0].RunID)
-		assert.ErrorContains(t, troubles[0].Err, `schedule "past": its run was not started, since the time, 1999-12-31T23:59:50Z, has passed`)
+		assert.ErrorContains(t, troubles[0].Err, `schedule "past": the time, 1999-12-31T23:59:50Z, has passed, and there is no run for it`)
 		soon := runner.Schedule{Name: "soon", At: begin.Add(time.Minute)}
 		assert.Empty(t, serveOnce(time.Hour, soon))
 		assert.Empty(t, serveOnce(time.Hour, soon), "the run exists")
