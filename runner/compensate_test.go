@@ -134,3 +134,47 @@ func TestPausedRunThatIsCancelledIsCompensatedAtOnce(t *testing.T) {
 		assert.Equal(t, "cancel", string(closed[1].Stop.Reason))
 	})
 }
+
+// Calls that could not be compensated are reported, whether their run failed, was cancelled while it
+// was open, or was cancelled while it waited.
+func TestRunnerReportsWhatWasNotCompensated(t *testing.T) {
+	for name, end := range map[string]func(context.Context) error{
+		"failed": func(context.Context) error { return errors.New("no room") },
+		"open":   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		"waiting": func(ctx context.Context) error {
+			_, err := core.Await[string](ctx, "go on?")
+			return err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			book := decorators.Tool("book", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
+				Compensate(func(context.Context, word, string) error { return errors.New("secret") })
+			trip := agent("trip", func(ctx context.Context, in word) (string, error) {
+				if _, err := book.Call(ctx, in); err != nil {
+					return "", err
+				}
+				return "", end(ctx)
+			})
+			store, seen := memstore.New(), new(events)
+			r := newRunner(t, store, runner.Options{Observe: seen.observe})
+			program := runner.Register(r, trip, runner.WithCompensations(book))
+			stop := serve(t, r)
+			_, err := program.Start(t.Context(), "a", word{"seat"}, runner.StartOptions{})
+			require.NoError(t, err)
+			synctest.Wait()
+			if name != "failed" {
+				require.NoError(t, state.Cancel(t.Context(), store, "a", snapshot.Stop{By: "ops"}), name)
+			}
+			_, err = r.Wait(t.Context(), "a")
+			require.NoError(t, err)
+			require.NoError(t, stop())
+			require.Len(t, seen.of(runner.NoticeTrouble), 1, name)
+			trouble := seen.of(runner.NoticeTrouble)[0]
+			assert.Equal(t, "a", trouble.RunID)
+			require.EqualError(t, trouble.Err, "runner: not compensated: trip/book; the effects of these calls remain", name)
+			require.ErrorAs(t, trouble.Err, new(*core.CompensationError))
+			_, err = state.Result[string](t.Context(), store, "a")
+			require.ErrorAs(t, err, new(*core.CompensationError), name)
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -86,3 +87,17 @@ func init() {
 	record.RegisterErrorType[*NotRegisteredError]("runner.NotRegisteredError")
 	record.RegisterErrorType[*InputError]("runner.InputError")
 }
+
+// uncompensatedError says which calls of a run still have their effects because their compensations
+// failed. Its text leaves out why they failed, since that may have to be redacted.
+type uncompensatedError struct{ failed *core.CompensationError }
+
+func (e *uncompensatedError) Error() string {
+	calls := make([]string, len(e.failed.Failed))
+	for i, f := range e.failed.Failed {
+		calls[i] = f.Address.String()
+	}
+	return "runner: not compensated: " + strings.Join(calls, ", ") + "; the effects of these calls remain"
+}
+
+func (e *uncompensatedError) Unwrap() error { return e.failed }

@@ -46,6 +46,9 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	st, input, err := r.openState(ctx, o, lease.Entry().Fresh)
 	if errors.Is(err, state.ErrCancelled) { // openState checks that the run has not ended, so this opening ended it
 		r.noticeCancelled(o)
+		if failed := (*core.CompensationError)(nil); errors.As(err, &failed) {
+			r.observe(o.notice(NoticeTrouble, snapshot.StatusCancelled, &uncompensatedError{failed}))
+		}
 		o.stopped = err
 		return
 	} else if err != nil {
@@ -255,6 +258,13 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		}
 		notice.Took, notice.Due, notice.Stop = took, info.Due, info.Stop
 		r.observe(notice)
+	}
+	if report.Uncompensated > 0 {
+		failed, err := state.Uncompensated(ctx, r.store, o.runID)
+		if len(failed) > 0 {
+			err = &uncompensatedError{&core.CompensationError{Failed: failed}}
+		}
+		r.observe(o.notice(NoticeTrouble, info.Status, err))
 	}
 }
 

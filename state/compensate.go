@@ -391,15 +391,15 @@ func (r *run) compensate() {
 		}
 	}
 	r.life.uncompensated = &core.InterruptedError{Reason: record.InterruptClosed, Cause: errLeft} // replaced if it returns
-	r.life.uncompensated = r.root.Compensate(context.Background())
+	r.life.failedUndos, r.life.uncompensated = r.root.Compensate(context.Background())
 }
 
 // endCancelled compensates the completed calls of a run that was opened after it
 // was cancelled, and closes the run. It returns the *[CancelledError], joined
-// with any other error.
+// with any other error, such as a *[core.CompensationError].
 func (r *run) endCancelled() error {
 	err := r.close()
-	cancelled := cancelledError(r.settings.RunID, stopOf(r.life.interrupted))
+	cancelled := engine.WithUncompensated(cancelledError(r.settings.RunID, stopOf(r.life.interrupted)), r.life.failedUndos)
 	switch {
 	case r.life.uncompensated != nil:
 		return fmt.Errorf("%w, but not all of its calls are compensated yet: %w", cancelled, r.life.uncompensated)

@@ -22,7 +22,8 @@ type lifecycle struct {
 	closed        bool // only the run's last record, and warnings before it, may still be added
 	done          chan struct{}
 	closeErr      error
-	uncompensated *core.InterruptedError // why a cancelled run could not compensate all its calls; nil if it did
+	uncompensated *core.InterruptedError    // why a cancelled run could not compensate all its calls; nil if it did
+	failedUndos   []core.FailedCompensation // compensations of a cancelled run that failed for good
 }
 
 // rootCalls tracks a run's root calls, on which the run's status depends.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -31,7 +33,8 @@ func (e *FailedError) Unwrap() error { return e.Err }
 // Result returns the outcome of a stored run's last root call: its output, or a [FailedError] that
 // wraps the error as the call returned it. If this call has no outcome, for example because the run
 // is still running or waiting, the error is [ErrNotEnded]. If the run was cancelled, the error is
-// [ErrCancelled]. If the output does not fit T, the error names the field. Nothing is executed. The
+// [ErrCancelled]. In both cases, errors.As finds a *[core.CompensationError] if calls could not be
+// compensated. If the output does not fit T, the error names the field. Nothing is executed. The
 // run may be open in another process: the result depends only on the records, so it is available as
 // soon as a publisher has received the end of the run.
 func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, error) {
@@ -41,16 +44,20 @@ func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, 
 		return output, err
 	}
 	if err := cancellation(found); err != nil {
-		return output, fmt.Errorf("state: result: %w", err)
+		failed, unread := failedCompensations(found, func(record.Address) bool { return true })
+		return output, errors.Join(fmt.Errorf("state: result: %w", engine.WithUncompensated(err, failed)), unread)
 	}
 	switch {
 	case last == nil || !last.IsOutcome():
 		return output, fmt.Errorf("%w: run %s is %s", ErrNotEnded, runID, found.Status)
 	case last.Status == record.StatusFailed:
-		return output, &FailedError{runID, &core.CallError{
-			Address: last.Address, Name: last.Name, Stage: last.Stage, Attempts: last.TotalAttempts(),
-			Reason: last.Reason, Detail: last.Message(), Err: last.Err,
-		}}
+		failure := failureOf(last)
+		failed, err := failedCompensations(found, func(by record.Address) bool { return by == last.Address })
+		if err != nil {
+			return output, fmt.Errorf("state: result of run %s: %w", runID, err)
+		}
+		failure.Err = engine.WithUncompensated(failure.Err, failed)
+		return output, &FailedError{runID, failure}
 	}
 	encoded := last.Encoded()
 	if ref := last.Artifact(); ref != "" {
@@ -65,6 +72,50 @@ func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, 
 		return output, fmt.Errorf("state: result of run %s: %w", runID, err)
 	}
 	return output, nil
+}
+
+// failureOf returns the error of the call that failed with rec.
+func failureOf(rec *record.Record) *core.CallError {
+	return &core.CallError{
+		Address: rec.Address, Name: rec.Name, Stage: rec.Stage, Attempts: rec.TotalAttempts(),
+		Reason: rec.Reason, Detail: rec.Message(), Err: rec.Err,
+	}
+}
+
+// Uncompensated returns the calls of a stored run whose compensations failed for good, in the order
+// in which the compensations were made. These calls still have their effects. [Retry] describes how
+// a failed run tries the compensations again. A cancelled run does not: undo its calls by hand.
+func Uncompensated(ctx context.Context, store snapshot.Reader, runID string) ([]core.FailedCompensation, error) {
+	found, err := store.Load(ctx, runID)
+	if err == nil {
+		var failed []core.FailedCompensation
+		if failed, err = failedCompensations(found, func(record.Address) bool { return true }); err == nil {
+			return failed, nil
+		}
+	}
+	return nil, fmt.Errorf("state: run %s: %w", runID, err)
+}
+
+// failedCompensations returns the compensations of the run that failed for good. It returns only
+// those for which isCause returns true for the call whose failure caused the compensation. The
+// address of that call is zero if the run was cancelled.
+func failedCompensations(found *snapshot.Run, isCause func(by record.Address) bool) (failed []core.FailedCompensation, err error) {
+	r, err := newRestoredRun(found)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range slices.Backward(r.completed()) {
+		undo := undoAddress(c.Address, c.Name, c.Nth)
+		if !r.compensationFailed(c.Address, c.Name, c.Nth) || !isCause(c.By) {
+			continue
+		}
+		outcome, err := found.Record(r.calls[undo].Last)
+		if err != nil {
+			return nil, err
+		}
+		failed = append(failed, core.FailedCompensation{Address: c.Address, Name: c.Name, Message: failureOf(&outcome).Error()})
+	}
+	return failed, nil
 }
 
 // Input returns the input of the last root call of a stored run.

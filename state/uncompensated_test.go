@@ -228,3 +228,29 @@ func TestCompensationThatFailedInDoubtIsTriedAgain(t *testing.T) {
 	assert.Zero(t, h.bookings)
 	assert.Equal(t, 1, h.undos)
 }
+
+func TestResultSaysWhatWasNotCompensated(t *testing.T) {
+	h := newHotel(t)
+	_, failed := h.run()
+	var want, got *core.CompensationError
+	require.ErrorAs(t, failed, &want)
+	_, err := state.Result[string](t.Context(), h.store, "run-1")
+	require.ErrorAs(t, err, &got)
+	assert.Equal(t, want, got)
+	require.ErrorContains(t, err, failed.Error())
+	left, err := state.Uncompensated(t.Context(), h.store, "run-1")
+	require.NoError(t, err)
+	assert.Equal(t, want.Failed, left)
+
+	_, err = state.Retry(t.Context(), h.store, "run-1")
+	require.NoError(t, err)
+	require.NoError(t, state.Cancel(t.Context(), h.store, "run-1", snapshot.Stop{By: "ops"}))
+	_, err = h.run()
+	require.ErrorIs(t, err, state.ErrCancelled)
+	require.ErrorAs(t, err, &got)
+	assert.Equal(t, want, got)
+	_, err = state.Result[string](t.Context(), h.store, "run-1")
+	require.ErrorIs(t, err, state.ErrCancelled)
+	require.ErrorAs(t, err, &got)
+	assert.Equal(t, want, got)
+}

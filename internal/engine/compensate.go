@@ -337,21 +337,20 @@ func (c *Call) undo(p *record.Progress, first *Scope, err error) error {
 	case e != nil:
 		c.parent.stop(e)
 		return e
-	case len(not) > 0 && failed:
-		own.Err = &compensatedError{own.Err, &CompensationError{not}}
+	case failed:
+		own.Err = WithUncompensated(own.Err, not)
 	}
 	return err
 }
 
-// Compensate compensates all calls of a cancelled run that completed or are in doubt. It
-// returns nil when all were compensated, and otherwise why it stopped.
-func (r *Root) Compensate(ctx context.Context) *InterruptedError {
+// Compensate compensates all calls of a cancelled run that completed or are in doubt. It returns
+// the calls that could not be compensated, and why it stopped, or nil if it did not.
+func (r *Root) Compensate(ctx context.Context) ([]FailedCompensation, *InterruptedError) {
 	if !r.MayCompensate() {
-		return nil
+		return nil, nil
 	}
 	all := r.compensables.pick(r, func(*completedCall) bool { return true })
-	_, e := r.compensables.undo(ctx, &Scope{outer: ctx, root: r}, all, record.Address{})
-	return e
+	return r.compensables.undo(ctx, &Scope{outer: ctx, root: r}, all, record.Address{})
 }
 
 // undo compensates the calls in order, because the call at by has failed. The context of the

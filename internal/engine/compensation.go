@@ -88,6 +88,14 @@ type compensatedError struct {
 	failed *CompensationError
 }
 
+// WithUncompensated returns err with the compensations that failed, or err itself if there are none.
+func WithUncompensated(err error, failed []FailedCompensation) error {
+	if len(failed) == 0 {
+		return err
+	}
+	return &compensatedError{err, &CompensationError{failed}}
+}
+
 func (e *compensatedError) Error() string { return fmt.Sprintf("%v; %v", e.err, e.failed) }
 
 func (e *compensatedError) Unwrap() []error { return []error{e.err, e.failed} }
