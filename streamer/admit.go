@@ -70,7 +70,11 @@ func (h *Handler) withAccess(next func(http.ResponseWriter, *http.Request, *Acce
 			if errors.As(err, &how) {
 				w.Header().Set("WWW-Authenticate", how.Challenge)
 			}
-			h.refuse(w, http.StatusUnauthorized, "unauthenticated", "sign in first")
+			message := "sign in first"
+			if req.Header.Get("Authorization") != "" {
+				message = "the token or password in the header Authorization is not valid"
+			}
+			h.refuse(w, http.StatusUnauthorized, "unauthenticated", message)
 		case errors.Is(err, errNotLocal), errors.Is(err, errForwarded):
 			h.refuse(w, http.StatusForbidden, "forbidden", err.Error())
 		default:

@@ -87,7 +87,7 @@ type programsBody struct {
 
 func (h *Handler) servePrograms(w http.ResponseWriter, _ *http.Request, scope *Access) {
 	if !h.mayStart(scope) {
-		h.refuse(w, http.StatusForbidden, "forbidden", "runs cannot be started here")
+		h.refuseStart(w)
 		return
 	}
 	h.sendJSON(w, programsBody{append([]Program{}, h.options.Starter.Programs()...)})
@@ -196,10 +196,20 @@ func (h *Handler) redactedJSON(text json.RawMessage) json.RawMessage {
 // admitStart is like admitControl, for requests that are not about one run.
 func (h *Handler) admitStart(w http.ResponseWriter, req *http.Request, scope *Access) bool {
 	if !h.mayStart(scope) {
-		h.refuse(w, http.StatusForbidden, "forbidden", "runs cannot be started here")
+		h.refuseStart(w)
 		return false
 	}
 	return h.admitPost(w, req)
+}
+
+// refuseStart refuses a request to start a run. The message says whether nobody may start runs on
+// this server, or only this sender may not.
+func (h *Handler) refuseStart(w http.ResponseWriter) {
+	message := "you may look at runs, but not start them"
+	if h.options.Starter == nil {
+		message = "runs cannot be started here"
+	}
+	h.refuse(w, http.StatusForbidden, "forbidden", message)
 }
 
 // admitRun checks that the run exists and that the sender may see it.

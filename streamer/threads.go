@@ -69,8 +69,12 @@ const (
 
 func (h *Handler) serveSend(w http.ResponseWriter, req *http.Request, scope *Access) {
 	var m ThreadMessage
-	if h.options.Threads == nil || !scope.Control {
+	switch {
+	case h.options.Threads == nil:
 		h.refuse(w, http.StatusForbidden, "forbidden", "messages cannot be sent here")
+		return
+	case !scope.Control:
+		h.refuse(w, http.StatusForbidden, "forbidden", "you may read threads, but not send messages")
 		return
 	}
 	if !h.admitPost(w, req) || !h.admitThread(w, req, scope) || !h.readBody(w, req, &m) {
