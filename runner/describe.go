@@ -3,6 +3,7 @@ package runner
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ type ProgramInfo struct {
 	Version  string          // the version that new runs use
 	Versions []string        // the registered versions, sorted
 	Input    json.RawMessage // the JSON schema of the input; nil if there is none
+	Takes    reflect.Type    // the type of the input
 
 	Schedules []NextStart // the schedules that start the program
 }
@@ -32,7 +34,7 @@ func (r *Runner) Describe() []ProgramInfo {
 	defer r.mu.Unlock()
 	all := make([]ProgramInfo, 0, len(r.current))
 	for name, p := range r.current {
-		d := ProgramInfo{Name: name, About: p.description, Version: p.version, Input: p.inputSchema}
+		d := ProgramInfo{Name: name, About: p.description, Version: p.version, Input: p.inputSchema, Takes: p.takes}
 		for key := range r.programs {
 			if key.name == name {
 				d.Versions = append(d.Versions, key.version)

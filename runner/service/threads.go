@@ -7,11 +7,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/conversation"
 	"github.com/reprise-go/reprise/internal/misfit"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/streamer"
@@ -65,9 +68,30 @@ func (t *threads) answeringProgram(ctx context.Context, thread, asked string, nu
 	}
 	program := cmp.Or(asked, t.program)
 	if program == "" {
-		return "", fmt.Errorf(`%w: program is needed, such as {"text": "hello", "program": "assistant"}; one of %v`, streamer.ErrInvalid, t.control.runner.Programs())
+		return "", fmt.Errorf(`%w: program is needed, such as {"text": "hello", "program": "assistant"}; %s`, streamer.ErrInvalid, wantOneOf(t.conversations()))
+	}
+	if known := t.conversations(); !slices.Contains(known, program) {
+		return "", fmt.Errorf("%w: program %q is not a conversation; %s", streamer.ErrInvalid, record.Truncate(program, maxMessageID), wantOneOf(known))
 	}
 	return program, nil
+}
+
+// conversations returns the names of the programs that can answer in threads.
+func (t *threads) conversations() []string {
+	var names []string
+	for _, p := range t.control.runner.Describe() {
+		if p.Takes == reflect.TypeFor[conversation.Input]() {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+func wantOneOf(conversations []string) string {
+	if len(conversations) == 0 {
+		return "no program here is one: see conversation.NewProgram"
+	}
+	return fmt.Sprintf("want one of %v", conversations)
 }
 
 // maxMessageID is the maximum length of a message ID, in bytes.

@@ -137,17 +137,17 @@ func TestMessagesThatAThreadCannotTakeAreRefused(t *testing.T) {
 		status     int
 		text       string
 	}{
-		{"ann", `{"text":"hi"}`, 400, "program is needed"},
+		{"ann", `{"text":"hi"}`, 400, "; want one of [assistant]"},
 		{"ann", `{}`, 400, "text is needed"},
-		{"ann", `{"text":"hi","program":"nobody"}`, 404, "want one of [ask assistant"},
+		{"ann", `{"text":"hi","program":"nobody"}`, 400, `program \"nobody\" is not a conversation; want one of [assistant]`},
 		{"ann", `{"text":"hi","program":"assistant","turn":7}`, 400, "there is no such turn: 7; the next is 1"},
 		{"ann", `{"text":"hi","program":"assistant","turn":-1}`, 400, "there is no such turn"},
 		{"ann", `{"text":"hi","program":"assistant","parts":[{"mime":7}]}`, 400, "parts: mime: got a number, want a string; want such as"},
-		{"ann", `{"text":"hi","program":"assistant","parts":[{"url":"artifact:x"}]}`, 400, "part 1: the URL"},
+		{"ann", `{"text":"hi","program":"assistant","parts":[{"url":"artifact:x"}]}`, 400, "part 1 has the URL"},
 		{"..%2fann", `{"text":"hi","program":"assistant"}`, 400, "not allowed"},
 		{strings.Repeat("a", 200), `{"text":"hi","program":"assistant"}`, 400, "bytes"},
-		{"ann", `{"text":"hi","program":"echo"}`, 400, "does not fit program"},
-		{"ann", `{"text":"hi","program":"bare"}`, 400, "does not fit program"}, // the program takes no history
+		{"ann", `{"text":"hi","program":"echo"}`, 400, `program \"echo\" is not a conversation; want one of [assistant]`},
+		{"ann", `{"text":"hi","program":"bare"}`, 400, "not a conversation"}, // the program takes no history
 	} {
 		status, body := do(t, http.MethodPost, url+"api/threads/"+c.path, c.body)
 		assert.Equal(t, c.status, status, "%s: %s", c.body, body)
