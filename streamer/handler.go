@@ -392,7 +392,7 @@ func (h *Handler) routes() *http.ServeMux {
 	mux.Handle("GET /api/runs/{run}", h.api(h.serveRun, "limit"))
 	mux.Handle("GET /api/runs/{run}/usage", h.api(h.serveUsage))
 	mux.Handle("GET /api/runs/{run}/records", h.api(h.serveRecords, "before", "limit"))
-	mux.Handle("GET /api/runs/{run}/calls/{address}/{part}", h.api(h.servePayload, "download"))
+	mux.Handle("GET /api/runs/{run}/calls/{call...}", h.api(h.servePayload, "download"))
 	mux.Handle("GET /api/questions", h.withAccess(h.serveQuestions))
 	mux.Handle("POST /api/questions/answer", h.api(h.serveAnswers))
 	mux.Handle("GET /api/history", h.api(h.serveHistory))

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/internal/payload"
@@ -19,14 +20,16 @@ import (
 // servePayload sends a call's whole input or output as JSON, or its error as text. Clients may
 // request a range.
 func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *Access) {
-	id, part := req.PathValue("run"), req.PathValue("part")
-	address, err := record.ParseAddress(req.PathValue("address"))
+	id, call := req.PathValue("run"), req.PathValue("call")
+	end := max(strings.LastIndexByte(call, '/'), 0) // the address may contain slashes
+	part := strings.TrimPrefix(call[end:], "/")
+	address, err := record.ParseAddress(call[:end])
 	switch {
 	case part != "input" && part != "output" && part != "error":
-		h.refuse(w, http.StatusNotFound, "not_found", "a call has input, output and error, but no "+strconv.Quote(record.Truncate(part, maxName)))
+		h.refuse(w, http.StatusNotFound, "not_found", "a call has input, output and error, but no "+strconv.Quote(record.Truncate(part, maxName))+"; in an address, write # as %23")
 		return
 	case err != nil:
-		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error()+": want the address of a call, such as agent%2Fget_weather%232")
+		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error()+": want the address of a call, such as agent/get_weather%232")
 		return
 	case !h.admitRun(w, req, scope):
 		return
