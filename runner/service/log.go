@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"time"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
@@ -62,7 +63,7 @@ func (l *logger) notice(n *runner.Notice) {
 	add("by", n.Stop.By)
 	add("message", n.Stop.Message)
 	if n.Took > 0 {
-		attrs = append(attrs, slog.Duration("took", n.Took))
+		add("took", n.Took.Round(time.Microsecond).String()) // JSON would have nanoseconds without a unit
 	}
 	if n.Restarts > 0 {
 		attrs = append(attrs, slog.Int("restarts", n.Restarts))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -19,8 +20,8 @@ import (
 
 // A logLine is a line of a service's log.
 type logLine struct {
-	Level, Msg, Run, Status, Reason, Error, Call, Stack string
-	Attempt                                             int
+	Level, Msg, Run, Status, Reason, Error, Call, Stack, Took string
+	Attempt                                                   int
 }
 
 // logged serves programs while use runs, and returns what the service logged.
@@ -61,7 +62,9 @@ func TestFailedRunIsLoggedAsAWarningWithItsRedactedError(t *testing.T) {
 		until(t, url, "f", "run_failed")
 	})
 	require.Len(t, lines, 1)
-	assert.Equal(t, logLine{Level: "WARN", Msg: "run closed", Run: "f", Status: "failed", Error: lines[0].Error}, lines[0])
+	assert.Equal(t, logLine{Level: "WARN", Msg: "run closed", Run: "f", Status: "failed", Error: lines[0].Error, Took: lines[0].Took}, lines[0])
+	_, err = time.ParseDuration(lines[0].Took)
+	assert.NoError(t, err, lines[0].Took)
 	assert.Contains(t, lines[0].Error, "out of ")
 	assert.NotContains(t, lines[0].Error, "ink")
 }
