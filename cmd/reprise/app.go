@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,6 +51,10 @@ func run(ctx context.Context, env *environment, args []string) int {
 	root.SetOut(a.out)
 	root.SetErr(env.stderr)
 	err := root.ExecuteContext(ctx)
+	if !a.parsed { // for an unknown command, cobra parses no flags
+		flags, _, _ := strings.Cut(strings.Join(args, "\x00")+"\x00", "\x00--\x00")
+		a.json = a.json || strings.Contains("\x00"+flags+"\x00", "\x00--json\x00")
+	}
 	for _, s := range a.opened {
 		err = errors.Join(err, s.Close())
 	}
@@ -86,7 +91,7 @@ func (a *app) root() *cobra.Command {
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageErrorf("%s; see %s --help", message(err), cmd.CommandPath())
+		return usageErrorf("%s; see %s --help", flagMessage(err), cmd.CommandPath())
 	})
 	root.SetVersionTemplate("reprise {{.Version}}\n")
 	flags := root.PersistentFlags()

@@ -74,6 +74,12 @@ func do(t *testing.T, method, url, body string) (int, string) {
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 	}
+	return send(t, req)
+}
+
+// send sends a request, and returns the status and the body of the response.
+func send(t *testing.T, req *http.Request) (int, string) {
+	t.Helper()
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
 	defer resp.Body.Close()
@@ -364,9 +370,16 @@ func TestFlags(t *testing.T) {
 	_, err = parse([]string{"agents"}, Options{}, lookup, &out)
 	assert.ErrorContains(t, err, `invalid value "some" for REPRISE_LIMIT`)
 	delete(set, "REPRISE_LIMIT")
-	_, err = parse([]string{"agents", "-limit", "many"}, Options{}, lookup, &out)
-	assert.Error(t, err)
-	assert.Contains(t, out.String(), "-limit")
+	for args, want := range map[string]string{
+		"-limit many": "invalid value \"many\" for flag -limit: want a whole number\n",
+		"-grace 5":    "invalid value \"5\" for flag -grace: want a duration, such as 5s\n",
+		"-grce 5s":    "flag provided but not defined: -grce; -h lists the flags\n",
+	} {
+		out.Reset()
+		_, err = parse(append([]string{"agents"}, strings.Fields(args)...), Options{}, lookup, &out)
+		assert.Error(t, err)
+		assert.Equal(t, want, out.String(), args)
+	}
 }
 
 func TestRunsAreKeptInTheStoreThatIsGiven(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/reprise-go/reprise/streamer"
 )
@@ -34,20 +35,27 @@ const environment = "REPRISE_"
 func parse(args []string, o Options, lookup func(string) (string, bool), out io.Writer) (s settings, err error) {
 	s.Options = o
 	flags := flag.NewFlagSet(filepath.Base(args[0]), flag.ContinueOnError)
-	flags.SetOutput(out)
+	flags.SetOutput(io.Discard) // errors are explained below
 	s.define(flags)
 	if o.OpenStore != nil {
 		flags.StringVar(&s.store, "store", "", "the `URL` of the store where runs are kept, instead of -dir")
 	}
-	flags.Usage = func() {
+	usage := func() {
+		flags.SetOutput(out)
 		fmt.Fprintf(out, "Usage of %s; an environment variable such as %s sets a flag that is not given:\n", flags.Name(), variable("max-queued"))
 		flags.PrintDefaults()
 	}
+	flags.Usage = func() {}
 	if err := fromEnvironment(flags, lookup); err != nil {
 		fmt.Fprintln(out, err)
 		return s, err
 	}
-	if err := flags.Parse(args[1:]); err != nil {
+	if err := flags.Parse(args[1:]); errors.Is(err, flag.ErrHelp) {
+		usage()
+		return s, err
+	} else if err != nil {
+		err = explainFlag(flags, err)
+		fmt.Fprintln(out, err)
 		return s, err
 	}
 	err = s.complete(out)
@@ -87,10 +95,37 @@ func fromEnvironment(flags *flag.FlagSet, lookup func(string) (string, bool)) (e
 			return
 		}
 		if wrong := f.Value.Set(value); wrong != nil {
-			err = fmt.Errorf("invalid value %q for %s: %w", value, variable(f.Name), wrong)
+			err = fmt.Errorf("invalid value %q for %s: %s", value, variable(f.Name), explainValue(f, wrong.Error()))
 		}
 	})
 	return err
+}
+
+// explainFlag adds to an error of flags.Parse what is wanted.
+func explainFlag(flags *flag.FlagSet, err error) error {
+	text := err.Error() + "; -h lists the flags"
+	flags.VisitAll(func(f *flag.Flag) {
+		if before, why, found := strings.Cut(err.Error(), " for flag -"+f.Name+": "); found {
+			text = before + " for flag -" + f.Name + ": " + explainValue(f, why)
+		}
+	})
+	return errors.New(text)
+}
+
+// explainValue says what value a flag wants, if package flag says only that the value cannot be
+// parsed.
+func explainValue(f *flag.Flag, why string) string {
+	getter, ok := f.Value.(flag.Getter)
+	if !ok || why != "parse error" {
+		return why
+	}
+	switch getter.Get().(type) {
+	case time.Duration:
+		return "want a duration, such as 5s"
+	case int:
+		return "want a whole number"
+	}
+	return why
 }
 
 // complete sets the options that are made from the values of flags.
