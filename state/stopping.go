@@ -41,9 +41,12 @@ func AwaitStop(ctx context.Context, store snapshot.Store, runID string) (stopped
 
 // Stopping returns the stop that [Interrupt] or [Cancel] has requested for an open run, if the
 // process that has the run open has not completed the stop yet. The reason is
-// [record.InterruptUser] or [record.InterruptCancel]. For any other run, Stopping returns nil.
+// [record.InterruptUser] or [record.InterruptCancel]. It also returns the cancel of a run that is
+// not open and whose calls must still be compensated, see [Cancel]. For any other run, Stopping
+// returns nil.
 func Stopping(ctx context.Context, inbox snapshot.Inbox, found *snapshot.Info) (*snapshot.Stop, error) {
-	if !found.Open {
+	uncompensated := found.Status == snapshot.StatusInterrupted && found.Stop.Reason == record.InterruptCancel
+	if !found.Open && !uncompensated {
 		return nil, nil
 	}
 	waiting, err := inbox.Messages(ctx, found.RunID)
@@ -58,7 +61,7 @@ func Stopping(ctx context.Context, inbox snapshot.Inbox, found *snapshot.Info) (
 		case e == nil:
 		case m.IsCancel():
 			return &snapshot.Stop{Reason: record.InterruptCancel, By: e.By, Message: e.Message}, nil
-		case m.Generation == found.Generation:
+		case found.Open && m.Generation == found.Generation:
 			asked = &snapshot.Stop{Reason: record.InterruptUser, By: e.By, Message: e.Message}
 		}
 	}

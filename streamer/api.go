@@ -109,7 +109,7 @@ func (s *RunState) adopt(info RunInfo) {
 		}
 	}
 	s.Stopping = nil
-	if s.Status == statusRunning {
+	if s.Status == statusRunning || s.Status == info.Status { // an interrupted run may have calls to compensate
 		s.Stopping = info.Stopping
 	}
 }

@@ -58,10 +58,21 @@ func (a *app) cancel(ctx context.Context, runID, by, message string) error {
 	if a.json {
 		return a.writeJSON(map[string]string{"run_id": runID, "status": string(found.Status), "by": by, "message": message})
 	}
-	if found.Status == snapshot.StatusCancelled {
+	switch {
+	case found.Status == snapshot.StatusCancelled:
 		a.printf("run %s is cancelled (%s)\n", runID, printable(found.Stop.String()))
-	} else {
+	case found.Open:
 		a.printf("run %s was asked to stop, and will be cancelled when the program that has it open closes it\n", runID)
+	default:
+		a.printf("run %s will be cancelled: %s\n", runID, whoCompensates(&found))
 	}
 	return nil
+}
+
+// whoCompensates says what ends a run that was cancelled and has calls to compensate.
+func whoCompensates(in *snapshot.Info) string {
+	if in.Program == "" {
+		return "its program compensates its calls when it opens the run, and then ends it"
+	}
+	return printable(fmt.Sprintf("a runner with program %s %s compensates its calls, and then ends it", in.Program, in.Version))
 }

@@ -100,13 +100,31 @@ func isClosedOutput(err error) bool {
 	return errors.As(err, &output) && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EBADF))
 }
 
-// message returns the text of an error without the prefix of its package.
+// message returns the text of an error without the prefixes of packages, its own and those of the
+// errors that it wraps or joins.
 func message(err error) string {
 	text := err.Error()
 	for _, prefix := range []string{"snapshot: ", "state: ", "core: "} {
 		text = strings.TrimPrefix(text, prefix)
+		for _, before := range []string{": ", "; ", "\n"} {
+			text = strings.ReplaceAll(text, before+prefix, before)
+		}
 	}
 	return text
+}
+
+// flagMessage returns the text of an error in a flag, without the names of Go functions.
+func flagMessage(err error) string {
+	text := message(err)
+	for function, want := range map[string]string{"strconv.ParseInt": "want a whole number", "strconv.ParseBool": "want true or false"} {
+		if before, rest, found := strings.Cut(text, ": "+function+": "); found {
+			if strings.HasSuffix(rest, "value out of range") {
+				want = "the number is too large or too small"
+			}
+			return before + ": " + want
+		}
+	}
+	return strings.Replace(text, ": time: ", ": ", 1)
 }
 
 // oneLine joins the lines of a joined error or of cobra's suggestions.

@@ -99,7 +99,7 @@ func (a *app) fork(ctx context.Context, runID, path, newID string, options state
 	if err := state.Fork(ctx, store, runID, address, newID, options); errors.Is(err, snapshot.ErrExists) {
 		return fmt.Errorf("run %s already exists; choose another ID", newID)
 	} else if refused := (*state.EffectsError)(nil); errors.As(err, &refused) {
-		return a.refuseEffects(runID, address, refused.Calls)
+		return a.refuseEffects(&found.Info, address, refused.Calls)
 	} else if err != nil {
 		return a.explain(runID, err)
 	}
@@ -128,9 +128,16 @@ func (a *app) fork(ctx context.Context, runID, path, newID string, options state
 		}
 		a.printf("%s will be called again: it has completed in run %s\n", printable(tool.String()), runID)
 	}
-	a.printf("run %s begins before %s of run %s, with %s; open it to continue\n",
-		newID, printable(address.String()), runID, plural(forked.Len(), "record"))
+	a.printf("run %s begins before %s of run %s, with %s; %s\n",
+		newID, printable(address.String()), runID, plural(forked.Len(), "record"), a.howToContinueFork(&forked.Info))
 	return nil
+}
+
+func (a *app) howToContinueFork(forked *snapshot.Info) string {
+	if forked.Program == "" {
+		return "open it to continue"
+	}
+	return fmt.Sprintf("`%s resume %s` gives it to a runner with program %s %s", a.command, forked.RunID, printable(forked.Program), printable(forked.Version))
 }
 
 // forkedRun is the new run, and the old run's calls that it does not keep.
@@ -166,7 +173,7 @@ func repeatedTools(old *snapshot.Snapshot, fork *snapshot.Run, effects []state.E
 }
 
 // refuseEffects returns an error that lists the calls whose effects need a decision.
-func (a *app) refuseEffects(runID string, address record.Address, effects []state.EffectCall) error {
+func (a *app) refuseEffects(found *snapshot.Info, address record.Address, effects []state.EffectCall) error {
 	calls := make([]string, len(effects))
 	decision, compensable := "--take-over, so that the new run takes over their effects", false
 	for i, c := range effects {
@@ -175,10 +182,11 @@ func (a *app) refuseEffects(runID string, address record.Address, effects []stat
 		}
 		compensable = compensable || c.Compensable && !c.CompensationFailed
 	}
-	if compensable {
+	hasEnded := found.Status == snapshot.StatusCompleted || found.Status == snapshot.StatusFailed
+	if compensable && !hasEnded { // a run that has ended cannot be cancelled
 		decision += "; or compensate them first by cancelling the run"
 	}
-	return fmt.Errorf("run %s has calls with effects after %s: %s; decide with %s", runID, printable(address.String()), strings.Join(calls, ", "), decision)
+	return fmt.Errorf("run %s has calls with effects after %s: %s; decide with %s", found.RunID, printable(address.String()), strings.Join(calls, ", "), decision)
 }
 
 // addressesOf returns the addresses of the calls of a run, in the order in which they

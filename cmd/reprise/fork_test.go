@@ -50,7 +50,7 @@ func TestForkListsEffectsAndNeedsADecision(t *testing.T) {
 		"run old has calls with effects after trip/pay: trip/pay (irreversible); decide with --take-over, so that the new run takes over their effects")
 	call(t, dir, "fork", "old", "trip", "new", "--take-over").failed(t, exitFailure,
 		"run old has calls with effects after trip: trip/book (has a compensation), trip/pay (irreversible); "+
-			"decide with --repeat-effects, so that the new run repeats the calls that are not irreversible; or compensate them first by cancelling the run")
+			"decide with --repeat-effects, so that the new run repeats the calls that are not irreversible")
 
 	assert.Equal(t, "trip/pay (irreversible) will not be repeated: its effect is taken over, or the run asks\n"+
 		"run taken begins before trip/pay of run old, with 4 records; open it to continue\n", call(t, dir, "fork", "old", "trip/pay", "taken", "--take-over").text(t))

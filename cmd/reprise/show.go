@@ -203,6 +203,8 @@ func (a *app) howToContinue(info *snapshot.Info) string {
 	switch {
 	case info.Status != snapshot.StatusInterrupted, info.Stop.Reason == record.InterruptRetry:
 		return ""
+	case info.Stop.Reason == record.InterruptCancel:
+		return whoCompensates(info)
 	case info.Program == "":
 		return "to continue it: open it again with its program"
 	case info.Stop.Reason == record.InterruptCrash:

@@ -293,7 +293,7 @@ func TestForkRefusesToKeepACompensatedCallAndMayHaveNewKeys(t *testing.T) {
 	require.Len(t, keys, 4)
 	assert.Equal(t, keys[1], keys[2])
 	assert.NotEqual(t, keys[1], keys[3])
-	call(t, dir, "fork", "failed", "trip/book@undo/book", "new").failed(t, exitFailure, "fork run failed: state: the fork would keep calls that were compensated: trip/book; fork at trip/book or at a call before it")
+	call(t, dir, "fork", "failed", "trip/book@undo/book", "new").failed(t, exitFailure, "fork run failed: the fork would keep calls that were compensated: trip/book; fork at trip/book or at a call before it")
 }
 
 func TestDeleteAsksFirst(t *testing.T) {

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// TestCancelledRunThatMustBeCompensatedSaysWhoDoesThat: no process has it open, so nothing closes it.
+func TestCancelledRunThatMustBeCompensatedSaysWhoDoesThat(t *testing.T) {
+	dir := t.TempDir()
+	book := decorators.Tool("book", "", func(context.Context, struct{}) (string, error) { return "seat", nil }).
+		Compensate(func(context.Context, struct{}, string) error { return nil })
+	r, err := runner.New(newStore(t, dir), runner.Options{})
+	require.NoError(t, err)
+	runner.Register(r, decorators.Agent("trip", "", func(ctx context.Context, _ struct{}) (string, error) {
+		if _, err := book.Call(ctx, struct{}{}); err != nil {
+			return "", err
+		}
+		return core.Await[string](ctx, "go on?")
+	}), runner.WithCompensations(book))
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- r.Serve(ctx) }()
+	_, err = r.Start(ctx, "trip", "a", struct{}{}, runner.StartOptions{})
+	require.NoError(t, err)
+	for event, err := range r.Store().Watch(ctx, snapshot.WatchOptions{RunID: "a"}) {
+		require.NoError(t, err)
+		if event.Info.Status == snapshot.StatusPaused && !event.Info.Open {
+			break
+		}
+	}
+	stop()
+	require.NoError(t, <-served)
+
+	const who = "a runner with program trip 1 compensates its calls, and then ends it"
+	assert.Contains(t, call(t, dir, "fork", "a", "trip/book", "forked", "--repeat-effects").text(t),
+		"resume forked` gives it to a runner with program trip 1\n")
+	assert.Contains(t, call(t, dir, "fork", "a", "trip/book", "again").stderr, "or compensate them first by cancelling the run")
+	assert.Equal(t, "run a will be cancelled: "+who+"\n", call(t, dir, "cancel", "a").text(t))
+	shown := call(t, dir, "show", "a").text(t)
+	assert.Contains(t, shown, who)
+	assert.Contains(t, shown, "reprise has asked to cancel it")
+	assert.NotContains(t, shown, "resume")
+}
+
+func TestUsageErrorsAreWithoutNamesOfGoAndInJSONIfThatIsWanted(t *testing.T) {
+	dir := t.TempDir()
+	newStore(t, dir)
+	assert.Equal(t, "reprise: invalid argument \"ten\" for \"--limit\" flag: want a whole number; see reprise runs --help\n", call(t, dir, "runs", "--limit", "ten").stderr)
+	got := call(t, dir, "--json", "shwo")
+	assert.Equal(t, exitUsage, got.code)
+	assert.Regexp(t, `^\{"error":"unknown command .*","code":"usage"\}\n$`, got.stderr)
+}
