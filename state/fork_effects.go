@@ -55,7 +55,7 @@ func (e *EffectsError) Error() string {
 		decisions = "RepeatEffects, so that the fork repeats the calls that are not irreversible"
 	}
 	if compensable {
-		decisions += "; or compensate them first, by cancelling the run"
+		decisions += "; or compensate them first, by cancelling the run if it has not ended"
 	}
 	return fmt.Sprintf("%v: %s; decide with ForkOptions.Effects: %s", ErrEffects, strings.Join(calls, ", "), decisions)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 )
 
 // Threads are conversations whose turns are runs. An implementation must be safe for concurrent
@@ -87,7 +88,7 @@ func (h *Handler) serveSend(w http.ResponseWriter, req *http.Request, scope *Acc
 	m.Principal = scope.Principal
 	turn, isNew, err := h.options.Threads.Send(req.Context(), req.PathValue("thread"), m)
 	if err != nil {
-		h.refuseError(w, err, h.missingProgram(m.Program))
+		h.refuseError(w, err, missingProgram(err, m.Program))
 		return
 	}
 	if isNew {
@@ -98,12 +99,12 @@ func (h *Handler) serveSend(w http.ResponseWriter, req *http.Request, scope *Acc
 	h.sendJSON(w, turn)
 }
 
-// missingProgram returns the message for ErrNotFound from Threads.Send.
-func (h *Handler) missingProgram(program string) string {
-	if h.options.Starter == nil {
-		return "there is no program " + strconv.Quote(program)
+// missingProgram returns the message for err from Threads.Send if it is ErrNotFound.
+func missingProgram(err error, program string) string {
+	if why, ok := strings.CutPrefix(err.Error(), ErrNotFound.Error()+": "); ok {
+		return why
 	}
-	return h.unknownProgram(&Start{Program: program})
+	return "there is no program " + strconv.Quote(program)
 }
 
 func (h *Handler) serveThread(w http.ResponseWriter, req *http.Request, scope *Access) {

@@ -157,7 +157,7 @@ func TestRunOfANewerVersionIsReported(t *testing.T) {
 	require.NoError(t, err)
 	setVersion99(t, data)
 	require.NoError(t, os.WriteFile(name, data, 0o600))
-	const want = "run oslo: 00000001.snapshot: snapshot: unsupported format: the document has version 99, and this version of Reprise reads up to version 1; use a newer Reprise"
+	const want = "run oslo: 00000001.snapshot: unsupported format: the document has version 99, and this version of Reprise reads up to version 1; use a newer Reprise"
 	for _, args := range [][]string{{"show", "oslo"}, {"repair", "oslo"}, {"questions", "oslo"}} {
 		got := call(t, dir, args...)
 		assert.Equal(t, exitFailure, got.code)

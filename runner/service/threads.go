@@ -70,7 +70,12 @@ func (t *threads) answeringProgram(ctx context.Context, thread, asked string, nu
 	if program == "" {
 		return "", fmt.Errorf(`%w: program is needed, such as {"text": "hello", "program": "assistant"}; %s`, streamer.ErrInvalid, wantOneOf(t.conversations()))
 	}
-	if known := t.conversations(); !slices.Contains(known, program) {
+	known := t.conversations()
+	switch {
+	case slices.Contains(known, program):
+	case !slices.Contains(t.control.runner.Programs(), program):
+		return "", fmt.Errorf("%w: there is no program %q; %s", streamer.ErrNotFound, record.Truncate(program, maxMessageID), wantOneOf(known))
+	default:
 		return "", fmt.Errorf("%w: program %q is not a conversation; %s", streamer.ErrInvalid, record.Truncate(program, maxMessageID), wantOneOf(known))
 	}
 	return program, nil

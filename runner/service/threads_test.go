@@ -139,7 +139,7 @@ func TestMessagesThatAThreadCannotTakeAreRefused(t *testing.T) {
 	}{
 		{"ann", `{"text":"hi"}`, 400, "; want one of [assistant]"},
 		{"ann", `{}`, 400, "text is needed"},
-		{"ann", `{"text":"hi","program":"nobody"}`, 400, `program \"nobody\" is not a conversation; want one of [assistant]`},
+		{"ann", `{"text":"hi","program":"nobody"}`, 404, `there is no program \"nobody\"; want one of [assistant]`},
 		{"ann", `{"text":"hi","program":"assistant","turn":7}`, 400, "there is no such turn: 7; the next is 1"},
 		{"ann", `{"text":"hi","program":"assistant","turn":-1}`, 400, "there is no such turn"},
 		{"ann", `{"text":"hi","program":"assistant","parts":[{"mime":7}]}`, 400, "parts: mime: got a number, want a string; want such as"},
