@@ -11,12 +11,12 @@ import (
 
 // A ProgramInfo describes a registered program.
 type ProgramInfo struct {
-	Name     string
-	About    string          // the actor's description; may be empty
-	Version  string          // the version that new runs use
-	Versions []string        // the registered versions, sorted
-	Input    json.RawMessage // the JSON schema of the input; nil if there is none
-	Takes    reflect.Type    // the type of the input
+	Name      string
+	About     string          // the actor's description; may be empty
+	Version   string          // the version that new runs use
+	Versions  []string        // the registered versions, sorted
+	Input     json.RawMessage // the JSON schema of the input; nil if there is none
+	InputType reflect.Type    // the Go type of the input
 
 	Schedules []NextStart // the schedules that start the program
 }
@@ -34,7 +34,7 @@ func (r *Runner) Describe() []ProgramInfo {
 	defer r.mu.Unlock()
 	all := make([]ProgramInfo, 0, len(r.current))
 	for name, p := range r.current {
-		d := ProgramInfo{Name: name, About: p.description, Version: p.version, Input: p.inputSchema, Takes: p.takes}
+		d := ProgramInfo{Name: name, About: p.description, Version: p.version, Input: p.inputSchema, InputType: p.inputType}
 		for key := range r.programs {
 			if key.name == name {
 				d.Versions = append(d.Versions, key.version)

@@ -40,7 +40,7 @@ type program struct {
 	programKey
 	description string
 	inputSchema json.RawMessage                                               // nil if there is none
-	takes       reflect.Type                                                  // the type of the input
+	inputType   reflect.Type                                                  // the type of the input
 	encode      func(input any) ([]byte, error)                               // the error is an *InputError
 	decode      func(encoded []byte) (func(ctx context.Context) error, error) // returns a function that makes the call with the input; the error is an *InputError
 	result      func(ctx context.Context, store snapshot.Store, runID string) (any, error)
@@ -121,7 +121,7 @@ func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOp
 		programKey:  programKey{actor.Name(), "1"},
 		description: actor.Description(),
 		inputSchema: actor.InputSchema(),
-		takes:       reflect.TypeFor[In](),
+		inputType:   reflect.TypeFor[In](),
 		result: func(ctx context.Context, store snapshot.Store, runID string) (any, error) {
 			return state.Result[Out](ctx, store, runID)
 		},

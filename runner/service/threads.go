@@ -85,7 +85,7 @@ func (t *threads) answeringProgram(ctx context.Context, thread, asked string, nu
 func (t *threads) conversations() []string {
 	var names []string
 	for _, p := range t.control.runner.Describe() {
-		if p.Takes == reflect.TypeFor[conversation.Input]() {
+		if p.InputType == reflect.TypeFor[conversation.Input]() {
 			names = append(names, p.Name)
 		}
 	}
