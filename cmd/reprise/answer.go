@@ -96,7 +96,7 @@ const resumeWait = time.Second
 // A continuation describes what happens to a run after an answer.
 type continuation struct {
 	open    int  // number of open questions
-	held    bool // a program has the run open, since before the answer
+	held    bool // a program had the run open before the answer, and still has
 	resumed bool // a program has opened the run since the answer
 }
 

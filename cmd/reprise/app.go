@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// An environment holds what the command gets from its process.
+// An environment holds what the command receives from its process.
 type environment struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
@@ -33,7 +33,7 @@ type app struct {
 	command string
 	// json selects JSON output, also for errors.
 	json bool
-	// parsed reports that the arguments were valid. Later errors are not usage errors.
+	// parsed is true once the arguments were found valid. Later errors are not usage errors.
 	parsed bool
 	// opened holds the stores that the command has opened.
 	opened []*filestore.Store

@@ -93,8 +93,8 @@ func (a *app) exitCode(ctx context.Context, err error) int {
 	return exitFailure
 }
 
-// isClosedOutput reports whether the reader of the output has gone away, as head does once it has enough
-// lines. That is not a failure.
+// isClosedOutput reports whether the reader of the output has closed it, as head does once
+// it has read enough lines. That is not a failure.
 func isClosedOutput(err error) bool {
 	var output *outputError
 	return errors.As(err, &output) && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EBADF))
@@ -184,7 +184,7 @@ func (a *app) explain(runID string, err error) error {
 	return err
 }
 
-// damageOf returns the damage of a run without the advice of the library, which is
+// damageOf returns the error of a damaged run without the library's advice, which is
 // addressed to programs.
 func damageOf(err error) error {
 	var damage *snapshot.CorruptError

@@ -148,7 +148,7 @@ func writeRun(ctx context.Context, w io.Writer, found *snapshot.Snapshot, format
 	return nil
 }
 
-// writeError marks the error of a write as one of the output.
+// writeError marks a write error as an output error.
 func writeError(_ int, err error) error {
 	if err != nil {
 		return &outputError{err}

@@ -140,7 +140,7 @@ func (a *app) howToContinueFork(forked *snapshot.Info) string {
 	return fmt.Sprintf("`%s resume %s` gives it to a runner with program %s %s", a.command, forked.RunID, printable(forked.Program), printable(forked.Version))
 }
 
-// forkedRun is the new run, and the old run's calls that it does not keep.
+// forkedRun describes the new run, and the old run's calls that the new run does not keep.
 type forkedRun struct {
 	snapshot.Info
 	Effects  []state.EffectCall `json:"effects,omitempty"`
@@ -148,7 +148,7 @@ type forkedRun struct {
 }
 
 // repeatedTools returns the tool calls that completed in the old run and that the fork makes again,
-// apart from those in effects, in the order in which they completed.
+// except those in effects, in the order in which they completed.
 func repeatedTools(old *snapshot.Snapshot, fork *snapshot.Run, effects []state.EffectCall) (repeated []record.Address, err error) {
 	listed := make(map[record.Address]bool)
 	for _, c := range effects {

@@ -46,7 +46,7 @@ func (a *app) byFlag(cmd *cobra.Command, by *string, usage string) {
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.NoFileCompletions)
 }
 
-// user returns the name of the user from the environment, or "reprise".
+// user returns the user's name from the environment, or "reprise" if there is none.
 func (a *app) user() string {
 	if name := a.getenv("USER"); name != "" {
 		return name

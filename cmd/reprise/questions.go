@@ -37,8 +37,8 @@ type runQuestion struct {
 	question
 }
 
-// defaultAsking is how many runs with open questions are listed by default. The records of each
-// are read.
+// defaultAsking is how many runs with open questions are listed by default. It is low because
+// the records of each of these runs are read.
 const defaultAsking = 100
 
 func (a *app) questionsCommand() *cobra.Command {
@@ -151,8 +151,8 @@ func (a *app) questionsOfRuns(ctx context.Context, f runFilter, redact *redactio
 	return nil
 }
 
-// mayAsk reports whether a run can have open questions. The info of a run that is open, or was not
-// closed because of a crash, is older than its records.
+// mayAsk reports whether a run can have open questions. If the run is open, or was not closed
+// because of a crash, its info may be older than its records.
 func mayAsk(info *snapshot.Info) bool {
 	return info.Summary.Asking > 0 || info.Open || info.Status == snapshot.StatusRunning || info.Stop.Reason == record.InterruptCrash
 }
@@ -166,8 +166,8 @@ func questionsOf(ctx context.Context, store snapshot.Store, runID string, redact
 	return questions, err
 }
 
-// printQuestions writes a table of questions, with their runs if withRuns is set, and how to answer
-// each.
+// printQuestions writes a table of questions, with their runs if withRuns is set, and the commands
+// that answer them.
 func (a *app) printQuestions(open []runQuestion, withRuns bool) error {
 	if a.json {
 		return a.writeJSON(open)

@@ -9,11 +9,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// redaction is the flag --redact. It hides matching text in the output. The store keeps
-// unredacted text, even if the program redacts it for display.
+// redaction is the flag --redact, which hides matching text in the output. It is needed because
+// the store keeps unredacted text, even if the program redacts it for display.
 type redaction struct {
 	pattern string
-	rules   *redact.Rules // nil for none
+	rules   *redact.Rules // nil if the flag is not set
 }
 
 func (r *redaction) flag(cmd *cobra.Command) {
@@ -49,7 +49,7 @@ func (r *redaction) truncatedText(text string) string {
 	return redact.Beginning(r.rules, text)
 }
 
-// function returns the redaction as a function, or nil for none.
+// function returns the redaction as a function, or nil if the flag is not set.
 func (r *redaction) function() func(string) string {
 	if r.rules == nil {
 		return nil
@@ -57,7 +57,7 @@ func (r *redaction) function() func(string) string {
 	return r.text
 }
 
-// redaction returns the redaction as an interface, or nil for none.
+// redaction returns the redaction as an interface, or nil if the flag is not set.
 func (r *redaction) redaction() redact.Redaction {
 	if r.rules == nil {
 		return nil
@@ -82,7 +82,7 @@ func (r *redaction) apply(found *snapshot.Snapshot) {
 	}
 }
 
-// question returns q redacted.
+// question returns a redacted copy of q.
 func (r *redaction) question(q core.Question) core.Question {
 	q.Text, q.Refused = r.text(q.Text), r.text(q.Refused)
 	rec := record.Record{Detail: &record.Detail{InDoubt: q.InDoubt}}

@@ -107,8 +107,8 @@ func (a *app) continueOne(ctx context.Context, what *continueAction, runID strin
 	return nil
 }
 
-// printUnchanged says why a run was not queued, and what a paused run waits for. A run that was
-// answered needs no queue.
+// printUnchanged prints why a run was not queued, and what a paused run waits for. A run that was
+// answered need not be queued.
 func (a *app) printUnchanged(ctx context.Context, store snapshot.Store, info snapshot.Info) error {
 	if info.Status != snapshot.StatusPaused {
 		a.printf("run %s is %s and does not change\n", info.RunID, info.Status)
@@ -130,8 +130,8 @@ func (a *app) printUnchanged(ctx context.Context, store snapshot.Store, info sna
 	return nil
 }
 
-// awaited returns how many answers a paused run, which was not cancelled, waits for, and for which
-// signals and times. If there are none, it waits only for its program.
+// awaited returns how many answers a paused run waits for, and the signals and times that it waits
+// for. If there are none of these, the run waits only for its program. The run must not have been cancelled.
 func awaited(ctx context.Context, store snapshot.Store, runID string) (answers int, others []string, err error) {
 	posted, err := store.Messages(ctx, runID) // first, since an answer is removed after it was recorded
 	if err != nil {

@@ -174,10 +174,12 @@ func (a *app) printRuns(ctx context.Context, store snapshot.Store, infos []snaps
 	return a.writeTable(withoutEmptyColumns(rows, always))
 }
 
-// maxStopped is the maximum number of characters in the column STOPPED. A divergence has a long text.
+// maxStopped is the maximum number of characters in the column STOPPED. The text of a divergence
+// may be longer.
 const maxStopped = 80
 
-// waitsForProgram says that a paused run has what it waited for, and continues when it is opened.
+// waitsForProgram is shown for a paused run that has received what it waited for, and that continues
+// when its program opens it.
 const waitsForProgram = "its program"
 
 // waitsFor returns what a paused run waits for, as far as that is known without its records.
@@ -212,7 +214,7 @@ func waitsFor(ctx context.Context, store snapshot.Store, in *snapshot.Info) (str
 	return plural(open, "answer"), nil
 }
 
-// tokens returns "" for none, as for a run that was never closed.
+// tokens returns "" if there are none, as for a run that was never closed.
 func tokens(u record.Usage) string {
 	if u.TotalTokens() == 0 {
 		return ""
@@ -220,7 +222,7 @@ func tokens(u record.Usage) string {
 	return strconv.Itoa(u.TotalTokens())
 }
 
-// cost returns "" for none, as for a run of models without prices.
+// cost returns "" if there is none, as for a run whose models have no prices.
 func cost(u record.Usage) string {
 	if u.Cost == 0 {
 		return ""

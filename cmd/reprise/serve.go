@@ -22,7 +22,7 @@ type serveOptions struct {
 	address string
 	control bool
 	clients int
-	proxied string // host that the proxy serves; empty for no proxy
+	proxied string // host that the proxy serves; empty if there is no proxy
 	redact  redaction
 }
 
@@ -73,7 +73,7 @@ func newServer(handler http.Handler) *http.Server {
 	}
 }
 
-// limitListener limits how many connections are open at a time.
+// limitListener limits the number of connections that are open at the same time.
 func limitListener(l net.Listener, clients int) net.Listener {
 	return netutil.LimitListener(l, clients+extraConnections)
 }
@@ -145,8 +145,8 @@ func isLoopback(host string) bool {
 }
 
 // authorizeProxied accepts requests forwarded by the proxy. The host must be the
-// proxy's or this machine's. Otherwise a page under another name that an attacker has
-// pointed at this machine could read what is served here (DNS rebinding).
+// proxy's or this machine's. Otherwise, an attacker could point another name at this
+// machine, and a page under that name could read what is served here (DNS rebinding).
 func (s *serveOptions) authorizeProxied(req *http.Request) (streamer.Access, error) {
 	host, _, err := net.SplitHostPort(req.Host)
 	if err != nil {

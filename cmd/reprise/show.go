@@ -119,8 +119,8 @@ func payloadOf(ctx context.Context, artifacts snapshot.ArtifactStore, found *sna
 	return escaped(text), err
 }
 
-// noOutputError returns an error that says that a call has no recorded output, and if it has failed,
-// why.
+// noOutputError returns an error that says that a call has no recorded output and, if the call has
+// failed, why it failed.
 func noOutputError(found *snapshot.Snapshot, address record.Address, redact func(string) string) error {
 	for _, r := range slices.Backward(found.Records) {
 		if !r.Kind.IsCall() || r.Address != address {
@@ -179,7 +179,7 @@ func (a *app) show(ctx context.Context, found *snapshot.Snapshot, p *printer.Pri
 	return nil
 }
 
-// printStopping says who has asked an open run to stop.
+// printStopping prints who has asked an open run to stop.
 func (a *app) printStopping(ctx context.Context, store snapshot.Inbox, info *snapshot.Info, r *redaction) error {
 	asked, err := state.Stopping(ctx, store, info)
 	if err != nil || asked == nil {
@@ -197,8 +197,8 @@ func (a *app) printStopping(ctx context.Context, store snapshot.Inbox, info *sna
 	return nil
 }
 
-// howToContinue says how an interrupted run continues. It returns "" for any other run, and for one
-// whose stop already says so.
+// howToContinue describes how an interrupted run continues. It returns "" if the run is not
+// interrupted, or if the reason for its stop already says how.
 func (a *app) howToContinue(info *snapshot.Info) string {
 	switch {
 	case info.Status != snapshot.StatusInterrupted, info.Stop.Reason == record.InterruptRetry:
@@ -215,8 +215,9 @@ func (a *app) howToContinue(info *snapshot.Info) string {
 	return fmt.Sprintf("to continue it: %s resume %s", a.command, info.RunID)
 }
 
-// statusLine returns a line with the status of a run that has not ended, and why it has that status.
-// The records do not say that a process has crashed, or that somebody has changed a closed run.
+// statusLine returns a line with the status of a run that has not ended, and the reason for that
+// status. The records do not show that a process has crashed, or that somebody has changed a closed
+// run.
 func statusLine(found *snapshot.Snapshot) string {
 	line := fmt.Sprintf("run %s is %s", found.RunID, found.Status)
 	if found.Stop != (snapshot.Stop{}) {

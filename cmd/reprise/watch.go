@@ -103,9 +103,9 @@ func (a *app) watch(ctx context.Context, w watchOptions) error {
 	return show.close()
 }
 
-// checkRun returns streamer.ErrNotFound if the run of the client does not exist; its
-// event stream would wait for the run to begin. Other errors are left to the event
-// stream, which retries.
+// checkRun returns streamer.ErrNotFound if the client's run does not exist. Without this check,
+// the event stream would wait for the run to begin. checkRun ignores other errors, because
+// the event stream retries after them.
 func checkRun(ctx context.Context, client *streamer.Client) error {
 	if client.Run == "" {
 		return nil

@@ -10,6 +10,6 @@
 // the same program uses that service.
 //
 // Each turn is a run in the directory chat-data. The flag -dir selects another
-// directory, -id another conversation. A turn that was interrupted continues at the
+// directory, and -id selects another conversation. A turn that was interrupted continues at the
 // next start, without repeating model calls that were completed.
 package main

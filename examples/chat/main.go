@@ -85,7 +85,7 @@ func run(ctx context.Context, dir, id, model string, in io.Reader, out io.Writer
 	}
 }
 
-// end returns the error that the program ends with. An interrupt is not an error.
+// end returns the error with which the program ends. An interrupt is not an error.
 func end(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, core.ErrInterrupted) {
 		return nil
@@ -93,7 +93,7 @@ func end(ctx context.Context, err error) error {
 	return err
 }
 
-// read sends the lines of in. It ends with the program.
+// read sends the lines of in to lines. It runs until the program ends.
 func read(in io.Reader, lines chan<- string) {
 	defer close(lines)
 	for scanner := bufio.NewScanner(in); scanner.Scan(); {

@@ -64,7 +64,7 @@ func say(text string) openaitest.Step {
 	return openaitest.Text(text).WithPace(40 * time.Millisecond)
 }
 
-// nameIn returns the last name that the user gave.
+// nameIn returns the name that the user mentioned last.
 func nameIn(messages []openaitest.Message) (name string) {
 	for _, m := range messages {
 		if found := introduces.FindStringSubmatch(m.Content); m.Role == "user" && found != nil {

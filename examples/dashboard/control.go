@@ -13,7 +13,7 @@ type control struct {
 	agents *fleet
 }
 
-// Answer answers a question of a waiting run, and resumes the run.
+// Answer answers a waiting run's question, and resumes the run.
 func (c control) Answer(ctx context.Context, runID, questionID, by string, value json.RawMessage) error {
 	if err := c.Control.Answer(ctx, runID, questionID, by, value); err != nil {
 		return err

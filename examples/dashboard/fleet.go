@@ -45,13 +45,13 @@ type fleet struct {
 // A generator makes jobs of one kind.
 type generator struct {
 	share float64 // fraction of all runs
-	asks  bool    // its runs may ask a question
+	asks  bool    // whether its runs may ask a question
 	next  func() job
 }
 
 const (
 	maxOpen    = 30  // maximum number of open runs
-	maxWaiting = 3   // maximum number of waiting runs; above it no runs that may ask are started
+	maxWaiting = 3   // maximum number of waiting runs; when it is reached, no runs that may ask are started
 	maxEnded   = 200 // number of ended runs to keep
 )
 
@@ -160,7 +160,7 @@ func (f *fleet) noteClosed(ctx context.Context, id string, j job, status snapsho
 	return err
 }
 
-// noteEnd notes that a run has ended, and deletes the oldest ended runs.
+// noteEnd records that a run has ended, and deletes the oldest ended runs.
 func (f *fleet) noteEnd(ctx context.Context, id string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

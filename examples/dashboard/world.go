@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/core/httperror"
 )
 
-// A world simulates the services that the agents use. In part of each minute they fail
-// often.
+// A world simulates the services that the agents use. During part of each minute, the
+// services fail often.
 type world struct {
 	started time.Time
 

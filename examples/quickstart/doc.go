@@ -1,6 +1,6 @@
 // Quickstart runs an agent whose tools fail and recover, and prints every attempt. A
-// model asks to read a file with names of cities, and then to fetch the weather of each
-// city from a service that is overloaded at first.
+// model asks for a file with the names of cities, and then for the weather in each
+// city, which comes from a service that is overloaded at first.
 //
 //	go run ./examples/quickstart
 //

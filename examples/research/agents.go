@@ -72,7 +72,7 @@ func fetchTool() actors.Tool[Page, string] {
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: 20 * time.Millisecond}))
 }
 
-// work takes as long as a call of a nearby service.
+// work takes as long as a call to a nearby service.
 func work(ctx context.Context) error {
 	select {
 	case <-time.After(10 * time.Millisecond):
@@ -88,7 +88,7 @@ type Publication struct {
 	Text  string `json:"text"`
 }
 
-// write creates the file of the report atomically. It writes a draft and then links it
+// write creates the report's file atomically. It writes a draft and then links the draft
 // to the final name. A killed process may have left a draft that is already linked, so
 // an existing draft is removed, not overwritten.
 func (p Publication) write(dir, name string) error {

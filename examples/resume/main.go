@@ -93,8 +93,8 @@ func show(out io.Reader, name, killAt string, p *os.Process) (killed bool) {
 	return killed
 }
 
-// showEffects counts the external effects of the tools, which write a line each time
-// they run.
+// showEffects counts the external effects of the tools: each tool writes a line each time
+// it runs.
 func showEffects(dir string) error {
 	data, err := os.ReadFile(filepath.Join(dir, effectsFile))
 	if err != nil {

@@ -23,7 +23,7 @@ type Section struct {
 	Number int    `json:"number"`
 }
 
-// write simulates a call of a service. It takes two seconds, and every third section
+// write simulates a call to a service. It takes two seconds, and every third section
 // fails at first.
 var write = decorators.Tool("write_section", "Writes one section.", func(ctx context.Context, in Section) (string, error) {
 	select {

@@ -1,5 +1,5 @@
 // Tutorial is the program of docs/first-agent.md: an agent that reserves a table and confirms it by
-// mail. The mail service is down until a file mail-is-up exists. Kill the program while it waits,
+// mail. The mail service is down until the file mail-is-up exists. Kill the program while it waits,
 // create the file, and run it again.
 //
 //	go run ./examples/tutorial

@@ -33,7 +33,7 @@ const (
 )
 
 // startModel starts the script that plays the model. To use a service instead, remove this
-// function, and give openai.New a model and a key of the service, without WithBaseURL.
+// function, and pass the service's model and key to openai.New, without WithBaseURL.
 func startModel() (*openaitest.Server, error) {
 	var mu sync.Mutex
 	wasBusy := make(map[int]bool) // by number of messages

@@ -1,6 +1,6 @@
 // Webchat is a chat on a page with useChat of the AI SDK. It shows answers word by word, retries
 // of model calls, and calls that need approval. Kill it in the middle of an answer and start it
-// again: the page continues where it was.
+// again: the page continues where it stopped.
 //
 //	go run ./examples/webchat
 //

@@ -1,5 +1,5 @@
 // Rh_agents runs an agent, with the retry levels of the rh_agents specification,
-// against a service that is unavailable at first. The output has the form shown in the
+// against a service that is unavailable at first. The output looks like that in the
 // specification.
 package main
 
