@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// failedAttempt returns the record for Encode and Decode: the fourth attempt
-// has failed and another one will follow.
+// failedAttempt returns the record for Encode and Decode, of a fourth attempt
+// that has failed and will be followed by another one.
 func failedAttempt(nth int) record.Record {
 	address, err := record.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", nth))
 	if err != nil {
@@ -34,7 +34,7 @@ func failedAttempt(nth int) record.Record {
 	}
 }
 
-// plainRecord is such a record as a plain struct, for any library.
+// plainRecord is the same record as a plain struct, which any library can encode.
 type plainRecord struct {
 	Seq         uint64
 	Time        time.Time

@@ -34,8 +34,8 @@ const (
 // text is the output of the calls of Durable and Replay.
 var text = strings.Repeat("It rains in Oslo. ", 6)[:100]
 
-// newTextTool returns the tool of Reprise for scenarios in which outputs are
-// stored.
+// newTextTool returns the tool that contestants of Reprise call in scenarios in
+// which outputs are stored.
 func newTextTool(handle core.Handler[int, string]) *core.Definition[int, string] {
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "work"}, handle)
 	if err != nil {
@@ -60,7 +60,7 @@ type durableRun struct {
 	st    *state.ExecutionState
 	ctx   context.Context
 	tool  *core.Definition[int, string]
-	calls atomic.Int64 // calls of the handler
+	calls atomic.Int64 // calls to the handler
 }
 
 func openDurable(ctx context.Context, policy state.SyncPolicy) (*durableRun, error) {
@@ -180,8 +180,8 @@ type keeper struct {
 	close func() error
 }
 
-// startKeeper returns a contestant that uses the keeper that open opens in a
-// directory.
+// startKeeper returns a contestant that stores parcels in a keeper. The function open
+// opens the keeper in a directory.
 func startKeeper(open func(dir string, data []byte) (keeper, error), parallel int) func(context.Context, *work) instance {
 	return func(_ context.Context, w *work) instance {
 		data, err := parcel()
@@ -235,9 +235,9 @@ func openBare(dir string, data []byte) (keeper, error) {
 	}, nil
 }
 
-// prefilledRows is how much databases hold beforehand: enough that SQLite
-// overwrites its log repeatedly and bbolt's file does not grow with each
-// call.
+// prefilledRows is the number of rows that databases contain beforehand, large
+// enough that SQLite overwrites its log repeatedly and that bbolt's file does not
+// grow with each call.
 const prefilledRows = 1500
 
 // openSQLite opens a database with one connection, because SQLite has one

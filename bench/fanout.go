@@ -29,7 +29,7 @@ type fanOut struct {
 	Clients int `json:"clients"`
 	Flood   int `json:"flood"` // events published as fast as possible; at most as many as a streamer keeps
 	Paced   int `json:"paced"` // events published at a constant rate
-	Rate    int `json:"rate"`  // that rate, per second
+	Rate    int `json:"rate"`  // rate of the paced events, per second
 }
 
 func (f fanOut) name() string { return "FanOut" + strconv.Itoa(f.Clients) }
@@ -62,7 +62,7 @@ type broadcaster struct {
 	handler http.Handler
 	path    string
 	publish func(record.Record) error
-	close   func() error // called when the clients have gone
+	close   func() error // called when the clients have disconnected
 }
 
 var fanOutContestants = []fanOutContestant{
@@ -115,11 +115,11 @@ const (
 	pacedCPU    metric = "paced CPU ns" // CPU time of the server per delivery
 	latency50   metric = "latency 50 %" // paced, in ns
 	latency99   metric = "latency 99 %" // likewise
-	clientShare metric = "clients"      // share of the flood during which the process of the clients was busy
-	missing     metric = "missing"      // deliveries
+	clientShare metric = "clients"      // share of the flood during which the clients' process was busy
+	missing     metric = "missing"      // missing deliveries
 )
 
-// inChild measures with a server in a child process, which starts another one
+// inChild measures with a server in a child process, which starts another process
 // for the clients.
 func (b fanOutContestant) inChild(f fanOut) (serverReport, error) {
 	program, err := os.Executable()

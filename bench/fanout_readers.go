@@ -17,7 +17,7 @@ import (
 
 // A part describes a part of the measurement, and is sent to the readers before it begins.
 type part struct {
-	Last  uint64 `json:"last"` // number of its last record
+	Last  uint64 `json:"last"` // number of the part's last record
 	Timed bool   `json:"timed"`
 }
 
@@ -36,7 +36,7 @@ const (
 	timedClients   = 100              // number of clients whose latency is measured
 )
 
-// fanOutReaders runs the process of the clients. It reads parts and writes
+// fanOutReaders runs the clients' process. It reads parts and writes
 // reports.
 func fanOutReaders(address, size string, in io.Reader, out io.Writer) error {
 	var f fanOut
@@ -60,7 +60,7 @@ func fanOutReaders(address, size string, in io.Reader, out io.Writer) error {
 		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n", target.RequestURI()); err != nil {
 			return err
 		}
-		// What a connection has not delivered when it ends counts as missing.
+		// Records that a connection has not delivered when it ends count as missing.
 		a.reading.Go(func() { _ = c.read(a) })
 	}
 	return a.converse(json.NewDecoder(in), json.NewEncoder(out))
@@ -76,7 +76,7 @@ type audience struct {
 
 	last  atomic.Uint64 // number of the last record of the part
 	timed atomic.Bool
-	left  atomic.Int64   // number of clients that do not have it yet
+	left  atomic.Int64   // number of clients that have not received that record yet
 	done  chan time.Time // receives the time at which left became zero
 }
 
@@ -211,7 +211,7 @@ func (c *client) take(event []byte, now time.Time, a *audience) {
 	}
 }
 
-// time records how old an event is.
+// time records the age of an event.
 func (c *client) time(rest []byte, now time.Time) {
 	rest, found := bytes.CutPrefix(rest, afterSeq)
 	text, _, ended := bytes.Cut(rest, []byte(`"`))

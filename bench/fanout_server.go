@@ -22,7 +22,7 @@ type serverReport struct {
 	Missing   int     `json:"missing"` // missing deliveries; if there are any, the other fields are meaningless
 	Flood     float64 `json:"flood"`   // per delivery
 	FloodCPU  float64 `json:"flood_cpu"`
-	Clients   float64 `json:"clients"` // share of the flood during which the process of the clients was busy
+	Clients   float64 `json:"clients"` // share of the flood during which the clients' process was busy
 	PacedCPU  float64 `json:"paced_cpu"`
 	Latency50 float64 `json:"latency_50"`
 	Latency99 float64 `json:"latency_99"`
@@ -138,7 +138,7 @@ func (s *stage) record(at time.Time) record.Record {
 }
 
 // warmUp publishes until every client has received something, since not all
-// servers send a response before that.
+// servers send a response before the first event.
 func (s *stage) warmUp() error {
 	ready := make(chan error, 1)
 	go func() { ready <- s.readers.await(nil) }()
@@ -162,8 +162,8 @@ type playCost struct {
 }
 
 // play publishes the given number of records, at the given rate per second or
-// as fast as possible. The time of a record is when it was due, so that a
-// server that blocks the publisher cannot hide the delay.
+// as fast as possible. The time of a record is the time at which it was due, so
+// that a server that blocks the publisher cannot hide the delay.
 func (s *stage) play(events, rate int, timed bool) (p playCost, err error) {
 	if err := s.readers.tell(part{Last: s.seq + uint64(events), Timed: timed}); err != nil {
 		return p, err
@@ -192,7 +192,7 @@ func (s *stage) play(events, rate int, timed bool) (p playCost, err error) {
 	return p, nil
 }
 
-// readers is the process of the clients.
+// readers represents the clients' process.
 type readers struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileSystem returns the name of the file system of temporary files, and reports
+// fileSystem returns the name of the file system that holds temporary files, and reports
 // whether it is in memory, where syncing costs nothing.
 func fileSystem() (name string, memory bool) {
 	var s syscall.Statfs_t
@@ -35,9 +35,9 @@ func fileSystem() (name string, memory bool) {
 	}
 }
 
-// placeApart makes ext4 spread the directories created in a directory. If files near
-// a directory were removed in the last minutes, as after an earlier measurement,
-// ext4 creates files in it several times more slowly.
+// placeApart makes ext4 spread the directories created in dir. If files near a directory
+// were removed in the last minutes, for example after an earlier measurement, ext4 needs
+// several times as long to create files in that directory.
 func placeApart(dir string) {
 	const topOfHierarchy = 0x20000 // FS_TOPDIR_FL: the attribute T of chattr(1)
 	f, err := os.Open(dir)

@@ -2,7 +2,7 @@
 
 package main
 
-// fileSystem returns the name of the file system of temporary files, and
+// fileSystem returns the name of the file system that holds temporary files, and
 // reports whether it is in memory, where syncing costs nothing.
 func fileSystem() (name string, memory bool) { return "an unknown file system", false }
 

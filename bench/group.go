@@ -56,8 +56,8 @@ func makeGroup(g actors.Group) maker {
 	}
 }
 
-// makeErrgroup makes the calls one by one, as functions of an errgroup. Each
-// call is prepared, which a program needs to be resumable.
+// makeErrgroup makes each call in a function of an errgroup. Each call is
+// prepared beforehand, without which a program could not be resumed.
 func makeErrgroup(ctx context.Context, tool *core.Definition[int, int], inputs []int) ([]int, error) {
 	var all errgroup.Group
 	all.SetLimit(groupWorkers)
@@ -74,7 +74,7 @@ func makeErrgroup(ctx context.Context, tool *core.Definition[int, int], inputs [
 	return outputs, all.Wait()
 }
 
-// makeErrgroupDirect is makeErrgroup for a program that is never resumed.
+// makeErrgroupDirect is like makeErrgroup, for a program that is never resumed.
 func makeErrgroupDirect(ctx context.Context, tool *core.Definition[int, int], inputs []int) ([]int, error) {
 	var all errgroup.Group
 	all.SetLimit(groupWorkers)

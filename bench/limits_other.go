@@ -4,7 +4,7 @@ package main
 
 import "time"
 
-// cpuTime returns the CPU time of this process, user and system, or zero if
+// cpuTime returns the user and system CPU time of this process, or zero if
 // it is not known.
 func cpuTime() time.Duration { return 0 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// cpuTime returns the CPU time of this process, user and system, or zero if
+// cpuTime returns the user and system CPU time of this process, or zero if
 // it is not known.
 func cpuTime() time.Duration {
 	var u syscall.Rusage

@@ -30,7 +30,7 @@ const chatReply = `{"id":"chatcmpl-1","object":"chat.completion","created":17000
 
 const toolReply = `{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"call_%d","type":"function","function":{"name":"add","arguments":"{\"n\":%d}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":12,"completion_tokens":5,"total_tokens":17}}`
 
-// llmServer answers requests. It reads no more of them than necessary.
+// llmServer answers requests. It reads no more of each request than necessary.
 type llmServer struct {
 	url  string
 	http http.Server

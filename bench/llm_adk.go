@@ -122,8 +122,8 @@ func (m adkModel) tools(tools []*genai.Tool) (out []goopenai.Tool, err error) {
 	return out, nil
 }
 
-// toMessages makes a message of the text and calls in a content, and one of
-// each result.
+// toMessages converts a content to messages: one for its text and calls, and one
+// for each result.
 func toMessages(content *genai.Content) ([]goopenai.ChatCompletionMessage, error) {
 	message := goopenai.ChatCompletionMessage{Role: "user", Content: textOf(content)}
 	if content.Role == genai.RoleModel {

@@ -11,8 +11,8 @@ import (
 	"github.com/openai/openai-go/option"
 )
 
-// openGenkit returns a Genkit with a model, using its plugin for compatible
-// services.
+// openGenkit returns a Genkit and its model, which uses Genkit's plugin for
+// compatible services.
 func openGenkit(url string, client *http.Client) (*genkit.Genkit, ai.Model) {
 	plugin := &compat_oai.OpenAICompatible{
 		Provider: "bench", APIKey: "key", BaseURL: url,

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// loop is a retry loop as found in programs without a library. attempt makes
-// one attempt; hook may be nil.
+// loop is a retry loop as it is written in programs that use no library. The function
+// attempt makes one attempt; hook may be nil.
 func loop(ctx context.Context, delay time.Duration, attempt attempter, handle func(context.Context, int) (int, error), in int, hook func(error)) (int, error) {
 	for n := 1; ; n++ {
 		out, err := attempt(ctx, handle, in)

@@ -28,14 +28,14 @@
 //     with two failures). A run has 10,000 calls; then a new one begins.
 //   - reprise-run-listener: the same, and the run passes each record to a publisher in the
 //     goroutine of the caller, as the peers do with their listeners.
-//   - reprise-run-subscriber: the same, and each record goes through a bus to a subscriber in its
-//     own goroutine, which counts. It never misses a record: if it falls behind, the run waits.
+//   - reprise-run-subscriber: the same, and a bus passes each record to a subscriber, which counts
+//     them in its own goroutine. It never misses a record: if it falls behind, the run waits.
 //   - failsafe: its retry policy (and, in Timeout, its timeout policy).
 //   - failsafe-listeners: the same with all its listeners set.
 //   - cenkalti, avast, sethvargo: used as documented.
 //   - sethvargo-unlimited: go-retry counts attempts in a value that must be made for each call.
-//     This contestant omits it, as a program that never gives up can.
-//   - loop: a loop as one writes it without a library.
+//     This contestant omits the value, which is possible in a program that never gives up.
+//   - loop: a loop as it is written without a library.
 //   - loop-abandon: the same loop with a goroutine for each attempt.
 //
 // Everything that a library can prepare once is prepared once. This favors the peers: their functions
@@ -44,9 +44,9 @@
 // # Storage
 //
 //   - Encode and Decode: the record of a failed fourth attempt, with snapshot.AppendRecord into a
-//     reused buffer and with snapshot.DecodeRecord. reprise-live has an error as handlers return
-//     it instead of a recorded one. reprise-new-address decodes records of 2,000 calls in turn,
-//     so that no address is found in the cache. msgpack and json marshal a plain struct with the
+//     reused buffer and with snapshot.DecodeRecord. The error in reprise-live is one that a
+//     handler has returned, not one that was read from a record. reprise-new-address decodes
+//     records of 2,000 calls in turn, so that no address is found in the cache. msgpack and json marshal a plain struct with the
 //     same fields, including the field names.
 //   - Print: printer.New(file).Publish prints records to a file. Seven of the eight records of a
 //     call have lines: two failures with their waits, and a success. fprintln writes the same
@@ -67,8 +67,8 @@
 //     agent returns; reprise-replay measures state.Replay, which writes nothing. Closing is not
 //     included. sqlite opens a database and makes a query by primary key for each call;
 //     sqlite-scan reads all rows in order. Both decode the outputs like Reprise.
-//   - Record: the memory or space of a record, half of a call that succeeds at once, in histories
-//     of 100, 10,000 and 100,000 records: in a run without a store (memory) and in a
+//   - Record: the time that one more record takes (a call that succeeds at once has two), in
+//     histories of 100, 10,000 and 100,000 records: in a run without a store (memory) and in a
 //     filestore.Store without syncing (file). 256 records are measured 16 times in a round, each
 //     time after a garbage collection and 64 records that are not measured.
 //
@@ -120,8 +120,8 @@
 //
 // In FanOut1, FanOut100 and FanOut1000, that many clients get the records of a run as
 // server-sent events: about 300 bytes of JSON, with the status as the name of the event. The
-// server and the clients are two processes on this machine, started anew for each contestant and
-// pass.
+// server and the clients are two processes on this machine, which are started anew for each
+// contestant and pass.
 //
 //   - reprise is a streamer.Handler that keeps 16,384 events; r3labs is its Server as documented,
 //     which keeps all; go-sse is its Server with Joe, which keeps none here. All encode a record
@@ -134,9 +134,9 @@
 //     events times clients per second. Then events are published at a fixed rate.
 //   - CPU is the processor time of the server per delivery, including the kernel. Latencies are
 //     those of at most 100 clients, from the time at which an event was due; if a server cannot
-//     keep up, they show the length of its queue.
-//   - clients % is the part of the flood during which the process of the clients was busy. If it
-//     is well below 100, the clients were not the bottleneck.
+//     keep up, the latencies show the length of its queue.
+//   - clients % is the part of the flood during which the clients' process was busy. If it is
+//     well below 100, the clients were not the bottleneck.
 //
 // # Results
 //
@@ -147,16 +147,16 @@
 //   - ns/op, ms/op, ops/s, allocs/op, B/op: medians over the rounds. They include everything that
 //     the process does: the goroutine of the subscriber, the growth of the history, the handler,
 //     and about 2 ns for the measurement.
-//   - ratio: the median over the rounds of the contestant's time divided by the time of the peer
-//     that the heading names. 25–75 % is the interquartile range.
+//   - ratio: the contestant's time divided by the time of the peer that the heading names, as the
+//     median over the rounds. 25–75 % is the interquartile range.
 //   - bytes: the size of a record; in Durable, what a call appends to the journal.
 //   - bytes each: the growth of HeapAlloc and StackInuse after two collections, divided by the
 //     number of calls or idle clients. It includes goroutines and the buffers of connections.
 //   - release: the time from the interrupt (reprise-run) or cancel (all others) until every call
 //     has returned.
 //
-// Times depend on the machine; ratios and allocations depend on it less. The targets are those of
-// the project, and are compared with this run. A missed target does not make the program fail. An
+// Times depend on the machine; ratios and allocations depend on it less. The results of this run
+// are compared with the project's targets. A missed target does not make the program fail. An
 // allocation that is shared by five or more calls, such as a new chunk of history, does not count
 // against a target for allocations. Numbers that should be equal may differ by a tenth.
 //
@@ -165,17 +165,17 @@
 //   - In a run, Reprise numbers, keeps and publishes what happens. The peers keep nothing; their
 //     listeners are called in the goroutine of the caller.
 //   - Only reprise and loop-abandon return if a handler ignores its context: they run it in a
-//     goroutine that can be left behind. loop and failsafe run it in the goroutine of the caller
-//     and wait for it. The target for loop takes this into account.
+//     goroutine that can be abandoned. loop and failsafe run it in the caller's goroutine and
+//     wait for it. The target for loop takes this into account.
 //   - Reprise turns a panic of the handler into an error. The peers and the loops do not, and in
 //     loop-abandon it would end the process.
 //   - Reprise and go-retry retry only errors that are marked as retryable or, with Reprise,
 //     classified as such. The others retry all errors.
 //   - r3labs and go-sse flush each event to each client separately. reprise collects events for
 //     5 ms, or 50 ms with 1,000 clients, so its latency is never near zero.
-//   - A publisher of r3labs and go-sse waits for the slowest client. With reprise, a client that
-//     falls behind what is kept is disconnected, and resumes. A flood is not longer than what is
-//     kept.
+//   - A publisher of r3labs and go-sse waits for the slowest client. reprise disconnects a client
+//     that has not read events before they are dropped, and the client resumes. A flood has no
+//     more events than reprise keeps.
 //   - The memory of SQLite is not allocated by Go, so allocs/op and B/op do not include it.
 //   - Without a delay, Reprise and the loops continue at once. The four peers wait for a timer of
 //     zero length.

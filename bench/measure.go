@@ -24,7 +24,7 @@ const (
 	bytesOf     metric = "bytes"
 )
 
-// A result contains the samples of each lib, one per round.
+// A result contains the samples of each lib and metric, one per round.
 type result map[string]map[metric][]float64
 
 func (r result) add(lib string, m metric, sample float64) {
@@ -123,7 +123,7 @@ type turnCost struct {
 	size    int
 }
 
-// turn makes calls on a new instance.
+// turn creates an instance and makes calls with it.
 func (s scenario) turn(c contestant, calls int) (turnCost, error) {
 	in, w, cancel := c.begin()
 	defer cancel()
@@ -181,7 +181,7 @@ func (in instance) takeAtOnce(calls int) (turnCost, error) {
 	return turnCost{elapsed, after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc, in.size}, err
 }
 
-// repeat makes calls, distributed over all callers.
+// repeat makes the given number of calls, distributed over all callers.
 func (in instance) repeat(calls int) error {
 	if in.parallel <= 1 {
 		return in.repeatAlone(calls)

@@ -19,7 +19,7 @@ import (
 // directory and is stopped at the end.
 var postgres struct {
 	sync.Mutex
-	dir       string // directory of its data and socket; empty while it does not run
+	dir       string // directory of the server's data and socket; empty while it does not run
 	bin       string
 	databases int
 }
@@ -107,7 +107,8 @@ func stopPostgres() error {
 	return err
 }
 
-// runPostgres runs a PostgreSQL program, which refuses to run as root.
+// runPostgres runs a PostgreSQL program. Since such programs refuse to run as root, it uses
+// another user if necessary.
 func runPostgres(name string, args ...string) error {
 	cmd := exec.Command(filepath.Join(postgres.bin, name), args...)
 	cmd.Dir = os.TempDir()

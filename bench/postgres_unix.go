@@ -30,7 +30,7 @@ func serverUser() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 }
 
-// asPostgres makes the command run as that user.
+// asPostgres makes the command run as the user returned by serverUser.
 func asPostgres(cmd *exec.Cmd) error {
 	who, err := serverUser()
 	if who != nil {
@@ -39,8 +39,8 @@ func asPostgres(cmd *exec.Cmd) error {
 	return err
 }
 
-// ownedByPostgres gives that user a directory inside a directory of this
-// process.
+// ownedByPostgres makes the user returned by serverUser the owner of dir, which is inside a
+// directory of this process.
 func ownedByPostgres(dir string) error {
 	who, err := serverUser()
 	if who == nil || err != nil {

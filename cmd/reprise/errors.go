@@ -184,8 +184,8 @@ func (a *app) explain(runID string, err error) error {
 	return err
 }
 
-// damageOf returns the error of a damaged run without the library's advice, which is
-// addressed to programs.
+// damageOf returns the [snapshot.CorruptError] in err, or err if there is none. It leaves out the
+// library's advice, which is addressed to programs.
 func damageOf(err error) error {
 	var damage *snapshot.CorruptError
 	if errors.As(err, &damage) {

@@ -131,7 +131,8 @@ func (a *app) printUnchanged(ctx context.Context, store snapshot.Store, info sna
 }
 
 // awaited returns how many answers a paused run waits for, and the signals and times that it waits
-// for. If there are none of these, the run waits only for its program. The run must not have been cancelled.
+// for. If there are none of these, the run waits only for its program. The run must not have been
+// cancelled.
 func awaited(ctx context.Context, store snapshot.Store, runID string) (answers int, others []string, err error) {
 	posted, err := store.Messages(ctx, runID) // first, since an answer is removed after it was recorded
 	if err != nil {
