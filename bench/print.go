@@ -61,7 +61,7 @@ func startPrinter(options ...printer.Option) func(context.Context, *work) instan
 	}
 }
 
-// startFprintln writes the same text as the printer in plain form, piece by
+// startFprintln writes the text that the printer writes in plain form, piece by
 // piece.
 func startFprintln(_ context.Context, w *work) instance {
 	f, err := openOutput()

@@ -16,20 +16,20 @@ const (
 	recordName = "Record"
 	window     = 256 // number of records measured at a time: constant, because the history grows in chunks
 	windows    = 16  // windows per sample
-	lead       = 64  // records before a window, after a garbage collection
+	lead       = 64  // records between a garbage collection and the window; not measured
 )
 
 // recordContestant is a contestant of Record.
 type recordContestant struct {
 	lib           string
 	length        int  // length of the history
-	stored        bool // in a file store, without syncing
-	roundsDivisor int  // divides the rounds
+	stored        bool // whether the run is in a file store, without syncing
+	roundsDivisor int  // the number of rounds is divided by it
 }
 
 func (c recordContestant) String() string { return c.lib }
 
-// first is the contestant to which ratios are computed.
+// first returns the contestant with whose time the time of c is compared.
 func (c recordContestant) first() string {
 	kind, _, _ := strings.Cut(c.lib, "-")
 	return kind + "-100"
@@ -44,7 +44,7 @@ var recordContestants = []recordContestant{
 	{"file-100000", 100_000, true, 5},
 }
 
-// sample returns the time of one record. It measures few records in
+// sample returns the time that one record takes. It measures few records in
 // each run, so that the length of the history stays about the same.
 func (c recordContestant) sample() (nanoseconds float64, err error) {
 	each := min(windows, max(1, c.length/10/(lead+window)))

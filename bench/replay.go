@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// newLoopAgent returns an agent that makes the given number of calls of the
+// newLoopAgent returns an agent that makes the given number of calls to the
 // tool, and then calls finish.
 func newLoopAgent(tool *core.Definition[int, string], finish func(context.Context) error) *core.Definition[int, int] {
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "assistant"}, func(ctx context.Context, calls int) (int, error) {
@@ -143,7 +143,7 @@ func copySynced(to, from string) error {
 	})
 }
 
-// storedRows returns a database with the outputs of as many calls.
+// storedRows returns a database with the outputs of the given number of calls.
 func storedRows(calls int) fixture {
 	return sync.OnceValues(func() (dir string, err error) {
 		if dir, err = tempDir(); err != nil {
@@ -228,7 +228,7 @@ func readEach(db *sql.DB, calls int) error {
 	return nil
 }
 
-// readScan reads all steps by one query.
+// readScan reads all steps with one query.
 func readScan(db *sql.DB, calls int) error {
 	rows, err := db.Query("SELECT name, output FROM steps WHERE run = ? ORDER BY step", runID)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // newPostgresStores returns n stores on a new database, which share a pool. The
-// function end closes them and the pool.
+// function end closes the stores and the pool.
 func newPostgresStores(ctx context.Context, n int) (stores []*storepostgres.Store, end func() error, err error) {
 	pool, err := newDatabase(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func newPostgresStores(ctx context.Context, n int) (stores []*storepostgres.Stor
 	return stores, end, nil
 }
 
-// openPostgres opens runners on a new database, which they also use as their queue.
+// openPostgres opens runners on a new database, which is also their queue.
 func openPostgres(agent agentOf, workers int) opener {
 	return func(ctx context.Context, runs int, handled func()) (service, error) {
 		stores, end, err := newPostgresStores(ctx, workers)

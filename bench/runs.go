@@ -23,10 +23,10 @@ import (
 
 const (
 	runsName     = "Runs"
-	runsOfCall   = 2000 // runs started and finished in a call
+	runsOfCall   = 2000 // number of runs that a call starts and finishes
 	workersName  = "Workers"
-	runsOfWorker = 1000 // likewise, in Workers
-	runsAtOnce   = 64   // number of goroutines that start runs, and of slots of all workers
+	runsOfWorker = 1000 // the same number in the scenario Workers
+	runsAtOnce   = 64   // number of goroutines that start runs, and total number of slots
 	runsPeer     = "river"
 	waitTimeout  = time.Minute // timeout of waits and shutdowns
 )
@@ -39,7 +39,7 @@ type service struct {
 }
 
 // An opener opens a service for the given number of runs per call. The service calls
-// handled for each run.
+// the function handled for each run.
 type opener func(ctx context.Context, runs int, handled func()) (service, error)
 
 // startService returns a contestant that starts and finishes runs.
@@ -106,7 +106,7 @@ func (c *runCounter) wait() error {
 	}
 }
 
-// oneCall returns an agent that makes no further calls: its own call is the only one of a run.
+// oneCall returns an agent that makes no calls: its own call is the only one in a run.
 func oneCall(handled func()) runner.Actor[int, int] {
 	return decorators.Agent("work", "Returns its input.", func(_ context.Context, in int) (int, error) {
 		handled()
@@ -143,7 +143,7 @@ func openRunner(agent agentOf) opener {
 	}
 }
 
-// A worker has the store and the queue of a runner.
+// A worker contains the store and the queue of a runner.
 type worker struct {
 	store snapshot.Store
 	queue runner.Queue // nil for the store's own queue
@@ -197,8 +197,8 @@ type jobArgs struct {
 // Kind implements [river.JobArgs].
 func (jobArgs) Kind() string { return "job" }
 
-// openRiver opens clients of River. The first one inserts the jobs. They fetch as often as in
-// River's own benchmark, instead of the default of ten times a second.
+// openRiver opens River clients. The first one inserts the jobs. The clients fetch jobs as often as
+// in River's own benchmark, instead of ten times a second as by default.
 func openRiver(clients int) opener {
 	return func(ctx context.Context, runs int, handled func()) (service, error) {
 		pool, err := newDatabase(ctx)

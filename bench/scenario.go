@@ -13,10 +13,10 @@ import (
 type scenario struct {
 	name          string
 	title         string
-	peer          string // the lib to which ratios are computed
+	peer          string // the lib with which the others are compared
 	attempts      int    // attempts that each call makes
 	fixed         int    // calls per round; 0 to choose a number that takes about roundTime
-	roundsDivisor int    // divides the rounds; 0 for all of them
+	roundsDivisor int    // the number of rounds is divided by it; 0 means all rounds
 	unit          unit   // unit in the table
 	contestants   []contestant
 	postgres      []contestant // contestants that need PostgreSQL, skipped if it is not found
@@ -49,15 +49,15 @@ type contestant struct {
 
 func (c contestant) String() string { return c.lib }
 
-// An instance is a running contestant.
+// An instance is a contestant that has started.
 type instance struct {
 	call     func() (int, error) // must return the answer
 	stop     func() error        // nil if there is nothing to stop; returns an error if something went wrong
 	notified func() int          // number of listener calls; nil without listeners
 
 	reset    func() error // called before each call, not measured; nil if not needed
-	parallel int          // number of concurrent callers; 0 for one
-	size     int          // bytes that a call writes or reads; 0 for none
+	parallel int          // number of concurrent callers; 0 means one
+	size     int          // bytes that a call writes or reads; 0 if none are counted
 }
 
 const (
@@ -69,7 +69,7 @@ const (
 // work is the handler of an instance.
 type work struct {
 	calls int
-	boom  error // error of the failures, marked as the library requires
+	boom  error // error with which handlers fail, marked as the library requires
 	heard int   // counted by listeners
 }
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// scratch is the directory of all files that contestants write.
+// scratch is the directory for all files that contestants write.
 var scratch struct {
 	sync.Mutex
 	dir string

@@ -35,8 +35,8 @@ const (
 // sleeperContestant is a contestant of Sleepers.
 type sleeperContestant struct {
 	lib string
-	// start returns a call that fails and then waits, and a function that
-	// wakes all of them. handle counts the attempt and fails with err.
+	// start returns a function that makes a call that fails and then waits, and a
+	// function that wakes all these calls. handle counts the attempt and fails with err.
 	start func(ctx context.Context, cancel func(), handle func(err error) (int, error)) (call func() (int, error), wake func())
 }
 
@@ -104,7 +104,7 @@ type sleepTimes struct {
 	Release   float64 `json:"release"` // seconds
 }
 
-// sleep lets n calls sleep in this process and wakes them.
+// sleep makes n calls wait in this process, and then wakes them.
 func (s sleeperContestant) sleep(n int, settle time.Duration) (sleepTimes, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

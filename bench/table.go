@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// A target is the maximum for a quantity: in its unit, or as a ratio to a
+// A target is the maximum for a quantity, in the quantity's unit or as a ratio to a
 // peer.
 type target struct {
 	scenario, lib string
 	metric        metric
-	peer          string // empty for a target in the unit
+	peer          string // empty if the target is in the quantity's unit
 	most          float64
 }
 
@@ -71,7 +71,7 @@ var targets = []target{
 // of the same measurement differ this much.
 const sameTolerance = 1.1
 
-// judge returns the measured figure. It returns false if there is none.
+// judge returns the measured figure, and reports whether there is one.
 func (t target) judge(results map[string]result) (figure float64, measured bool) {
 	r := results[t.scenario]
 	if t.peer != "" {
@@ -81,8 +81,8 @@ func (t target) judge(results map[string]result) (figure float64, measured bool)
 	return r.median(t.lib, t.metric), len(r[t.lib][t.metric]) > 0
 }
 
-// allocTolerance is the fraction of an allocation by which a target may be exceeded:
-// an allocation shared by five calls or more.
+// allocTolerance is the fraction of an allocation by which a target may be exceeded. It
+// allows an allocation that is shared by five calls or more.
 const allocTolerance = 0.2
 
 func (t target) verdict(figure float64) string {

@@ -28,8 +28,8 @@ func Failed(t testing.TB, err error, reason record.Reason) *core.CallError {
 	return e
 }
 
-// Interrupted checks that err is a *record.InterruptedError with the reason, not
-// one that wraps it, and returns it.
+// Interrupted checks that err itself, not an error that it wraps, is a
+// *record.InterruptedError with the reason, and returns it.
 func Interrupted(t testing.TB, err error, reason record.InterruptReason) *record.InterruptedError {
 	t.Helper()
 	e, ok := err.(*record.InterruptedError) //nolint:errorlint // the call's own, not one that it wraps
@@ -39,8 +39,8 @@ func Interrupted(t testing.TB, err error, reason record.InterruptReason) *record
 	return e
 }
 
-// PanicText returns what f panics with, as the runtime would print it. It fails
-// the test if f returns.
+// PanicText returns the value with which f panics, as the runtime would print it. It
+// fails the test if f returns.
 func PanicText(t testing.TB, f func()) (text string) {
 	t.Helper()
 	defer func() {

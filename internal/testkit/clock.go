@@ -17,8 +17,8 @@ func Bubble(t *testing.T, f func(*testing.T)) {
 	})
 }
 
-// Pause waits for d or until ctx ends; then it returns the error of ctx. It uses
-// no timer if d is 0: several goroutines in a bubble whose timers fire at the
+// Pause waits for d. If ctx ends earlier, Pause returns the error of ctx. If d is 0,
+// it uses no timer: several goroutines in a bubble whose timers fire at the
 // same time crash the race detector of Go 1.26.
 func Pause(ctx context.Context, d time.Duration) error {
 	if d == 0 {
@@ -32,8 +32,8 @@ func Pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Stopwatch returns a function that returns the time elapsed since the call of
-// Stopwatch.
+// Stopwatch returns a function that returns the time elapsed since Stopwatch was
+// called.
 func Stopwatch() func() time.Duration {
 	start := time.Now()
 	return func() time.Duration { return time.Since(start) }

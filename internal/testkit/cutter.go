@@ -20,7 +20,7 @@ type Cutter struct {
 	target   atomic.Pointer[string]
 	most     int64 // maximum number of bytes per connection
 	cuts     atomic.Int64
-	wanted   int64 // number of cuts after which connections are no longer cut
+	wanted   int64 // number of cuts; afterwards, connections are no longer cut
 	done     sync.WaitGroup
 }
 
@@ -43,7 +43,7 @@ func NewCutter(t testing.TB, address string, wanted, most int64) *Cutter {
 // Aim forwards new connections to another server.
 func (c *Cutter) Aim(address string) { c.target.Store(&address) }
 
-// URL returns the URL at which it listens.
+// URL returns the URL at which the cutter listens.
 func (c *Cutter) URL() string { return "http://" + c.listener.Addr().String() }
 
 // Cuts returns the number of connections cut.

@@ -72,7 +72,7 @@ func Attempts(handlers ...Handler) Handler {
 	}
 }
 
-// Counted returns h, counting its calls in n.
+// Counted returns a handler that calls h and counts its calls in n.
 func Counted(n *int, h Handler) Handler {
 	return func(ctx context.Context, in string) (string, error) {
 		*n++

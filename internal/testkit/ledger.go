@@ -12,12 +12,12 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RequireLedger checks the ledger of a history. It checks the sums after every
+// RequireLedger checks the ledger for a history. It checks the sums after every
 // record. After the last record, and after each record for which at returns true, it
-// also compares the ledger with counts recomputed from all records so far, according
-// to the definitions and without carrying anything over. Readers based on the ledger
-// cannot check it. RequireLedger also checks that each call has begun its attempts
-// as its earlier records require.
+// also compares the ledger with counts that are recomputed from all records so far,
+// according to the definitions and without carrying anything over. Readers based on
+// the ledger could not find its errors. RequireLedger also checks that each call has
+// begun its attempts as its earlier records require.
 func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 	t.Helper()
 	whole, open := &record.Ledger{KeepEnded: true}, new(record.Ledger)
@@ -44,8 +44,9 @@ func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 	}
 }
 
-// requireLastError checks the last error of the ledgers: that of the latest failed attempt, unless its
-// call completed later, or was made again after it had an outcome.
+// requireLastError checks the last error of the ledgers. It must be the error of the latest failed
+// attempt. There must be none if that attempt's call completed later, or was made again after it had
+// an outcome.
 func requireLastError(t testing.TB, records []record.Record, ledgers ...*record.Ledger) {
 	t.Helper()
 	var want *record.Record
@@ -123,7 +124,7 @@ func countOf(records []record.Record) (c record.Counts) {
 	return c
 }
 
-// countCall counts one call. own has the indices of its records.
+// countCall counts one call. own contains the indices of the call's records.
 func countCall(c *record.Counts, records []record.Record, own []int) {
 	highest := -1
 	for n, i := range own {
@@ -246,8 +247,8 @@ func waitAfter(records []record.Record, own []int, n int) time.Duration {
 	return waited
 }
 
-// dueAfter returns when the next attempt is due after the last of these records of a
-// call, if one is planned.
+// dueAfter returns when a call's next attempt is due after the last of its records, and
+// reports whether an attempt is planned.
 func dueAfter(records []record.Record, own []int) (due time.Time, planned bool) {
 	for _, i := range own {
 		r := &records[i]
@@ -262,8 +263,8 @@ func dueAfter(records []record.Record, own []int) (due time.Time, planned bool) 
 	return due, planned
 }
 
-// openFor returns how long the run was open: the sum over all openings, each up to
-// its last record.
+// openFor returns how long the run was open. It adds up the time of all openings, each up
+// to its last record.
 func openFor(records []record.Record) (took time.Duration) {
 	from := 0
 	for i := 1; i <= len(records); i++ {

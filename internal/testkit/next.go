@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// requireNext checks that a started record matches the next step that follows from the
-// earlier records of the call, no matter which process appended it. The rules of the actor are not
-// recorded, so any rules will do.
+// requireNext checks that a started record matches the next step that follows from the earlier
+// records of the call, no matter which process appended the record. Since the actor's rules are not
+// recorded, requireNext accepts a record that matches under any of the possible rules.
 func requireNext(t testing.TB, before *record.Ledger, r *record.Record) {
 	t.Helper()
 	if !r.Kind.IsCall() || r.Status != record.StatusStarted {

@@ -9,7 +9,7 @@ import (
 )
 
 // Run returns a run in memory, which is closed when the test ends, and a context
-// of it.
+// for the run.
 func Run(t testing.TB, options ...state.Option) (st *state.ExecutionState, ctx context.Context) {
 	t.Helper()
 	st = state.New(options...)
@@ -18,7 +18,7 @@ func Run(t testing.TB, options ...state.Option) (st *state.ExecutionState, ctx c
 	return st, ctx
 }
 
-// Publisher is a function that implements the publisher of a run.
+// Publisher is a function that implements a run's publisher.
 type Publisher func(record.Record)
 
 // Publish calls p.

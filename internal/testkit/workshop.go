@@ -20,9 +20,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Workshop returns the records of a run of a random program with every kind of call
-// and every way in which one can end. The run is interrupted, killed at a record,
-// parked, answered, retried and cancelled. It must be called in a testing/synctest
+// Workshop returns the records of a run of a random program that contains every kind of
+// call and every way in which a call can end. The run is interrupted, killed at a record,
+// parked, answered, retried and cancelled. Workshop must be called in a testing/synctest
 // bubble.
 func Workshop(t *testing.T, seed uint64) []record.Record {
 	t.Helper()
@@ -83,8 +83,8 @@ func answerAll(t *testing.T, s snapshot.Store) {
 	}
 }
 
-// workshop is the program. Which calls it makes depends on its seed; how they end
-// depends on the world.
+// workshop is the program. Its seed determines which calls it makes; the world determines
+// how they end.
 type workshop struct {
 	seed  uint64
 	cache *cache.Cache
@@ -125,7 +125,7 @@ func (w *workshop) tool(t testing.TB, kind record.Kind, name string, adapt func(
 	return Define(t, spec, w.work)
 }
 
-// step makes one call or a few. It returns only errors that are suspensions.
+// step makes one or more calls. It returns only errors that are suspensions.
 func (w *workshop) step(t testing.TB, ctx context.Context, n int, rng *rand.Rand) error {
 	t.Helper()
 	name := fmt.Sprint("step", n)

@@ -33,8 +33,8 @@ type Options struct {
 	Lease time.Duration
 	Rand  *rand.Rand
 
-	Server string                         // its host and port; empty if the workers share files
-	Worker func(address string) *exec.Cmd // prints "ready" when it works; address is that of its proxy
+	Server string                         // the server's host and port; empty if the workers share files
+	Worker func(address string) *exec.Cmd // prints "ready" when it works; address is its proxy's address
 
 	Faults []Fault // faults of the server
 }
@@ -43,11 +43,11 @@ type campaign struct {
 	t       testing.TB
 	o       Options
 	workers []*worker
-	stops   int            // how many times an effect may have been in progress when a lease expired
+	stops   int            // how often an effect may have been in progress when a lease expired
 	done    map[string]int // number of faults, by name
 }
 
-// A worker is a process behind a proxy.
+// A worker is a process that reaches the server through a proxy.
 type worker struct {
 	process *process.Process
 	command *exec.Cmd
@@ -69,7 +69,7 @@ func Length(t testing.TB, runs, faults int) (*rand.Rand, int, int) {
 
 // Run starts runs, and meanwhile causes faults in three workers and in their server, if they have
 // one. It checks that each run ends and that its outcomes are in the ledger. It returns the lines
-// of Work.Also by run.
+// that Work.Also wrote, by run.
 func Run(t testing.TB, o Options, runs, faults int) map[string][]string {
 	t.Helper()
 	c := &campaign{t: t, o: o, done: make(map[string]int)}
@@ -114,7 +114,7 @@ func (c *campaign) begin(w *worker) {
 // pause waits for a random time of at most 1.5 leases.
 func (c *campaign) pause() { <-time.After(Pause(c.o.Rand, c.o.Lease)) }
 
-// Pause returns a random duration, of 1.5 leases at most.
+// Pause returns a random duration of at most 1.5 leases.
 func Pause(rng *rand.Rand, lease time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(int64(3 * lease / 2)))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Proxy forwards connections of clients to a server on loopback. It is safe for concurrent use.
+// A Proxy forwards connections from clients to a server on loopback. It is safe for concurrent use.
 type Proxy struct {
 	listener net.Listener
 	server   string
@@ -19,7 +19,7 @@ type Proxy struct {
 	sent  []byte // sent by clients since Forget
 	cut   bool   // nothing passes, and connections are refused
 	deaf  bool   // data from the server is dropped
-	upTo  []byte // become deaf when a client has sent this; nil for never
+	upTo  []byte // the proxy becomes deaf when a client has sent this; nil means never
 	conns map[net.Conn]bool
 	wait  sync.WaitGroup
 }
@@ -42,9 +42,9 @@ func NewProxy(t testing.TB, server string) *Proxy {
 // Addr returns the host and port of the proxy.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Set sets what passes: nothing if the proxy is cut, and no data from the server if it is
-// deaf. Connections end when the proxy is cut, and when it stops being deaf: dropped data is
-// not sent again.
+// Set sets what passes: nothing if the proxy is cut, and no data from the server if the proxy
+// is deaf. Connections end when the proxy is cut. They also end when it stops being deaf,
+// because dropped data is not sent again.
 func (p *Proxy) Set(cut, deaf bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -84,8 +84,9 @@ func (s *Site) Ended(id string) []string {
 }
 
 // Check compares the outcomes of a run with the ledger: a call with an outcome must not have run
-// again. A late process, one that was stopped during an effect, may add a line after the outcome of
-// another. With Work.Also, Check returns the lines that Also wrote, which are not in the ledger.
+// again. A process that was stopped during an effect may add its line late, after another process
+// has recorded the outcome: at most late steps may have such a line. With Work.Also, Check returns
+// the lines that Also wrote, which are not in the ledger.
 func (s *Site) Check(id string, steps, late int) (also []string) {
 	s.t.Helper()
 	outcomes := s.Ended(id)
@@ -117,7 +118,7 @@ func (s *Site) Check(id string, steps, late int) (also []string) {
 	return also
 }
 
-// CheckHistory checks what is stored: the number of runs, that the records of each are
+// CheckHistory checks the number of stored runs, that the records of each run are
 // consecutive, and that their generations never decrease.
 func (s *Site) CheckHistory(runs int) {
 	s.t.Helper()

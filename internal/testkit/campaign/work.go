@@ -45,8 +45,8 @@ type Work struct {
 	LookUp func(ctx context.Context, in Step) (string, bool, error)
 }
 
-// Serve executes tasks until ctx ends. It starts again if the store cannot
-// be reached.
+// Serve executes tasks until ctx ends. If the store cannot be reached, Serve starts
+// again.
 func (w Work) Serve(ctx context.Context) error {
 	err := snapshot.ErrUnavailable
 	for errors.Is(err, snapshot.ErrUnavailable) && ctx.Err() == nil {

@@ -1,8 +1,8 @@
-// Package process runs functions of a test binary as separate processes, which
-// tests can communicate with, stop and kill.
+// Package process runs functions of a test binary as separate processes. Tests can
+// communicate with the processes, stop them and kill them.
 //
 // A package passes its programs to [Main] in its TestMain. [Command] then
-// returns a command that starts the test binary to run one of them:
+// returns a command that starts the test binary to run one of the programs:
 //
 //	func TestMain(m *testing.M) {
 //		process.Main(m, process.Programs{"serve": serve})

@@ -28,8 +28,8 @@ type Programs map[string]func(args ...string) error
 func Main(m interface{ Run() int }, programs Programs) {
 	name, set := os.LookupEnv(programVariable)
 	if !set {
-		// A shell starts background programs with Ctrl-C ignored, and they would pass
-		// that on to programs that tests interrupt.
+		// A shell starts background programs with Ctrl-C ignored, and programs that tests
+		// start to interrupt them would inherit that.
 		if signal.Ignored(os.Interrupt) {
 			signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 		}
@@ -47,8 +47,8 @@ func Main(m interface{ Run() int }, programs Programs) {
 	os.Exit(0)
 }
 
-// Command returns the command that runs the program. It is killed when the test
-// ends.
+// Command returns the command that runs the program. The process is killed when the
+// test ends.
 func Command(t testing.TB, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -90,9 +90,9 @@ type Process struct {
 // blocks.
 const unread = 1 << 16
 
-// Start starts the command. Its standard error is that of the test, unless it is set.
-// When the test ends, the process is killed, and has ended before the test's earlier
-// temporary directories are removed.
+// Start starts the command. If the command's standard error is not set, it is the test's.
+// When the test ends, the process is killed, and has ended before temporary directories
+// that the test created before Start are removed.
 func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	if cmd.Stderr == nil {
@@ -124,8 +124,8 @@ func (p *Process) Line() (string, bool) {
 	return line, ok
 }
 
-// Await returns when the process has printed the lines, in any order. It fails the test
-// if the process ends first.
+// Await returns when the process has printed all of the lines, in any order. If the process
+// ends earlier, Await fails the test.
 func (p *Process) Await(lines ...string) {
 	p.t.Helper()
 	waiting := slices.Clone(lines)
@@ -152,9 +152,9 @@ func (p *Process) Stop() {
 	require.Zero(p.t, p.Wait())
 }
 
-// Wait returns the exit code when the process has ended, or -1 if it was killed.
+// Wait waits until the process has ended, and returns its exit code, or -1 if it was killed.
 func (p *Process) Wait() int {
-	for range p.lines { // a process blocks while its output is not read
+	for range p.lines { // read the rest, because a process blocks while its output is not read
 	}
 	_ = p.cmd.Wait()
 	return p.cmd.ProcessState.ExitCode()

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// RefusesArguments checks that the program exits with an error that names an unknown
-// argument.
+// RefusesArguments checks that the program, given an unknown argument, exits with an error
+// that names the argument.
 func RefusesArguments(t *testing.T, program string) {
 	t.Helper()
 	Refuses(t, Command(t, program))
