@@ -1,3 +1,3 @@
-// Package fulldisk runs out of disk space in the middle of a run, using limits
-// of the operating system, and continues when there is space again.
+// Package fulldisk tests that a run whose disk becomes full continues when there is
+// space again. It uses limits of the operating system.
 package fulldisk

@@ -1,3 +1,3 @@
 // Package inbox posts messages to open runs from other processes, and kills
-// the processes meanwhile.
+// processes while this happens.
 package inbox

@@ -19,7 +19,7 @@ import (
 const root = "github.com/reprise-go/reprise"
 
 // buildFlags are the flags with which `make test` builds the released modules, if this machine
-// supports them. With the same flags, their packages are found in the build cache.
+// supports them. With the same flags, the modules' packages are in the build cache.
 var buildFlags = func() []string {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "1"}) && runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
 		return []string{"-race"}
@@ -150,7 +150,7 @@ func (l *lister) method(receiver string, m *types.Func) {
 	l.add("method (%s) %s%s", receiver, m.Name(), l.signature(m))
 }
 
-// result is the name that the compiler gives to an unnamed result of a function that
+// result matches the name that the compiler gives to an unnamed result of a function that
 // ranges over functions.
 var result = regexp.MustCompile(`#rv[0-9]+ `)
 

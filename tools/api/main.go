@@ -1,5 +1,5 @@
 // Command api lists the public API of the released modules: one line for each exported
-// name, with its type. A test compares the list with api.txt, so every change of the
+// name, with its type. A test compares the list with api.txt, so every change to the
 // API must also change api.txt:
 //
 //	cd tools && go run ./api        # writes api/api.txt

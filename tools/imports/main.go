@@ -17,7 +17,7 @@ func main() {
 	}
 }
 
-// write replaces the table in the document by one made from the rules.
+// write replaces the table in the document with one made from the rules.
 func write(rules, document string) error {
 	data, err := os.ReadFile(rules)
 	if err != nil {

@@ -17,8 +17,8 @@ const (
 	header = "| package | imports, besides the standard library |\n|---|---|\n"
 )
 
-// cut returns the table in a document, and the text before and after it. The lines that
-// mark it are not part of the table.
+// cut returns the table in a document, and the text before and after the table. The lines
+// that mark the table are not part of it.
 func cut(document string) (before, table, after string, err error) {
 	before, rest, found := strings.Cut(document, begin)
 	table, after, ended := strings.Cut(rest, end)
@@ -51,13 +51,14 @@ type rule struct {
 const onlyImporter = " is its only importer"
 
 // tableOf returns the table of the rules in strict mode, which list everything that a
-// package may import. It has a row for each rule, sorted by the name of the first package.
+// package may import. The table has a row for each rule, sorted by the name of the rule's
+// first package.
 func tableOf(config []byte) (string, error) {
 	var c configuration
 	if err := yaml.Unmarshal(config, &c); err != nil {
 		return "", err
 	}
-	owner := make(map[string]string) // owner of each dependency
+	owner := make(map[string]string) // by dependency
 	rows := make(map[string]string)  // by the first folder
 	for _, r := range c.Linters.Settings.Depguard.Rules {
 		for _, d := range r.Deny {

@@ -44,8 +44,8 @@ func (f *freshInstall) run(ctx context.Context, folder string, args ...string) e
 		"GOPATH="+filepath.Join(f.dir, "gopath"), "GOMODCACHE=", "GOBIN="+filepath.Join(f.dir, "bin"),
 		"GOPROXY="+f.proxies,
 		"GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=", "GOWORK=off", "GOENV=off",
-		// Trimpath: the build cache can be used for packages that were built in another
-		// GOPATH. The other flags leave out debug information.
+		// With -trimpath, the build cache can be used for packages that were built in another
+		// GOPATH. The flags -ldflags and -gcflags leave out debug information.
 		"GOFLAGS=-trimpath -modcacherw -ldflags=-w -gcflags="+rootPath+"/...=-dwarf=false",
 	)
 	if out, err := c.CombinedOutput(); err != nil {
@@ -98,8 +98,8 @@ func modulePaths() []string {
 	return paths
 }
 
-// checkPrograms checks the installed programs: the commands must have the right version and
-// print their usage.
+// checkPrograms checks that the installed programs have the right version, and that the
+// commands among them print their usage.
 func (f *freshInstall) checkPrograms(ctx context.Context, version string) error {
 	there, err := os.ReadDir(filepath.Join(f.dir, "bin"))
 	if err != nil {

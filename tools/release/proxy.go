@@ -19,7 +19,7 @@ import (
 
 // writeProxy writes the released modules of a directory to another directory in the layout
 // of a Go module proxy (GOPROXY=file://...). It returns the files of the nested modules
-// that differ from those in the directory, by name.
+// that differ from the files in dir, by name.
 func writeProxy(ctx context.Context, dir, proxy, version string) (changed map[string][]byte, err error) {
 	root := module.Version{Path: rootPath, Version: version}
 	hash, err := writeModule(ctx, dir, ".", proxy, root, nil)
@@ -89,8 +89,8 @@ func writeModule(ctx context.Context, dir, folder, proxy string, m module.Versio
 	return dirhash.HashZip(filepath.Join(at, m.Version+".zip"), dirhash.Hash1)
 }
 
-// zipFiles returns the files of a module. A nested module without a LICENSE gets the one
-// of the root, as with the Go command.
+// zipFiles returns the files of a module. A nested module without a LICENSE gets the root
+// module's LICENSE, as with the Go command.
 func zipFiles(ctx context.Context, dir, folder string, changed map[string][]byte) ([]zip.File, error) {
 	names, err := filesOf(ctx, dir, folder)
 	if err != nil {

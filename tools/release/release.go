@@ -142,10 +142,11 @@ func (r *release) checkGolden(ctx context.Context, last string) error {
 	return nil
 }
 
-// apiFile is the list of the public API, see command api.
+// apiFile is the list of the public API that the command api writes.
 const apiFile = "tools/api/api.txt"
 
-// checkAPI refuses a version that removes something from the API although it must not.
+// checkAPI refuses a version that removes something from the API, unless it is the first version
+// or a new minor version before 1.0.
 func (r *release) checkAPI(ctx context.Context, last string) error {
 	mayBreak := last == "" || semver.Major(r.version) == "v0" && !isPatch(r.version, last)
 	if there, err := git(ctx, r.dir, "ls-tree", "--name-only", cmp.Or(last, "HEAD"), apiFile); mayBreak || err != nil || there == "" {
@@ -168,7 +169,7 @@ func (r *release) checkAPI(ctx context.Context, last string) error {
 	return nil
 }
 
-// check runs the checks of a change, and fuzzing.
+// check runs the checks that every change must pass, and fuzzing.
 func (r *release) check(ctx context.Context, tree string) error {
 	for _, command := range [][]string{{".ci/run", "all"}, {"make", "fuzz", "FUZZTIME=5m"}} {
 		name := strings.Join(command, " ")
@@ -182,8 +183,8 @@ func (r *release) check(ctx context.Context, tree string) error {
 	return nil
 }
 
-// commit makes the commit of the branch and, on top of it, the commit to be tagged. The
-// proxy then serves the modules of the latter.
+// commit makes the commit for the branch and, on top of it, the commit to be tagged. It also
+// writes the modules of the tagged commit to the proxy.
 func (r *release) commit(ctx context.Context, tree, proxy string) (main, tagged string, err error) {
 	changelog, err := r.datedChangelog(tree)
 	if err != nil {
@@ -225,8 +226,8 @@ func (r *release) commitFiles(ctx context.Context, tree, message string, files m
 	return git(ctx, tree, "rev-parse", "HEAD")
 }
 
-// tag sets a tag for each module at the commit tagged, and moves the branch to the commit main. If
-// it fails, it removes the tags.
+// tag sets a tag for each module on the commit tagged, and moves the branch to the commit main. If
+// that fails, it removes the tags.
 func (r *release) tag(ctx context.Context, main, tagged string) error {
 	branch, err := git(ctx, r.dir, "rev-parse", "--abbrev-ref", "HEAD")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// checkVersion refuses a version that is invalid, exists, or is not above the last one. It
-// returns the last version, or "" if there is none.
+// checkVersion refuses a version that is invalid, already exists, or is not above the last
+// one. It returns the last version, or "" if there is none.
 func checkVersion(ctx context.Context, dir, version string) (last string, err error) {
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
 		return "", fmt.Errorf("%q is not a version; want one such as v0.1.0 or v1.0.0-rc.1", version)
@@ -39,7 +39,7 @@ func checkVersion(ctx context.Context, dir, version string) (last string, err er
 	return last, nil
 }
 
-// tagsOf returns the local tags and those of the remote repository.
+// tagsOf returns the tags in the local repository and in its remotes.
 func tagsOf(ctx context.Context, dir string) ([]string, error) {
 	here, err := git(ctx, dir, "tag", "--list")
 	if err != nil {
