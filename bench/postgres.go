@@ -25,7 +25,7 @@ var postgres struct {
 }
 
 // errNoPostgres means that there is no PostgreSQL on this machine.
-var errNoPostgres = errors.New("initdb of PostgreSQL is neither in PATH nor in /usr/lib/postgresql")
+var errNoPostgres = errors.New("PostgreSQL's initdb is neither in PATH nor in /usr/lib/postgresql")
 
 // postgresBin returns the directory of the PostgreSQL programs.
 func postgresBin() (string, error) {

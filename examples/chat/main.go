@@ -25,7 +25,7 @@ func main() {
 	model := flag.String("model", "gpt-4o-mini", "the model to use if OPENAI_API_KEY is set")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "chat: unexpected argument %q; want only flags, see -help\n", flag.Arg(0))
+		fmt.Fprintf(os.Stderr, "chat: unexpected argument %q; only flags are accepted; see -help\n", flag.Arg(0))
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

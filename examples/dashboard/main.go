@@ -51,7 +51,7 @@ func parseFlags() flags {
 
 func (f *flags) check() error {
 	if flag.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q; want only flags, see -help", flag.Arg(0))
+		return fmt.Errorf("unexpected argument %q; only flags are accepted; see -help", flag.Arg(0))
 	}
 	if !(f.rate > 0 && f.rate <= 600) {
 		return fmt.Errorf("-rate is %v: want more than 0 and at most 600 runs a minute", f.rate)

@@ -54,7 +54,7 @@ func supportAgent(w *world) actors.Agent[Ticket, string] {
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 4, InitialDelay: time.Second}), actors.WithAttemptTimeout(3*time.Second))
 	refund := decorators.Tool("refund", "Sends money back.", func(ctx context.Context, t Ticket) (string, error) {
 		if w.roll() < 0.08 {
-			return "", core.Permanent(errors.New("the card of the customer has expired"))
+			return "", core.Permanent(errors.New("the customer's card has expired"))
 		}
 		return fmt.Sprintf("%.2f € sent", t.Amount), w.askService(ctx, &httperror.Error{Code: 503, After: 4 * time.Second, Excerpt: "payments are slow"})
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 6, InitialDelay: 2 * time.Second}), actors.WithAttemptTimeout(4*time.Second))

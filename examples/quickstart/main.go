@@ -53,7 +53,7 @@ func parseFlags() flags {
 	}
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "quickstart: unexpected argument %q; want only flags, see -help\n", flag.Arg(0))
+		fmt.Fprintf(os.Stderr, "quickstart: unexpected argument %q; only flags are accepted; see -help\n", flag.Arg(0))
 		os.Exit(exitUsage)
 	}
 	if f.plain && f.compact {

@@ -29,7 +29,7 @@ func main() {
 	flag.StringVar(&f.model, "model", "gpt-4o-mini", "the model to use if OPENAI_API_KEY is set")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "research: unexpected argument %q; want only flags, see -help\n", flag.Arg(0))
+		fmt.Fprintf(os.Stderr, "research: unexpected argument %q; only flags are accepted; see -help\n", flag.Arg(0))
 		os.Exit(2)
 	}
 	if err := run(context.Background(), f, os.Stdin, os.Stdout, os.Stderr); err != nil {

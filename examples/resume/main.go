@@ -21,7 +21,7 @@ func main() {
 	worker := flag.Bool("worker", false, "run the agent; the example starts this process itself")
 	flag.Parse()
 	if flag.NArg() > 0 {
-		fmt.Fprintf(os.Stderr, "resume: unexpected argument %q; want only flags, see -help\n", flag.Arg(0))
+		fmt.Fprintf(os.Stderr, "resume: unexpected argument %q; only flags are accepted; see -help\n", flag.Arg(0))
 		os.Exit(2)
 	}
 	if err := start(*dir, *worker); err != nil {

@@ -137,7 +137,7 @@ func (r *release) checkGolden(ctx context.Context, last string) error {
 	}
 	if changed != "" {
 		first, _, _ := strings.Cut(changed, "\n")
-		return fmt.Errorf("%s was changed or removed since %s: users have files in this format; raise the version of the format and add a new file", first, last)
+		return fmt.Errorf("%s was changed or removed since %s: users have files in this format; raise the format version and add a new file", first, last)
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (r *release) checkAPI(ctx context.Context, last string) error {
 	lines := strings.Split(string(now), "\n")
 	for _, line := range strings.Split(before, "\n") {
 		if !slices.Contains(lines, line) {
-			return fmt.Errorf("%s must not remove what is in the API of %s: %s", r.version, last, line)
+			return fmt.Errorf("%s must not remove anything from the API of %s: %s", r.version, last, line)
 		}
 	}
 	return nil

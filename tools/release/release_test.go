@@ -189,7 +189,7 @@ func TestInvalidReleaseIsRefused(t *testing.T) {
 		"a patch that removes a name": {"v0.1.1", func(r *repository) {
 			r.write("tools/api/api.txt", "core func A()\n")
 			r.commit()
-		}, "v0.1.1 must not remove what is in the API of v0.1.0: core func B()"},
+		}, "v0.1.1 must not remove anything from the API of v0.1.0: core func B()"},
 		"a red CI": {"", func(r *repository) {
 			r.write(".ci/run", "#!/bin/sh\necho it is red\nexit 3\n")
 			r.commit()
