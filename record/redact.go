@@ -13,7 +13,7 @@ import (
 
 // ErrRedacted is returned for a value that was made unreadable by
 // [Record.Redacted].
-var ErrRedacted = errors.New("record: the value was redacted; the store of the run still has it")
+var ErrRedacted = errors.New("record: the value was redacted; the run's store still contains it")
 
 // Redacted returns a copy of r for consoles, wires and logs. redact is applied to every text in it
 // that came from a call: errors, messages, metadata, and the previews of inputs and outputs, whose
