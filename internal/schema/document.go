@@ -65,7 +65,7 @@ func parse(doc []byte) (d *Document, err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil { // a panic in the library
-			err = fmt.Errorf("the document cannot be used: panic: %v", p)
+			err = fmt.Errorf("reading the schema panicked: %v", p)
 		}
 	}()
 	root := &jsonschema.Schema{}
@@ -123,7 +123,7 @@ func (d *Document) validate(v *value) (err error) {
 	}
 	defer func() {
 		if p := recover(); p != nil { // a panic in the library
-			err = fmt.Errorf("the schema cannot be applied: panic: %v", p)
+			err = fmt.Errorf("applying the schema panicked: %v", p)
 		}
 	}()
 	if err := d.resolved.Validate(v.json); err != nil {
