@@ -190,7 +190,7 @@ func (r *Runner) signalEarlierEnd(ctx context.Context, callerID string, called c
 func (r *Runner) signalEnd(ctx context.Context, c caller.Caller, runID string, generation uint64) error {
 	err := state.Signal(ctx, r.store, c.RunID, c.Signal, nil, state.SignalOptions{ID: caller.SignalID(runID, generation)})
 	if err != nil && !errors.Is(err, state.ErrEnded) && !errors.Is(err, state.ErrCancelled) && !errors.Is(err, snapshot.ErrNotFound) {
-		return fmt.Errorf("runner: tell run %s of its end: %w", c.RunID, err)
+		return fmt.Errorf("runner: signal to run %s that run %s has ended: %w", c.RunID, runID, err)
 	}
 	return nil
 }

@@ -210,7 +210,7 @@ func TestRunThatCannotContinueIsOpenedOnceByEachProcess(t *testing.T) {
 			texts[e.String()]++
 		}
 		assert.Equal(t, map[string]int{
-			"trouble run bad of echo 1: queued: state: open run bad: it has no record of its input":                                      3,
+			"trouble run bad of echo 1: queued: state: open run bad: the run has no record of its input":                                 3,
 			"trouble run idle of idle 1: queued: its program made no call: the actor must be an agent or a tool of package actors\naway": 3,
 		}, texts)
 	})

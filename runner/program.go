@@ -264,7 +264,7 @@ func (p *Program[In, Out]) Result(ctx context.Context, runID string) (Out, error
 	result, err := p.runner.Result(ctx, runID)
 	out, ok := result.(Out)
 	if err == nil && !ok {
-		return out, fmt.Errorf("runner: the result of run %s is a %T, and %s returns a %T", runID, result, p.program.programKey, out)
+		return out, fmt.Errorf("runner: the result of run %s is a %T, but %s returns a %T", runID, result, p.program.programKey, out)
 	}
 	return out, err
 }

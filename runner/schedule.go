@@ -69,7 +69,7 @@ func (s *Schedule) check() error {
 	case s.CatchUp < 0:
 		return fmt.Errorf("the field CatchUp is %v; want 0 or more", s.CatchUp)
 	case !s.Options.At.IsZero():
-		return errors.New("the field Options.At is set; the schedule says when its runs begin")
+		return errors.New("the field Options.At is set; the schedule determines when its runs begin")
 	case s.Cron != "" && !isCron(s.Cron):
 		return fmt.Errorf("the field Cron is %q; want a cron expression, such as \"0 9 * * MON-FRI\" or \"@daily\"", s.Cron)
 	}

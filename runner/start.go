@@ -122,14 +122,14 @@ func newRun(p *program, runID string, encoded []byte, o *StartOptions) (*snapsho
 // inputOf returns the encoded input that a run was started with.
 func inputOf(run *snapshot.Run) ([]byte, error) {
 	if run.Len() == 0 {
-		return nil, errors.New("it has no record of its input")
+		return nil, errors.New("the run has no record of its input")
 	}
 	first, err := run.Record(1)
 	if err != nil {
 		return nil, err
 	}
 	if first.Kind != record.KindRun || first.Status != record.StatusRecorded || first.Detail == nil || len(first.Detail.Input) == 0 {
-		return nil, errors.New("its first record is not its input: it was not started by a runner")
+		return nil, errors.New("the first record does not contain the input: the run was not started by a runner")
 	}
 	return first.Detail.Input, nil
 }
@@ -138,7 +138,7 @@ func inputOf(run *snapshot.Run) ([]byte, error) {
 func (r *Runner) startedBefore(ctx context.Context, p *program, runID string, encoded []byte) (snapshot.Info, error) {
 	run, err := r.store.Load(ctx, runID)
 	if err != nil {
-		return snapshot.Info{}, fmt.Errorf("runner: start run %s: it exists: %w", runID, err)
+		return snapshot.Info{}, fmt.Errorf("runner: start run %s: the run exists, but cannot be loaded: %w", runID, err)
 	}
 	if run.Program != p.name {
 		return snapshot.Info{}, fmt.Errorf("%w: run %s is of program %q, not %q", ErrStarted, runID, run.Program, p.name)
