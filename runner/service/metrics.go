@@ -73,7 +73,7 @@ func metricsOf(s *runner.Stats, d *streamer.Stats) []metric {
 		{"reprise_runs_removed_total", "", counter, "Runs that retention has removed.", float64(s.Removed)},
 		{"reprise_troubles_total", "", counter, "Errors of the store and the queue, and runs that cannot continue.", float64(s.Troubles)},
 		{"reprise_attempts_total", "", counter, "Attempts of calls that began.", float64(s.Attempts)},
-		{"reprise_retries_total", "", counter, "Attempts of calls after a failed one.", float64(s.Retries)},
+		{"reprise_retries_total", "", counter, "Attempts of calls after a failed attempt.", float64(s.Retries)},
 		{"reprise_exhausted_total", "", counter, "Calls that failed because no attempt, no time or no retry budget was left.", float64(s.Exhausted)},
 		{"reprise_stream_clients", "", gauge, "Clients with an open event stream.", float64(d.Clients)},
 		{"reprise_stream_events_total", "", counter, "Records that were published.", float64(d.Events)},

@@ -132,8 +132,8 @@ func TestTokensOfAFileAreAdmitted(t *testing.T) {
 func TestFilesOfTokensThatAreWrongAreRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tokens")
 	for text, want := range map[string]string{
-		"":                           "it has no tokens",
-		"# nobody":                   "it has no tokens",
+		"":                           "the file contains no tokens",
+		"# nobody":                   "the file contains no tokens",
 		"ann 0123456789abcdef":       "line 1: want a principal, a token, and control or read",
 		"ann 0123456789abcdef admin": "line 1: want a principal, a token, and control or read",
 		"\nann short control":        "line 2: the token of ann has 5 bytes; want 16 or more",

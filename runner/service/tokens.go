@@ -70,7 +70,7 @@ func parseTokens(data []byte) (map[[sha256.Size]byte]streamer.Access, error) {
 		return nil, err
 	}
 	if len(scopes) == 0 {
-		return nil, fmt.Errorf("it has no tokens; want a line for each, such as: ann c29tZSBzZWNyZXQgb2YgYW5u control")
+		return nil, fmt.Errorf("the file contains no tokens; want one line for each, such as: ann c29tZSBzZWNyZXQgb2YgYW5u control")
 	}
 	return scopes, nil
 }
