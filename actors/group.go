@@ -20,7 +20,7 @@ import (
 // numbered in the order of submission, so their calls have the same addresses
 // in every run.
 type Group struct {
-	// Name is the name of the group in addresses:
+	// Name is the name of the group in addresses, such as
 	// assistant/group:name/3/weather. It is required.
 	Name string
 

@@ -43,7 +43,7 @@ type Message struct {
 	// Refusal is set if Text is the model's refusal to answer.
 	Refusal bool `json:"refusal,omitempty"`
 
-	// ToolCalls are the calls that the assistant asks for.
+	// ToolCalls are the tool calls that the assistant requests.
 	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
 
 	// ToolCallID is the ID of the call that a tool message answers. IsError is

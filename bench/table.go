@@ -68,7 +68,7 @@ var targets = []target{
 }
 
 // sameTolerance is the tolerance for figures that should be the same: even two medians
-// of the same measurement differ this much.
+// of the same measurement can differ by this much.
 const sameTolerance = 1.1
 
 // judge returns the measured figure, and reports whether there is one.

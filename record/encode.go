@@ -9,11 +9,11 @@ import (
 // Encode returns v as msgpack. If a value in v cannot be encoded, the error contains the path to
 // that value.
 //
-// A value whose type has a pair of methods that encode and decode it is encoded with these methods:
-// EncodeMsgpack and DecodeMsgpack or MarshalMsgpack and UnmarshalMsgpack, MarshalBinary and
-// UnmarshalBinary, MarshalText and UnmarshalText, or else MarshalJSON and UnmarshalJSON. Any other
-// value is encoded by its kind: a struct by its exported fields, under their json names. Slices of
-// bytes are encoded as they are, even if they have methods for JSON.
+// If a type has one of the following pairs of methods, its values are encoded with the first such
+// pair: EncodeMsgpack and DecodeMsgpack, MarshalMsgpack and UnmarshalMsgpack, MarshalBinary and
+// UnmarshalBinary, MarshalText and UnmarshalText, MarshalJSON and UnmarshalJSON. Any other value is
+// encoded by its kind: a struct by its exported fields, under their json names. Slices of bytes are
+// encoded as they are, even if they have methods for JSON.
 //
 // The value that [Decode] restores is equal to v, except that
 //   - unexported fields, and those tagged json:"-", are zero;

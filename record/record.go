@@ -21,7 +21,7 @@ type Record struct {
 	Address    Address   // zero for facts about the run itself
 	Name       string    // the actor's name; for other kinds, the logger's name, a key, or a question's ID
 
-	// Ordinal is the number of the call among all claims of its scope: calls, groups, steps and
+	// Ordinal is the position of the call among all claims in its scope: calls, groups, steps and
 	// questions, counted from 1 in the order in which they were claimed. It is 0 for records that
 	// are not about a claim. For a version, it is the number of earlier claims.
 	Ordinal int

@@ -101,7 +101,8 @@ var errNoCall = errors.New("its program made no call: the actor must be an agent
 // queued here.
 var errNotDue = errors.New("the run does not continue by itself")
 
-// openState opens the run, and returns the program's input. A fresh run has not begun.
+// openState opens the run, and returns the program's input. fresh reports whether the queue's entry
+// is for a run that has not begun.
 func (r *Runner) openState(ctx context.Context, o *openRun, fresh bool) (*state.ExecutionState, []byte, error) {
 	check := func(found snapshot.Info) error {
 		switch {

@@ -29,8 +29,8 @@ func unstoredWait(times int) time.Duration {
 	return min(wait, maxUnstoredWait)
 }
 
-// countUnstored counts an opening whose records could not be stored, and sets when the run
-// continues. It returns the run's new Info.
+// countUnstored counts an opening whose records could not be stored, and sets the time at which the
+// run continues. It returns the run's new Info.
 func (r *Runner) countUnstored(ctx context.Context, o *openRun, info snapshot.Info) snapshot.Info {
 	run, err := r.store.Load(ctx, info.RunID)
 	if err != nil {

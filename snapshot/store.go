@@ -123,7 +123,7 @@ type OpenOptions struct {
 	Owner string // who opens the run, for Info and for errors that match ErrLocked
 
 	// Check, if not nil, is called with the run's info before the run is opened, and again if the
-	// run changes meanwhile. If Check returns an error, Open returns that error and changes nothing.
+	// run changes before that. If Check returns an error, Open returns that error and changes nothing.
 	Check func(Info) error
 }
 

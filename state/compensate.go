@@ -190,8 +190,9 @@ func (r *restoredRun) startOver(t *track, rec *record.Record) {
 func (t *track) isSameDoubt(c completion) bool { return c.inDoubt && t.entered <= c.ended }
 
 // completed returns the calls that can be compensated, in the order in which they completed or came
-// into doubt. For each call, it returns the last completion or doubt, and earlier ones that were
-// not compensated when the call was made again.
+// into doubt. A call that was made several times appears once for the last time that it completed or
+// came into doubt, and once for each earlier time that was not compensated before the call was made
+// again.
 func (r *restoredRun) completed() []*engine.Completed {
 	var all []*engine.Completed
 	for a, completions := range r.compensable {

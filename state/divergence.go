@@ -179,8 +179,8 @@ func (r *rerun) isDiscarded(a record.Address) bool {
 	return anew
 }
 
-// beginsAnew reports whether rec may be the first record of a call that begins again: either an
-// attempt starts, or the call took over another call's effect.
+// beginsAnew reports whether rec may be the first record of a call that is made again, either by
+// starting an attempt or by taking over another call's effect.
 func beginsAnew(rec *record.Record) bool {
 	return rec.Status == record.StatusStarted || rec.Kind.IsCall() && rec.Status == record.StatusCompleted && rec.Detail != nil && rec.Detail.Effect != nil
 }

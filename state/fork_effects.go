@@ -108,7 +108,7 @@ func EffectsAfter(ctx context.Context, store snapshot.Store, runID string, addre
 	return f.effectsAfter(), nil
 }
 
-// effectsAfter returns the calls with effects that the fork does not keep.
+// effectsAfter returns the calls that have had effects and that the fork does not keep.
 func (f *fork) effectsAfter() []EffectCall {
 	r, first := f.parent, f.first
 	found := make(map[record.Address]*EffectCall)

@@ -47,7 +47,7 @@ type SignalOptions struct {
 //
 // The name must consist of 1 to 64 letters, digits, dots, dashes and underscores. The value can be
 // anything that can be recorded, up to an encoded size of 1 MB. If the run has ended, the error is
-// [ErrEnded]; if it was cancelled, [ErrCancelled]; and if 1,000 signals already wait,
+// [ErrEnded]; if it was cancelled, [ErrCancelled]; and if 1,000 signals are already waiting,
 // [ErrTooManySignals].
 func Signal(ctx context.Context, store snapshot.Store, runID, name string, value any, o SignalOptions) error {
 	if err := signal(ctx, store, runID, name, value, o); err != nil {

@@ -47,7 +47,7 @@ func (t *tape) append(f *frame, id cursor) (due bool) {
 	return t.becomesDue()
 }
 
-// appendNumbered is like append, for a tape that numbers its events itself, from 1.
+// appendNumbered is like append, but for a tape that numbers its own events, starting at 1.
 func (t *tape) appendNumbered(f *frame, generation uint64) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +176,7 @@ func (t *tape) find(c cursor) *frame {
 	return nil
 }
 
-// read copies the events from the position on. If the first of them is no longer kept, ok is false.
+// read copies the events from pos onward. If the first of them is no longer kept, ok is false.
 func (t *tape) read(pos uint64, into []entry) (n int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -72,7 +72,7 @@ func (s *stream) reset(reason string) {
 	s.handler.counters.resets.Add(1)
 	s.moves++
 	if s.run != nil {
-		// A client that is disconnected now must not continue after its old cursor.
+		// If the client is disconnected now, it must not resume from its old cursor.
 		s.at, s.created = cursor{}, 0
 	}
 	s.event("reset", resetBody{RunID: s.runID(), Reason: reason})

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// The run that changed last is at the end of the index. The index is read backwards, in windows of
-// its sequence.
+// The most recently changed run is at the end of the index. The index is read backwards, one range of
+// sequence numbers at a time.
 
 // List implements [snapshot.Reader]. The server selects runs by status, and with f.DueBy also by due
 // time; the rest of the filter is applied here. In a cluster any server may answer. If that server

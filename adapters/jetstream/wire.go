@@ -211,8 +211,8 @@ const (
 	readBytes = 8 << 20
 )
 
-// read yields the messages on a subject, which may have wildcards, between the sequences from and to,
-// both included. A message on the subject must have been stored at to.
+// read yields the messages on a subject with sequence numbers in the closed interval [from, to]. The
+// subject may contain wildcards. The message with the number to must be on the subject.
 func (s *Store) read(ctx context.Context, stream, subject string, from, to uint64) iter.Seq2[*storedMessage, error] {
 	return func(yield func(*storedMessage, error) bool) {
 		for from <= to {

@@ -328,7 +328,7 @@ func (l *lease) Entry() runner.QueueEntry { return l.entry }
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
 // end executes the statement that ends the lease, unless the lease is over. If another process has
-// taken the job meanwhile, the statement does nothing.
+// taken the job in the meantime, the statement does nothing.
 func (l *lease) end(do func() (bool, error)) error {
 	defer l.queue.release(l.stamp)
 	if isClosed(l.lost) {

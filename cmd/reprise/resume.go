@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A continueAction is a command that makes stopped runs continue.
+// A continueAction is a command that continues stopped runs.
 type continueAction struct {
 	name   string          // name of the command
 	status snapshot.Status // status of the runs that it applies to

@@ -68,7 +68,7 @@ func newFleet(store snapshot.Store, w *world) *fleet {
 	return f
 }
 
-// work starts rate runs per minute until ctx ends. It returns when all runs have ended.
+// work starts runs at the given rate per minute until ctx ends. It returns when all runs have ended.
 func (f *fleet) work(ctx context.Context, rate float64) {
 	defer f.runs.Wait()
 	next := time.NewTicker(time.Duration(float64(time.Minute) / rate))

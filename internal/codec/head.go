@@ -54,7 +54,7 @@ func (h head) values() int {
 	return 0
 }
 
-// ErrMalformed matches every error about bytes that are not msgpack.
+// ErrMalformed matches every error that is caused by data that is not msgpack.
 var ErrMalformed = errors.New("malformed msgpack")
 
 func malformed(format string, args ...any) error {

@@ -13,7 +13,7 @@ func (w *walk) next() (h head) {
 	return h
 }
 
-// since returns the bytes that were read since w.data was equal to before.
+// since returns the bytes read so far, if before is the value that w.data had at the beginning.
 func (w *walk) since(before []byte) []byte { return before[:len(before)-len(w.data)] }
 
 // key reads a map key and returns the text that it has in JSON.

@@ -131,7 +131,7 @@ func (c *Call) isFirstStart(p *record.Progress) bool {
 }
 
 // describeInput adds the input to a started record if inputs are kept, or if it is small. If asks
-// is set, because the call asks a model, it also adds the hash of the whole input.
+// is true, the call asks a model; then describeInput also adds the hash of the whole input.
 func (c *Call) describeInput(rec *record.Record, asks bool) error {
 	settings := c.root.settings
 	kept := settings.Payloads || c.parent.call == nil || c.spec.InDoubt == InDoubtAsk || c.compensable

@@ -191,8 +191,8 @@ func (e *TimeoutError) Class() record.Class { return record.ClassTimeout }
 // Timeout returns true, as in net.Error.
 func (e *TimeoutError) Timeout() bool { return true }
 
-// settledError is the error of a failed attempt whose handler returned the suspension of a call
-// inside the attempt, or an error marked with core.InDoubt. It has the same text, but it is not a
+// settledError is the error of a failed attempt whose handler returned an error that is marked with
+// core.InDoubt or with which a call inside the attempt was suspended. It has the same text, but it is not a
 // suspension, and the mark does not affect the surrounding calls: errors.Is never finds
 // ErrInterrupted in a failure.
 type settledError struct{ err error }

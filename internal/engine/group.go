@@ -67,9 +67,9 @@ func (s *Scope) beginGroup() {
 func (s *Scope) endGroup() { s.group.cancel(nil) }
 
 // EndGroup ends the group whose handler received ctx, and interrupts its other branches. The cause
-// is the failure of a branch, [ErrGroupTimeout], or nil. With a cause, the group fails with the
-// error that its handler then returns, or with the cause if the handler returns no error. Without a
-// cause, the handler's result is the group's result. Only the first call counts. Outside a group,
+// is the failure of a branch, [ErrGroupTimeout], or nil. If there is a cause, the group fails with the
+// error that its handler then returns, or with the cause if the handler returns no error. If the
+// cause is nil, the handler's result is the group's result. Only the first call counts. Outside a group,
 // EndGroup does nothing.
 func EndGroup(ctx context.Context, cause error) {
 	if cause == nil {

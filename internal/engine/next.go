@@ -53,8 +53,8 @@ var (
 	errLeftBehind = errors.New("the process ended during the last attempt; it is not known whether the call took effect")
 )
 
-// Next returns the next step of a call with progress p: when the call begins, when it was restored,
-// and after a failed attempt.
+// Next returns the next step of a call with progress p. It is called when the call begins or was
+// restored, and after each failed attempt.
 func Next(p *record.Progress, r Rules) Step {
 	switch {
 	case !p.HasOutcome():

@@ -200,8 +200,8 @@ func NewRoot(run Run, settings *Settings) *Root { return &Root{run: run, setting
 // first call counts.
 func (r *Root) Interrupt(e *InterruptedError) { r.interrupted.CompareAndSwap(nil, e) }
 
-// Drain prevents further calls and attempts from beginning, and wakes calls that wait for their
-// next attempt, which are then suspended because of e. Running attempts continue, and recorded
+// Drain prevents further calls and attempts from beginning. Calls that are waiting for their next
+// attempt stop waiting, and are suspended because of e. Running attempts continue, and recorded
 // calls are still recalled. Only the first call counts.
 func (r *Root) Drain(e *InterruptedError) {
 	if r.draining.CompareAndSwap(nil, e) {

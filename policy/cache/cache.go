@@ -116,8 +116,8 @@ func outputKey(call *core.CallInfo, version string) (string, error) {
 }
 
 // do returns the value stored under the key. If there is none, it calls produce and
-// stores the result, unless produce fails or its context has ended. The error is
-// that of produce or ctx.
+// stores the result, unless produce fails or the context passed to it has ended. The
+// error comes from produce or from ctx.
 func (c *Cache) do(ctx context.Context, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) (encoded []byte, hit bool, err error) {
 	for {
 		if encoded, ok := c.get(ctx, key); ok {

@@ -135,8 +135,8 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 	return all, nil
 }
 
-// isIgnored reports whether an entry in an inbox is certainly not a message. It removes temporary
-// files that a crash has left.
+// isIgnored reports whether an entry in an inbox is certainly not a message. It also removes
+// temporary files left behind by a crash.
 func (s *Store) isIgnored(runID string, e fs.DirEntry) bool {
 	name := e.Name()
 	if filepath.Ext(name) == tmpSuffix {

@@ -113,8 +113,8 @@ func (d *runDir) endsAt(c closedEnd) (bool, error) {
 	return isZero(head[:n]), nil
 }
 
-// metaReads is how many times a meta file is read if it is invalid, since another process may be
-// writing it.
+// metaReads is the number of times that an invalid meta file is read before it counts as invalid,
+// because another process may be writing it.
 const metaReads = 3
 
 // readMeta reads the meta file of a run. If the file does not exist or is not valid, the result has

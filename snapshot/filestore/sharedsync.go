@@ -55,7 +55,7 @@ func (s *sharedSync) sync(f *os.File, alone func(*os.File) error) error {
 	return alone(f)
 }
 
-// syncTogether makes everything durable that was written to the file system before the call, if
+// syncTogether makes durable everything that was written to the file system before the call, if
 // there are enough other callers to share the sync with. It reports whether it did so.
 func (s *sharedSync) syncTogether(f *os.File) bool {
 	return s.sync(f, func(*os.File) error { return errNotShared }) == nil

@@ -63,8 +63,8 @@ func (s *Service) Effects() int {
 	return len(s.tokens)
 }
 
-// Call calls the service. A response with a failure status is returned as an error. A
-// token, if not empty, is sent with the request.
+// Call calls the service. A response with a failure status is returned as an error. If
+// token is not empty, it is sent with the request.
 func (s *Service) Call(ctx context.Context, path, token string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+path, http.NoBody)
 	if err != nil {

@@ -145,7 +145,7 @@ func (b *Builder) response(ctx context.Context, r *record.Record) (resp actors.R
 }
 
 // finish shows the parts of a message that no delta has shown, and ends the step. If the deltas have
-// shown a different text, finish withdraws it and shows the message from the beginning.
+// shown different text, finish withdraws it and shows the message from the beginning.
 func (b *Builder) finish(out []Event, m *actors.Message) []Event {
 	text, hasText := strings.CutPrefix(m.Text, b.step.shown[0].String())
 	thoughts, hasThoughts := strings.CutPrefix(m.Reasoning, b.step.shown[1].String())
