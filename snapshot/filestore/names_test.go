@@ -51,7 +51,7 @@ func TestEveryIDIsTheNameOfADirectory(t *testing.T) {
 	s := newFileStore(t, t.TempDir())
 	seen := make(map[string]string)
 	for _, id := range []string{
-		"a", "A", "0", "_", "-", "a.b", "A.B", "aB", "Ab", "AB", "A-1", "a-1", "-A", "A0", "0A",
+		"a", "A", "0", "_", "_-", "a.b", "A.B", "aB", "Ab", "AB", "A-1", "a-1", "A-", "A0", "0A",
 		strings.Repeat("a", 128), strings.Repeat("A", 128), strings.Repeat("A", 127) + "a", "a" + strings.Repeat("A", 127),
 		strings.Repeat("A", 127) + "-", strings.Repeat("aA", 64), strings.Repeat("0", 128),
 	} {

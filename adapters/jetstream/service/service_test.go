@@ -197,7 +197,7 @@ func TestWhatIsNotAStoreIsRefused(t *testing.T) {
 		"nats://127.0.0.1:1?replicas=many":           `replicas is "many"`,
 		"nats://127.0.0.1:1?replicas=0":              `replicas is "0"`,
 		"nats://127.0.0.1:1?lease=10":                `lease is "10"`,
-		"nats://127.0.0.1:1?name=x":                  `the parameter "name"; want store, replicas, lease, creds, domain or api_prefix`,
+		"nats://127.0.0.1:1?name=x":                  `unknown parameter "name" in its URL; want store, replicas, lease, creds, domain or api_prefix`,
 		"nats://127.0.0.1:1?creds=/none":             "/none",
 		"nats://app:secret@127.0.0.1:1":              "no servers available",
 	} {
