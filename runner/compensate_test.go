@@ -178,3 +178,46 @@ func TestRunnerReportsWhatWasNotCompensated(t *testing.T) {
 		})
 	}
 }
+
+// Somebody who has cancelled a run can ask about it, and cancel it again, while its calls are compensated.
+func TestRunThatIsBeingCompensatedCanBeControlled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		book := decorators.Tool("book", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
+			Compensate(func(context.Context, word, string) error { <-gate; return nil })
+		trip := agent("trip", func(ctx context.Context, in word) (string, error) {
+			if _, err := book.Call(ctx, in); err != nil {
+				return "", err
+			}
+			return core.Await[string](ctx, "go on?")
+		})
+		r := newRunner(t, memstore.New(), runner.Options{})
+		program := runner.Register(r, trip, runner.WithCompensations(book))
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{"seat"}, runner.StartOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, r.Cancel(t.Context(), "a", snapshot.Stop{By: "ops"}))
+		synctest.Wait()
+		returned := make(chan error, 2)
+		go func() { returned <- r.Cancel(t.Context(), "a", snapshot.Stop{By: "dev"}) }()
+		go func() {
+			stop, err := r.Stopping(t.Context(), "a")
+			if err == nil {
+				assert.Equal(t, &snapshot.Stop{Reason: "cancel", By: "ops"}, stop)
+			}
+			returned <- err
+		}()
+		synctest.Wait()
+		assert.Len(t, returned, 2)
+		close(gate)
+		synctest.Wait()
+		require.NoError(t, <-returned)
+		require.NoError(t, <-returned)
+		info, err := r.Info(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusCancelled, info.Status)
+		assert.Equal(t, "ops", info.Stop.By)
+		assert.EqualValues(t, 1, r.Stats().Cancelled)
+	})
+}

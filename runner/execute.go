@@ -21,7 +21,7 @@ type openRun struct {
 	program    *program
 	caller     caller.Caller // the run that called this run; zero if there is none
 	generation uint64
-	opened     chan struct{}         // closed when st is set, or the run could not be opened
+	opened     chan struct{}         // closed when st is set, or when it is known that it will not be
 	st         *state.ExecutionState // nil until opened is closed
 	newAnswer  bool                  // an answer arrived that the run may not have read
 	stopped    error                 // why the run cannot continue as it is; nil if the run can continue, or has ended
@@ -160,12 +160,16 @@ func (r *Runner) setState(o *openRun, st *state.ExecutionState) {
 }
 
 // noticeCancelled reports, once, that a run that was cancelled while it was not open has been opened
-// to compensate its calls.
+// to compensate its calls. Until they are compensated, the run is controlled through the store.
 func (r *Runner) noticeCancelled(o *openRun) {
-	if !o.cancelled {
-		o.cancelled = true
-		r.observe(o.notice(NoticeOpened, snapshot.StatusRunning, nil))
+	if o.cancelled {
+		return
 	}
+	r.mu.Lock()
+	o.cancelled = true
+	close(o.opened)
+	r.mu.Unlock()
+	r.observe(o.notice(NoticeOpened, snapshot.StatusRunning, nil))
 }
 
 // refuse handles a run that cannot continue. If the run is open elsewhere, was deleted, or has ended,
@@ -213,7 +217,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 	r.mu.Lock()
 	delete(r.open, o.runID)
 	r.closed.add(report)
-	if !ran {
+	if !ran && !o.cancelled {
 		close(o.opened)
 	}
 	answered = answered || o.newAnswer
