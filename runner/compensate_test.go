@@ -221,3 +221,47 @@ func TestRunThatIsBeingCompensatedCanBeControlled(t *testing.T) {
 		assert.EqualValues(t, 1, r.Stats().Cancelled)
 	})
 }
+
+// A cancelled run is opened again and again while a compensation waits for an answer. What could not be
+// compensated is reported when the run has ended, and not each time.
+func TestUncompensatedCallsOfACancelledRunAreReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pay := decorators.Tool("pay", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
+			Compensate(func(context.Context, word, string) error { return core.Permanent(errors.New("no refund")) })
+		book := decorators.Tool("book", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
+			Compensate(func(ctx context.Context, _ word, _ string) error {
+				_, err := core.Await[string](ctx, "undone?")
+				return err
+			})
+		trip := agent("trip", func(ctx context.Context, in word) (string, error) {
+			if _, err := book.Call(ctx, in); err != nil {
+				return "", err
+			}
+			if _, err := pay.Call(ctx, in); err != nil {
+				return "", err
+			}
+			return core.Await[string](ctx, "go on?")
+		})
+		var troubles []runner.Notice
+		r := newRunner(t, memstore.New(), runner.Options{Observe: func(n runner.Notice) {
+			if n.Type == runner.NoticeTrouble {
+				troubles = append(troubles, n)
+			}
+		}})
+		program := runner.Register(r, trip, runner.WithCompensations(book, pay))
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{"seat"}, runner.StartOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		require.NoError(t, r.Cancel(t.Context(), "a", snapshot.Stop{By: "ops"}))
+		<-time.After(time.Minute)
+		synctest.Wait()
+		assert.Empty(t, troubles)
+		require.NoError(t, r.Answer(t.Context(), "a", "trip/book@undo/book?1", "ops", "yes"))
+		<-time.After(time.Minute)
+		synctest.Wait()
+		require.Len(t, troubles, 1)
+		assert.Equal(t, snapshot.StatusCancelled, troubles[0].Status)
+		assert.EqualError(t, troubles[0].Err, "runner: not compensated: trip/pay; the effects of these calls remain")
+	})
+}

@@ -46,9 +46,6 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	st, input, err := r.openState(ctx, o, lease.Entry().Fresh)
 	if errors.Is(err, state.ErrCancelled) { // openState checks that the run has not ended, so this opening ended it
 		r.noticeCancelled(o)
-		if failed := (*core.CompensationError)(nil); errors.As(err, &failed) {
-			r.observe(o.notice(NoticeTrouble, snapshot.StatusCancelled, &uncompensatedError{failed}))
-		}
 		o.stopped = err
 		return
 	} else if err != nil {
@@ -263,6 +260,9 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		}
 		notice.Took, notice.Due, notice.Stop = took, info.Due, info.Stop
 		r.observe(notice)
+	}
+	if failed := (*core.CompensationError)(nil); o.cancelled && info.Status == snapshot.StatusCancelled && errors.As(o.stopped, &failed) {
+		r.observe(o.notice(NoticeTrouble, info.Status, &uncompensatedError{failed})) // not before: each opening finds the same failures
 	}
 	if report.Uncompensated > 0 {
 		failed, err := state.Uncompensated(ctx, r.store, o.runID)
