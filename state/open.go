@@ -62,6 +62,7 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	if err := c.checkExisting(found); err != nil {
 		return nil, errors.Join(err, giveBack(ctx, journal))
 	}
+	c.rerunFailed = c.rerunFailed && cancelled == nil // the compensations of a cancelled run that failed are not made again
 	if err := r.restore(found); err != nil {
 		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), giveBack(ctx, journal))
 	}

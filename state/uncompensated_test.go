@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -253,4 +254,41 @@ func TestResultSaysWhatWasNotCompensated(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrCancelled)
 	require.ErrorAs(t, err, &got)
 	assert.Equal(t, want, got)
+}
+
+// A compensation that failed in a cancelled run is final, whatever the other compensations do.
+func TestRerunFailedDoesNotRepeatACompensationOfACancelledRun(t *testing.T) {
+	store, refunds := memstore.New(), 0
+	pay := decorators.Tool("pay", "", func(context.Context, struct{}) (string, error) { return "", nil }).
+		Compensate(func(context.Context, struct{}, string) error {
+			refunds++
+			return core.Permanent(errors.New("no refund"))
+		})
+	book := decorators.Tool("book", "", func(context.Context, struct{}) (string, error) { return "", nil }).
+		Compensate(func(ctx context.Context, _ struct{}, _ string) error {
+			_, err := core.Await[string](ctx, "undone?")
+			return err
+		})
+	trip := decorators.Agent("trip", "", func(ctx context.Context, _ struct{}) (string, error) {
+		if _, err := book.Call(ctx, struct{}{}); err != nil {
+			return "", err
+		}
+		if _, err := pay.Call(ctx, struct{}{}); err != nil {
+			return "", err
+		}
+		return core.Await[string](ctx, "go on?")
+	})
+	options := []state.Option{state.WithCompensations(book, pay), state.WithRerunFailed()}
+	st, err := state.Open(t.Context(), store, "run-1", options...)
+	require.NoError(t, err)
+	_, err = trip.Call(st.Context(t.Context()), struct{}{})
+	require.Error(t, err)
+	require.NoError(t, st.Close())
+	require.NoError(t, state.Cancel(t.Context(), store, "run-1", snapshot.Stop{By: "ops"}))
+	for range 3 {
+		_, err = state.Open(t.Context(), store, "run-1", options...)
+		require.ErrorIs(t, err, state.ErrCancelled)
+		require.ErrorContains(t, err, "trip/book@undo/book?1")
+	}
+	assert.Equal(t, 1, refunds)
 }
