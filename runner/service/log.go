@@ -76,11 +76,11 @@ func (l *logger) notice(n *runner.Notice) {
 
 // text returns the redacted text of an error, whose method may panic.
 func (l *logger) text(err error) string {
-	text := record.Truncate(fmt.Sprint(err), record.MessageLimit)
+	text := fmt.Sprint(err)
 	if l.redact != nil {
-		text = l.redact(text)
+		text = l.redact(text) // before it is cut: the beginning of a secret is not recognized
 	}
-	return text
+	return record.Truncate(text, record.MessageLimit)
 }
 
 // ownPanic returns the panic with which a handler has ended, or nil. A panic of a call inside the

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/record/redact"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/streamer"
@@ -67,6 +69,14 @@ func TestFailedRunIsLoggedAsAWarningWithItsRedactedError(t *testing.T) {
 	assert.NoError(t, err, lines[0].Took)
 	assert.Contains(t, lines[0].Error, "out of ")
 	assert.NotContains(t, lines[0].Error, "ink")
+}
+
+func TestErrorIsRedactedBeforeItIsCut(t *testing.T) {
+	rules, err := redact.New("sk-[a-z]{20}")
+	require.NoError(t, err)
+	l := logger{redact: rules.Text}
+	text := l.text(errors.New(strings.Repeat("x", record.MessageLimit-10) + "sk-" + strings.Repeat("a", 20)))
+	assert.NotContains(t, text, "sk-a")
 }
 
 // TestPanicOfAToolIsLoggedOnceWithItsStack: even if the calls around it do not fail.
