@@ -83,7 +83,8 @@ func failureOf(rec *record.Record) *core.CallError {
 }
 
 // Uncompensated returns the calls of a stored run whose compensations failed for good, in the order
-// in which the compensations were made. These calls still have their effects. [Retry] describes how
+// in which the compensations were made. These calls still have their effects. If the run was
+// retried and has completed since, the effects are those of its restored calls. [Retry] describes how
 // a failed run tries the compensations again. A cancelled run does not: undo its calls by hand.
 func Uncompensated(ctx context.Context, store snapshot.Reader, runID string) ([]core.FailedCompensation, error) {
 	found, err := store.Load(ctx, runID)

@@ -44,7 +44,7 @@ type RunInfo struct {
 	CalledBy    string    `json:"called_by,omitempty"`     // the run that started this run and waits for it
 	Status      string    `json:"status"`                  // queued, running, paused, interrupted, completed, failed or cancelled
 	Stop        *Stop     `json:"stop,omitempty"`          // why the run is interrupted or cancelled
-	Stopping    *Stop     `json:"stopping,omitempty"`      // the stop that somebody has requested while the run is running; its reason is user or cancel
+	Stopping    *Stop     `json:"stopping,omitempty"`      // the stop that somebody has requested and that is not complete; its reason is user or cancel
 	Description string    `json:"description,omitempty"`
 	Pipeline    string    `json:"pipeline,omitempty"`
 	Tags        []string  `json:"tags,omitempty"`

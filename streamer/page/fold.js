@@ -322,7 +322,7 @@ export function askToStop(run, stopping) {
   if (run.status === "running") run.stopping = stopping;
 }
 
-// stoppingText returns a text that says who has asked a running run to stop, or an empty text.
+// stoppingText returns a text that says who has asked the run to stop, or an empty text.
 export function stoppingText({ stopping }) {
   if (!stopping) return "";
   const what = stopping.reason === "cancel" ? "Cancel" : "Interrupt";

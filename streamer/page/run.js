@@ -312,7 +312,8 @@ export class RunView {
   #drawBanner(run) {
     const banner = byID("run-banner");
     const last = this.#tree.openings.at(-1);
-    let text = run.stopping ? fold.stoppingText(run) + ". The run stops when its calls return." : fold.stopText(run);
+    const next = run.status === "running" ? ". The run stops when its calls return." : ". It ends when its calls are compensated.";
+    let text = run.stopping ? fold.stoppingText(run) + next : fold.stopText(run);
     if (run.status === "failed") {
       const { error, errorClass, reason } = last?.error ? last : { error: run.last_error?.original_error, errorClass: run.last_error?.error_class };
       const why = [words(errorClass), reason === "exhausted" ? "" : reasonOf(reason)]; // the error says how many attempts there were
