@@ -101,7 +101,7 @@ func TestPoolerThatForgetsPreparedStatementsIsNamed(t *testing.T) {
 	_, err = pool.Exec(t.Context(), `deallocate all`)
 	require.NoError(t, err)
 	_, err = s.Info(t.Context(), "none")
-	require.ErrorContains(t, err, "add default_query_exec_mode=cache_describe to the URL")
+	require.ErrorContains(t, err, "add default_query_exec_mode=cache_describe to the pool's URL")
 }
 
 // Of several concurrent migrations, one migrates, and the others wait.
