@@ -25,7 +25,7 @@ export GORACE="atexit_sleep_ms=0 ${GORACE-}"
 export GOGC=400
 
 run() { # arguments of go test
-  go test -exec "env GOGC=${gogc-100}" -vet=off -shuffle=on -timeout 10m "$@"
+  go test -exec "env GOGC=${gogc-100}" -vet=off -shuffle=on -timeout 20m "$@"
 }
 processors=$(getconf _NPROCESSORS_ONLN)
 
