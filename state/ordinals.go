@@ -330,7 +330,7 @@ func (r *restoredRun) likelyEdit(s *scopeClaims, was *recordedClaim, c record.Cl
 	}
 	for _, recorded := range s.claims {
 		if recorded != nil && recorded.matches(c) {
-			return "the call is recorded later: an earlier call was removed, the two were swapped, or " +
+			return "recorded later: an earlier call was removed, the two were swapped, or " +
 				"goroutines made them: see actors.Parallel and Prepare"
 		}
 	}

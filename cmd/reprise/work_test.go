@@ -121,7 +121,7 @@ func TestSignalIsReceivedByTheRun(t *testing.T) {
 	}
 	_, err := wait()
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	assert.Contains(t, call(t, dir, "show", "r8").text(t), "QUESTION wait?1: paid")
+	assert.Contains(t, call(t, dir, "show", "r8").text(t), "AWAITS SIGNAL wait?1: paid")
 	assert.Equal(t, result{exitOK, "", "run r8 has no open questions\n"}, call(t, dir, "questions", "r8"))
 	assert.Equal(t, "run r8 is paused and waits for the signal paid\n", call(t, dir, "resume", "r8").text(t))
 	call(t, dir, "signal", "r8", "paid", "forty").failed(t, exitUsage, "the value is not JSON: invalid character 'o' in literal false (expecting 'a'); write a string in double quotes, inside single quotes for the shell: '\"yes\"'")

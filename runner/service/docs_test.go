@@ -186,7 +186,7 @@ func TestDocumentHasTheRequestsOfTheHandler(t *testing.T) {
 	require.Greater(t, len(patterns), 20)
 	text := document(t, "service.md")
 	for _, m := range patterns {
-		path := strings.Replace(m[1], "{part}", "input", 1)
+		path := strings.Replace(m[1], "{call...}", "{address}/input", 1)
 		if slices.Contains([]string{"/{$}", "/{asset}", "/health"}, path) {
 			continue
 		}
