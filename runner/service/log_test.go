@@ -83,7 +83,7 @@ func TestErrorIsRedactedBeforeItIsCut(t *testing.T) {
 func TestPanicOfAToolIsLoggedOnceWithItsStack(t *testing.T) {
 	boom := decorators.Tool("boom", "", func(context.Context, ticket) (string, error) {
 		var m map[string]int
-		m["x"] = 1 //nolint:govet // panics
+		m["x"] = 1 //nolint:govet,staticcheck // panics
 		return "", nil
 	})
 	lines := logged(t, Options{}, "warn", func(r *runner.Runner) error {
