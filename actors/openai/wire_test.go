@@ -304,7 +304,7 @@ func TestCallsOfCustomToolsAreSentBackAsSuch(t *testing.T) {
 			body := string(srv.Requests()[1].Body)
 			require.Contains(t, body, tc.sent+`{"type":"custom_tool_call","call_id":"`+tc.id+`","name":"patch","input":"*** Begin"}`)
 			require.Contains(t, body, `{"type":"custom_tool_call_output","call_id":"`+tc.id+`","output":"done"}`)
-			require.Equal(t, len(got.Message.ToolCalls), len(srv.Requests()[1].ToolResults()))
+			require.Len(t, srv.Requests()[1].ToolResults(), len(got.Message.ToolCalls))
 			require.Equal(t, len(got.Message.ToolCalls)-1, strings.Count(body, `"function_call_output"`))
 		})
 	}
