@@ -25,8 +25,7 @@ type updateParams struct {
 	InputResponses map[string]json.RawMessage `json:"inputResponses"`
 }
 
-// responseTo returns the response to a question, or nil if there is none. It ignores the other
-// responses.
+// responseTo returns the response to a question, or nil if p contains no response to it.
 func (p *updateParams) responseTo(question string) (*sdk.ElicitResult, error) {
 	raw, ok := p.InputResponses[question]
 	if !ok {

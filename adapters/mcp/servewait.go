@@ -1,0 +1,133 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// hold waits until a run has stopped or asks a question, but no longer than HoldFor. Meanwhile it
+// sends the records with numbers above told to the client as progress.
+func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) (sdk.Result, error) {
+	deadline := time.Now().Add(s.options.HoldFor)
+	for {
+		holding, cancel := context.WithDeadline(ctx, deadline)
+		progress, err := s.follow(holding, c, runID, &told)
+		isOver := holding.Err() != nil
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case isOver:
+			return textResult("The run %s of %s is still running. Call %s with {\"run\": %q} to wait for its result.", runID, progress.info.Program, toolWait, runID), nil
+		case err != nil:
+			return nil, err
+		case len(progress.questions) == 0:
+			return s.outcome(ctx, &progress.info)
+		case !c.elicits:
+			return s.openQuestions(ctx, runID)
+		case c.modern:
+			return &callResult{ResultType: "input_required", InputRequests: requestsOf(progress.questions), RequestState: stateOf(runID, max(told, progress.info.LastSeq))}, nil
+		}
+		declined, err := s.elicit(ctx, c, runID, progress.questions)
+		if err != nil {
+			return nil, err
+		}
+		if declined {
+			return s.openQuestions(ctx, runID)
+		}
+	}
+}
+
+// A progress is the state in which follow left a run.
+type progress struct {
+	info      snapshot.Info
+	questions []core.Question // open questions that a person has to answer
+}
+
+// follow waits until a run has stopped or waits for an answer, or ctx ends. It notifies the client of
+// each of the run's records, since many clients give up on a request that makes no progress. Records
+// from before the watch begins are read first, so that a short run reports its progress too.
+func (s *server) follow(ctx context.Context, c caller, runID string, told *uint64) (p progress, err error) {
+	isFirst := true
+	for e, err := range s.runner.Store().Watch(ctx, snapshot.WatchOptions{RunID: runID, Records: true}) {
+		switch {
+		case err != nil:
+			return p, err
+		case e.Deleted:
+			return p, invalid("the run %s was deleted", runID)
+		}
+		if isFirst && c.token != nil {
+			err = s.tellStored(ctx, c, runID, told)
+		}
+		isFirst = false
+		for i := range e.Records {
+			c.tell(ctx, &e.Records[i], told)
+		}
+		p.info = e.Info
+		if err != nil || hasStopped(&p.info) {
+			return p, err
+		}
+		if p.questions, err = s.questions(ctx, runID); err != nil {
+			return p, err
+		}
+		if len(p.questions) > 0 {
+			return p, s.tellStored(ctx, c, runID, told) // the run may have advanced since the event
+		}
+	}
+	return p, ctx.Err()
+}
+
+// tellStored notifies a client of a run's stored records whose numbers are above told.
+func (s *server) tellStored(ctx context.Context, c caller, runID string, told *uint64) error {
+	for r, err := range s.runner.Store().Records(ctx, runID, *told) {
+		if err != nil {
+			return err
+		}
+		c.tell(ctx, &r, told)
+	}
+	return nil
+}
+
+// tell notifies the client of a record with a number above told, if the client wants progress.
+func (c *caller) tell(ctx context.Context, r *record.Record, told *uint64) {
+	if r.Seq <= *told {
+		return
+	}
+	*told = r.Seq
+	if c.token == nil {
+		return
+	}
+	_ = c.session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: c.token, Progress: float64(r.Seq), Message: progressMessage(r)}) // the client may be gone
+}
+
+// progressMessage describes a record in words.
+func progressMessage(r *record.Record) string {
+	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", strings.TrimSuffix(r.Kind.String(), "_call"), r.Name, r.Status)), " ") // a run may have no name
+}
+
+// hasStopped reports whether a run has ended or was interrupted. A run whose process crashed has not
+// stopped, since a runner resumes it.
+func hasStopped(info *snapshot.Info) bool {
+	switch info.Status {
+	case snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled:
+		return !info.Open
+	case snapshot.StatusInterrupted:
+		return !info.Open && info.Stop.Reason != record.InterruptCrash
+	}
+	return false
+}
+
+// questions returns a run's open questions that a person has to answer.
+func (s *server) questions(ctx context.Context, runID string) ([]core.Question, error) {
+	open, err := s.runner.Questions(ctx, runID)
+	return slices.DeleteFunc(open, func(q core.Question) bool { return !q.Awaits.NeedsAnswer() }), err
+}
