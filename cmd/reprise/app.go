@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,8 +52,11 @@ func run(ctx context.Context, env *environment, args []string) int {
 	root.SetErr(env.stderr)
 	err := root.ExecuteContext(ctx)
 	if !a.parsed { // for an unknown command, cobra parses no flags
-		flags, _, _ := strings.Cut(strings.Join(args, "\x00")+"\x00", "\x00--\x00")
-		a.json = a.json || strings.Contains("\x00"+flags+"\x00", "\x00--json\x00")
+		flags := args
+		if end := slices.Index(args, "--"); end >= 0 {
+			flags = args[:end]
+		}
+		a.json = a.json || slices.Contains(flags, "--json")
 	}
 	for _, s := range a.opened {
 		err = errors.Join(err, s.Close())
