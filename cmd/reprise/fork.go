@@ -182,8 +182,7 @@ func (a *app) refuseEffects(found *snapshot.Info, address record.Address, effect
 		}
 		compensable = compensable || c.Compensable && !c.CompensationFailed
 	}
-	hasEnded := found.Status == snapshot.StatusCompleted || found.Status == snapshot.StatusFailed
-	if compensable && !hasEnded { // a run that has ended cannot be cancelled
+	if compensable && !found.Status.HasEnded() { // a run that has ended cannot be cancelled
 		decision += "; or compensate them first by cancelling the run"
 	}
 	return fmt.Errorf("run %s has calls with effects after %s: %s; decide with %s", found.RunID, printable(address.String()), strings.Join(calls, ", "), decision)

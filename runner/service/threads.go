@@ -66,19 +66,16 @@ func (t *threads) answeringProgram(ctx context.Context, thread, asked string, nu
 		}
 		asked = turns[len(turns)-1].Program
 	}
-	program := cmp.Or(asked, t.program)
-	if program == "" {
-		return "", fmt.Errorf(`%w: program is needed, such as {"text": "hello", "program": "assistant"}; %s`, streamer.ErrInvalid, wantOneOf(t.conversations()))
-	}
-	known := t.conversations()
+	program, known := cmp.Or(asked, t.program), t.conversations()
 	switch {
+	case program == "":
+		return "", fmt.Errorf(`%w: program is needed, such as {"text": "hello", "program": "assistant"}; %s`, streamer.ErrInvalid, wantOneOf(known))
 	case slices.Contains(known, program):
+		return program, nil
 	case !slices.Contains(t.control.runner.Programs(), program):
 		return "", fmt.Errorf("%w: there is no program %q; %s", streamer.ErrNotFound, record.Truncate(program, maxMessageID), wantOneOf(known))
-	default:
-		return "", fmt.Errorf("%w: program %q is not a conversation; %s", streamer.ErrInvalid, record.Truncate(program, maxMessageID), wantOneOf(known))
 	}
-	return program, nil
+	return "", fmt.Errorf("%w: program %q is not a conversation; %s", streamer.ErrInvalid, record.Truncate(program, maxMessageID), wantOneOf(known))
 }
 
 // conversations returns the names of the programs that can answer in threads.
