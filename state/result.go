@@ -51,7 +51,7 @@ func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, 
 	case last == nil || !last.IsOutcome():
 		return output, fmt.Errorf("%w: run %s is %s", ErrNotEnded, runID, found.Status)
 	case last.Status == record.StatusFailed:
-		failure := failureOf(last)
+		failure := engine.RecordedFailure(last)
 		failed, err := failedCompensations(found, func(by record.Address) bool { return by == last.Address })
 		if err != nil {
 			return output, fmt.Errorf("state: result of run %s: %w", runID, err)
@@ -72,14 +72,6 @@ func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, 
 		return output, fmt.Errorf("state: result of run %s: %w", runID, err)
 	}
 	return output, nil
-}
-
-// failureOf returns the error of the call that failed with rec.
-func failureOf(rec *record.Record) *core.CallError {
-	return &core.CallError{
-		Address: rec.Address, Name: rec.Name, Stage: rec.Stage, Attempts: rec.TotalAttempts(),
-		Reason: rec.Reason, Detail: rec.Message(), Err: rec.Err,
-	}
 }
 
 // Uncompensated returns the calls of a stored run whose compensations failed for good, in the order
@@ -114,7 +106,7 @@ func failedCompensations(found *snapshot.Run, isCause func(by record.Address) bo
 		if err != nil {
 			return nil, err
 		}
-		failed = append(failed, core.FailedCompensation{Address: c.Address, Name: c.Name, Message: failureOf(&outcome).Error()})
+		failed = append(failed, core.FailedCompensation{Address: c.Address, Name: c.Name, Message: engine.RecordedFailure(&outcome).Error()})
 	}
 	return failed, nil
 }

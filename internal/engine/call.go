@@ -223,18 +223,18 @@ func (c *Call) checkPreconditions(p *record.Progress, s *Scope) error {
 		return nil
 	}
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: preconditionsAttempt}
-	left := errGoexit
+	exit := errGoexit // the failure if the goroutine ends now; nil once user code can no longer end it
 	defer func() {
-		if left != nil { // runtime.Goexit, as in attempt
+		if exit != nil { // runtime.Goexit, as in attempt
 			before.close()
-			_ = c.refuse(p, s, Result{Err: left, Stage: record.StagePrecondition, Panicked: true}, record.ReasonPanic)
+			_ = c.refuse(p, s, Result{Err: exit, Stage: record.StagePrecondition, Panicked: true}, record.ReasonPanic)
 		}
 	}()
 	r := &attemptEnd{Result: c.typed.Require(before.context())}
-	left = errGoexitInError
+	exit = errGoexitInError
 	before.close()
 	c.find(r)
-	left = nil
+	exit = nil
 	if in := before.state.Load(); in != nil {
 		s.ensureState().used.Store(in.used.Load())
 		s.ensureState().spent.Store(in.spent.Load())
@@ -274,10 +274,10 @@ func (c *Call) attempt(p *record.Progress, s *Scope) error {
 		s.beginGroup()
 		defer s.endGroup() // after settle, which reads the state of the context
 	}
-	left := errGoexit
+	exit := errGoexit // the failure if the goroutine ends now; nil once user code can no longer end it
 	defer func() {
-		if left != nil { // runtime.Goexit: nobody receives the failure, but it is recorded
-			c.settleGoexit(p, s, began, left)
+		if exit != nil { // runtime.Goexit: nobody receives the failure, but it is recorded
+			c.settleGoexit(p, s, began, exit)
 		}
 	}()
 	var r attemptEnd
@@ -286,9 +286,9 @@ func (c *Call) attempt(p *record.Progress, s *Scope) error {
 	} else {
 		r = c.passIntercepted(s, began, p.Spent, ofRun, own)
 	}
-	left = errGoexitInError
+	exit = errGoexitInError
 	c.find(&r)
-	left = nil
+	exit = nil
 	r.end(began)
 	return c.settle(p, s, &r)
 }
@@ -399,7 +399,7 @@ func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	}
 	switch {
 	case outcome.Failed != nil:
-		e := recordedFailure(outcome.Failed)
+		e := RecordedFailure(outcome.Failed)
 		if c.spec.Kind == record.KindGroup && r.Err != nil {
 			e.Err = r.Err // the errors that the branches returned
 		}
@@ -427,7 +427,7 @@ func (c *Call) replay(s *Scope) (again bool, err error) {
 		return false, c.halt(err)
 	}
 	if outcome.Failed != nil {
-		return false, recordedFailure(outcome.Failed)
+		return false, RecordedFailure(outcome.Failed)
 	}
 	return false, nil
 }
@@ -449,8 +449,8 @@ func (c *Call) decode(output []byte) (again bool, err error) {
 	return again, nil
 }
 
-// recordedFailure returns the error of a call from the record of its failure.
-func recordedFailure(r *record.Record) *CallError {
+// RecordedFailure returns the error of a failed call, from the record of its failure.
+func RecordedFailure(r *record.Record) *CallError {
 	return &CallError{
 		Address: r.Address, Name: r.Name, Stage: r.Stage,
 		Attempts: r.TotalAttempts(), Reason: r.Reason, Detail: r.Message(), Err: r.Err,

@@ -236,7 +236,7 @@ func (c *Call) fail(p *record.Progress, s *Scope, f *failure, reason record.Reas
 			detailOf(&rec).Compensable = true
 		}
 	}
-	e := recordedFailure(&rec)
+	e := RecordedFailure(&rec)
 	if rec.Err = c.kept(&f.attemptEnd); c.root.settings.RoundTrip {
 		e.Err = record.ErrorOf(rec.Err)
 	}

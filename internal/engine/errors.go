@@ -231,7 +231,8 @@ var (
 	// errGoexit is the error of a handler that called runtime.Goexit.
 	errGoexit = errors.New("the handler ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 
-	// errGoexitInError is the same for a method of the error of a handler. It replaces that error.
+	// errGoexitInError is the error of a handler that returned an error with a method that called
+	// runtime.Goexit.
 	errGoexitInError = errors.New("a method of the error that the handler returned ended the goroutine (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 )
 
