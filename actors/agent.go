@@ -220,8 +220,8 @@ func WithInstructions(text string) Option {
 	return agentOption("WithInstructions", func(o *options) { o.instructions = instructions{text: text} })
 }
 
-// WithInstructionParts sets the system message of an agent to parts, all of which must be text. A
-// part may have fields for particular services, such as a marker that ends the part of the prompt
+// WithInstructionParts sets the parts of an agent's system message, which must all be text. A part
+// may have fields for particular services, such as a marker that ends the part of the prompt
 // to cache; see [Extra]. If several options set the agent's instructions, the last one applies.
 func WithInstructionParts(parts ...Part) Option {
 	return agentOption("WithInstructionParts", func(o *options) {

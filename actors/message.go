@@ -51,7 +51,7 @@ type Message struct {
 	ToolCallID string `json:"tool_call_id,omitempty"`
 	IsError    bool   `json:"is_error,omitempty"`
 
-	// Opaque is data that must be sent back to the service unchanged, or nil if there is none.
+	// Opaque is data that must be sent back to the service unchanged. It may be nil.
 	Opaque *Opaque `json:"opaque,omitempty"`
 
 	Extra Extra `json:"extra,omitempty"` // further fields of the message

@@ -173,9 +173,9 @@
 //     classified as such. The others retry all errors.
 //   - r3labs and go-sse flush each event to each client separately. reprise collects events for
 //     5 ms, or 50 ms with 1,000 clients, so its latency is never near zero.
-//   - A publisher of r3labs and go-sse waits for the slowest client. reprise disconnects a client
-//     that has not read events before they are dropped, and the client resumes. A flood has no
-//     more events than reprise keeps.
+//   - A publisher of r3labs and go-sse waits for the slowest client. If a client has not
+//     read an event before reprise drops it, reprise disconnects the client, which then resumes.
+//     FanOut's flood has no more events than reprise keeps.
 //   - The memory of SQLite is not allocated by Go, so allocs/op and B/op do not include it.
 //   - Without a delay, Reprise and the loops continue at once. The four peers wait for a timer of
 //     zero length.

@@ -5,8 +5,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// question writes a question, why it is asked again if so, and the command that
-// answers it.
+// question writes a question and the command that answers it. If the question is asked again,
+// question also writes the reason.
 func (t *text) question(r *record.Record) {
 	t.begin(mark{t.suspended, paused})
 	switch r.Awaits() {

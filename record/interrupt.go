@@ -110,8 +110,8 @@ func (e *InterruptedError) Recorded() *InterruptedError {
 	return &kept
 }
 
-// Frozen returns e in the form for a record in memory: with a cause whose text cannot change, and in
-// which errors.Is and errors.As find the cause of e.
+// Frozen returns e in a form for a record in memory: the text of the cause can no longer change.
+// errors.Is and errors.As find the same errors in it.
 func (e *InterruptedError) Frozen() *InterruptedError {
 	if e == nil || e.Cause == nil || isConstant(e.Cause) {
 		return e

@@ -98,7 +98,7 @@ type inputCall struct {
 	Arguments string `json:"arguments"`
 }
 
-// An inputCustomCall is a call of a custom tool, whose input is a text.
+// An inputCustomCall is a call to a custom tool, whose input is text.
 type inputCustomCall struct {
 	Type   string `json:"type"`
 	CallID string `json:"call_id"`
@@ -112,8 +112,8 @@ type inputCallOutput struct {
 	Output any    `json:"output"` // string or list of parts
 }
 
-// items converts one message. custom has the IDs of those calls of the latest message of the assistant
-// that are sent as calls of custom tools.
+// items converts one message. custom holds the IDs of the calls to custom tools in the assistant's
+// latest message.
 func (w responsesWire) items(msg actors.Message, custom map[string]bool) ([]any, error) {
 	if msg.Role == actors.RoleAssistant {
 		clear(custom)
@@ -172,9 +172,9 @@ func (w responsesWire) withExtra(item inputMessage, extra actors.Extra) (any, er
 
 // opaqueItems returns the items that the service sent, in order. For calls, the IDs and
 // arguments of the message are used, since IDs may have been replaced and malformed
-// arguments removed. The input of a custom tool is a text, so it is sent as it was. Items are
-// sent without their IDs, since the service does not store them. The IDs of the calls of custom
-// tools are added to custom.
+// arguments removed. The input of a custom tool is text, which is sent unchanged. Items are sent
+// without their IDs, since the service does not store them. The IDs of calls to custom tools are
+// added to custom.
 func (w responsesWire) opaqueItems(msg actors.Message, custom map[string]bool) ([]any, error) {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(msg.Opaque.Data, &raw); err != nil {

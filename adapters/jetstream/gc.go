@@ -47,7 +47,7 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 	return removed, nil
 }
 
-// A GCCost is the amount of data that [Store.GC] has to read.
+// A GCCost describes how much data [Store.GC] reads.
 type GCCost struct {
 	Messages  uint64 // number of messages, of all runs together
 	Bytes     uint64 // size of these messages

@@ -144,7 +144,7 @@ func (s *session) keep() {
 	}
 }
 
-// session returns this process's session, and begins one if there is none.
+// session returns this process's session. If the process has no session yet, it begins one.
 func (s *Store) session(ctx context.Context) (*session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

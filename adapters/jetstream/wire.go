@@ -323,8 +323,9 @@ func (s *Store) readNext(ctx context.Context, stream, subject string, from uint6
 }
 
 // publish appends a message to a stream if the last message on its subject still has the sequence
-// expected; 0 means that there is no such message. Otherwise the error is errConflict. A lost
-// acknowledgement does no harm: the message's ID shows whether the message was stored.
+// number expected, or if expected is 0 and the subject has no message. Otherwise the error is
+// errConflict. A lost acknowledgement does no harm: the message's ID shows whether the message was
+// stored.
 func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (seq uint64, err error) {
 	return s.publishAfter(ctx, stream, msg, expected, jetstream.WithExpectLastSequencePerSubject(expected))
 }

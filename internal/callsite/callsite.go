@@ -7,13 +7,13 @@ import (
 	"github.com/reprise-go/reprise/internal/segment"
 )
 
-// Numbers in place of that of an attempt, in the path of a scope that makes calls.
+// Attempt numbers of scopes that are not attempts.
 const (
-	PreconditionAttempt = -1 // the calls are made by preconditions
+	PreconditionAttempt = -1 // preconditions make the calls
 	CompensationAttempt = -2 // the calls are compensations
 )
 
-// A Site is the part of an address that the calls of one name in one scope share. It is
+// A Site is the part of an address that calls with the same name in the same scope share. It is
 // comparable and as small as a pointer.
 type Site struct{ handle unique.Handle[parts] } // interned: this halves the size of a record
 
@@ -23,8 +23,8 @@ type parts struct {
 	branch bool   // the scope belongs to a group
 }
 
-// Of returns the site of the calls with this segment in the scope with this path. The segment
-// is one of package segment, or the number of a branch.
+// Of returns the site for calls in the scope with the given path. The name is an escaped segment, as
+// package segment makes it, or the number of a branch.
 func Of(path, name string) Site {
 	around := path[strings.LastIndexByte(path, '/')+1:]
 	return Site{unique.Make(parts{path, name, strings.HasPrefix(around, segment.GroupPrefix)})}
@@ -42,10 +42,10 @@ type Call struct {
 // Site returns the site of the call.
 func (c Call) Site() Site { return c.site }
 
-// Nth returns the number of the call among the calls of its site, from 1; 0 for the zero Call.
+// Nth returns the number of the call at its site, counted from 1. It is 0 for the zero Call.
 func (c Call) Nth() int { return c.nth }
 
-// Scope returns the path of the scope of the call; empty at the root.
+// Scope returns the path of the scope that numbers the call. It is empty at the root.
 func (c Call) Scope() string { return c.parts().scope }
 
 // Name returns the escaped segment of the call without its number.

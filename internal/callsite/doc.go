@@ -1,4 +1,4 @@
-// Package callsite makes the addresses of calls: each call has a number among the calls with
-// one name in one scope. Users see an address as a record.Address, which is a [Call] with
+// Package callsite makes the addresses of calls. Calls with the same name in the same scope are
+// numbered. Users see an address as a record.Address, which is a [Call] with
 // exported methods.
 package callsite
