@@ -13,8 +13,13 @@ func isCron(expr string) bool {
 	if err != nil || len(segments) > 6 && segments[6] != "*" || len(strings.Fields(expr)) > 6 {
 		return false
 	}
-	_, err = gronx.NextTickAfter(expr, time.Unix(0, 0).UTC(), false)
-	return gronx.IsValid(expr) && err == nil
+	return gronx.IsValid(expr)
+}
+
+// occurs reports whether a cron expression has an instant. There is no February 30, for example.
+func occurs(expr string) bool {
+	_, err := gronx.NextTickAfter(expr, time.Unix(0, 0).UTC(), false)
+	return err == nil
 }
 
 // nextOfCron returns the first instant of an expression after t, or the zero Time if there is none.

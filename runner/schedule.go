@@ -72,6 +72,8 @@ func (s *Schedule) check() error {
 		return errors.New("the field Options.At is set; the schedule determines when its runs begin")
 	case s.Cron != "" && !isCron(s.Cron):
 		return fmt.Errorf("the field Cron is %q; want a cron expression, such as \"0 9 * * MON-FRI\" or \"@daily\"", s.Cron)
+	case s.Cron != "" && !occurs(s.Cron):
+		return fmt.Errorf("the field Cron is %q, which never occurs; want an expression for a day that exists", s.Cron)
 	}
 	return snapshot.CheckRunID(s.runID(time.Unix(0, 0)))
 }
