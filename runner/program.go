@@ -164,7 +164,7 @@ func encodeInput[In, Out any](actor Actor[In, Out], input any) ([]byte, error) {
 			return nil, err
 		}
 	} else if !ok {
-		return nil, fmt.Errorf("got a %T, want a %T or JSON as a json.RawMessage", input, in)
+		return nil, fmt.Errorf("got an input of type %T, want %T or JSON as a json.RawMessage", input, in)
 	}
 	encoded, err := record.Encode(in)
 	if err != nil {

@@ -126,7 +126,7 @@ func TestBadStartsStoreNothing(t *testing.T) {
 		}, runner.ErrNotRegistered, `program "echo", version "1", is not registered; want one of echo 2`},
 		"type": {func() (snapshot.Info, error) {
 			return r.Start(t.Context(), "echo", "a", 7, runner.StartOptions{})
-		}, runner.ErrInput, "got a int, want a runner_test.word"},
+		}, runner.ErrInput, "got an input of type int, want runner_test.word"},
 		"json": {func() (snapshot.Info, error) {
 			return r.Start(t.Context(), "echo", "a", json.RawMessage(`{"text": 7}`), runner.StartOptions{})
 		}, runner.ErrInput, "text"},
