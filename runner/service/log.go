@@ -61,7 +61,7 @@ func (l *logger) notice(n *runner.Notice) {
 	add("status", string(n.Status))
 	add("reason", string(n.Stop.Reason))
 	add("by", n.Stop.By)
-	add("message", n.Stop.Message)
+	add("message", l.redacted(n.Stop.Message))
 	if n.Took > 0 {
 		add("took", n.Took.Round(time.Microsecond).String()) // JSON would have nanoseconds without a unit
 	}
@@ -76,11 +76,14 @@ func (l *logger) notice(n *runner.Notice) {
 
 // text returns the redacted text of an error, whose method may panic.
 func (l *logger) text(err error) string {
-	text := fmt.Sprint(err)
-	if l.redact != nil {
-		text = l.redact(text) // before it is cut: the beginning of a secret is not recognized
+	return record.Truncate(l.redacted(fmt.Sprint(err)), record.MessageLimit) // a part of a secret would not be recognized
+}
+
+func (l *logger) redacted(text string) string {
+	if l.redact == nil {
+		return text
 	}
-	return record.Truncate(text, record.MessageLimit)
+	return l.redact(text)
 }
 
 // ownPanic returns the panic with which a handler has ended, or nil. A panic of a call inside the

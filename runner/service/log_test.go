@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/record/redact"
 	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -77,6 +79,16 @@ func TestErrorIsRedactedBeforeItIsCut(t *testing.T) {
 	l := logger{redact: rules.Text}
 	text := l.text(errors.New(strings.Repeat("x", record.MessageLimit-10) + "sk-" + strings.Repeat("a", 20)))
 	assert.NotContains(t, text, "sk-a")
+}
+
+func TestMessageOfAStopIsRedactedInTheLog(t *testing.T) {
+	rules, err := redact.New("sk-[a-z]{20}")
+	require.NoError(t, err)
+	var out bytes.Buffer
+	l := logger{to: slog.New(slog.NewTextHandler(&out, nil)), redact: rules.Text}
+	l.notice(&runner.Notice{Type: runner.NoticeClosed, RunID: "a", Stop: snapshot.Stop{By: "ann", Message: "the key sk-" + strings.Repeat("a", 20) + " is public"}})
+	assert.Contains(t, out.String(), "is public")
+	assert.NotContains(t, out.String(), "sk-a")
 }
 
 // TestPanicOfAToolIsLoggedOnceWithItsStack: even if the calls around it do not fail.
