@@ -222,9 +222,9 @@ func TestRunThatIsBeingCompensatedCanBeControlled(t *testing.T) {
 	})
 }
 
-// A cancelled run is opened again and again while a compensation waits for an answer. What could not be
-// compensated is reported when the run has ended, and not each time.
-func TestUncompensatedCallsOfACancelledRunAreReportedOnce(t *testing.T) {
+// A cancelled run is not opened while a compensation waits for an answer. What could not be compensated
+// is reported when the run has ended, and not each time.
+func TestCancelledRunWaitsForTheAnswerToACompensation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pay := decorators.Tool("pay", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
 			Compensate(func(context.Context, word, string) error { return core.Permanent(errors.New("no refund")) })
@@ -242,24 +242,31 @@ func TestUncompensatedCallsOfACancelledRunAreReportedOnce(t *testing.T) {
 			}
 			return core.Await[string](ctx, "go on?")
 		})
-		var troubles []runner.Notice
-		r := newRunner(t, memstore.New(), runner.Options{Observe: func(n runner.Notice) {
-			if n.Type == runner.NoticeTrouble {
-				troubles = append(troubles, n)
-			}
-		}})
+		store, seen := memstore.New(), new(events)
+		r := newRunner(t, store, runner.Options{Observe: seen.observe})
 		program := runner.Register(r, trip, runner.WithCompensations(book, pay))
 		defer serve(t, r)()
 		_, err := program.Start(t.Context(), "a", word{"seat"}, runner.StartOptions{})
 		require.NoError(t, err)
 		synctest.Wait()
 		require.NoError(t, r.Cancel(t.Context(), "a", snapshot.Stop{By: "ops"}))
+		<-time.After(time.Hour)
+		synctest.Wait()
+		assert.Equal(t, 2, len(seen.of(runner.NoticeOpened)))
+		assert.Empty(t, seen.of(runner.NoticeTrouble))
+		assert.EqualValues(t, 5, r.Stats().Attempts, "trip, book, pay and the two compensations")
+		info, err := r.Info(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusPaused, info.Status)
+		assert.Equal(t, snapshot.Stop{Reason: "cancel", By: "ops"}, info.Stop)
+		stopping, err := r.Stopping(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, &info.Stop, stopping)
+		require.NoError(t, state.Answer(t.Context(), store, "a", "trip/book@undo/book?1", "ops", "yes")) // by another process
 		<-time.After(time.Minute)
 		synctest.Wait()
-		assert.Empty(t, troubles)
-		require.NoError(t, r.Answer(t.Context(), "a", "trip/book@undo/book?1", "ops", "yes"))
-		<-time.After(time.Minute)
-		synctest.Wait()
+		assert.Equal(t, 3, len(seen.of(runner.NoticeOpened)))
+		troubles := seen.of(runner.NoticeTrouble)
 		require.Len(t, troubles, 1)
 		assert.Equal(t, snapshot.StatusCancelled, troubles[0].Status)
 		assert.EqualError(t, troubles[0].Err, "runner: not compensated: trip/pay; the effects of these calls remain")

@@ -129,16 +129,11 @@ func (r *Runner) Signal(ctx context.Context, runID, name string, value any, o st
 	if err := state.Signal(ctx, r.store, runID, name, value, o); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	isOpen := r.open[runID] != nil
-	r.mu.Unlock()
-	if isOpen || r.hasAnswer(ctx, runID) {
-		r.continueAnswered(ctx, runID)
-	}
+	r.continueAnswered(ctx, runID)
 	return nil
 }
 
-// continueAnswered continues a run that was answered.
+// continueAnswered continues a run that was answered, or that waits for a signal that was sent.
 func (r *Runner) continueAnswered(ctx context.Context, runID string) {
 	r.mu.Lock()
 	o := r.open[runID]
@@ -153,7 +148,7 @@ func (r *Runner) continueAnswered(ctx context.Context, runID string) {
 	if err != nil || info.Status != snapshot.StatusPaused {
 		return // the sweep will find the run
 	}
-	r.consider(ctx, &info, true, false)
+	r.consider(ctx, &info, r.hasAnswer(ctx, &info), false)
 }
 
 // Questions returns the open questions of a run.
@@ -210,12 +205,12 @@ func (r *Runner) requeue(ctx context.Context, info *snapshot.Info) {
 	r.consider(ctx, info, false, false)
 }
 
-// Stopping returns why an open run is stopping. A process may have asked the run to stop; see
-// [state.Stopping]. If this process has the run open, the run may also be stopping for any other
-// reason, such as a shutdown or a time limit. For any other run, Stopping returns nil.
+// Stopping returns why a run is stopping, or nil if it is not. Somebody may have interrupted or
+// cancelled it; see [state.Stopping]. If this process has the run open, the run may also be stopping
+// for any other reason, such as a shutdown or a time limit.
 func (r *Runner) Stopping(ctx context.Context, runID string) (*snapshot.Stop, error) {
 	info, err := r.Info(ctx, runID)
-	if err != nil || !info.Open {
+	if err != nil {
 		return nil, err
 	}
 	if st := r.stateOf(runID); st != nil {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -29,6 +30,8 @@ type openRun struct {
 	openLater  bool                  // the run could not be opened, for a reason that may go away
 	isBlocked  bool                  // the run is a suspect whose turn has not come
 	cancelled  bool                  // the opening compensated and ended a run that was cancelled before
+
+	compensating *state.ExecutionState // if cancelled: the run in which calls were compensated; nil if none had to be
 }
 
 // execute runs one run until it ends, stops or is parked.
@@ -45,7 +48,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	}
 	st, input, err := r.openState(ctx, o, lease.Entry().Fresh)
 	if errors.Is(err, state.ErrCancelled) { // openState checks that the run has not ended, so this opening ended it
-		r.noticeCancelled(o)
+		r.noticeCancelled(o, nil)
 		o.stopped = err
 		return
 	} else if err != nil {
@@ -120,7 +123,7 @@ func (r *Runner) openState(ctx context.Context, o *openRun, fresh bool) (*state.
 	options := slices.Concat(r.options.Run, []state.Option{
 		// RootsAtClose: the result is used only after Close.
 		state.WithHost(state.Host{
-			Owner: r.owner, Check: check, Existing: readInput, Compensating: func() { r.noticeCancelled(o) }, RootsAtClose: true,
+			Owner: r.owner, Check: check, Existing: readInput, Compensating: func(st *state.ExecutionState) { r.noticeCancelled(o, st) }, RootsAtClose: true,
 		}),
 		state.WithMaxLosses(core.Unlimited), // the limit is MaxRestarts
 		state.WithCompensations(o.program.compensable...),
@@ -158,12 +161,13 @@ func (r *Runner) setState(o *openRun, st *state.ExecutionState) {
 
 // noticeCancelled reports, once, that a run that was cancelled while it was not open has been opened
 // to compensate its calls. Until they are compensated, the run is controlled through the store.
-func (r *Runner) noticeCancelled(o *openRun) {
+// st is nil if no call must be compensated.
+func (r *Runner) noticeCancelled(o *openRun, st *state.ExecutionState) {
 	if o.cancelled {
 		return
 	}
 	r.mu.Lock()
-	o.cancelled = true
+	o.cancelled, o.compensating = true, st
 	close(o.opened)
 	r.mu.Unlock()
 	r.observe(o.notice(NoticeOpened, snapshot.StatusRunning, nil))
@@ -195,7 +199,7 @@ func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 // finish puts the run back into the queue, if it continues by itself.
 func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.Duration) {
 	info, err := r.store.Info(ctx, o.runID)
-	answered := err == nil && info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, o.runID)
+	answered := err == nil && info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, &info)
 	ran := o.st != nil
 	switch {
 	case err != nil || !ran || info.Open || !canContinue(&info) || info.Stop.Reason == record.InterruptCrash:
@@ -208,8 +212,8 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		info = r.noteRefusal(ctx, info)
 	}
 	var report state.Report
-	if ran {
-		report = o.st.Report()
+	if st := cmp.Or(o.st, o.compensating); st != nil {
+		report = st.Report()
 	}
 	r.mu.Lock()
 	delete(r.open, o.runID)
@@ -261,15 +265,21 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		notice.Took, notice.Due, notice.Stop = took, info.Due, info.Stop
 		r.observe(notice)
 	}
-	if failed := (*core.CompensationError)(nil); o.cancelled && info.Status == snapshot.StatusCancelled && errors.As(o.stopped, &failed) {
-		r.observe(o.notice(NoticeTrouble, info.Status, &uncompensatedError{failed})) // not before: each opening finds the same failures
+	// For a run that was cancelled while it was not open, only at its end: each opening before that may
+	// find failures.
+	if o.cancelled && info.Status == snapshot.StatusCancelled || !o.cancelled && report.Uncompensated > 0 {
+		r.reportUncompensated(ctx, o, info.Status)
 	}
-	if report.Uncompensated > 0 {
-		failed, err := state.Uncompensated(ctx, r.store, o.runID)
-		if len(failed) > 0 {
-			err = &uncompensatedError{&core.CompensationError{Failed: failed}}
-		}
-		r.observe(o.notice(NoticeTrouble, info.Status, err))
+}
+
+// reportUncompensated reports the calls whose compensations failed for good.
+func (r *Runner) reportUncompensated(ctx context.Context, o *openRun, status snapshot.Status) {
+	failed, err := state.Uncompensated(ctx, r.store, o.runID)
+	if len(failed) > 0 {
+		err = &uncompensatedError{&core.CompensationError{Failed: failed}}
+	}
+	if err != nil {
+		r.observe(o.notice(NoticeTrouble, status, err))
 	}
 }
 
@@ -293,18 +303,19 @@ func (r *Runner) isStopping() bool {
 	return r.stopping
 }
 
-// hasAnswer reports whether the store has a message for which the run continues: an answer, a
-// signal that the run waits for, or a cancellation that was posted just before the run's process
-// ended.
-func (r *Runner) hasAnswer(ctx context.Context, runID string) bool {
-	waiting, err := r.store.Messages(ctx, runID)
+// hasAnswer reports whether the store has a message for which a paused run continues: an answer, a
+// signal that the run waits for, or a cancel that was posted just before the run's process ended.
+// The cancel of a run whose compensations wait for an answer is no such message.
+func (r *Runner) hasAnswer(ctx context.Context, info *snapshot.Info) bool {
+	waiting, err := r.store.Messages(ctx, info.RunID)
 	if err != nil {
 		return false
 	}
-	if slices.ContainsFunc(waiting, func(m snapshot.Message) bool { return m.IsAnswer() || m.IsCancel() }) {
+	isCancelled := info.Stop.Reason == record.InterruptCancel
+	if slices.ContainsFunc(waiting, func(m snapshot.Message) bool { return m.IsAnswer() || m.IsCancel() && !isCancelled }) {
 		return true
 	}
-	awaited, err := state.AwaitsSignal(ctx, r.store, runID, waiting)
+	awaited, err := state.AwaitsSignal(ctx, r.store, info.RunID, waiting)
 	return err == nil && awaited
 }
 

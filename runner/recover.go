@@ -146,7 +146,7 @@ func (r *Runner) sweep(ctx context.Context) (time.Duration, error) {
 	for i := range page.Runs {
 		info := &page.Runs[i]
 		if r.isOurs(info) {
-			answered := info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, info.RunID)
+			answered := info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, info)
 			r.consider(ctx, info, answered, false)
 		}
 	}

@@ -142,6 +142,8 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 	err = refuseCancelled(ctx, store, journal)
 	var cancelled *CancelledError
 	switch {
+	case errors.Is(err, errUncompensated) && found.Stop.Reason == record.InterruptCancel: // a compensation waits
+		return giveBack(ctx, journal)
 	case errors.Is(err, errUncompensated): // a process that has the compensations cancels the run
 		return journal.Close(ctx, snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptCancel}})
 	case errors.As(err, &cancelled):

@@ -299,7 +299,7 @@ func (r *run) end() {
 	r.life.closed = true
 	end := snapshot.End{Status: r.status()}
 	var e, stopped *core.InterruptedError
-	if end.Status == snapshot.StatusInterrupted || end.Status == snapshot.StatusCancelled {
+	if end.Status == snapshot.StatusInterrupted || end.Status == snapshot.StatusCancelled || r.isCancelled() {
 		e = r.interruption()
 	}
 	r.mu.Unlock()

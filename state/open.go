@@ -67,15 +67,16 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), giveBack(ctx, journal))
 	}
 	k.held = cancelled == nil && r.restored != nil && mayRepeat(r.found.Status)
+	st := &ExecutionState{run: r}
 	if cancelled != nil && c.host.Compensating != nil {
-		c.host.Compensating()
+		c.host.Compensating(st)
 	}
 	r.begin(ctx)
 	r.listen(ctx, k)
 	if cancelled != nil {
 		return nil, fmt.Errorf("state: open run %s: %w", runID, r.endCancelled())
 	}
-	return &ExecutionState{run: r}, nil
+	return st, nil
 }
 
 // checkArguments checks the arguments of Open, Replay and Validate.

@@ -45,7 +45,7 @@ func AwaitStop(ctx context.Context, store snapshot.Store, runID string) (stopped
 // not open and whose calls must still be compensated, see [Cancel]. For any other run, Stopping
 // returns nil.
 func Stopping(ctx context.Context, inbox snapshot.Inbox, found *snapshot.Info) (*snapshot.Stop, error) {
-	uncompensated := found.Status == snapshot.StatusInterrupted && found.Stop.Reason == record.InterruptCancel
+	uncompensated := found.Stop.Reason == record.InterruptCancel && found.Status != snapshot.StatusCancelled
 	if !found.Open && !uncompensated {
 		return nil, nil
 	}

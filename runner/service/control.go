@@ -68,7 +68,11 @@ func (c *Control) Start(ctx context.Context, s streamer.Start) (info streamer.Ru
 // run has not yet stopped, Resume returns ErrConflict at once.
 func (c *Control) Resume(ctx context.Context, runID string) error {
 	if stop, err := c.runner.Stopping(ctx, runID); err == nil && stop != nil {
-		return fmt.Errorf("%w: it was asked to stop, and has not stopped yet", streamer.ErrConflict)
+		request := "asked to stop"
+		if stop.Reason == record.InterruptCancel {
+			request = "cancelled"
+		}
+		return fmt.Errorf("%w: it was %s, and has not stopped yet", streamer.ErrConflict, request)
 	}
 	return convertError(c.runner.Resume(ctx, runID))
 }
