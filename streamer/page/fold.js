@@ -131,7 +131,7 @@ function ofRun(run, record) {
     unlisted[state] = 0;
   }
   delete run.stop;
-  delete run.stopping;
+  if (run.stopping?.reason !== "cancel") delete run.stopping; // a cancel stays until the run has ended
   if (record.execution_status === "started") {
     run.status = "running";
     run.openings = (run.openings ?? 0) + 1; // since the page loaded the run
@@ -141,6 +141,7 @@ function ofRun(run, record) {
     run.status = ends[record.execution_status] ?? run.status;
     if (run.status === "paused") run.due_at = dueOf(run, record.time);
     if (run.status === "cancelled") close(run, () => true); // no call waits for an answer now
+    if (isSettled(run)) delete run.stopping;
     if (run.status !== "paused" && record.reason && record.execution_status !== "failed") {
       run.stop = { reason: record.reason, by: record.interrupted_by, message: record.message };
     }
@@ -317,9 +318,9 @@ export function isParked(run) {
 export const isSettled = (run) => ["completed", "failed", "cancelled"].includes(run.status);
 
 // askToStop records that a run was asked to stop. The event may arrive when the run has already
-// stopped.
+// stopped. A cancelled run may still wait for its compensations then.
 export function askToStop(run, stopping) {
-  if (run.status === "running") run.stopping = stopping;
+  if (run.status === "running" || stopping.reason === "cancel" && !isSettled(run)) run.stopping = stopping;
 }
 
 // stoppingText returns a text that says who has asked the run to stop, or an empty text.

@@ -100,7 +100,6 @@ export class RunView {
     questions.drop(byID("run-questions"));
     continuing.draw(undefined);
     for (const id of ["record-rows", "run-facts", "producing-rows"]) list(byID(id), []);
-    questions.drop(byID("run-questions"));
     for (const id of ["run-status", "run-description"]) byID(id).replaceChildren();
     for (const id of ["run-questions", "run-banner", "producing", "consumption", "interrupt", "cancel", "records-more"]) setHidden(byID(id), true);
     setClass(byID("run-status"), "chip");

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
@@ -79,4 +80,51 @@ func TestAStopThatWasRequestedElsewhereIsShown(t *testing.T) {
 	assert.True(t, eval[bool](p, `document.querySelector("#interrupt").disabled && document.querySelector("#cancel").disabled`))
 	require.NoError(t, st.Close())
 	p.waitText("#run-banner", "Cancelled for good by bob")
+}
+
+// TestTheCancelOfAPausedRunIsShownUntilItEnds cancels a run that waits for an answer. The
+// compensation of its call asks a question, too.
+func TestTheCancelOfAPausedRunIsShownUntilItEnds(t *testing.T) {
+	t.Parallel()
+	store := memstore.New()
+	s := newSite(t, stored.New(store), streamer.Options{Control: stored.NewControl(store)}, nil)
+	book := decorators.Tool("book", "books", func(_ context.Context, in City) (string, error) { return in.Name, nil }).
+		Compensate(func(ctx context.Context, _ City, _ string) error {
+			_, err := core.Await[bool](ctx, "Is it undone?")
+			return err
+		})
+	trip := decorators.Agent("trip", "books and asks", func(ctx context.Context, in City) (string, error) {
+		if _, err := book.Call(ctx, in); err != nil {
+			return "", err
+		}
+		return core.Await[string](ctx, "Go on?")
+	})
+	options := []state.Option{state.WithPublisher(s.dash), state.WithCompensations(book)}
+	st, err := state.Open(t.Context(), store, "trip-1", options...)
+	require.NoError(t, err)
+	_, err = trip.Call(st.Context(t.Context()), City{"Oslo"})
+	require.ErrorIs(t, err, core.ErrAwaiting)
+	require.NoError(t, st.Close())
+
+	p := open(t, s.url()+"#run=trip-1")
+	p.waitText(".question", "Go on?")
+	p.click("#cancel")
+	p.wait(`document.querySelector("#interrupt-dialog").open`)
+	p.keys("wrong city\r")
+	const requested = "Cancel requested by dashboard: wrong city. It ends when its calls are compensated."
+	p.waitText("#run-banner", requested)
+	_, err = state.Open(t.Context(), store, "trip-1", options...)
+	require.ErrorIs(t, err, state.ErrCancelled)
+	p.waitText(".question:not(.answered)", "Is it undone?")
+	assert.Equal(t, requested, p.text("#run-banner"))
+	p.load("about:blank")
+	p.load(s.url() + "#run=trip-1")
+	p.waitText("#run-banner", requested)
+	questions, err := state.Questions(t.Context(), store, "trip-1")
+	require.NoError(t, err)
+	require.Len(t, questions, 1)
+	require.NoError(t, state.Answer(t.Context(), store, "trip-1", questions[0].ID, "ann", true))
+	_, err = state.Open(t.Context(), store, "trip-1", options...)
+	require.ErrorIs(t, err, state.ErrCancelled)
+	p.waitText("#run-banner", "Cancelled for good by dashboard: wrong city")
 }
