@@ -18,7 +18,8 @@ export class Window {
   #show;
   #from = 0; // the first record that is loaded
   #to = 0;
-  #loading = false;
+  #loading; // a promise while a part is loading
+  #wanted; // the part to load next
   #timer;
 
   // show(records, omitted) shows a part; without arguments, it must load the newest
@@ -34,7 +35,8 @@ export class Window {
     byID("window-newest").onclick = () => this.newest();
     place.oninput = () => {
       clearTimeout(this.#timer);
-      this.#timer = setTimeout(() => this.load(Number(place.value) + 1), 200);
+      const before = Number(place.value) + 1; // draw may set the place meanwhile
+      this.#timer = setTimeout(() => this.load(before), 200);
     };
   }
 
@@ -80,25 +82,34 @@ export class Window {
   }
 
   // load loads the part before the record with the given number. If the number is above most, it
-  // loads the newest part, which follows the run.
-  async load(before, most = Number(place.max)) {
-    if (this.#loading) return;
-    this.#loading = true;
+  // loads the newest part, which follows the run. While a part is loading, only the latest call
+  // takes effect, after that part is loaded.
+  load(before, most = Number(place.max)) {
+    this.#wanted = { before, most };
+    this.#loading ??= this.#loadWanted().finally(() => (this.#loading = undefined));
+    return this.#loading;
+  }
+
+  async #loadWanted() {
     const id = this.#id;
-    try {
-      const path = `${runPath(id)}/records?limit=${perPart}`;
-      if (before > most) return this.newest();
-      const { body } = await get(`${path}&before=${Math.max(2, before)}`, { timeout: 60_000 });
-      if (id !== this.#id) return;
-      this.before = before;
-      this.took(body.records, body.omitted);
-      this.#show(body.records, body.omitted);
-      setHidden(problem, true);
-    } catch (error) {
-      setText(problem, error.message);
-      setHidden(problem, false);
-    } finally {
-      this.#loading = false;
+    while (this.#wanted && id === this.#id) {
+      const { before, most } = this.#wanted;
+      this.#wanted = undefined;
+      if (before > most) {
+        this.newest();
+        continue;
+      }
+      try {
+        const { body } = await get(`${runPath(id)}/records?limit=${perPart}&before=${Math.max(2, before)}`, { timeout: 60_000 });
+        if (id !== this.#id) return;
+        this.before = before;
+        this.took(body.records, body.omitted);
+        this.#show(body.records, body.omitted);
+        setHidden(problem, true);
+      } catch (error) {
+        setText(problem, error.message);
+        setHidden(problem, false);
+      }
     }
   }
 
