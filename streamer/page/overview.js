@@ -40,6 +40,8 @@ export class Overview {
   #shown = ""; // the hash of the address when it was last drawn
   #later;
   #fill; // loads the runs after the soonest
+  #again; // requests questions again
+  #over = new AbortController(); // aborted when the view is left
   #unlistedAsking = Infinity; // the number of runs with questions that are not loaded
   #asking = { left: 0, next: "" }; // how many runs with questions were not requested yet, and where their page begins
   #since; // when the oldest run began, for the titles of the totals
@@ -85,17 +87,21 @@ export class Overview {
   }
 
   // #loadQuestions requests the runs with open questions, however long ago they were updated: as many
-  // as the server sends at once. The others are requested when these questions are answered.
+  // as the server sends at once. The others are requested when these questions are answered. Until a
+  // request succeeds, only the questions of the newest runs are shown.
   async #loadQuestions({ left, next } = { left: Infinity }) {
+    clearTimeout(this.#again);
     this.#asking = { left: 0, next: "" };
+    const { signal } = this.#over;
     try {
-      const { body } = await get("api/runs?asking=true&sort=updated&order=asc&limit=1000" + (next ? "&after=" + encodeURIComponent(next) : ""));
+      const { body } = await get("api/runs?asking=true&sort=updated&order=asc&limit=1000" + (next ? "&after=" + encodeURIComponent(next) : ""), { signal });
       this.#runs.merge(body.runs);
       this.#asking = { left: body.next ? Math.min(left, body.total) - body.runs.length : 0, next: body.next };
       this.#unlistedAsking = this.#asking.left;
       this.#changed();
     } catch {
-      // The questions of the newest runs are still shown.
+      clearTimeout(this.#again);
+      if (!signal.aborted) this.#again = setTimeout(() => this.#loadQuestions({ left, next }), 5000);
     }
   }
 
@@ -119,6 +125,8 @@ export class Overview {
   stop() {
     clearTimeout(this.#later);
     clearTimeout(this.#fill);
+    clearTimeout(this.#again);
+    this.#over.abort();
     this.#feed.stop();
     this.#table.stop();
     byID("runs-more").onclick = undefined;
