@@ -59,9 +59,11 @@ func TestTheExampleIsAnsweredAndInterrupted(t *testing.T) {
 	assert.Contains(t, p.text(".record.r-answer"), "= true")
 	p.waitText("#run-facts", "Recalled") // the calls before the question did not run again
 
-	p.load(url + "#")
-	p.wait(`document.querySelectorAll(".wait").length > 5`)
-	p.load(url + "#run=" + eval[string](p, `[...document.querySelectorAll(".wait .of")].at(-1).textContent`)) // the one that waits longest
+	for open := false; !open; open = eval[bool](p, `!document.querySelector("#interrupt").hidden`) { // the run may have ended since
+		p.load(url + "#")
+		p.load(url + "#run=" + pick[string](p, `[...document.querySelectorAll(".wait .of")].at(-1)?.textContent`)) // the one that waits longest
+		p.wait(`document.querySelector("#run-status").textContent !== ""`)
+	}
 	p.click("#interrupt")
 	p.wait(`document.querySelector("#interrupt-dialog").open`)
 	p.keys("enough\r")

@@ -213,6 +213,13 @@ func (p *tab) wait(expression string) {
 	}
 }
 
+// pick waits until a JavaScript expression has a value, and returns it.
+func pick[T any](p *tab, expression string) T {
+	p.t.Helper()
+	p.wait(`(globalThis.picked = ` + expression + `) != null`)
+	return eval[T](p, `globalThis.picked`)
+}
+
 // shown returns the text of the page, for error messages.
 func (p *tab) shown() string {
 	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Second)
