@@ -213,7 +213,7 @@ func (r *Runner) Stopping(ctx context.Context, runID string) (*snapshot.Stop, er
 	if err != nil {
 		return nil, err
 	}
-	if st := r.stateOf(runID); st != nil {
+	if st := r.stateOf(runID); st != nil && info.Open { // otherwise the run has stopped, and only its queue entry is left
 		if e := st.Interrupted(); e != nil {
 			return &snapshot.Stop{Reason: e.Reason, By: e.By, Message: e.Message}, nil
 		}

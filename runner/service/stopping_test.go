@@ -56,7 +56,7 @@ func TestAStopThatIsNotFinishedIsShown(t *testing.T) {
 			assert.Equal(t, want, inList)
 			status, body = do(t, "POST", url+"api/runs/d/resume", `{}`) // the run stops only after this request
 			assert.Equal(t, 409, status)
-			assert.Contains(t, body, "it was asked to stop, and has not stopped yet")
+			assert.Contains(t, body, map[string]string{"cancel": "it was cancelled", "interrupt": "it was asked to stop"}[action]+", and has not stopped yet")
 
 			close(leave)
 			until(t, url, "d", map[string]string{"cancel": "run_cancelled", "interrupt": "run_interrupted"}[action])
