@@ -105,7 +105,7 @@ func TestRunInWhichNothingWasCalledIsInterrupted(t *testing.T) {
 		assert.Equal(t, snapshot.StatusInterrupted, open())
 		info, err := s.Info(t.Context(), "run-1")
 		require.NoError(t, err)
-		assert.Equal(t, snapshot.Stop{Reason: record.InterruptClosed, Message: "before a call was made"}, info.Stop)
+		assert.Equal(t, snapshot.Stop{Reason: record.InterruptClosed, Message: "before a call was made with its context"}, info.Stop)
 	}
 	st, err := state.Open(t.Context(), s, "run-1")
 	require.NoError(t, err)

@@ -187,7 +187,7 @@ func (r *run) context(ctx context.Context) context.Context {
 var errClosing = &core.InterruptedError{Reason: record.InterruptClosed, Cause: ErrClosed}
 
 // errNothingCalled is the interrupt of a run in which no call was made.
-var errNothingCalled = &core.InterruptedError{Reason: record.InterruptClosed, Message: "before a call was made"}
+var errNothingCalled = &core.InterruptedError{Reason: record.InterruptClosed, Message: "before a call was made with its context"}
 
 // interrupt cancels all of the run's contexts with the cause e. Only the first interrupt and the
 // first cancel take effect; the result reports whether this one did.
