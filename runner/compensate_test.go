@@ -252,7 +252,8 @@ func TestCancelledRunWaitsForTheAnswerToACompensation(t *testing.T) {
 		require.NoError(t, r.Cancel(t.Context(), "a", snapshot.Stop{By: "ops"}))
 		<-time.After(time.Hour)
 		synctest.Wait()
-		assert.Equal(t, 2, len(seen.of(runner.NoticeOpened)))
+		openings := func() int { return len(seen.of(runner.NoticeOpened)) }
+		assert.Equal(t, 2, openings())
 		assert.Empty(t, seen.of(runner.NoticeTrouble))
 		assert.EqualValues(t, 5, r.Stats().Attempts, "trip, book, pay and the two compensations")
 		info, err := r.Info(t.Context(), "a")
@@ -265,7 +266,7 @@ func TestCancelledRunWaitsForTheAnswerToACompensation(t *testing.T) {
 		require.NoError(t, state.Answer(t.Context(), store, "a", "trip/book@undo/book?1", "ops", "yes")) // by another process
 		<-time.After(time.Minute)
 		synctest.Wait()
-		assert.Equal(t, 3, len(seen.of(runner.NoticeOpened)))
+		assert.Equal(t, 3, openings())
 		troubles := seen.of(runner.NoticeTrouble)
 		require.Len(t, troubles, 1)
 		assert.Equal(t, snapshot.StatusCancelled, troubles[0].Status)

@@ -8,7 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/reprise-go/reprise/record"
 )
 
 // RunList holds the states of the runs of a [Handler]. It is the body of /api/runs, and
@@ -78,8 +81,11 @@ func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Acc
 
 // markAnswered marks the questions that have an answer in the store, which the run takes when it is
 // next opened. If the answers cannot be read, no question is marked: a second answer is refused
-// anyway.
+// anyway. If the run was cancelled, only the questions of compensations remain.
 func (h *Handler) markAnswered(ctx context.Context, s *RunState) {
+	if s.Stopping != nil && s.Stopping.Reason == string(record.InterruptCancel) {
+		s.Questions = slices.DeleteFunc(slices.Clone(s.Questions), func(q QuestionState) bool { return !strings.Contains(q.ID, "@undo/") })
+	}
 	if h.source == nil || len(s.Questions) == 0 {
 		return
 	}

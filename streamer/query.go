@@ -247,7 +247,7 @@ func (h *Handler) list(ctx context.Context, q Query) (states []RunState, page Ru
 	page.add(&more, &q)
 	running := 0
 	for i := range page.Runs {
-		if page.Runs[i].Status == statusRunning && running < maxRead {
+		if info := &page.Runs[i]; (info.Status == statusRunning || info.isCancelled()) && running < maxRead {
 			running++
 			if info, err := h.source.Run(ctx, page.Runs[i].RunID); err == nil {
 				page.Runs[i].Stopping = info.Stopping
@@ -455,6 +455,7 @@ func (h *Handler) questionsOf(ctx context.Context, s *RunState, reads *int) []Qu
 		return s.Questions
 	}
 	whole := r.state(&s.RunInfo)
+	whole.Stopping = s.Stopping
 	if whole.LastSeq < s.LastSeq { // the source does not have the newest records, or not yet
 		return s.Questions
 	}

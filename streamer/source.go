@@ -37,6 +37,11 @@ type Source interface {
 	Answered(ctx context.Context, runID string) ([]string, error)
 }
 
+// isCancelled reports whether the run was cancelled and has calls that must still be compensated.
+func (i *RunInfo) isCancelled() bool {
+	return i.Stop != nil && i.Stop.Reason == string(record.InterruptCancel) && i.Status != statusCancelled
+}
+
 // RunInfo contains what is known of a run without reading its records.
 type RunInfo struct {
 	RunID       string    `json:"run_id"`

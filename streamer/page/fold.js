@@ -314,6 +314,10 @@ export function isParked(run) {
   return run.status === "paused" && run.questions.length === 0 && !(run.partial && run.calls.asking > 0);
 }
 
+// questionsOf returns the questions of a run. If the run was cancelled, only those of compensations
+// still need an answer.
+export const questionsOf = (run) => (run.stopping?.reason === "cancel" ? run.questions.filter(({ id }) => id.includes("@undo/")) : run.questions);
+
 // isSettled reports whether a run has ended for good.
 export const isSettled = (run) => ["completed", "failed", "cancelled"].includes(run.status);
 

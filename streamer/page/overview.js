@@ -394,7 +394,7 @@ function drawNow(node, run, now) {
     setText(node.parts.left, node.parts.next ? countdown(node.parts.next - now) : "");
     setText(node.parts.nowMore, fold.stoppingText(run) || moreOf(run, next, runs));
   } else {
-    const open = run.questions.filter((question) => !question.answered);
+    const open = fold.questionsOf(run).filter((question) => !question.answered);
     const [question] = open;
     if (question) setIcon(node.parts.icon, "question");
     setText(node.parts.call, question ? escaped(question.message) : run.status === "queued" ? queuedText(run, now) : parked ? parkedText(run, now) : fold.stoppingText(run) || fold.stopText(run));

@@ -18,7 +18,7 @@ import * as who from "./who.js";
 export function questionsOf(runs) {
   const all = [];
   for (const run of runs) {
-    for (const question of run.questions) if (!question.answered) all.push({ run: run.run_id, ...question });
+    for (const question of fold.questionsOf(run)) if (!question.answered) all.push({ run: run.run_id, ...question });
   }
   return all.sort((a, b) => parse(a.asked_at) - parse(b.asked_at) || (a.run < b.run ? -1 : a.run > b.run ? 1 : 0));
 }

@@ -238,7 +238,7 @@ export class RunView {
     const run = this.#run;
     if (!run) return;
     const { call, q, kind, only, range, records } = route();
-    const asked = run.questions.map((question) => ({ run: run.run_id, ...question }));
+    const asked = fold.questionsOf(run).map((question) => ({ run: run.run_id, ...question }));
     this.#drawHead(run, now);
     this.#drawBanner(run);
     continuing.draw(this.#deleted ? undefined : run, this.#can, () => this.#feed.reload());

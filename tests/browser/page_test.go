@@ -220,11 +220,11 @@ func pick[T any](p *tab, expression string) T {
 	return eval[T](p, `globalThis.picked`)
 }
 
-// shown returns the text of the page, for error messages.
+// shown returns the size and the text of the page, for error messages.
 func (p *tab) shown() string {
 	ctx, cancel := context.WithTimeout(p.ctx, 5*time.Second)
 	defer cancel()
-	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](`document.body.innerText`))
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string]("`${innerWidth}×${innerHeight}, ${document.visibilityState}\n${document.body.innerText}`"))
 	if err != nil {
 		return err.Error()
 	}
