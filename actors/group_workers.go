@@ -32,8 +32,7 @@ func eachLimited(n, workers int, f func(i int, slot engine.Slot), broken func(i 
 	wg.Wait()
 }
 
-// eachYielding is like eachLimited, but when a call releases its slot, the next
-// one may begin.
+// eachYielding is like eachLimited, but when a call releases its slot, the next call may begin.
 func eachYielding(n, workers int, f func(i int, slot engine.Slot), broken func(i int, err error)) {
 	var wg sync.WaitGroup
 	places := make(places, workers)

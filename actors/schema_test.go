@@ -137,7 +137,7 @@ func TestArgumentsThatTakeTooMuchWorkAreRefused(t *testing.T) {
 		arguments = `{"v":` + arguments + `}`
 	}
 	_, err = tool.Prepare(t.Context(), arguments)
-	assert.ErrorContains(t, err, "invalid arguments for f: the schema would take too much work to check")
+	assert.ErrorContains(t, err, "invalid arguments for f: the schema is too expensive to check")
 	_, err = tool.Prepare(t.Context(), `{"x":1}`)
 	assert.NoError(t, err)
 }

@@ -302,7 +302,7 @@ func openBbolt(dir string, data []byte) (keeper, error) {
 	return openBboltWith(dir, data, (*bbolt.DB).Update)
 }
 
-// openBboltBatch lets concurrent callers share a transaction.
+// openBboltBatch opens a keeper whose concurrent callers share a transaction.
 func openBboltBatch(dir string, data []byte) (keeper, error) {
 	return openBboltWith(dir, data, (*bbolt.DB).Batch)
 }

@@ -61,7 +61,7 @@ func finishedCalls(calls int) fixture {
 			return context.Cause(ctx)
 		})
 		if _, err := agent.Event().Execute(st.Context(context.Background()), calls); !core.IsSuspension(err) {
-			return "", fmt.Errorf("the run to replay: %w", err)
+			return "", fmt.Errorf("load the run to replay: %w", err)
 		}
 		return dir, st.Close()
 	})

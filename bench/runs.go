@@ -125,7 +125,7 @@ func oneStep(handled func()) runner.Actor[int, int] {
 	})
 }
 
-// An agentOf makes the agent that runs execute.
+// An agentOf makes an agent, which the runs execute.
 type agentOf func(handled func()) runner.Actor[int, int]
 
 // openRunner opens a runner on a new directory.

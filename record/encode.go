@@ -12,21 +12,21 @@ import (
 // If a type has one of the following pairs of methods, its values are encoded with the first such
 // pair: EncodeMsgpack and DecodeMsgpack, MarshalMsgpack and UnmarshalMsgpack, MarshalBinary and
 // UnmarshalBinary, MarshalText and UnmarshalText, MarshalJSON and UnmarshalJSON. Any other value is
-// encoded by its kind: a struct by its exported fields, under their json names. Slices of bytes are
-// encoded as they are, even if they have methods for JSON.
+// encoded by its kind: a struct by its exported fields, under their json names. Byte slices are
+// encoded as they are, even if they have JSON methods.
 //
 // The value that [Decode] restores is equal to v, except that
 //   - unexported fields, and those tagged json:"-", are zero;
-//   - pointers are new, and equal pointers become different;
+//   - pointers are new, and equal pointers become distinct;
 //   - a value in an interface has the type of its encoding: int64, uint64, float64, bool, string
 //     (for bytes, too), time.Time, []any, or map[string]any. A value that is encoded with its
-//     methods for JSON has the type of the decoded JSON;
+//     JSON methods has the type of the decoded JSON;
 //   - a value that is left out because of omitempty, such as an empty slice, is zero;
-//   - a time has its offset from UTC, without the zone name, the daylight saving rules and the
+//   - a time keeps its offset from UTC, but loses the zone name, the daylight saving rules and the
 //     monotonic clock reading. An offset of 0 is UTC.
 //
-// A struct with only unexported fields, and a value in an interface with methods, would be empty
-// after decoding: actors that return such types are refused.
+// A struct with only unexported fields, and a value whose type is an interface with methods, would be
+// empty after decoding: actors that return such types are refused.
 func Encode(v any) ([]byte, error) { return codec.Encode(v) }
 
 // Decode decodes data, which [Encode] returned, into the value that v points to. If the type cannot

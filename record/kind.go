@@ -51,7 +51,7 @@ func (k Kind) IsParallel() bool { return k == KindGroup || k == KindBranch }
 // make other calls, so on resume a handler runs again up to the place where it stopped.
 func (k Kind) IsEntered() bool { return k == KindAgent || k.IsParallel() }
 
-// MarshalText returns the name on the wire.
+// MarshalText returns the name of k that is used on the wire.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads a name that MarshalText wrote.

@@ -161,7 +161,7 @@ func (l *Ledger) count(call *Call, n int) {
 	}
 }
 
-// countFlow counts the event of the call that r reports.
+// countFlow counts the event of call that r reports.
 func (l *Ledger) countFlow(call *Call, r *Record) {
 	if r.Kind.IsParallel() {
 		return

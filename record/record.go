@@ -182,7 +182,7 @@ type Effect struct {
 	Artifact string `json:"artifact,omitempty"`
 }
 
-// Place returns an effect with only the place of e.
+// Place returns a copy of e without anything but its place: the run, the address and the number.
 func (e *Effect) Place() *Effect { return &Effect{RunID: e.RunID, Address: e.Address, Seq: e.Seq} }
 
 // CanBeTakenOver reports whether a call can complete with the output of the effect.

@@ -14,9 +14,9 @@ import (
 )
 
 // A run whose program differs from its records is refused: it stays interrupted with the reason
-// divergence, and the store records which build refused it. Another build is probably a correction
-// or the previous build. When another build begins to serve, it tries each such run once. If it
-// refuses the run, too, the store records it as the latest build that did.
+// divergence, and the store records which build refused it. A different build is probably a
+// correction or a rollback. Therefore each build tries such a run once, when it begins to serve. If
+// that build refuses the run, too, the store records it as the latest build that did.
 
 // executableHash returns a hash of the executable of the process, or an empty
 // string if the executable cannot be read.

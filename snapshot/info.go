@@ -67,7 +67,7 @@ type Info struct {
 	RunID    string   `json:"run_id"`
 	ParentID string   `json:"parent_run_id,omitempty"` // the run from which this one was forked
 	Status   Status   `json:"status"`
-	Stop     Stop     `json:"stop,omitzero"` // why the run was interrupted or cancelled
+	Stop     Stop     `json:"stop,omitzero"` // why the run was interrupted or cancelled; set for a paused run if it was cancelled and a compensation waits
 	Metadata Metadata `json:"metadata,omitzero"`
 
 	Created time.Time `json:"created_at"`

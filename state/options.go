@@ -147,9 +147,9 @@ func WithArtifacts(a snapshot.ArtifactStore) Option {
 	}
 }
 
-// WithInterruptChecker calls check before each call, after the call's preconditions, and before,
-// during (every 100 ms) and after each wait. In the whole run, check is called at most once every
-// 100 ms.
+// WithInterruptChecker calls check before each call, once the call's preconditions have been
+// checked. During a wait, it calls check every 100 ms, and also before and after the wait. In the
+// whole run, check is called at most once every 100 ms.
 func WithInterruptChecker(check InterruptCheck) Option {
 	return func(c *config) {
 		if check == nil {

@@ -48,7 +48,7 @@ func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.In
 		case isRetryAsked(i):
 			return errUnchanged // Retry was already called
 		case i.Status == snapshot.StatusInterrupted && i.Program == "":
-			return fmt.Errorf("%w; it is interrupted (%s): its program continues it when it opens the run", ErrNotFailed, i.Stop)
+			return fmt.Errorf("%w; the run is interrupted (%s), and continues when its program opens it", ErrNotFailed, i.Stop)
 		case i.Status == snapshot.StatusInterrupted:
 			return fmt.Errorf("%w; it is interrupted (%s): resume it", ErrNotFailed, i.Stop)
 		case i.Status != snapshot.StatusFailed:

@@ -201,8 +201,8 @@ func (h *Handler) newest(ctx context.Context, r *run, limit int, last uint64) (f
 	return frames, ids, before, nil
 }
 
-// isNewest reports whether ids has no gap, and contains either limit IDs or all IDs from the first
-// on. There may be a gap if another process has written records.
+// isNewest reports whether ids has no gap, and contains either as many IDs as limit or all IDs from
+// the first. There may be a gap if another process has written records.
 func isNewest(ids []cursor, limit int) bool {
 	if len(ids) == 0 {
 		return false

@@ -335,7 +335,7 @@ func (h *Handler) notify() {
 	}
 }
 
-// round returns how long events are gathered.
+// round returns how long the handler gathers events before it sends them.
 func (h *Handler) round() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()

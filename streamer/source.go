@@ -48,7 +48,7 @@ type RunInfo struct {
 	ParentID    string    `json:"parent_run_id,omitempty"` // the run from which this run was forked
 	CalledBy    string    `json:"called_by,omitempty"`     // the run that started this run and waits for it
 	Status      string    `json:"status"`                  // queued, running, paused, interrupted, completed, failed or cancelled
-	Stop        *Stop     `json:"stop,omitempty"`          // why the run is interrupted or cancelled
+	Stop        *Stop     `json:"stop,omitempty"`          // why the run is interrupted or cancelled; set for a paused run if it was cancelled and a compensation waits
 	Stopping    *Stop     `json:"stopping,omitempty"`      // the stop that somebody has requested and that is not complete; its reason is user or cancel
 	Description string    `json:"description,omitempty"`
 	Pipeline    string    `json:"pipeline,omitempty"`

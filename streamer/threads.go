@@ -160,7 +160,7 @@ func (c *Client) Send(ctx context.Context, thread string, m ThreadMessage) (Thre
 	return turn, err
 }
 
-// Thread returns the last turns of a thread in order, at most 50 of them.
+// Thread returns up to 50 of the latest turns of a thread, in order.
 func (c *Client) Thread(ctx context.Context, thread string) ([]ThreadTurn, error) {
 	u, err := c.address("api", "threads", thread)
 	if err != nil {

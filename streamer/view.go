@@ -250,7 +250,7 @@ func callStates(calls []*record.Call) (states []CallState) {
 	return states
 }
 
-// isAround reports whether inner was made inside call, directly or not.
+// isAround reports whether inner was made inside call, directly or indirectly.
 func isAround(call, inner *record.Call) bool {
 	rest, ok := strings.CutPrefix(inner.Address.Scope(), call.Address.String())
 	return ok && (rest == "" || rest[0] == '/' || rest[0] == '@') // '@' precedes the attempt that made the call

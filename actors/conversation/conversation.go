@@ -166,7 +166,7 @@ func (c *Conversation) Pending() (actors.Prompt, bool) {
 	return prompt, true
 }
 
-// Ask makes the next turn: a run in which the agent is called with the text and
+// Ask runs the next turn: a run in which the agent is called with the text and
 // the history. A turn that fails adds nothing to the history. If a turn stops
 // without an outcome, Ask returns an *[core.InterruptedError], and the turn is
 // pending. While a turn is pending, Ask fails with [ErrPending].

@@ -48,8 +48,8 @@ func (t *lenientText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// unquote decodes a string. Strings without escapes, which most strings in streams are,
-// need no decoder. A string equal to *into needs no allocation.
+// unquote decodes a string. Most strings in streams have no escapes, and need no decoder. A string
+// equal to *into needs no allocation.
 func unquote(data []byte, into *string) error {
 	if bytes.IndexByte(data, '\\') >= 0 || !utf8.Valid(data) {
 		return jsonv1.Unmarshal(data, into)

@@ -65,9 +65,8 @@ const defaultBaseURL = "https://api.openai.com/v1"
 // An API is one of the two APIs through which a model is called.
 type API string
 
-// The APIs. Auto selects the Responses API for OpenAI models that accept tools, or any
-// request at all, only through that API. For all other models, it selects the chat
-// completions API.
+// The APIs. Auto selects the Responses API for OpenAI models that are available only there, or that
+// accept tools only there. For all other models, it selects the chat completions API.
 const (
 	Auto      API = ""
 	Chat      API = "chat"

@@ -320,7 +320,7 @@ func (q *Queue) offer(own *session, jobs []jetstream.Msg, now *pullState) {
 	}
 }
 
-// heldFor is how long jobs are held if no caller of Take wants the next one.
+// heldFor is how long a job is held while no caller of Take waits for it.
 const heldFor = 100 * time.Millisecond
 
 // hold keeps jobs hidden from other workers.

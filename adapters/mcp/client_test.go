@@ -283,7 +283,7 @@ func TestInvalidListIsRefused(t *testing.T) {
 		`{"tools":"none"}`: "mcp: raw: the list of tools is invalid: json: cannot unmarshal string",
 		`{"tools":[{"name":"a","inputSchema":{"type":"object"}},{"name":"a","inputSchema":{"type":"object"}}]}`: `mcp: raw lists two tools with the name "a"`,
 		`{"tools":[{"inputSchema":{"type":"object"}}]}`:                                                         "mcp: raw: tool 1 has no name",
-		`{"tools":[{"name":"a"}],"nextCursor":"again"}`:                                                         "the list of tools has no end",
+		`{"tools":[{"name":"a"}],"nextCursor":"again"}`:                                                         "the list of tools does not end",
 	} {
 		_, err := rawOf(t, map[string]string{"tools/list": list}, mcp.Options{}).Tools(t.Context())
 		require.ErrorContains(t, err, want)

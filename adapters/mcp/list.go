@@ -89,7 +89,7 @@ func (c *Client) list(ctx context.Context) (listing, error) {
 			err := c.checkList(&l)
 			return l, err
 		case seen[cursor] || len(l.Tools) > maxTools || len(seen) > maxTools:
-			return l, core.Permanent(fmt.Errorf("mcp: %s: the list of tools has no end: a page was sent twice, or there are more than %d tools", c.name, maxTools))
+			return l, core.Permanent(fmt.Errorf("mcp: %s: the list of tools does not end: a page was sent twice, or there are more than %d tools", c.name, maxTools))
 		}
 		seen[cursor] = true
 	}

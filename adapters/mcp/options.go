@@ -60,7 +60,7 @@ type Options struct {
 	ForUsers bool
 
 	// Log receives a message for each tool that is left out because its schema cannot be used.
-	// Nil means no log. Such tools are recorded in any case.
+	// Nil means no log. Such tools are recorded either way.
 	Log *slog.Logger
 }
 

@@ -48,9 +48,9 @@ func Relay(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url string
 	return err
 }
 
-// passAll passes on a client's messages until they end. Each request runs in a separate goroutine
-// until its response begins, so that requests do not wait for each other. The request initialize is
-// passed on alone, because it negotiates the protocol.
+// passAll passes on a client's messages until there are no more. Each request runs in a separate
+// goroutine until its response begins, so that requests do not wait for each other. The initialize
+// request is passed on alone, because it negotiates the protocol.
 func passAll(ctx context.Context, near, far sdk.Connection, passing *sync.WaitGroup) error {
 	for {
 		m, err := near.Read(ctx)

@@ -103,7 +103,7 @@ func (t *Telemetry) Watch(r *runner.Runner) (stop func() error, err error) {
 	return registration.Unregister, nil
 }
 
-// observe counts a notice of a runner.
+// observe counts a notice from a runner.
 func (t *Telemetry) observe(e runner.Notice) {
 	defer recoverPanic()
 	ctx, m := context.Background(), t.metrics

@@ -166,7 +166,7 @@ func (s *Store) keep(ctx context.Context) {
 }
 
 // reap frees the jobs of processes whose leases have expired. It wakes the callers of Take in all
-// processes, since this process may take no jobs.
+// processes, since this process need not have any.
 func (s *Store) reap(ctx context.Context) (reaped int, err error) {
 	reaped, err = s.db.change(ctx, `delete from reprise.processes where expires < clock_timestamp()`)
 	if reaped > 0 {

@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// printable returns s on one line, with control characters and invisible characters
-// escaped. Text in runs comes from models and tools.
+// printable returns s on one line, with control characters and invisible characters escaped: text
+// in runs comes from models and tools, and is not trusted.
 func printable(s string) string {
 	if !strings.ContainsFunc(s, isSpecial) {
 		return s

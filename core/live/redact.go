@@ -11,8 +11,7 @@ import (
 
 // Redact returns a function for [Watch] that passes the deltas on to next with their texts
 // redacted. A secret is recognized across deltas: text that may be the beginning of a secret is
-// held back, as [redact.Stream] describes, until more of the text has come or the attempt has
-// ended.
+// held back, as [redact.Stream] describes, until more text arrives or the attempt ends.
 //
 // Deltas of different calls do not wait for each other. The deltas of one call are passed to next
 // in order.

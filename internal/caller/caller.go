@@ -14,7 +14,7 @@ type Caller struct {
 	Signal string // the name of the signal
 }
 
-// The keys of a caller in Metadata.Custom.
+// Keys in Metadata.Custom that identify the caller.
 const (
 	callerKey = "reprise.called_by"
 	signalKey = "reprise.called_signal"

@@ -18,8 +18,8 @@ func Hash(data []byte) (hash [16]byte, err error) {
 }
 
 // Canonical rewrites the msgpack value in data so that equal values have equal bytes: the pairs of
-// every map are sorted by their encoded keys, times are in UTC, and the members of JSON are sorted
-// by name. This includes nested values. Canonical works in place if it can.
+// every map are sorted by their encoded keys, times are in UTC, and the members of JSON objects are
+// sorted by name. This includes nested values. Canonical works in place if it can.
 func Canonical(data []byte) ([]byte, error) {
 	if rest, n := skipFlat(data, 0, 1); n == 1 && len(rest) == 0 {
 		return data, nil // it contains nothing to sort

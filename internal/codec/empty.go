@@ -13,9 +13,9 @@ var zeroer = reflect.TypeFor[interface{ IsZero() bool }]()
 
 var emptyFuncs, oldEmptyFuncs sync.Map // reflect.Type → emptyFunc
 
-// emptyFuncOf returns the rule for the type. It is the rule of the library that formerly encoded
-// values (see [layoutOf]), but stricter where that rule lost something. If old is set, it is
-// exactly that rule.
+// emptyFuncOf returns the function that decides whether a value of type t is empty. If old is set,
+// it decides as the library that formerly encoded values did (see [layoutOf]). Otherwise it is
+// stricter where that library lost data.
 func emptyFuncOf(t reflect.Type, old bool) emptyFunc {
 	known := &emptyFuncs
 	if old {

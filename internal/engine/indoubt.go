@@ -158,8 +158,8 @@ func (c *Call) mustNotRepeat() bool {
 	return c.spec.InDoubt == InDoubtAsk || c.spec.InDoubt == InDoubtFail
 }
 
-// repeatsDoubt reports whether the call failed in doubt, must not be repeated, and is nevertheless
-// made again because the run is retried.
+// repeatsDoubt reports whether the call failed in doubt and is made again because the run is
+// retried, although it must not be repeated otherwise.
 func (c *Call) repeatsDoubt(p *record.Progress) bool {
 	return p.Again && p.InDoubt() && c.mustNotRepeat() && !c.spec.Kind.IsEntered()
 }

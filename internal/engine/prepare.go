@@ -141,7 +141,7 @@ func (c *Call) InSlot(slot Slot) {
 // while it waits for its next attempt.
 type Slot interface {
 	Release()
-	// Acquire returns when a slot is free again or ctx has ended.
+	// Acquire blocks until a slot is free or ctx has ended.
 	Acquire(ctx context.Context)
 }
 

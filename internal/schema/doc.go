@@ -51,5 +51,5 @@
 // Documents given to [Parse] are validated by github.com/google/jsonschema-go,
 // which reports the first problem. Since schemas and arguments may be untrusted,
 // [Parse] rejects schemas that would make the library loop forever, and
-// [Document.Validate] rejects arguments that would take too much work to check.
+// [Document.Validate] rejects arguments that are too expensive to check.
 package schema

@@ -195,7 +195,7 @@ func TestSchemaThatTakesTooMuchWorkIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, err := schema.Parse(tt.doc)
 			require.NoError(t, err)
-			assert.ErrorContains(t, s.Validate(json.RawMessage(tt.raw)), "would take too much work to check")
+			assert.ErrorContains(t, s.Validate(json.RawMessage(tt.raw)), "is too expensive to check")
 		})
 	}
 }

@@ -60,7 +60,7 @@ func newValue(tree any) *value {
 func (g *graph) checkWork(v *value) error {
 	e := estimate{g, map[application]work{}}
 	if w := e.of(application{g.root, v}, 0); w.steps > maxSteps || w.nested > maxNested {
-		return errors.New("the schema would take too much work to check; want fewer alternatives or references, or smaller arguments")
+		return errors.New("the schema is too expensive to check; want fewer alternatives or references, or smaller arguments")
 	}
 	return nil
 }

@@ -1,9 +1,8 @@
 package testkit
 
-// raced determines the share of a campaign's cases that run with the race detector: one in
-// raced. The race detector makes each case five to ten times slower, and most cases use few
-// goroutines. The number is a prime, so that no kind of case that recurs every second or third
-// time is left out.
+// With the race detector, a campaign runs one of every raced cases, since each takes five to ten
+// times as long. Most cases use few goroutines. The number is a prime, so that no kind of case that
+// recurs every second or third time is left out.
 const raced = 23
 
 // Seeds returns how many of n random programs a test runs: all of them, or one in 23

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/internal/blocks"
 )
 
-// A document reads parts of a file that [snapshot.Run.WriteTo] has written, one block at a time. It
-// is not safe for concurrent use. If the file is damaged, the error is errUnclear, and
+// A document reads parts of a file that [snapshot.Run.WriteTo] has written. It reads one block at a
+// time. It is not safe for concurrent use. If the file is damaged, the error is errUnclear, and
 // [snapshot.Decode] reports what is wrong.
 type document struct {
 	info   snapshot.Info

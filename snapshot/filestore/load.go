@@ -215,7 +215,7 @@ func (r *reading) compareMeta(runID string, known uint64) {
 	case meta.Generation > r.recorded.Generation:
 		r.noteDamage(runID, end.name, end.end, fmt.Errorf("generation %d, which had begun, is missing", meta.Generation))
 	case meta.Status != snapshot.StatusRunning && end.number == r.meta.closed.journal && end.end < r.meta.closed.end:
-		r.noteDamage(runID, end.name, end.end, errors.New("the end of the generation, which existed when the run was closed, is missing"))
+		r.noteDamage(runID, end.name, end.end, errors.New("the end of the generation is missing, although it existed when the run was closed"))
 	}
 }
 

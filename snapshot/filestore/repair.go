@@ -93,10 +93,9 @@ func (r *reading) cutUndecodable(runID string) *snapshot.CorruptError {
 	return nil
 }
 
-// repair copies the damaged files and then writes a snapshot of the records before the
-// damage. The snapshot's number is so high that it covers every journal. The rename of the
-// snapshot completes the repair; a crash before the rename leaves the run as damaged as it
-// was.
+// repair copies the damaged files and then writes a snapshot of the records before the damage. The
+// snapshot's number is high enough to cover every journal. Renaming the snapshot completes the
+// repair; after a crash before that, the run is as damaged as it was.
 func (d *runDir) repair(r *reading, report *RepairReport) error {
 	l, err := d.lockMeta(context.Background(), true)
 	if err != nil {

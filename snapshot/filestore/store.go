@@ -67,10 +67,10 @@ const compactAtClose = 16 << 10
 // Option changes how a Store works.
 type Option func(*Store)
 
-// WithWarnings sets a function that is called for problems that do no harm: a journal had an
-// unfinished end after a crash, which was cut off (*[TornTail]); a compaction failed and will be
-// tried again; a file in an inbox was not a message and was renamed; or List could not read a run.
-// The function may be called from any goroutine. By default, such problems are not reported.
+// WithWarnings sets a function that is called for problems that do no harm: the incomplete end of a
+// journal, left by a crash, was cut off (*[TornTail]); a compaction failed and will be tried again;
+// a file in an inbox was not a message and was renamed; or List could not read a run. The function
+// may be called from any goroutine. By default, such problems are not reported.
 func WithWarnings(f func(runID string, err error)) Option {
 	return func(s *Store) { s.warn = f }
 }

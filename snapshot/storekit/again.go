@@ -54,7 +54,7 @@ func (s *Store) wasSwapped(ctx context.Context, before, after *Head, token strin
 	case strings.Contains(now.Swaps, token):
 		return true, nil
 	case len(now.Swaps) >= swapsKept*tokenLength && now.Version > before.Version+swapsKept:
-		return false, fmt.Errorf("%w: the answer was lost, and the run has changed too often since then to tell whether the change was made", snapshot.ErrUnavailable)
+		return false, fmt.Errorf("%w: the answer was lost, and the run has changed so often since then that nothing shows whether the change was made", snapshot.ErrUnavailable)
 	}
 	return false, nil
 }

@@ -42,8 +42,8 @@ func NewPicker(f snapshot.Filter) (*Picker, error) {
 	return p, err
 }
 
-// After returns the value and the ID of the last run on the previous page. For the first page, it
-// reports false.
+// After returns the value and the ID of the last run on the previous page. For the first page,
+// isAfter is false.
 func (p *Picker) After() (value int64, runID string, isAfter bool) {
 	return p.after.value, p.after.runID, !p.first
 }

@@ -162,7 +162,7 @@ func call(ctx context.Context, store *memstore.Store, agent actors.Agent[actors.
 	return answer, errors.Join(err, st.Close())
 }
 
-// look reports whether the note was written, by reading the file of notes.
+// look reads the notes file, and reports whether the note was written.
 func look(ctx context.Context, store *memstore.Store, dir string) error {
 	open, err := state.Questions(ctx, store, "weather-1")
 	if err != nil {
