@@ -273,3 +273,74 @@ func TestCancelledRunWaitsForTheAnswerToACompensation(t *testing.T) {
 		assert.EqualError(t, troubles[0].Err, "runner: not compensated: trip/pay; the effects of these calls remain")
 	})
 }
+
+// A cancelled run whose compensation waits is opened when the wait is over, and not before.
+func TestCancelledRunContinuesWhenItsCompensationCan(t *testing.T) {
+	ask := func(ctx context.Context) error { _, err := core.Await[string](ctx, "go on?"); return err }
+	untilCancelled := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	sleep := func(ctx context.Context) error { return core.Sleep(ctx, time.Hour) }
+	failures := 0
+	for name, test := range map[string]struct {
+		end, undo func(context.Context) error // what the run waits for when it is cancelled, and its compensation
+		status    snapshot.Status
+		openings  int
+	}{
+		"sleep":                 {ask, sleep, snapshot.StatusCancelled, 3},
+		"sleep, cancelled open": {untilCancelled, sleep, snapshot.StatusCancelled, 2},
+		"sleep before a question": {untilCancelled, func(ctx context.Context) error {
+			if err := sleep(ctx); err != nil {
+				return err
+			}
+			return ask(ctx)
+		}, snapshot.StatusPaused, 2},
+		"question": {func(ctx context.Context) error { _, err := core.Receive[string](ctx, "news"); return err }, ask, snapshot.StatusPaused, 2},
+		"question with a default": {ask, func(ctx context.Context) error {
+			_, err := core.Await(ctx, "undone?", core.AwaitDefault(time.Hour, true))
+			return err
+		}, snapshot.StatusCancelled, 3},
+		"retry": {ask, func(context.Context) error {
+			if failures++; failures < 3 {
+				return core.Retryable(errors.New("not now"))
+			}
+			return nil
+		}, snapshot.StatusCancelled, 4},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			book := decorators.Tool("book", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
+				Compensate(func(ctx context.Context, _ word, _ string) error { return test.undo(ctx) })
+			trip := agent("trip", func(ctx context.Context, in word) (string, error) {
+				if _, err := book.Call(ctx, in); err != nil {
+					return "", err
+				}
+				return "", test.end(ctx)
+			})
+			seen := new(events)
+			hourly := state.WithRetry(core.RetryConfig{MaxAttempts: 5, Backoff: core.Constant, InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: core.NoJitter})
+			r := newRunner(t, memstore.New(), runner.Options{Observe: seen.observe, ParkAfter: time.Minute, Run: []state.Option{hourly}})
+			program := runner.Register(r, trip, runner.WithCompensations(book))
+			defer serve(t, r)()
+			_, err := program.Start(t.Context(), "a", word{"seat"}, runner.StartOptions{})
+			require.NoError(t, err)
+			synctest.Wait()
+			require.NoError(t, r.Cancel(t.Context(), "a", snapshot.Stop{By: "ops"}))
+			synctest.Wait()
+			require.NoError(t, r.Signal(t.Context(), "a", "news", "for the cancelled call", state.SignalOptions{}), name)
+			began := time.Now()
+			require.NoError(t, r.Resume(t.Context(), "a"), name)
+			assert.Zero(t, time.Since(began), "%s: a run that waits does not change", name)
+			<-time.After(24 * time.Hour)
+			synctest.Wait()
+			info, err := r.Info(t.Context(), "a")
+			require.NoError(t, err)
+			assert.Equal(t, test.status, info.Status, name)
+			assert.Equal(t, snapshot.Stop{Reason: "cancel", By: "ops"}, info.Stop, name)
+			opened := len(seen.of(runner.NoticeOpened))
+			assert.Equal(t, test.openings, opened, name)
+			asking := 0
+			if test.status == snapshot.StatusPaused {
+				asking = 1
+			}
+			assert.Equal(t, asking, info.Summary.Asking, name)
+		})
+	}
+}

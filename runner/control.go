@@ -70,7 +70,7 @@ func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapsho
 	_, err = r.store.Update(ctx, runID, func(i *snapshot.Info) error {
 		if i.Open {
 			return snapshot.ErrLocked
-		} else if !canContinue(i) {
+		} else if !canContinue(i) || i.Stop.Reason == record.InterruptCancel {
 			return errNotDue
 		}
 		i.Status, i.Due, i.Stop = snapshot.StatusInterrupted, time.Time{}, stop
@@ -103,7 +103,7 @@ func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) e
 	}
 	r.drop(runID)
 	if info, err := r.store.Info(ctx, runID); err == nil { // otherwise the sweep finds the run
-		r.consider(ctx, &info, false, false) // if calls must be compensated
+		r.consider(ctx, &info, r.hasAnswer(ctx, &info), false) // if calls must be compensated
 	}
 	return nil
 }

@@ -265,9 +265,9 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		notice.Took, notice.Due, notice.Stop = took, info.Due, info.Stop
 		r.observe(notice)
 	}
-	// For a run that was cancelled while it was not open, only at its end: each opening before that may
-	// find failures.
-	if o.cancelled && info.Status == snapshot.StatusCancelled || !o.cancelled && report.Uncompensated > 0 {
+	// For a run that was cancelled, only at its end: each opening before that may find failures.
+	hasFailures, isCancelled := o.cancelled || report.Uncompensated > 0, info.Stop.Reason == record.InterruptCancel
+	if hasFailures && (!isCancelled || info.Status == snapshot.StatusCancelled) {
 		r.reportUncompensated(ctx, o, info.Status)
 	}
 }

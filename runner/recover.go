@@ -219,8 +219,7 @@ func (r *Runner) isWaiting(ctx context.Context, info *snapshot.Info) bool {
 	if !info.Due.IsZero() && (otherClock || !info.Due.After(now)) {
 		return false
 	}
-	waiting, err := r.store.Messages(ctx, info.RunID)
-	return err == nil && len(waiting) == 0
+	return !r.hasAnswer(ctx, info)
 }
 
 // isInterrupted reports whether the run was asked to stop before its process ended. If it was,

@@ -29,7 +29,7 @@ type Notice struct {
 	RunID            string
 	Program, Version string
 	Status           snapshot.Status // the run's status, if it is known
-	Stop             snapshot.Stop   // why the run is interrupted or cancelled
+	Stop             snapshot.Stop   // why the run is interrupted or cancelled; also set if it was cancelled and is paused
 	Due              time.Time       // when a paused run continues by itself
 	Took             time.Duration   // closed: how long the run was open
 	Restarts         int             // crashed: the number of crashes in a row

@@ -166,7 +166,7 @@ type Journal interface {
 // An End describes how a generation ended.
 type End struct {
 	Status Status
-	Stop   Stop         // why the run was interrupted or cancelled
+	Stop   Stop         // why the run was interrupted or cancelled; a cancelled run may be paused, see state.Cancel
 	Due    time.Time    // when the run continues by itself; zero if it waits for an answer or has ended
 	Usage  record.Usage // the run's usage over all generations
 

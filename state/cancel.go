@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -75,7 +77,8 @@ func (st *ExecutionState) Cancel(stop snapshot.Stop) bool {
 // Cancelling twice is allowed; the second cancel has no effect.
 //
 // If calls of the run must be compensated, the run stays interrupted until it is opened by a runner
-// or by a process that has their compensations (see [WithCompensations]).
+// or by a process that has their compensations (see [WithCompensations]). While a compensation waits
+// for an answer or for a time, the run is paused.
 //
 // If the run has completed or failed, the error is [ErrEnded] with the run's status, and the run
 // does not change.
@@ -103,7 +106,7 @@ func cancel(ctx context.Context, store snapshot.Store, runID string, stop snapsh
 	if err := store.Post(ctx, runID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
 		return err
 	}
-	return settleCancel(ctx, store, runID)
+	return settleCancel(ctx, store, runID, stop)
 }
 
 // checkNotEnded returns an error for a run that has an outcome.
@@ -131,7 +134,7 @@ func (e *endedError) Unwrap() []error { return []error{e.err, e.ended} }
 // settleCancel marks a run as cancelled after a cancel was posted, if no process has the run open.
 // Otherwise the process that has the run open does that, when it reads the inbox or after it has
 // closed the run.
-func settleCancel(ctx context.Context, store snapshot.Store, runID string) error {
+func settleCancel(ctx context.Context, store snapshot.Store, runID string, stop snapshot.Stop) error {
 	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{})
 	if errors.Is(err, snapshot.ErrLocked) {
 		return nil
@@ -145,7 +148,9 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 	case errors.Is(err, errUncompensated) && found.Stop.Reason == record.InterruptCancel: // a compensation waits
 		return giveBack(ctx, journal)
 	case errors.Is(err, errUncompensated): // a process that has the compensations cancels the run
-		return journal.Close(ctx, snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: record.InterruptCancel}})
+		summary := found.Summary
+		summary.Asking, summary.Questions = 0, nil
+		return journal.Close(ctx, snapshot.End{Status: snapshot.StatusInterrupted, Stop: stop, Usage: found.Usage, Summary: summary})
 	case errors.As(err, &cancelled):
 		return nil
 	case err != nil:
@@ -190,6 +195,19 @@ func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot
 	}
 	return err
 }
+
+// dropMoot removes the questions that no longer need an answer from the summary of a cancelled run.
+func dropMoot(s *snapshot.Summary, l *record.Ledger) {
+	s.Asking, s.Questions = 0, slices.DeleteFunc(s.Questions, func(q snapshot.OpenQuestion) bool { return !isOfCompensation(q.ID) })
+	for _, q := range l.Questions(false) {
+		if isOfCompensation(q.ID) {
+			s.Asking++
+		}
+	}
+}
+
+// isOfCompensation reports whether a compensation asked the question, or a call inside one.
+func isOfCompensation(question string) bool { return strings.Contains(question, "@undo/") }
 
 // endCancelled records that the run was cancelled, and closes the run. If the signal to the run's
 // caller cannot be sent because the store is unreachable, the run does not change. If it cannot be

@@ -327,6 +327,9 @@ func (r *run) recordEnd(end snapshot.End, stopped *core.InterruptedError) {
 	r.keep(&last)
 	if r.keeper.isStored() {
 		end.Usage, end.Summary = r.ledger.Counts().Usage, snapshot.SummaryOf(&r.ledger)
+		if end.Stop.Reason == record.InterruptCancel {
+			dropMoot(&end.Summary, &r.ledger)
+		}
 	}
 	if end.Status != r.found.Status {
 		r.keeper.release()

@@ -137,8 +137,10 @@ func interruptClosed(ctx context.Context, store snapshot.Store, found *snapshot.
 // mayContinue reports whether a closed run may continue without a person's decision.
 func mayContinue(i *snapshot.Info) bool {
 	switch i.Status {
-	case snapshot.StatusQueued, snapshot.StatusPaused:
+	case snapshot.StatusQueued:
 		return true
+	case snapshot.StatusPaused:
+		return i.Stop.Reason != record.InterruptCancel
 	case snapshot.StatusInterrupted:
 		switch i.Stop.Reason {
 		case record.InterruptCrash, record.InterruptShutdown, record.InterruptContext, record.InterruptClosed, record.InterruptStore:
@@ -225,6 +227,6 @@ func canContinue(ctx context.Context, store snapshot.Store, runID string) (bool,
 	case !found.Due.IsZero() && !time.Now().Before(found.Due):
 		return true, found.Due, nil
 	}
-	ready := awaitsSignalOf(found, waiting) || len(unansweredQuestions(found, waiting)) == 0 && found.Due.IsZero() && !awaitsAny(found)
+	ready := awaitsSignalOf(found, waiting) || len(unansweredQuestions(found, waiting)) == 0 && found.Due.IsZero() && !awaitsAny(found, waiting)
 	return ready, found.Due, nil
 }

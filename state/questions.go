@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -105,7 +104,7 @@ func (r *run) answerByDefault(s *engine.Scope, id string, def engine.DefaultAnsw
 // which the default answer to an open question, or the next attempt of a parked call, is due. It is
 // zero if the run can continue only with an answer. r.mu must be held.
 func (r *run) due() time.Time {
-	if !r.rootCalls.made {
+	if !r.rootCalls.made && !r.isCancelled() {
 		return r.found.Due // nothing has changed it
 	}
 	for id := range r.questions.waits {
@@ -246,7 +245,7 @@ func checkNotMoot(found *snapshot.Snapshot, waiting []snapshot.Message, question
 		return cancelledError(found.RunID, found.Stop)
 	}
 	i := slices.IndexFunc(waiting, func(m snapshot.Message) bool { return m.IsCancel() })
-	if i < 0 || checkNotEnded(&found.Info) != nil || strings.Contains(question, "@undo/") { // a compensation asked it
+	if i < 0 || checkNotEnded(&found.Info) != nil || isOfCompensation(question) {
 		return nil
 	}
 	return cancelledError(found.RunID, stopOf(waiting[i].Record.Interrupt()))

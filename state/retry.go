@@ -119,6 +119,9 @@ func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.I
 // refuseStopping returns an error for a run that was asked to stop and has not stopped yet: such a
 // run does not change now, but will not continue either.
 func refuseStopping(ctx context.Context, store snapshot.Store, info *snapshot.Info) error {
+	if !info.Open {
+		return nil
+	}
 	asked, err := Stopping(ctx, store, info)
 	if err == nil && asked != nil {
 		err = fmt.Errorf("%w: it was asked to stop, and has not stopped yet", snapshot.ErrLocked)

@@ -269,19 +269,22 @@ func AwaitsSignal(ctx context.Context, store snapshot.Store, runID string, waiti
 
 // awaitsSignalOf is AwaitsSignal for a loaded run.
 func awaitsSignalOf(found *snapshot.Snapshot, waiting []snapshot.Message) bool {
-	awaited := awaitedSignals(found.Records)
+	awaited := awaitedSignals(found, waiting)
 	return len(awaited) > 0 && slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
 		return m.IsSignal() && slices.Contains(awaited, m.Record.Name)
 	})
 }
 
 // awaitsAny reports whether the run waits for a signal.
-func awaitsAny(found *snapshot.Snapshot) bool { return len(awaitedSignals(found.Records)) > 0 }
+func awaitsAny(found *snapshot.Snapshot, waiting []snapshot.Message) bool {
+	return len(awaitedSignals(found, waiting)) > 0
+}
 
-// awaitedSignals returns the names of the signals that calls wait for.
-func awaitedSignals(records []record.Record) (names []string) {
-	for _, asked := range ledgerOf(records).Questions(true) {
-		if asked.Awaits == record.AwaitSignal {
+// awaitedSignals returns the names of the signals that calls wait for. If the run was cancelled, only
+// compensations still wait.
+func awaitedSignals(found *snapshot.Snapshot, waiting []snapshot.Message) (names []string) {
+	for _, asked := range ledgerOf(found.Records).Questions(true) {
+		if asked.Awaits == record.AwaitSignal && checkNotMoot(found, waiting, asked.ID) == nil {
 			names = append(names, asked.Text)
 		}
 	}

@@ -311,7 +311,7 @@ export function shown(run) {
 
 // isParked reports whether a run is paused and needs no answer.
 export function isParked(run) {
-  return run.status === "paused" && run.questions.length === 0 && !(run.partial && run.calls.asking > 0);
+  return run.status === "paused" && questionsOf(run).length === 0 && !(run.partial && run.calls.asking > 0);
 }
 
 // questionsOf returns the questions of a run. If the run was cancelled, only those of compensations

@@ -99,9 +99,10 @@ export class Overview {
       this.#asking = { left: body.next ? Math.min(left, body.total) - body.runs.length : 0, next: body.next };
       this.#unlistedAsking = this.#asking.left;
       this.#changed();
-    } catch {
+    } catch (error) {
       clearTimeout(this.#again);
-      if (!signal.aborted) this.#again = setTimeout(() => this.#loadQuestions({ left, next }), 5000);
+      const isRefused = error.status >= 400 && error.status < 500;
+      if (!signal.aborted && !isRefused) this.#again = setTimeout(() => this.#loadQuestions({ left, next }), 5000);
     }
   }
 
@@ -385,7 +386,7 @@ function drawNow(node, run, now) {
   const call = isOver(run) || run.status === "paused" ? undefined : (next ?? runs);
   const parked = fold.isParked(run);
   node.parts.next = next && call ? parse(next.next_attempt_at) : parked ? parse(run.due_at) : 0;
-  setHidden(node.parts.icon, !call && !run.questions.some((question) => !question.answered));
+  setHidden(node.parts.icon, !call && !fold.questionsOf(run).some((question) => !question.answered));
   setHidden(node.parts.left, !node.parts.next);
   if (call) {
     setIcon(node.parts.icon, call.event_type);

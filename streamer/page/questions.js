@@ -219,7 +219,7 @@ function afterAnswer(q, before, run) {
   const now = standingOf(run);
   if (now.openings > before.openings || (before.status !== "running" && now.status === "running")) return "Answered. A program continues the run.";
   if (fold.isSettled(run)) return `Answered. The run is ${run.status}.`;
-  const open = run.questions.filter((question) => !question.answered && !isAnsweredHere({ ...question, run: q.run })).length;
+  const open = fold.questionsOf(run).filter((question) => !question.answered && !isAnsweredHere({ ...question, run: q.run })).length;
   if (open > 0 && run.status === "paused") return `Answered. The run waits for ${plural(open, "more answer")}.`;
   if (now.status === "running") return "Answered. A program has the run open; the call continues when the program resumes it.";
   return "Answered. No program has continued the run yet; it continues when one resumes it.";

@@ -62,9 +62,7 @@ export class Window {
   }
 
   newest() {
-    if (this.before === 0) return;
-    this.before = 0;
-    this.#show();
+    this.load(Infinity);
   }
 
   // step loads the next part, or the previous part if by is -1. At either end of the run,
@@ -96,7 +94,10 @@ export class Window {
       const { before, most } = this.#wanted;
       this.#wanted = undefined;
       if (before > most) {
-        this.newest();
+        if (this.before !== 0) {
+          this.before = 0;
+          this.#show();
+        }
         continue;
       }
       try {
@@ -107,6 +108,7 @@ export class Window {
         this.#show(body.records, body.omitted);
         setHidden(problem, true);
       } catch (error) {
+        if (id !== this.#id) return;
         setText(problem, error.message);
         setHidden(problem, false);
       }
