@@ -44,7 +44,7 @@ func putText(t *testing.T, s *jetstream.Store) func(text string) string {
 
 func TestArtifactsGoWithTheRunsThatNameThem(t *testing.T) {
 	t.Parallel()
-	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: longLease})
+	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: patience}) // a slow machine needs seconds for a large artifact
 	put := putText(t, s)
 	kept, shared, gone, never := put("kept"), put("shared"), put("gone"), put("never named")
 	endRun(t, s, "one", "", kept, shared)

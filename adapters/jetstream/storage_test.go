@@ -113,6 +113,8 @@ func TestServerWithoutStorageSaysSo(t *testing.T) {
 	_, err = store.Put(ctx, make([]byte, 256<<10))
 	require.ErrorIs(t, err, snapshot.ErrUnavailable)
 	require.ErrorContains(t, err, "insufficient resources")
+	ctx, cancel = context.WithTimeout(t.Context(), patience) // requests without a deadline end after a lease
+	defer cancel()
 	run, err := store.Load(ctx, "filler")
 	require.NoError(t, err, "stored runs can be read")
 	assert.Positive(t, run.Len())

@@ -23,7 +23,7 @@ import (
 
 // patience is how long to wait for a condition to become true. It is never reached
 // if the page is correct.
-var patience = 2 * time.Minute
+var patience = 4 * time.Minute
 
 // tab is a browser tab that shows the dashboard. The test fails if the console has
 // an error, if the content security policy was violated, or if anything was loaded
