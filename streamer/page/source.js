@@ -26,7 +26,7 @@ function connect() {
   return true;
 }
 
-const stays = 2000; // a page that still runs after this time, in ms, was not left after all
+const stays = 5000; // a page that still runs after this time, in ms, was not left after all; the next page may take a while
 
 // stay opens the sources again, because the page was not left after all.
 function stay() {
