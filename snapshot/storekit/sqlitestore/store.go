@@ -71,7 +71,7 @@ func open(ctx context.Context, file string, lease time.Duration) (*Store, error)
 // Close closes the database. Other processes can then open the runs that the store had open.
 func (s *Store) Close() error {
 	s.lease.Close()
-	_, err := s.db.pool.ExecContext(context.Background(), `DELETE FROM processes WHERE id = ?`, s.db.process.Load())
+	_, err := s.db.exec(context.Background(), `DELETE FROM processes WHERE id = ?`, s.db.process.Load())
 	return errors.Join(err, s.db.pool.Close())
 }
 
@@ -84,7 +84,7 @@ type database struct {
 
 // begin creates the tables and takes a lease for this process.
 func (d *database) begin(ctx context.Context) error {
-	if _, err := d.pool.ExecContext(ctx, schema); err != nil {
+	if _, err := d.exec(ctx, schema); err != nil {
 		return unavailable(err)
 	}
 	return d.take(ctx)
@@ -93,7 +93,7 @@ func (d *database) begin(ctx context.Context) error {
 // take takes a new lease.
 func (d *database) take(ctx context.Context) error {
 	now := time.Now()
-	result, err := d.pool.ExecContext(ctx, `INSERT INTO processes (expires) VALUES (?)`, now.Add(d.lease).UnixNano())
+	result, err := d.exec(ctx, `INSERT INTO processes (expires) VALUES (?)`, now.Add(d.lease).UnixNano())
 	if err != nil {
 		return unavailable(err)
 	}
@@ -107,7 +107,7 @@ var errExpired = fmt.Errorf("%w: sqlitestore: the process did not renew its leas
 // renew renews the lease, unless it has expired.
 func (d *database) renew(ctx context.Context) error {
 	now := time.Now()
-	result, err := d.pool.ExecContext(ctx, `UPDATE processes SET expires = ? WHERE id = ? AND expires > ?`, now.Add(d.lease).UnixNano(), d.process.Load(), now.UnixNano())
+	result, err := d.exec(ctx, `UPDATE processes SET expires = ? WHERE id = ? AND expires > ?`, now.Add(d.lease).UnixNano(), d.process.Load(), now.UnixNano())
 	if err != nil {
 		return unavailable(err)
 	}
@@ -128,6 +128,21 @@ func unavailable(err error) error {
 	}
 	return err
 }
+
+// exec executes a statement outside a transaction. If another process has written while the statement
+// began, SQLite does not wait, but fails with SQLITE_BUSY_SNAPSHOT; the statement has then changed
+// nothing, and exec repeats it.
+func (d *database) exec(ctx context.Context, query string, args ...any) (result sql.Result, err error) {
+	for range maxRepeats {
+		result, err = d.pool.ExecContext(ctx, query, args...)
+		if failed := (*sqlite.Error)(nil); !errors.As(err, &failed) || failed.Code() != sqlite3.SQLITE_BUSY_SNAPSHOT {
+			return result, err
+		}
+	}
+	return nil, err
+}
+
+const maxRepeats = 100 // of a statement; a second one is already rare
 
 // transact calls do in a transaction. The parameter now is the transaction's number. If do fails,
 // the transaction is rolled back.
@@ -162,7 +177,7 @@ func (s *Store) Put(ctx context.Context, data []byte) (reference string, err err
 		return "", err
 	}
 	reference = storekit.Reference(data)
-	_, err = s.db.pool.ExecContext(ctx, `INSERT OR IGNORE INTO artifacts VALUES (?, ?)`, reference, notNil(data))
+	_, err = s.db.exec(ctx, `INSERT OR IGNORE INTO artifacts VALUES (?, ?)`, reference, notNil(data))
 	return reference, unavailable(err)
 }
 

@@ -2,7 +2,9 @@ package sqlitestore
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -109,4 +111,28 @@ func TestALeaseThatIsNotRenewedIsLost(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// Processes that write at the same time wait for each other.
+func TestConcurrentWritersDoNotFail(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "runs.db")
+	var writers sync.WaitGroup
+	for n := range 8 {
+		writers.Go(func() {
+			for i := range 25 {
+				s, err := Open(t.Context(), file)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := s.Put(t.Context(), fmt.Append(nil, n, i)); err != nil {
+					t.Error(err)
+				}
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
 }
