@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/reprise-go/reprise/record"
 )
 
 // RunList holds the states of the runs of a [Handler]. It is the body of /api/runs, and
@@ -83,7 +81,7 @@ func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Acc
 // next opened. If the answers cannot be read, no question is marked: a second answer is refused
 // anyway. If the run was cancelled, only the questions of compensations remain.
 func (h *Handler) markAnswered(ctx context.Context, s *RunState) {
-	if s.isCancelled() || s.Stopping != nil && s.Stopping.Reason == string(record.InterruptCancel) {
+	if s.isCancelled() {
 		s.Questions = slices.DeleteFunc(slices.Clone(s.Questions), func(q QuestionState) bool { return !strings.Contains(q.ID, "@undo/") })
 	}
 	if h.source == nil || len(s.Questions) == 0 {

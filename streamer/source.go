@@ -37,11 +37,6 @@ type Source interface {
 	Answered(ctx context.Context, runID string) ([]string, error)
 }
 
-// isCancelled reports whether the run was cancelled and has calls that must still be compensated.
-func (i *RunInfo) isCancelled() bool {
-	return i.Stop != nil && i.Stop.Reason == string(record.InterruptCancel) && i.Status != statusCancelled
-}
-
 // RunInfo contains what is known of a run without reading its records.
 type RunInfo struct {
 	RunID       string    `json:"run_id"`
@@ -70,6 +65,13 @@ type RunInfo struct {
 	Calls, Failed, Retries, Asking int             `json:"-"`
 	Questions                      []QuestionState `json:"-"`
 	LastError                      *CallError      `json:"-"`
+}
+
+// isCancelled reports whether the run was cancelled and has not ended: its calls must still stop, or be
+// compensated.
+func (i *RunInfo) isCancelled() bool {
+	isCancel := func(s *Stop) bool { return s != nil && s.Reason == string(record.InterruptCancel) }
+	return isCancel(i.Stopping) || isCancel(i.Stop) && i.Status != statusCancelled
 }
 
 // A Stop describes why a run stopped, or is asked to stop.

@@ -67,7 +67,11 @@ func (c *Control) Start(ctx context.Context, s streamer.Start) (info streamer.Ru
 // Resume implements [streamer.Continuer]. Stopping a run may take as long as its handlers. If the
 // run has not yet stopped, Resume returns ErrConflict at once.
 func (c *Control) Resume(ctx context.Context, runID string) error {
-	if stop, err := c.runner.Stopping(ctx, runID); err == nil && stop != nil && c.isOpen(ctx, runID) {
+	info, err := c.runner.Info(ctx, runID)
+	if err != nil || !info.Open {
+		return convertError(c.runner.Resume(ctx, runID))
+	}
+	if stop, err := c.runner.Stopping(ctx, runID); err == nil && stop != nil {
 		request := "asked to stop"
 		if stop.Reason == record.InterruptCancel {
 			request = "cancelled"
@@ -75,11 +79,6 @@ func (c *Control) Resume(ctx context.Context, runID string) error {
 		return fmt.Errorf("%w: it was %s, and has not stopped yet", streamer.ErrConflict, request)
 	}
 	return convertError(c.runner.Resume(ctx, runID))
-}
-
-func (c *Control) isOpen(ctx context.Context, runID string) bool {
-	info, err := c.runner.Info(ctx, runID)
-	return err == nil && info.Open
 }
 
 // Retry implements [streamer.Continuer].
