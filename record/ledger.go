@@ -184,8 +184,8 @@ func (l *Ledger) addRun(r *Record, c *Transition) {
 	}
 }
 
-// pauseCall stops a call between two openings. A call that waits for a person or for a time goes on
-// waiting, unless the run was cancelled.
+// pauseCall stops a call between two openings. A call that waits for a person or for a time still
+// waits, unless the run was cancelled.
 func (l *Ledger) pauseCall(call *Call, r *Record, at time.Time) {
 	l.count(call, -1)
 	if !call.maybeWaiting {

@@ -95,7 +95,7 @@ func (r *reading) cutUndecodable(runID string) *snapshot.CorruptError {
 
 // repair copies the damaged files and then writes a snapshot of the records before the damage. The
 // snapshot's number is high enough to cover every journal. Renaming the snapshot completes the
-// repair; after a crash before that, the run is as damaged as it was.
+// repair; a crash before that leaves the damage unchanged.
 func (d *runDir) repair(r *reading, report *RepairReport) error {
 	l, err := d.lockMeta(context.Background(), true)
 	if err != nil {
