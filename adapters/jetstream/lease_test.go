@@ -10,6 +10,7 @@ import (
 
 	"github.com/reprise-go/reprise/adapters/jetstream"
 	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
@@ -30,6 +31,27 @@ func begin(t *testing.T, s snapshot.Store, o snapshot.OpenOptions) snapshot.Jour
 	j, err := s.Open(ctx, "run", o)
 	require.NoError(t, err)
 	return j
+}
+
+// TestRunIsLoadedOverASlowConnection: reading a run takes much longer than any one answer may take.
+func TestRunIsLoadedOverASlowConnection(t *testing.T) {
+	t.Parallel()
+	slow, fast, between := hereAndThere(t, lease/2)
+	j := begin(t, fast, snapshot.OpenOptions{Create: true})
+	for seq := range uint64(40) {
+		records := storetest.Records(seq+1, 1)
+		records[0].Detail = &record.Detail{Input: make([]byte, 50<<10)}
+		require.NoError(t, j.Append(records...))
+		require.NoError(t, j.Sync(t.Context(), seq+1))
+	}
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+	between.Delay(20 * time.Millisecond) // at most 1.6 MB/s
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	run, err := slow.Load(ctx, "run")
+	require.NoError(t, err)
+	assert.Equal(t, 40, run.Len())
+	between.Delay(0)
 }
 
 func TestWorkerThatIsCutOffWritesNothing(t *testing.T) {

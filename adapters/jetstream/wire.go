@@ -280,14 +280,17 @@ func (s *Store) countOn(ctx context.Context, stream, subject string) (int, error
 // headerPending is the header that contains the number of later messages on the subject.
 const headerPending = "Nats-Num-Pending"
 
-// readNext asks any replica for the next n messages.
+// readNext asks any replica for the next n messages. If the connection is slow, it may return fewer.
 func (s *Store) readNext(ctx context.Context, stream, subject string, from uint64, n int) (batch []*storedMessage, err error) {
 	request, err := json.Marshal(query{Seq: from, Next: subject, Batch: n, MaxBytes: readBytes})
 	if err != nil {
 		return nil, err
 	}
 	to := s.api + "DIRECT.GET." + stream
-	err = s.retry(ctx, to, func(ctx context.Context) error {
+	// The time limit is for each message, because a batch may be large, and it grows. Otherwise, a slow
+	// server would be asked again and again before it could answer, and would become slower.
+	wait := s.options.answerTimeout()
+	err = s.retryWithin(ctx, to, s.options.Lease, math.MaxInt64, func(ctx context.Context) error {
 		batch = batch[:0]
 		inbox, err := s.conn.SubscribeSync(s.conn.NewInbox())
 		if err != nil {
@@ -301,8 +304,11 @@ func (s *Store) readNext(ctx context.Context, stream, subject string, from uint6
 			return err
 		}
 		for {
-			msg, err := inbox.NextMsgWithContext(ctx)
-			if err != nil {
+			msg, err := nextWithin(ctx, inbox, wait)
+			if err != nil && len(batch) > 0 {
+				return nil // the caller asks for the rest
+			} else if err != nil {
+				wait *= 2
 				return err
 			}
 			switch status := msg.Header.Get("Status"); status {
@@ -320,6 +326,13 @@ func (s *Store) readNext(ctx context.Context, stream, subject string, from uint6
 		}
 	})
 	return batch, err
+}
+
+// nextWithin waits for the next message on a subscription.
+func nextWithin(ctx context.Context, inbox *nats.Subscription, wait time.Duration) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return inbox.NextMsgWithContext(ctx)
 }
 
 // publish appends a message to a stream if the last message on its subject still has the sequence

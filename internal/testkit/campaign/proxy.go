@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -20,6 +21,7 @@ type Proxy struct {
 	cut   bool   // nothing passes, and connections are refused
 	deaf  bool   // data from the server is dropped
 	upTo  []byte // the proxy becomes deaf when a client has sent this; nil means never
+	delay time.Duration
 	conns map[net.Conn]bool
 	wait  sync.WaitGroup
 }
@@ -71,6 +73,14 @@ func (p *Proxy) IsDeaf() bool {
 	return p.deaf
 }
 
+// Delay makes the server's side slow: every 32 KB, or each smaller part that the server sends at once,
+// arrives after d.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delay = d
+}
+
 // Sent returns what clients have sent since Forget.
 func (p *Proxy) Sent() []byte {
 	p.mu.Lock()
@@ -120,6 +130,12 @@ func (p *Proxy) pass(to, from net.Conn, answers bool) {
 	_, _ = io.Copy(writer(func(b []byte) (int, error) {
 		if p.loses(b, answers) {
 			return len(b), nil
+		}
+		if answers {
+			p.mu.Lock()
+			delay := p.delay
+			p.mu.Unlock()
+			time.Sleep(delay)
 		}
 		return to.Write(b)
 	}), from)
