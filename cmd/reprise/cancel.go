@@ -71,8 +71,24 @@ func (a *app) cancel(ctx context.Context, runID, by, message string) error {
 
 // whoCompensates says what ends a run that was cancelled and has calls to compensate.
 func whoCompensates(in *snapshot.Info) string {
+	if in.Status == snapshot.StatusPaused {
+		return "it ends when its calls are compensated; " + whatCompensationsAwait(in)
+	}
 	if in.Program == "" {
 		return "its program compensates its calls when it opens the run, and then ends it"
 	}
 	return printable(fmt.Sprintf("a runner with program %s %s compensates its calls, and then ends it", in.Program, in.Version))
+}
+
+// whatCompensationsAwait says what a cancelled run waits for that is paused in a compensation.
+func whatCompensationsAwait(in *snapshot.Info) string {
+	switch {
+	case in.Summary.Asking == 0 && in.Due.IsZero():
+		return "a compensation awaits a signal"
+	case in.Summary.Asking == 0:
+		return "a compensation continues at " + timeText(in.Due)
+	case in.Due.IsZero():
+		return "a compensation awaits an answer"
+	}
+	return "a compensation awaits an answer, or continues at " + timeText(in.Due)
 }

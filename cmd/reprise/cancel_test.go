@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -31,12 +33,7 @@ func TestCancelledRunThatMustBeCompensatedSaysWhoDoesThat(t *testing.T) {
 	go func() { served <- r.Serve(ctx) }()
 	_, err = r.Start(ctx, "trip", "a", struct{}{}, runner.StartOptions{})
 	require.NoError(t, err)
-	for event, err := range r.Store().Watch(ctx, snapshot.WatchOptions{RunID: "a"}) {
-		require.NoError(t, err)
-		if event.Info.Status == snapshot.StatusPaused && !event.Info.Open {
-			break
-		}
-	}
+	awaitPaused(ctx, t, r.Store(), "")
 	stop()
 	require.NoError(t, <-served)
 
@@ -49,6 +46,61 @@ func TestCancelledRunThatMustBeCompensatedSaysWhoDoesThat(t *testing.T) {
 	assert.Contains(t, shown, who)
 	assert.Contains(t, shown, "reprise has asked to cancel it")
 	assert.NotContains(t, shown, "resume")
+}
+
+// TestShowSaysWhatACancelledRunWaitsFor: a compensation waits for an answer, for a time, or for a
+// signal.
+func TestShowSaysWhatACancelledRunWaitsFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		wait func(context.Context) error
+		want string
+	}{
+		"answer": {func(ctx context.Context) error { _, err := core.Await[bool](ctx, "refund?"); return err },
+			"a compensation awaits an answer\n"},
+		"answer or time": {func(ctx context.Context) error {
+			_, err := core.Await(ctx, "refund?", core.AwaitDefault(time.Hour, true))
+			return err
+		}, "a compensation awaits an answer, or continues at "},
+		"time":   {func(ctx context.Context) error { return core.Sleep(ctx, time.Hour) }, "a compensation continues at "},
+		"signal": {func(ctx context.Context) error { _, err := core.Receive[bool](ctx, "refunded"); return err }, "a compensation awaits a signal\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			book := decorators.Tool("book", "", func(context.Context, struct{}) (string, error) { return "LH 99", nil }).
+				Compensate(func(ctx context.Context, _ struct{}, _ string) error { return c.wait(ctx) })
+			r, err := runner.New(newStore(t, dir), runner.Options{})
+			require.NoError(t, err)
+			runner.Register(r, decorators.Agent("trip", "", func(ctx context.Context, _ struct{}) (string, error) {
+				if _, err := book.Call(ctx, struct{}{}); err != nil {
+					return "", err
+				}
+				return core.Await[string](ctx, "go on?")
+			}), runner.WithCompensations(book))
+			ctx, stop := context.WithCancel(t.Context())
+			served := make(chan error, 1)
+			go func() { served <- r.Serve(ctx) }()
+			_, err = r.Start(ctx, "trip", "a", struct{}{}, runner.StartOptions{})
+			require.NoError(t, err)
+			awaitPaused(ctx, t, r.Store(), "")
+			require.Zero(t, call(t, dir, "cancel", "a").code)
+			awaitPaused(ctx, t, r.Store(), record.InterruptCancel)
+			stop()
+			require.NoError(t, <-served)
+			shown := call(t, dir, "show", "a").text(t)
+			assert.Contains(t, shown, "it ends when its calls are compensated; "+c.want)
+		})
+	}
+}
+
+// awaitPaused waits until run a is paused with the reason for a stop.
+func awaitPaused(ctx context.Context, t *testing.T, store snapshot.Store, reason record.InterruptReason) {
+	t.Helper()
+	for event, err := range store.Watch(ctx, snapshot.WatchOptions{RunID: "a"}) {
+		require.NoError(t, err)
+		if i := event.Info; i.Status == snapshot.StatusPaused && i.Stop.Reason == reason && !i.Open {
+			return
+		}
+	}
 }
 
 func TestUsageErrorsAreWithoutNamesOfGoAndInJSONIfThatIsWanted(t *testing.T) {

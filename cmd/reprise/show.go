@@ -197,14 +197,14 @@ func (a *app) printStopping(ctx context.Context, store snapshot.Inbox, info *sna
 	return nil
 }
 
-// howToContinue describes how an interrupted run continues. It returns "" if the run is not
-// interrupted, or if the reason for its stop already says how.
+// howToContinue describes how an interrupted run continues, or what ends one that was cancelled. It
+// returns "" for other runs, and if the reason for the stop already says how.
 func (a *app) howToContinue(info *snapshot.Info) string {
 	switch {
+	case info.Stop.Reason == record.InterruptCancel && info.Status != snapshot.StatusCancelled:
+		return whoCompensates(info)
 	case info.Status != snapshot.StatusInterrupted, info.Stop.Reason == record.InterruptRetry:
 		return ""
-	case info.Stop.Reason == record.InterruptCancel:
-		return whoCompensates(info)
 	case info.Program == "":
 		return "to continue it: open it again with its program"
 	case info.Stop.Reason == record.InterruptCrash:
