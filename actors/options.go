@@ -173,8 +173,8 @@ type options struct {
 	setting     any
 	settingName string
 
-	// For NewAgent and NewTypedAgent only; agentOnly names the first such option
-	// that was used.
+	// The options that set the following fields are valid only for NewAgent and
+	// NewTypedAgent. agentOnly is the name of the first of them that was used.
 	agentOnly      string
 	functions      []Function
 	toolsFuncs     []func(context.Context) ([]Function, error)

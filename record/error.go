@@ -66,8 +66,8 @@ func ErrorOf(err error) *Error { return errorOf(err, 0) }
 // errorOf is ErrorOf for an error that is nested at the given depth in other errors.
 func errorOf(err error, depth int) *Error { return describe(err, depth, true) }
 
-// describe implements errorOf. If the results of the methods of net.Error are kept elsewhere, whole
-// is false.
+// describe implements errorOf. whole is false if the results of net.Error's methods are kept
+// elsewhere.
 func describe(err error, depth int, whole bool) *Error {
 	if err == nil {
 		return nil

@@ -237,7 +237,7 @@ type Claim struct {
 	Input   Hash   // the identity of the input; zero if it is not known
 }
 
-// Source is who chose a delay. It is 0 if there is no delay.
+// Source identifies what chose a delay. It is 0 if there is no delay.
 type Source uint8
 
 // The sources of delays.
@@ -247,7 +247,7 @@ const (
 	SourceBreaker                   // a circuit breaker: when it lets an attempt through again
 )
 
-// String returns the name on the wire.
+// String returns the name used on the wire.
 func (s Source) String() string {
 	return enum.Name([]string{"", "backoff", "retry_after", "breaker"}, uint8(s), "source")
 }

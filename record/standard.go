@@ -14,8 +14,8 @@ import (
 
 // Errors of the standard library are kept as parts from which they can be rebuilt. errors.As finds
 // the rebuilt errors in a recorded error, with their fields and methods, and also finds interfaces
-// such as net.Error. One value in [Error.Typed] contains all these parts: those of the first error
-// of each type in the tree, each with the errors that it wraps.
+// such as net.Error. A single value in [Error.Typed] contains the parts of the first error of each
+// type in the tree, including the errors that it wraps.
 
 // standardName is the name of that value.
 const standardName = "std"

@@ -23,10 +23,10 @@ const (
 
 var stateNames = []string{"", "running", "waiting", "asking", "stopped", "held", "completed", "failed", "restored"}
 
-// String returns the name on the wire, such as "running", or an empty string for StateNew.
+// String returns the name used on the wire, such as "running", or an empty string for StateNew.
 func (s State) String() string { return enum.Name(stateNames, uint8(s), "state") }
 
-// MarshalText returns the name on the wire.
+// MarshalText returns the name used on the wire.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads a name that MarshalText wrote.

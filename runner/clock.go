@@ -65,8 +65,8 @@ func clockJumpError(by time.Duration, to time.Time) error {
 	return fmt.Errorf("%w: by %v to %v: it was set %s; check its synchronization", ErrClock, by.Round(time.Second), to.UTC().Format(time.RFC3339), way)
 }
 
-// queueTime converts a time by this machine's clock to a time by the queue's clock. If the time of
-// the queue cannot be read, queueTime returns t.
+// queueTime converts t from this machine's clock to the queue's clock. If the queue's clock cannot be
+// read, queueTime returns t.
 func (r *Runner) queueTime(ctx context.Context, t time.Time) time.Time {
 	if r.heap != nil {
 		return t

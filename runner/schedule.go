@@ -25,7 +25,7 @@ type Schedule struct {
 	Name string // the prefix of run IDs; required
 
 	// At is the time of a single run. If it has passed when Serve begins, and CatchUp does not cover
-	// it, the run is not started, which is reported unless the run exists already.
+	// it, the run is not started, which is reported unless the run already exists.
 	At time.Time
 
 	// Every is an interval, counted from From, or from the beginning of 1970 in
@@ -136,11 +136,11 @@ func (r *Runner) Schedule(name string, input any, s Schedule) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.serving {
-		return fmt.Errorf("runner: schedule %q: the runner serves already", s.Name)
+		return fmt.Errorf("runner: schedule %q: the runner is already serving", s.Name)
 	}
 	for _, other := range r.schedules {
 		if other.Name == s.Name {
-			return fmt.Errorf("runner: schedule %q exists already", s.Name)
+			return fmt.Errorf("runner: schedule %q already exists", s.Name)
 		}
 	}
 	r.schedules = append(r.schedules, &scheduled{s, p, encoded})

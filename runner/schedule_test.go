@@ -197,13 +197,13 @@ func TestBadSchedulesAreRefused(t *testing.T) {
 		assert.ErrorContains(t, r.Schedule("echo", word{"x"}, s), want)
 	}
 	require.NoError(t, r.Schedule("echo", word{"x"}, runner.Schedule{Name: "a", Cron: "@daily"}))
-	assert.ErrorContains(t, r.Schedule("echo", word{"x"}, runner.Schedule{Name: "a", Every: day}), "schedule \"a\" exists already")
+	assert.ErrorContains(t, r.Schedule("echo", word{"x"}, runner.Schedule{Name: "a", Every: day}), "schedule \"a\" already exists")
 	assert.ErrorIs(t, r.Schedule("echo", 5, runner.Schedule{Name: "b", Every: day}), runner.ErrInput)
 	assert.ErrorIs(t, r.Schedule("other", 5, runner.Schedule{Name: "b", Every: day}), runner.ErrNotRegistered)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.NoError(t, r.Serve(ctx))
-	assert.ErrorContains(t, r.Schedule("echo", word{"x"}, runner.Schedule{Name: "c", Every: day}), "serves already")
+	assert.ErrorContains(t, r.Schedule("echo", word{"x"}, runner.Schedule{Name: "c", Every: day}), "is already serving")
 }
 
 // retained starts the runs r0 to r5, an hour apart, and returns those that are left

@@ -16,11 +16,11 @@ import (
 // openings are counted like crashes: the run waits longer each time, and is set aside after
 // MaxRestarts such openings.
 
-// maxUnstoredWait is the longest time that a run waits after its records could not be stored.
+// maxUnstoredWait is the longest wait before a run whose records could not be stored continues.
 const maxUnstoredWait = 10 * time.Minute
 
-// unstoredWait returns how long a run waits after its records could not be stored the
-// given number of times in a row.
+// unstoredWait returns how long a run waits before it continues. times is the number of times in a
+// row that its records could not be stored.
 func unstoredWait(times int) time.Duration {
 	wait := offerAgainAfter
 	for ; times > 1 && wait < maxUnstoredWait; times-- {

@@ -160,7 +160,7 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string, stop 
 }
 
 // refuseCancelled closes the journal and returns the *CancelledError if the run was cancelled or a
-// cancel is waiting for it. A cancel that came after the run's outcome is removed.
+// cancellation is pending. A cancellation that arrived after the run's outcome is removed.
 func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot.Journal) error {
 	found := journal.Restored()
 	restoreOutcome(found)

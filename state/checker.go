@@ -20,7 +20,7 @@ type checker struct {
 	failing bool
 }
 
-// checkEvery is the shortest time between two calls of the InterruptCheck.
+// checkEvery is the minimum time between calls to the InterruptCheck.
 const checkEvery = 100 * time.Millisecond
 
 // check interrupts the run if the InterruptCheck returns an interrupt. A call that arrives while

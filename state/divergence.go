@@ -59,8 +59,7 @@ type rerun struct {
 	discarded map[record.Address]struct{} // calls whose records no longer count
 }
 
-// watchDivergence starts to track claims, if a claim may differ from the call that was recorded at
-// its address.
+// watchDivergence starts tracking claims if the program may make other calls than those recorded.
 func (r *run) watchDivergence() {
 	if r.config.divergence != DivergenceRerun && !r.restored.diverged && !r.restored.unclaimed {
 		return

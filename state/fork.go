@@ -208,11 +208,11 @@ func errNoCallAt(records []record.Record, address record.Address) error {
 	}
 	switch n := len(calls); {
 	case n == 0:
-		return fmt.Errorf("it has no call at %q, and no calls at all to fork at", address)
+		return fmt.Errorf("no call at %q; the run has no calls to fork at", address)
 	case n > maxListed:
-		return fmt.Errorf("it has no call at %q; want one of its %d calls; the first are %s", address, n, strings.Join(calls[:maxListed], ", "))
+		return fmt.Errorf("no call at %q; want one of the %d calls of the run, which begin with %s", address, n, strings.Join(calls[:maxListed], ", "))
 	}
-	return fmt.Errorf("it has no call at %q; want one of %s", address, strings.Join(calls, ", "))
+	return fmt.Errorf("no call at %q; want one of %s", address, strings.Join(calls, ", "))
 }
 
 // isInput reports whether r holds the input with which a runner started the run.
@@ -294,9 +294,8 @@ func addLeftClaims(left map[record.Address]record.Claim, r *record.Record) {
 	}
 }
 
-// listLeftClaims adds claims that the fork leaves out to r, a record that the fork keeps. It adds
-// the claims in the scope of r with lower ordinals, so that the fork still knows the order of
-// claims.
+// listLeftClaims lists in r, a record that the fork keeps, claims that the fork leaves out. They are
+// those in the scope of r with lower ordinals, so that the fork still knows the order of claims.
 func listLeftClaims(left map[record.Address]record.Claim, r *record.Record) {
 	if r.Ordinal == 0 || !r.Kind.IsCall() || len(left) == 0 {
 		return

@@ -82,7 +82,7 @@ func TestForkKeepsWhatCameBeforeAndMakesTheRestAgain(t *testing.T) {
 		none, err := record.ParseAddress("agent/nobody")
 		require.NoError(t, err)
 		require.ErrorContains(t, state.Fork(t.Context(), store, "old", none, "third", state.ForkOptions{}),
-			`state: fork run old: it has no call at "agent/nobody"; want one of `)
+			`state: fork run old: no call at "agent/nobody"; want one of `)
 		_, err = store.Load(t.Context(), "third")
 		require.ErrorIs(t, err, snapshot.ErrNotFound, "no fork is created")
 		require.ErrorContains(t, state.Fork(t.Context(), store, "old", at, "new", state.ForkOptions{}), "run new already exists")
@@ -286,9 +286,9 @@ func TestForkNextToABranchThatHasItsAnswer(t *testing.T) {
 func TestForkAtNoCallListsTheCalls(t *testing.T) {
 	tool := testkit.Tool(t, "look", once, testkit.Succeed)
 	for calls, want := range map[int]string{
-		0:  `state: fork run old: it has no call at "agent/nobody", and no calls at all to fork at`,
-		2:  `state: fork run old: it has no call at "agent/nobody"; want one of look, look#2`,
-		12: `want one of its 12 calls; the first are look, look#2, look#3, look#4, look#5, look#6, look#7, look#8, look#9, look#10`,
+		0:  `state: fork run old: no call at "agent/nobody"; the run has no calls to fork at`,
+		2:  `state: fork run old: no call at "agent/nobody"; want one of look, look#2`,
+		12: `want one of the 12 calls of the run, which begin with look, look#2, look#3, look#4, look#5, look#6, look#7, look#8, look#9, look#10`,
 	} {
 		store := memstore.New()
 		st, err := state.Open(t.Context(), store, "old")

@@ -292,8 +292,8 @@ func (r *restoredRun) isRetried(t *track) bool {
 	return t.Phase == record.StateFailed && t.Last <= r.retryTo
 }
 
-// retry causes a call that failed for good to be tried again: a call that makes other calls is
-// entered again as its last attempt, any other call begins again.
+// retry makes a call that failed for good run again. A call that makes other calls continues its last
+// attempt; any other call starts over.
 func (t *track) retry(p *record.Progress) {
 	p.Err, p.Spent, p.Delay, p.Again = nil, 0, 0, true
 	p.CutOff = p.CutOff && !t.refuted

@@ -18,8 +18,8 @@ func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err erro
 		if err := s.replay(ctx, where == placeOlder); err != nil {
 			return 0, err
 		}
-		// Events that were published meanwhile may also have been read from the source; they are
-		// recognized by their numbers.
+		// Events that were published in the meantime may also have been read from the source. Such
+		// duplicates are detected by their numbers.
 		pos, next, kept := s.run.tape.after(s.at)
 		switch {
 		case !kept || next.n == s.at.n+1:

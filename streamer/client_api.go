@@ -122,7 +122,7 @@ func (c *Client) Runs(ctx context.Context, limit int) (RunList, error) {
 	return list, err
 }
 
-// State returns the state of one run, and the cursor after which its events continue.
+// State returns the state of one run, and the cursor from which to continue reading its events.
 func (c *Client) State(ctx context.Context, runID string) (state RunState, cursor string, err error) {
 	u, err := c.address("api", "runs", runID)
 	if err != nil {

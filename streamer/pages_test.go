@@ -39,7 +39,7 @@ func TestInvalidRequestsAreRefusedWithAText(t *testing.T) {
 		{"GET", "/api/runs/" + strings.Repeat("y", 9000), "", 404, strings.Repeat("y", 100)},
 		{"GET", "/api/runs?since=2026-01-02T15:04:05Z&until=2025-01-02T15:04:05Z", "", 400, `since is 2026-01-02T15:04:05Z and until is 2025-01-02T15:04:05Z: want since to be before until`},
 		{"GET", "/api/runs?text=%ff", "", 400, `text is "\xff": want UTF-8`},
-		{"GET", "/api/runs?after=x", "", 400, `after is "x": want the field next from the previous page`},
+		{"GET", "/api/runs?after=x", "", 400, `after is "x": want the value of next in the previous page`},
 		{"POST", "/api/questions/answer", `{"questions":"all","value":1}`, 400, "questions is a string; want an array of objects"},
 		{"GET", "/api/runs/none/usage", "", 404, `there is no run "none"`},
 		{"GET", "/api/runs/r?x=1", "", 400, `there is no parameter "x"; the parameters are [limit]`},

@@ -25,7 +25,7 @@ func (h *Handler) api(next func(http.ResponseWriter, *http.Request, *Access), pa
 
 // parametersOf returns the parameters in a request's URL. An unknown parameter is an error: if it were
 // ignored, a filter with a typo would select everything. A parameter that is given more than once is
-// an error, too, unless it is listed in many.
+// an error, too, unless the argument many contains it.
 func parametersOf(req *http.Request, known []string, many ...string) (url.Values, error) {
 	values, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil {

@@ -141,7 +141,7 @@ func PageOf(runs []RunInfo, q Query) (RunPage, error) {
 	if q.After != "" {
 		first, err := strconv.Atoi(q.After)
 		if err != nil || first < 0 {
-			return RunPage{}, fmt.Errorf("%w: after is %.50q: want the field next from the previous page", ErrInvalid, q.After)
+			return RunPage{}, fmt.Errorf("%w: after is %.50q: want the value of next in the previous page", ErrInvalid, q.After)
 		}
 		page.Runs = page.Runs[min(first, len(page.Runs)):]
 	}

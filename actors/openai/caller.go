@@ -150,9 +150,9 @@ func (c *caller) try(ctx context.Context, w wire, name string, req actors.Reques
 	return actors.Response{Usage: x.failedUsage(body, a)}, err
 }
 
-// inForeground makes a request whose reply contains the answer. If the service queues the request
-// nevertheless, inForeground polls for the answer; FirstToken and Idle do not limit that. It returns
-// the last exchange.
+// inForeground makes a request that asks for the answer in the reply. If the service queues the
+// request anyway, inForeground polls for the answer; FirstToken and Idle do not limit the polling. It
+// returns the last exchange.
 func (c *caller) inForeground(ctx context.Context, x *exchange, w wire, a *answer, name string) (*exchange, error) {
 	watched, watchdog := newWatchdog(ctx, c.model.FirstToken, c.model.Idle)
 	defer watchdog.stop()

@@ -95,8 +95,8 @@ type Model struct {
 	BaseURL string
 
 	// AzureAPIVersion selects Azure OpenAI and its API version, such as "2024-10-21".
-	// BaseURL is then the resource, such as https://NAME.openai.azure.com, and Name the
-	// deployment.
+	// BaseURL is then the URL of the resource, such as https://NAME.openai.azure.com,
+	// and Name is the name of the deployment.
 	AzureAPIVersion string
 
 	// Header holds additional headers sent with each request.

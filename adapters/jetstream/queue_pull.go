@@ -276,7 +276,7 @@ func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 	return nil, batch.Error()
 }
 
-// fetchTimeout is how long the client waits for the server to answer whether jobs are waiting.
+// fetchTimeout is how long the client waits for the server to report whether any jobs are waiting.
 const fetchTimeout = time.Second
 
 // next waits for the next job. It returns no job if none came within a while.

@@ -374,7 +374,7 @@ func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
 	return time.Since(since) <= lease, nil
 }
 
-// timeLeft returns how long it takes until a session is over if no further heartbeat arrives.
+// timeLeft returns the time until a session expires if no further heartbeat arrives.
 func (s *Store) timeLeft(id string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -166,7 +166,7 @@ func (d *database) storeError(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: postgres: the database is read-only, for example because it is a replica: %w", snapshot.ErrUnavailable, err)
 	case isRefused && refused.Code == codeNoPrivilege:
 		return fmt.Errorf("postgres: the role lacks a privilege in schema %s; see Migrate: %w", d.schema, err)
-	case isRefused && (refused.Code == "42P05" || refused.Code == "26000"): // a prepared statement exists already, or is missing
+	case isRefused && (refused.Code == "42P05" || refused.Code == "26000"): // a prepared statement already exists, or is missing
 		return fmt.Errorf("postgres: the pooler in front of the server does not support prepared statements; add default_query_exec_mode=cache_describe to the pool's URL: %w", err)
 	case isTemporary(err):
 		return fmt.Errorf("%w: postgres: %w", snapshot.ErrUnavailable, err)

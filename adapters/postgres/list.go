@@ -250,8 +250,8 @@ func (q *listing) among(o *order, uids []string) string {
 	return from + ` where r.by` + beyond + at + ` or r.by = ` + at + ` and r.id > ` + q.arg(o.runID)
 }
 
-// inOrder reads runs in the order of an index until the page is full. Very many runs may have the
-// lowest value. For an ascending order these runs are read separately, since the index contains them
+// inOrder reads runs in the order of an index until the page is full. A large number of runs may have
+// the lowest value. In ascending order, these runs are read separately, since the index contains them
 // in the opposite order.
 func (q *listing) inOrder(o *order, limit string) string {
 	id := o.alias + ".id"

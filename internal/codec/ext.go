@@ -20,8 +20,8 @@ func AppendExt(dst []byte, extType int8, body []byte) []byte {
 	return append(append(dst, byte(extType)), body...)
 }
 
-// Ext returns the body of data if it consists of one extension of the given
-// type.
+// Ext returns the body of an extension. It reports false unless data is one extension of the given
+// type and nothing else.
 func Ext(data []byte, extType int8) (body []byte, ok bool) {
 	h, rest, err := next(data)
 	if err != nil || len(rest) > 0 || h.kind != kindExt || h.ext != extType {

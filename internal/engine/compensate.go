@@ -111,7 +111,7 @@ func (c *Call) appendCompensable(p *record.Progress, s *Scope, rec *record.Recor
 	return err
 }
 
-// isInCompensation reports whether a compensation makes the call.
+// isInCompensation reports whether the call is made by a compensation.
 func (c *Call) isInCompensation() bool {
 	for around := c.parent; around.call != nil; around = around.call.parent {
 		if around.call.spec.Kind == record.KindCompensation {

@@ -228,7 +228,7 @@ var ErrAttemptOver = errors.New("core: the attempt is over")
 var ErrNoRun = errors.New("core: the context does not belong to a run; create one with st := state.New(), and use st.Context(ctx)")
 
 var (
-	// errGoexit is the error of a handler that called runtime.Goexit.
+	// errGoexit is the error reported for a handler that called runtime.Goexit.
 	errGoexit = errors.New("the handler ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 
 	// errGoexitInError is the error of a handler that returned an error with a method that called

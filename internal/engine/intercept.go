@@ -200,7 +200,7 @@ func (n *nextAttempt) make(ctx context.Context) error {
 	return n.err
 }
 
-// pass runs the handler. Its error has the class that was determined for it.
+// pass runs the handler, and returns its error with the class that was determined.
 func (in *interception) pass(ctx context.Context) error {
 	c, s, now := in.c, in.s, time.Now()
 	total, spent := c.policy.RetryTimeout, in.spentUntil(now)

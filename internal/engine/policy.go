@@ -36,8 +36,8 @@ type Retries interface {
 	// previous retry, or 0 if there was none. u is a random number in [0, 1).
 	Delay(n int, previous time.Duration, u float64) time.Duration
 
-	// Judge reports whether a failed attempt is retried. classed is its error with the
-	// class that was determined for it.
+	// Judge reports whether to retry after a failed attempt. classed is the attempt's error,
+	// with the class that was determined.
 	Judge(a Attempt, classed error, byDefault bool) bool
 
 	// Poll reports whether another attempt follows a successful one.

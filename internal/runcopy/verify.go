@@ -41,7 +41,7 @@ func Verify(ctx context.Context, s snapshot.Store, ids []string, out io.Writer) 
 	return all
 }
 
-// verify checks a run and returns its number of records.
+// verify checks a run and returns the number of its records.
 func verify(ctx context.Context, s snapshot.Store, id string, known map[string]error) (records int, err error) {
 	run, err := s.Load(ctx, id)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An OpenError is the error of an attempt that a breaker refused; the handler did not
+// An OpenError is returned for an attempt that a breaker refused. The handler did not
 // run. Its class is [record.ClassBreaker]. By default the call is retried when the
 // breaker lets attempts through again.
 type OpenError struct {

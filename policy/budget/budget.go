@@ -51,7 +51,7 @@ type Options struct {
 	Storage Storage
 }
 
-// A Key determines the account for the calls of a run. Given the run's ID and tags,
+// A Key selects the account to which the calls of a run are charged. Given the run's ID and tags,
 // it returns the key of the account, or false if the run's calls are not limited.
 type Key func(runID string, tags []string) (key string, ok bool)
 

@@ -110,7 +110,7 @@ func (d *runDir) createAsJournal(run *snapshot.Run) (closedEnd, error) {
 }
 
 func existsError(runID string) error {
-	return errkind.New(snapshot.ErrExists, "snapshot: run %s exists already", runID)
+	return errkind.New(snapshot.ErrExists, "snapshot: run %s already exists", runID)
 }
 
 // syncDirs makes the names in a run's directory durable, and the name of the directory itself. This

@@ -140,8 +140,8 @@ func (d *document) cut(data []byte, next, after uint64) (rec record.Record, rest
 	return rec, rest, nil
 }
 
-// find returns the index of the block that contains the record seq. This is the last block whose
-// first record is that record or an earlier one. The first and the last block contain no records.
+// find returns the index of the block that contains the record seq, that is, the last block whose
+// first record is at or before seq. The first and last blocks contain no records.
 func (d *document) find(seq uint64) (int, error) {
 	var failed error
 	after := sort.Search(d.blocks.Len()-2, func(i int) bool {

@@ -49,8 +49,8 @@ func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []
 	return references, err
 }
 
-// garbage calls f for each artifact that no run refers to and that is older than grace, and for each
-// temporary file that is older. All these files are older than before.
+// garbage calls f for each artifact that no run refers to, and for each temporary file, if it is older
+// than grace. The files are older than the time before, which f is given.
 func (s *Store) garbage(ctx context.Context, grace time.Duration, f func(ref, name string, before time.Time) error) error {
 	before := time.Now().Add(-grace)
 	named, opened, err := s.references(ctx)

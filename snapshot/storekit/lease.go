@@ -21,7 +21,7 @@ type Lease struct {
 	end  time.Time // when the current lease expires; zero if it has expired
 }
 
-// NewLease returns a lease with the given length, which the caller has just taken.
+// NewLease returns a Lease for a lease that the caller has just taken. The lease has the given length.
 //
 // The function renew must extend the lease to the given length from the time of the call. It is
 // called at intervals of one third of that length, and must return an error if it could not extend

@@ -41,8 +41,8 @@ func (o *openRun) Append(records ...record.Record) error {
 	return o.Journal.Append(records...)
 }
 
-// look takes the run's stored head. If something other than the records has changed since the last
-// one, look notifies the journal.
+// look examines the run's stored head. If anything other than the records has changed since the
+// previous head, look notifies the journal.
 func (o *openRun) look(h *Head) {
 	o.mu.Lock()
 	hasChanged := h.Version > o.head.Version

@@ -97,7 +97,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	case err != nil:
 		return snapshot.Info{}, fmt.Errorf("snapshot: create run %s: %w", info.RunID, err)
 	case !swapped:
-		return snapshot.Info{}, errkind.New(snapshot.ErrExists, "snapshot: run %s exists already", info.RunID)
+		return snapshot.Info{}, errkind.New(snapshot.ErrExists, "snapshot: run %s already exists", info.RunID)
 	}
 	return after.Info, nil
 }

@@ -38,9 +38,9 @@ func RunLostAnswers(t *testing.T, open func(t *testing.T, next func() Fault) sna
 	}
 }
 
-// faults returns a function that returns the given fault at intervals of every to every+2 calls.
-// With a constant interval, a caller could repeat its statements in the same rhythm as the faults
-// and fail each time.
+// faults returns a function that returns the given fault once in n calls, where n varies from every
+// to every+2. If n were constant, the retries of a caller could coincide with the faults and fail
+// every time.
 func faults(kind Fault, every int) func() Fault {
 	var mu sync.Mutex
 	distance := rand.New(rand.NewPCG(1, 1))

@@ -115,7 +115,7 @@ func randomGeneration() uint64 {
 // unless p is not shared yet.
 func (p *Publisher) open(name string) (*stream, error) {
 	s := &stream{name: name, limit: p.options.Queue, own: !p.server.StreamExists(name)}
-	// If the stream exists already, it keeps its settings.
+	// If the stream already exists, it keeps its settings.
 	if there := p.server.CreateStream(name); there.AutoReplay && !p.options.AutoReplay {
 		return nil, fmt.Errorf("r3labs: the stream %q already exists with AutoReplay on: choose another name, or set Options.AutoReplay to accept that", name)
 	}

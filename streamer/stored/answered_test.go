@@ -256,12 +256,12 @@ func TestQueriesThatMakeNoSenseAreRefused(t *testing.T) {
 			"since=yesterday":        "want a time such as",
 			"limit=0":                "want 1 to",
 			"asking=perhaps":         "want true or false",
-			"after=nowhere":          "want the field next from a page",
-			"sort=cost&after=7/r":    "want the field next from a page",
+			"after=nowhere":          "want the value of next in a page",
+			"sort=cost&after=7/r":    "want the value of next in a page",
 			"program=a&program=b":    "want it once",
 			"text=%zz":               "cannot parse the URL's query",
 			"class=teapot":           `class is \"teapot\": want one of unknown, timeout`,
-			"sort=tokens&after=cost": "want the field next from a page",
+			"sort=tokens&after=cost": "want the value of next in a page",
 		} {
 			for _, path := range []string{"/api/runs?", "/api/questions?"} {
 				resp, err := http.Get(url + path + query)

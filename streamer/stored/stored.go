@@ -30,7 +30,7 @@ func (s *Runs) List(ctx context.Context, q streamer.Query) (page streamer.RunPag
 		part, err := s.store.List(ctx, f)
 		switch {
 		case errors.Is(err, snapshot.ErrFilter) && q.After != "":
-			return page, fmt.Errorf("%w: after is %.50q: want the field next from a page in the same order", streamer.ErrInvalid, q.After)
+			return page, fmt.Errorf("%w: after is %.50q: want the value of next in a page with the same order", streamer.ErrInvalid, q.After)
 		case errors.Is(err, snapshot.ErrFilter):
 			return page, fmt.Errorf("%w: %s", streamer.ErrInvalid, strings.TrimPrefix(err.Error(), snapshot.ErrFilter.Error()+": "))
 		case err != nil:

@@ -26,7 +26,7 @@ type Proxy struct {
 	wait  sync.WaitGroup
 }
 
-// NewProxy returns a proxy for a server at host:port, until the test ends.
+// NewProxy returns a proxy for the server at host:port. It is closed when the test ends.
 func NewProxy(t testing.TB, server string) *Proxy {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

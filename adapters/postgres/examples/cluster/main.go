@@ -79,8 +79,8 @@ func register(r *runner.Runner, worker string) {
 	}))
 }
 
-// run runs the workers and, if necessary, the server until ctx ends. It restarts each process that
-// ends.
+// run runs the workers and, if necessary, the server until ctx ends. It restarts any process
+// that exits.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("cluster", flag.ContinueOnError)
 	dir := flags.String("dir", filepath.Join(os.TempDir(), "reprise-postgres-cluster"), "the `directory` of the server, if one is started")
