@@ -106,7 +106,7 @@ func cancel(ctx context.Context, store snapshot.Store, runID string, stop snapsh
 	if err := store.Post(ctx, runID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
 		return err
 	}
-	return settleCancel(ctx, store, runID, stop)
+	return settleCancel(ctx, store, runID)
 }
 
 // checkNotEnded returns an error for a run that has an outcome.
@@ -134,7 +134,7 @@ func (e *endedError) Unwrap() []error { return []error{e.err, e.ended} }
 // settleCancel marks a run as cancelled after a cancel was posted, if no process has the run open.
 // Otherwise the process that has the run open does that, when it reads the inbox or after it has
 // closed the run.
-func settleCancel(ctx context.Context, store snapshot.Store, runID string, stop snapshot.Stop) error {
+func settleCancel(ctx context.Context, store snapshot.Store, runID string) error {
 	journal, err := store.Open(ctx, runID, snapshot.OpenOptions{})
 	if errors.Is(err, snapshot.ErrLocked) {
 		return nil
@@ -144,13 +144,14 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string, stop 
 	found := journal.Restored()
 	err = refuseCancelled(ctx, store, journal)
 	var cancelled *CancelledError
+	var uncompensated *uncompensatedError
 	switch {
-	case errors.Is(err, errUncompensated) && found.Stop.Reason == record.InterruptCancel: // a compensation waits
+	case errors.As(err, &uncompensated) && found.Stop.Reason == record.InterruptCancel: // a compensation waits
 		return giveBack(ctx, journal)
-	case errors.Is(err, errUncompensated): // a process that has the compensations cancels the run
+	case errors.As(err, &uncompensated): // a process that has the compensations cancels the run
 		summary := found.Summary
 		summary.Asking, summary.Questions = 0, nil
-		return journal.Close(ctx, snapshot.End{Status: snapshot.StatusInterrupted, Stop: stop, Usage: found.Usage, Summary: summary})
+		return journal.Close(ctx, snapshot.End{Status: snapshot.StatusInterrupted, Stop: uncompensated.cancel, Usage: found.Usage, Summary: summary})
 	case errors.As(err, &cancelled):
 		return nil
 	case err != nil:
@@ -183,7 +184,7 @@ func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot
 		if undone, err := isCompensated(found); err != nil {
 			return errors.Join(err, giveBack(ctx, journal))
 		} else if !undone {
-			return errUncompensated // the journal stays open
+			return &uncompensatedError{stopOf(cancel.Record.Interrupt())} // the journal stays open
 		}
 		if err := endCancelled(ctx, store, journal, cancel); err != nil {
 			return err

@@ -351,9 +351,13 @@ func (r *restoredRun) markHollow(a record.Address) {
 	}
 }
 
-// errUncompensated is returned if a cancel is pending but calls of the run must be compensated
+// An uncompensatedError is returned if a cancel is pending but calls of the run must be compensated
 // first.
-var errUncompensated = errors.New("it is cancelled, but still has calls to compensate")
+type uncompensatedError struct{ cancel snapshot.Stop }
+
+func (*uncompensatedError) Error() string {
+	return "it is cancelled, but still has calls to compensate"
+}
 
 // isCompensated reports whether no call of a run remains to be compensated: all calls that
 // completed or are in doubt were compensated, or could not be, or have no compensation.

@@ -775,6 +775,36 @@ func TestCancelledRunIsCompensatedByTheNextOpening(t *testing.T) {
 	})
 }
 
+// lockedStore is a store in which another process has every run open.
+type lockedStore struct{ snapshot.Store }
+
+func (lockedStore) Open(context.Context, string, snapshot.OpenOptions) (snapshot.Journal, error) {
+	return nil, snapshot.ErrLocked
+}
+
+// TestTheFirstOfTwoCancelsCounts: the first one was posted when another process had the run open, and
+// that process has ended since.
+func TestTheFirstOfTwoCancelsCounts(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		var l bookings
+		flight, hotel := booking(t, &l, "flight", atOnce), booking(t, &l, "hotel", atOnce)
+		store := memstore.New()
+		st, err := state.Open(t.Context(), store, askedRun, state.WithCompensations(flight, hotel))
+		require.NoError(t, err)
+		_, err = testkit.Call(st.Context(t.Context()), trip(t, flight, hotel, func(ctx context.Context, _ string) (string, error) {
+			st.Interrupt(snapshot.Stop{Reason: record.InterruptUser})
+			return "", ctx.Err()
+		}))
+		testkit.Interrupted(t, err, record.InterruptUser)
+		require.NoError(t, st.Close())
+		require.NoError(t, state.Cancel(t.Context(), lockedStore{store}, askedRun, snapshot.Stop{By: "ann"}))
+		require.NoError(t, state.Cancel(t.Context(), store, askedRun, snapshot.Stop{By: "bob"}))
+		info, err := store.Info(t.Context(), askedRun)
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.Stop{Reason: record.InterruptCancel, By: "ann"}, info.Stop)
+	})
+}
+
 // A cancelled run does not end while a compensation waits for an answer.
 func TestCancelledRunWaitsForTheAnswerOfACompensation(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {

@@ -137,7 +137,7 @@ func (k *storeKeeper) settle(end snapshot.End, isStored bool) {
 			_ = k.store.Remove(ctx, k.runID, m.ID())
 		case m.IsCancel() && isStored && end.Stop.Reason == record.InterruptCancel: // the next opening goes on with the compensations
 		case m.IsCancel():
-			_ = settleCancel(ctx, k.store, k.runID, stopOf(m.Record.Interrupt()))
+			_ = settleCancel(ctx, k.store, k.runID)
 		case m.Generation != k.generation || m.Record.Interrupt() == nil:
 		case isInterrupted:
 			_ = k.store.Remove(ctx, k.runID, m.ID())
