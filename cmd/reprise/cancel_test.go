@@ -55,8 +55,10 @@ func TestShowSaysWhatACancelledRunWaitsFor(t *testing.T) {
 		wait func(context.Context) error
 		want string
 	}{
-		"answer": {func(ctx context.Context) error { _, err := core.Await[bool](ctx, "refund?"); return err },
-			"a compensation awaits an answer\n"},
+		"answer": {
+			func(ctx context.Context) error { _, err := core.Await[bool](ctx, "refund?"); return err },
+			"a compensation awaits an answer\n",
+		},
 		"answer or time": {func(ctx context.Context) error {
 			_, err := core.Await(ctx, "refund?", core.AwaitDefault(time.Hour, true))
 			return err

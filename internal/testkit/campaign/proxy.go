@@ -135,7 +135,7 @@ func (p *Proxy) pass(to, from net.Conn, answers bool) {
 			p.mu.Lock()
 			delay := p.delay
 			p.mu.Unlock()
-			time.Sleep(delay)
+			time.Sleep(delay) //nolint:forbidigo // the connection is slow
 		}
 		return to.Write(b)
 	}), from)
