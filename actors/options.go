@@ -173,8 +173,8 @@ type options struct {
 	setting     any
 	settingName string
 
-	// The options that set the following fields are valid only for NewAgent and
-	// NewTypedAgent. agentOnly is the name of the first of them that was used.
+	// The options that set the fields from here to answerByTool are valid only for
+	// NewAgent and NewTypedAgent. agentOnly names the first of them that was used.
 	agentOnly      string
 	functions      []Function
 	toolsFuncs     []func(context.Context) ([]Function, error)
@@ -184,8 +184,7 @@ type options struct {
 	maxCorrections int
 	workers        int
 	stopOnError    bool
-
-	answerByTool bool
+	answerByTool   bool
 
 	approval *approval // only for NewTool; nil if no approval is needed
 	strict   bool      // for tools and typed agents

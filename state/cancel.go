@@ -161,7 +161,8 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 }
 
 // refuseCancelled closes the journal and returns the *CancelledError if the run was cancelled or a
-// cancellation is pending. A cancellation that arrived after the run's outcome is removed.
+// cancellation is pending. If calls must be compensated first, it returns an *uncompensatedError, and
+// the journal stays open. A cancellation that arrived after the run's outcome is removed.
 func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot.Journal) error {
 	found := journal.Restored()
 	restoreOutcome(found)

@@ -59,7 +59,8 @@ type rerun struct {
 	discarded map[record.Address]struct{} // calls whose records no longer count
 }
 
-// watchDivergence starts tracking claims if the program may make other calls than those recorded.
+// watchDivergence starts tracking claims if a claim may differ from the call that was recorded at the
+// same address.
 func (r *run) watchDivergence() {
 	if r.config.divergence != DivergenceRerun && !r.restored.diverged && !r.restored.unclaimed {
 		return

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	njs "github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -52,6 +54,45 @@ func TestRunIsLoadedOverASlowConnection(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 40, run.Len())
 	between.Delay(0)
+}
+
+// TestReadingContinuesWhenTheServerAnswersAgain: for a while, no server takes the requests for messages.
+func TestReadingContinuesWhenTheServerAnswersAgain(t *testing.T) {
+	t.Parallel()
+	conn := jstest.Start(t).Connect()
+	s := open(t, conn, jetstream.Options{Lease: longLease})
+	j := begin(t, s, snapshot.OpenOptions{Create: true})
+	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
+	answerReads(t, conn, false)
+	asked := conn.Stats().OutMsgs
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var list snapshot.Page
+	var err error
+	listed := make(chan struct{})
+	go func() {
+		defer close(listed)
+		list, err = s.List(ctx, snapshot.Filter{})
+	}()
+	require.Eventually(t, func() bool { return conn.Stats().OutMsgs >= asked+100 }, patience, 10*time.Millisecond)
+	assert.False(t, isClosed(listed))
+	answerReads(t, jstest.Connect(t, conn.ConnectedUrl()), true)
+	<-listed
+	require.NoError(t, err)
+	assert.Len(t, list.Runs, 1)
+}
+
+// answerReads sets whether the server answers requests for messages of the index.
+func answerReads(t *testing.T, conn *nats.Conn, answers bool) {
+	t.Helper()
+	js, err := njs.New(conn)
+	require.NoError(t, err)
+	stream, err := js.Stream(t.Context(), "RPI_reprise")
+	require.NoError(t, err)
+	config := stream.CachedInfo().Config
+	config.AllowDirect = answers
+	_, err = js.UpdateStream(t.Context(), config)
+	require.NoError(t, err)
 }
 
 func TestWorkerThatIsCutOffWritesNothing(t *testing.T) {

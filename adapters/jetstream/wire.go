@@ -280,7 +280,7 @@ func (s *Store) countOn(ctx context.Context, stream, subject string) (int, error
 // headerPending is the header that contains the number of later messages on the subject.
 const headerPending = "Nats-Num-Pending"
 
-// readNext asks any replica for the next n messages. If the connection is slow, it may return fewer.
+// readNext asks any replica for the next n messages. It may return fewer if the answer stops early.
 func (s *Store) readNext(ctx context.Context, stream, subject string, from uint64, n int) (batch []*storedMessage, err error) {
 	request, err := json.Marshal(query{Seq: from, Next: subject, Batch: n, MaxBytes: readBytes})
 	if err != nil {
@@ -290,6 +290,7 @@ func (s *Store) readNext(ctx context.Context, stream, subject string, from uint6
 	// The time limit is for each message, because a batch may be large, and it grows. Otherwise, a slow
 	// server would be asked again and again before it could answer, and would become slower.
 	wait := s.options.answerTimeout()
+	longest := max(wait, s.options.Lease/2)
 	err = s.retryWithin(ctx, to, s.options.Lease, math.MaxInt64, func(ctx context.Context) error {
 		batch = batch[:0]
 		inbox, err := s.conn.SubscribeSync(s.conn.NewInbox())
@@ -307,8 +308,10 @@ func (s *Store) readNext(ctx context.Context, stream, subject string, from uint6
 			msg, err := nextWithin(ctx, inbox, wait)
 			if err != nil && len(batch) > 0 {
 				return nil // the caller asks for the rest
-			} else if err != nil {
-				wait *= 2
+			} else if errors.Is(err, context.DeadlineExceeded) { // other errors come at once
+				wait = min(2*wait, longest)
+			}
+			if err != nil {
 				return err
 			}
 			switch status := msg.Header.Get("Status"); status {
