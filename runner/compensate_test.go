@@ -179,20 +179,29 @@ func TestRunnerReportsWhatWasNotCompensated(t *testing.T) {
 	}
 }
 
+// registerTrip registers a program that makes a call, which undo compensates, and then calls end.
+func registerTrip(r *runner.Runner, end, undo func(context.Context) error) *runner.Program[word, string] {
+	book := decorators.Tool("book", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
+		Compensate(func(ctx context.Context, _ word, _ string) error { return undo(ctx) })
+	return runner.Register(r, agent("trip", func(ctx context.Context, in word) (string, error) {
+		if _, err := book.Call(ctx, in); err != nil {
+			return "", err
+		}
+		return "", end(ctx)
+	}), runner.WithCompensations(book))
+}
+
+func askToGoOn(ctx context.Context) error {
+	_, err := core.Await[string](ctx, "go on?")
+	return err
+}
+
 // Somebody who has cancelled a run can ask about it, and cancel it again, while its calls are compensated.
 func TestRunThatIsBeingCompensatedCanBeControlled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		book := decorators.Tool("book", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
-			Compensate(func(context.Context, word, string) error { <-gate; return nil })
-		trip := agent("trip", func(ctx context.Context, in word) (string, error) {
-			if _, err := book.Call(ctx, in); err != nil {
-				return "", err
-			}
-			return core.Await[string](ctx, "go on?")
-		})
 		r := newRunner(t, memstore.New(), runner.Options{})
-		program := runner.Register(r, trip, runner.WithCompensations(book))
+		program := registerTrip(r, askToGoOn, func(context.Context) error { <-gate; return nil })
 		defer serve(t, r)()
 		_, err := program.Start(t.Context(), "a", word{"seat"}, runner.StartOptions{})
 		require.NoError(t, err)
@@ -276,7 +285,6 @@ func TestCancelledRunWaitsForTheAnswerToACompensation(t *testing.T) {
 
 // A cancelled run whose compensation waits is opened when the wait is over, and not before.
 func TestCancelledRunContinuesWhenItsCompensationCan(t *testing.T) {
-	ask := func(ctx context.Context) error { _, err := core.Await[string](ctx, "go on?"); return err }
 	untilCancelled := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	sleep := func(ctx context.Context) error { return core.Sleep(ctx, time.Hour) }
 	failures := 0
@@ -285,20 +293,20 @@ func TestCancelledRunContinuesWhenItsCompensationCan(t *testing.T) {
 		status    snapshot.Status
 		openings  int
 	}{
-		"sleep":                 {ask, sleep, snapshot.StatusCancelled, 3},
+		"sleep":                 {askToGoOn, sleep, snapshot.StatusCancelled, 3},
 		"sleep, cancelled open": {untilCancelled, sleep, snapshot.StatusCancelled, 2},
 		"sleep before a question": {untilCancelled, func(ctx context.Context) error {
 			if err := sleep(ctx); err != nil {
 				return err
 			}
-			return ask(ctx)
+			return askToGoOn(ctx)
 		}, snapshot.StatusPaused, 2},
-		"question": {func(ctx context.Context) error { _, err := core.Receive[string](ctx, "news"); return err }, ask, snapshot.StatusPaused, 2},
-		"question with a default": {ask, func(ctx context.Context) error {
+		"question": {func(ctx context.Context) error { _, err := core.Receive[string](ctx, "news"); return err }, askToGoOn, snapshot.StatusPaused, 2},
+		"question with a default": {askToGoOn, func(ctx context.Context) error {
 			_, err := core.Await(ctx, "undone?", core.AwaitDefault(time.Hour, true))
 			return err
 		}, snapshot.StatusCancelled, 3},
-		"retry": {ask, func(context.Context) error {
+		"retry": {askToGoOn, func(context.Context) error {
 			if failures++; failures < 3 {
 				return core.Retryable(errors.New("not now"))
 			}
@@ -306,18 +314,10 @@ func TestCancelledRunContinuesWhenItsCompensationCan(t *testing.T) {
 		}, snapshot.StatusCancelled, 4},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			book := decorators.Tool("book", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
-				Compensate(func(ctx context.Context, _ word, _ string) error { return test.undo(ctx) })
-			trip := agent("trip", func(ctx context.Context, in word) (string, error) {
-				if _, err := book.Call(ctx, in); err != nil {
-					return "", err
-				}
-				return "", test.end(ctx)
-			})
 			seen := new(events)
 			hourly := state.WithRetry(core.RetryConfig{MaxAttempts: 5, Backoff: core.Constant, InitialDelay: time.Hour, MaxDelay: time.Hour, Jitter: core.NoJitter})
 			r := newRunner(t, memstore.New(), runner.Options{Observe: seen.observe, ParkAfter: time.Minute, Run: []state.Option{hourly}})
-			program := runner.Register(r, trip, runner.WithCompensations(book))
+			program := registerTrip(r, test.end, test.undo)
 			defer serve(t, r)()
 			_, err := program.Start(t.Context(), "a", word{"seat"}, runner.StartOptions{})
 			require.NoError(t, err)

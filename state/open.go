@@ -56,7 +56,8 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	k := &storeKeeper{runID: runID, generation: found.Generation, store: store, journal: journal, mu: &r.mu}
 	r.keeper, r.generation = k, found.Generation
 	cancelled := refuseCancelled(ctx, store, journal)
-	if uncompensated := (*uncompensatedError)(nil); cancelled != nil && !errors.As(cancelled, &uncompensated) {
+	var uncompensated *uncompensatedError
+	if cancelled != nil && !errors.As(cancelled, &uncompensated) {
 		return nil, fmt.Errorf("state: open run %s: %w", runID, cancelled)
 	}
 	if err := c.checkExisting(found); err != nil {

@@ -85,14 +85,7 @@ func TestReadingContinuesWhenTheServerAnswersAgain(t *testing.T) {
 // answerReads sets whether the server answers requests for messages of the index.
 func answerReads(t *testing.T, conn *nats.Conn, answers bool) {
 	t.Helper()
-	js, err := njs.New(conn)
-	require.NoError(t, err)
-	stream, err := js.Stream(t.Context(), "RPI_reprise")
-	require.NoError(t, err)
-	config := stream.CachedInfo().Config
-	config.AllowDirect = answers
-	_, err = js.UpdateStream(t.Context(), config)
-	require.NoError(t, err)
+	configure(t, conn, "RPI_reprise", func(c *njs.StreamConfig) { c.AllowDirect = answers })
 }
 
 func TestWorkerThatIsCutOffWritesNothing(t *testing.T) {

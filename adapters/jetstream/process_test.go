@@ -568,16 +568,9 @@ func (s *site) acknowledgement(id string) *regexp.Regexp {
 func TestDuplicateStartsAreOneRun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, jstest.Start(t).URL(), jetstream.Options{Lease: longLease})
-	js, err := njs.New(s.conn)
-	require.NoError(t, err)
 	const window = 100 * time.Millisecond
 	for _, name := range []string{"RP_reprise", "RPI_reprise", "RQ_reprise"} {
-		stream, err := js.Stream(t.Context(), name)
-		require.NoError(t, err)
-		config := stream.CachedInfo().Config
-		config.Duplicates = window
-		_, err = js.UpdateStream(t.Context(), config)
-		require.NoError(t, err)
+		configure(t, s.conn, name, func(c *njs.StreamConfig) { c.Duplicates = window })
 	}
 	var starting sync.WaitGroup
 	for range 5 {
@@ -592,7 +585,7 @@ func TestDuplicateStartsAreOneRun(t *testing.T) {
 	for range 5 { // the run has ended
 		s.start("r", 3)
 	}
-	_, err = s.client.Start(t.Context(), "work", "r", task{"r", 9}, runner.StartOptions{})
+	_, err := s.client.Start(t.Context(), "work", "r", task{"r", 9}, runner.StartOptions{})
 	require.ErrorIs(t, err, runner.ErrStarted)
 	s.check("r", 3, 0)
 	w.Stop()

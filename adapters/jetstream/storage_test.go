@@ -87,12 +87,18 @@ func TestNothingIsStoredAfterRecordsThatCouldNotBeStored(t *testing.T) {
 // raise raises the limit of the records.
 func raise(t *testing.T, conn *nats.Conn) {
 	t.Helper()
+	configure(t, conn, "RP_reprise", func(c *njs.StreamConfig) { c.MaxBytes = 10 << 20 })
+}
+
+// configure changes the configuration of a stream.
+func configure(t *testing.T, conn *nats.Conn, name string, change func(*njs.StreamConfig)) {
+	t.Helper()
 	js, err := njs.New(conn)
 	require.NoError(t, err)
-	stream, err := js.Stream(t.Context(), "RP_reprise")
+	stream, err := js.Stream(t.Context(), name)
 	require.NoError(t, err)
 	config := stream.CachedInfo().Config
-	config.MaxBytes = 10 << 20
+	change(&config)
 	_, err = js.UpdateStream(t.Context(), config)
 	require.NoError(t, err)
 }

@@ -306,12 +306,14 @@ func (s *Store) readNext(ctx context.Context, stream, subject string, from uint6
 		}
 		for {
 			msg, err := nextWithin(ctx, inbox, wait)
-			if err != nil && len(batch) > 0 {
+			switch {
+			case err == nil:
+			case len(batch) > 0:
 				return nil // the caller asks for the rest
-			} else if errors.Is(err, context.DeadlineExceeded) { // other errors come at once
+			case errors.Is(err, context.DeadlineExceeded): // other errors come at once
 				wait = min(2*wait, longest)
-			}
-			if err != nil {
+				return err
+			default:
 				return err
 			}
 			switch status := msg.Header.Get("Status"); status {

@@ -18,24 +18,8 @@ import (
 // TestCancelledRunThatMustBeCompensatedSaysWhoDoesThat: no process has it open, so nothing closes it.
 func TestCancelledRunThatMustBeCompensatedSaysWhoDoesThat(t *testing.T) {
 	dir := t.TempDir()
-	book := decorators.Tool("book", "", func(context.Context, struct{}) (string, error) { return "seat", nil }).
-		Compensate(func(context.Context, struct{}, string) error { return nil })
-	r, err := runner.New(newStore(t, dir), runner.Options{})
-	require.NoError(t, err)
-	runner.Register(r, decorators.Agent("trip", "", func(ctx context.Context, _ struct{}) (string, error) {
-		if _, err := book.Call(ctx, struct{}{}); err != nil {
-			return "", err
-		}
-		return core.Await[string](ctx, "go on?")
-	}), runner.WithCompensations(book))
-	ctx, stop := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- r.Serve(ctx) }()
-	_, err = r.Start(ctx, "trip", "a", struct{}{}, runner.StartOptions{})
-	require.NoError(t, err)
-	awaitPaused(ctx, t, r.Store(), "")
+	_, stop := serveTrip(t, dir, func(context.Context) error { return nil })
 	stop()
-	require.NoError(t, <-served)
 
 	const who = "a runner with program trip 1 compensates its calls, and then ends it"
 	assert.Contains(t, call(t, dir, "fork", "a", "trip/book", "forked", "--repeat-effects").text(t),
@@ -68,36 +52,47 @@ func TestShowSaysWhatACancelledRunWaitsFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			book := decorators.Tool("book", "", func(context.Context, struct{}) (string, error) { return "LH 99", nil }).
-				Compensate(func(ctx context.Context, _ struct{}, _ string) error { return c.wait(ctx) })
-			r, err := runner.New(newStore(t, dir), runner.Options{})
-			require.NoError(t, err)
-			runner.Register(r, decorators.Agent("trip", "", func(ctx context.Context, _ struct{}) (string, error) {
-				if _, err := book.Call(ctx, struct{}{}); err != nil {
-					return "", err
-				}
-				return core.Await[string](ctx, "go on?")
-			}), runner.WithCompensations(book))
-			ctx, stop := context.WithCancel(t.Context())
-			served := make(chan error, 1)
-			go func() { served <- r.Serve(ctx) }()
-			_, err = r.Start(ctx, "trip", "a", struct{}{}, runner.StartOptions{})
-			require.NoError(t, err)
-			awaitPaused(ctx, t, r.Store(), "")
+			store, stop := serveTrip(t, dir, c.wait)
 			require.Zero(t, call(t, dir, "cancel", "a").code)
-			awaitPaused(ctx, t, r.Store(), record.InterruptCancel)
+			awaitPaused(t, store, record.InterruptCancel)
 			stop()
-			require.NoError(t, <-served)
 			shown := call(t, dir, "show", "a").text(t)
 			assert.Contains(t, shown, "it ends when its calls are compensated; "+c.want)
 		})
 	}
 }
 
-// awaitPaused waits until run a is paused with the reason for a stop.
-func awaitPaused(ctx context.Context, t *testing.T, store snapshot.Store, reason record.InterruptReason) {
+// serveTrip starts a runner and its run a, which makes a call that undo compensates, and then asks. It
+// returns the runner's store when the run is paused, and a function that stops the runner.
+func serveTrip(t *testing.T, dir string, undo func(context.Context) error) (store snapshot.Store, stop func()) {
 	t.Helper()
-	for event, err := range store.Watch(ctx, snapshot.WatchOptions{RunID: "a"}) {
+	book := decorators.Tool("book", "", func(context.Context, struct{}) (string, error) { return "seat", nil }).
+		Compensate(func(ctx context.Context, _ struct{}, _ string) error { return undo(ctx) })
+	r, err := runner.New(newStore(t, dir), runner.Options{})
+	require.NoError(t, err)
+	runner.Register(r, decorators.Agent("trip", "", func(ctx context.Context, _ struct{}) (string, error) {
+		if _, err := book.Call(ctx, struct{}{}); err != nil {
+			return "", err
+		}
+		return core.Await[string](ctx, "go on?")
+	}), runner.WithCompensations(book))
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- r.Serve(ctx) }()
+	_, err = r.Start(ctx, "trip", "a", struct{}{}, runner.StartOptions{})
+	require.NoError(t, err)
+	awaitPaused(t, r.Store(), "")
+	return r.Store(), func() {
+		t.Helper()
+		cancel()
+		require.NoError(t, <-served)
+	}
+}
+
+// awaitPaused waits until run a is paused with the reason for a stop.
+func awaitPaused(t *testing.T, store snapshot.Store, reason record.InterruptReason) {
+	t.Helper()
+	for event, err := range store.Watch(t.Context(), snapshot.WatchOptions{RunID: "a"}) {
 		require.NoError(t, err)
 		if i := event.Info; i.Status == snapshot.StatusPaused && i.Stop.Reason == reason && !i.Open {
 			return
