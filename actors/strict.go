@@ -13,7 +13,7 @@ import (
 // be null. A null for an optional property is removed before the arguments are checked
 // and decoded.
 //
-// Without the option, typed agents do this if the type of the answer allows it. With
+// Without the option, the schema of a typed agent's answer is enforced if its type allows it. With
 // the option, the constructor panics, stating the reason, if the type does not allow
 // it: services cannot enforce objects whose keys are not known, such as maps, or
 // values of any type.

@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// failedAttempt returns the record for Encode and Decode, of a fourth attempt
-// that has failed and will be followed by another one.
+// failedAttempt returns the record that Encode and Decode use. It ends a fourth
+// attempt, which will be followed by another one.
 func failedAttempt(nth int) record.Record {
 	address, err := record.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", nth))
 	if err != nil {

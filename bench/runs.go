@@ -143,7 +143,7 @@ func openRunner(agent agentOf) opener {
 	}
 }
 
-// A worker contains the store and the queue of a runner.
+// A worker has the store and the queue of a runner.
 type worker struct {
 	store snapshot.Store
 	queue runner.Queue // nil for the store's own queue

@@ -72,7 +72,7 @@ type CompensationError = engine.CompensationError
 //	Message string         // the error
 type FailedCompensation = engine.FailedCompensation
 
-// ErrInterrupted is what errors.Is finds in every [InterruptedError].
+// ErrInterrupted is matched by every [InterruptedError], with errors.Is.
 var ErrInterrupted = record.ErrInterrupted
 
 // An InterruptedError is returned by a call that stopped without an outcome and

@@ -16,10 +16,10 @@ const (
 
 var awaitNames = [awaitEnd]string{AwaitAnswer: "answer", AwaitDecision: "decision", AwaitTime: "time", AwaitSignal: "signal"}
 
-// String returns the name on the wire, such as "answer", or an empty string for 0.
+// String returns the wire name, such as "answer", or an empty string for 0.
 func (a AwaitKind) String() string { return enum.Name(awaitNames[:], uint8(a), "awaits") }
 
-// MarshalText returns the name on the wire.
+// MarshalText returns the wire name.
 func (a AwaitKind) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // UnmarshalText reads a name that MarshalText wrote.

@@ -34,10 +34,10 @@ var classNames = [classEnd]string{
 	ClassBreaker: "breaker",
 }
 
-// String returns the name on the wire, such as "rate_limit".
+// String returns the wire name, such as "rate_limit".
 func (c Class) String() string { return enum.Name(classNames[:], uint8(c), "class") }
 
-// MarshalText returns the name on the wire.
+// MarshalText returns the wire name.
 func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // UnmarshalText parses a name that MarshalText returned.

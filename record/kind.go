@@ -31,7 +31,7 @@ var kindNames = [kindEnd]string{
 	KindVersion: "version", KindCompensation: "compensation",
 }
 
-// String returns the name on the wire, such as "tool_call".
+// String returns the wire name, such as "tool_call".
 func (k Kind) String() string { return enum.Name(kindNames[:], uint8(k), "kind") }
 
 // IsCall reports whether records of this kind are about a call.
@@ -83,10 +83,10 @@ var statusNames = [statusEnd]string{
 	StatusAwaiting: "awaiting", StatusRecorded: "recorded", StatusCancelled: "cancelled",
 }
 
-// String returns the name on the wire, such as "retrying".
+// String returns the wire name, such as "retrying".
 func (s Status) String() string { return enum.Name(statusNames[:], uint8(s), "status") }
 
-// MarshalText writes the name on the wire.
+// MarshalText returns the wire name.
 func (s Status) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads a name that MarshalText wrote.

@@ -223,7 +223,7 @@ func (l *Ledger) countOutcome(r *Record) {
 // are not counted.
 const maxReasons = 32
 
-// countStopReason counts n more calls that stopped for the reason; n may be negative.
+// countStopReason adds n, which may be negative, to the number of calls that stopped for a reason.
 func (l *Ledger) countStopReason(reason InterruptReason, n int) {
 	if l.stopsByReason[reason] == 0 && len(l.stopsByReason) >= maxReasons {
 		return

@@ -49,7 +49,7 @@ var reasonNames = [reasonEnd]string{
 // took effect.
 var ErrInDoubt = mark.ErrInDoubt
 
-// String returns the name on the wire, such as "retry_timeout", or an empty string for ReasonNone.
+// String returns the wire name, such as "retry_timeout", or an empty string for ReasonNone.
 func (r Reason) String() string {
 	return enum.Name(reasonNames[:], uint8(r), "reason")
 }
@@ -60,7 +60,7 @@ func (r Reason) IsExhaustion() bool {
 	return r == ReasonExhausted || r == ReasonRetryTimeout || r == ReasonBudget
 }
 
-// MarshalText returns the name on the wire.
+// MarshalText returns the wire name.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // UnmarshalText parses a name that MarshalText returned.

@@ -28,7 +28,7 @@ func (f *fork) set(outputs map[string]any) error {
 	return nil
 }
 
-// setOutput sets the output of the call at the path.
+// setOutput sets the output of the call at the given path.
 func (f *fork) setOutput(path string, value any) error {
 	a, err := record.ParseAddress(path)
 	if err != nil {

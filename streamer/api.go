@@ -96,7 +96,7 @@ func (h *Handler) markAnswered(ctx context.Context, s *RunState) {
 	}
 }
 
-// adopt adds to s what only the source knows.
+// adopt adds the information that only the source has to s.
 func (s *RunState) adopt(info RunInfo) {
 	s.ParentID, s.CalledBy, s.Tags, s.Program, s.Version, s.Due, s.Worker = info.ParentID, info.CalledBy, info.Tags, info.Program, info.Version, info.Due, info.Worker
 	s.Description, s.Pipeline = cmp.Or(s.Description, info.Description), cmp.Or(s.Pipeline, info.Pipeline)

@@ -18,8 +18,8 @@ type runs struct {
 	bytes  atomic.Int64 // approximate size of the events of all runs
 }
 
-// get returns the run, and creates it if it is not in memory. If watch is true, get counts
-// a client of the run, and the caller must call clients.Add(-1) when done.
+// get returns the run, creating it if it is not in memory. If watch is true, get adds one to
+// the run's clients, and the caller must call clients.Add(-1) when done.
 func (rs *runs) get(id string, watch bool) *run {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()

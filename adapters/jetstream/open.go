@@ -89,7 +89,7 @@ func connect(ctx context.Context, conn *nats.Conn, o *Options) (js jetstream.Jet
 	})
 	switch {
 	case isWithoutJetStream(err) && o.Domain != "":
-		return nil, fmt.Errorf("jetstream: there is no JetStream for the domain %q at %s; want the jetstream domain of a server that this one is connected to: %w",
+		return nil, fmt.Errorf("jetstream: there is no JetStream for the domain %q at %s; want the domain of that server, or of a server that it is connected to: %w",
 			o.Domain, conn.ConnectedUrlRedacted(), err)
 	case isWithoutJetStream(err) && o.APIPrefix != "":
 		return nil, fmt.Errorf("jetstream: there is no JetStream at %s.> on %s; under that prefix, the account of this connection must import the service $JS.API.> from the account of the store: %w",

@@ -40,7 +40,7 @@ type Queue struct {
 
 var _ runner.Queue = (*Queue)(nil)
 
-// OpenQueue opens a store's queue, and creates it if it does not exist. The queue is closed together
+// OpenQueue opens a store's queue, creating it if it does not exist. The queue is closed together
 // with the store.
 func OpenQueue(ctx context.Context, s *Store) (*Queue, error) {
 	q := &Queue{

@@ -162,7 +162,7 @@ func (q *Queue) takenJobs(ctx context.Context) (map[string]int, error) {
 	return all, nil
 }
 
-// jobs returns how many jobs of each program Take has handed out in this process.
+// jobs returns, for each program, the number of jobs that Take has handed out in this process.
 func (s *session) jobs() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

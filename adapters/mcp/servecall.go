@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// This file implements the server's method tools/call.
+// This file implements the server's tools/call method.
 
 // callResult is the result of tools/call: a result, a request for input, or a task.
 type callResult struct {

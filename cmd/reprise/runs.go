@@ -222,7 +222,7 @@ func tokens(u record.Usage) string {
 	return strconv.Itoa(u.TotalTokens())
 }
 
-// cost returns "" if there is none, as for a run whose models have no prices.
+// cost formats a cost. It returns "" for zero, for example because the run's models have no prices.
 func cost(u record.Usage) string {
 	if u.Cost == 0 {
 		return ""

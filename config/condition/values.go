@@ -15,7 +15,7 @@ import (
 // names lists the names that a condition may use. The index is the bit number in uses.
 var names = [...]string{"result", "data", "status_code", "error", "success", "attempt", "execution_id", "node_id"}
 
-// uses is a set of names, as bits.
+// uses is a bit set of names.
 type uses uint8
 
 const (

@@ -62,7 +62,7 @@ var pay = decorators.Tool("pay", "Pays an amount back.", func(_ context.Context,
 	return fmt.Sprintf("%d € paid back for order %s", in.Euros, in.Order), nil
 })
 
-// refund asks for approval. Without an answer within a day, it does not pay.
+// refund asks for approval. If there is no answer within a day, it does not pay.
 var refund = decorators.Agent("refund", "Refunds an order.", func(ctx context.Context, in Order) (string, error) {
 	ok, err := core.Await(ctx, fmt.Sprintf("Pay %d € back for order %s?", in.Euros, in.Order), core.AwaitDefault(24*time.Hour, false))
 	if err != nil {

@@ -98,7 +98,7 @@ func timestamp12(b []byte) time.Time {
 	return time.Unix(int64(binary.BigEndian.Uint64(b[4:])), int64(binary.BigEndian.Uint32(b)))
 }
 
-// inZone returns t with an offset from UTC. The location has no name.
+// inZone returns t in a location that has the given offset from UTC, in seconds, and no name.
 func inZone(t time.Time, offset int) time.Time {
 	if offset == 0 {
 		return t.UTC()

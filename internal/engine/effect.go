@@ -31,8 +31,8 @@ type FoundEffect struct {
 }
 
 // takeEffect looks for an effect that the call might repeat. If ended is set or err is not nil, the
-// call must not be made: it has taken the effect over, has failed, or is suspended until somebody
-// decides.
+// call must not be made: the call has taken over the effect, has failed, or is suspended until
+// somebody decides.
 func (c *Call) takeEffect(p *record.Progress, s *Scope) (ended bool, err error) {
 	if !c.mayRepeatEffect() {
 		return false, nil

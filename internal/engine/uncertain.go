@@ -42,7 +42,7 @@ func isResponseLost(err error, t *record.Traits) bool {
 	return isLost(t.Class)
 }
 
-// isLost reports whether an error of the class may mean that a response was lost.
+// isLost reports whether an error of class c may mean that a response was lost.
 func isLost(c record.Class) bool {
 	switch c {
 	case record.ClassTimeout, record.ClassConnection, record.ClassEOF, record.ClassNetwork, record.ClassServer, record.ClassCanceled:

@@ -120,7 +120,7 @@ var errDeadlineAhead = fmt.Errorf("%w before the next attempt could begin", cont
 // checkEvery is the interval at which an external checker is asked during a wait.
 const checkEvery = 100 * time.Millisecond
 
-// sleep returns after d, when ctx ends, when the run drains, or when ready is closed.
+// sleep returns after d, or earlier if ctx ends, the run drains, or ready is closed.
 func (c *Call) sleep(ctx context.Context, d time.Duration, ready <-chan struct{}) {
 	poll := c.root.settings.Poll
 	if poll == nil {

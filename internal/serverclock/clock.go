@@ -27,10 +27,10 @@ type Clock struct {
 func New(ask func(context.Context) (time.Time, error)) *Clock { return &Clock{ask: ask} }
 
 // Now returns an estimate of the server's time. The estimate is never ahead of the server's clock,
-// and behind it by at most the duration of the last successful request. Now asks the server again
+// and is behind it by at most the duration of the last successful request. Now asks the server again
 // one minute after an answer, or 5 seconds after a failed request. While requests fail, Now
 // continues from the last answer. It returns an error only if the server has never answered; until
-// then, every call to Now asks.
+// then, every call to Now sends a request.
 func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 	if now, ok := c.estimate(false); ok {
 		return now, nil

@@ -242,8 +242,8 @@ func (l *Limiter) learnOthers(ctx context.Context, t *ticket, again time.Duratio
 	return fits, nil
 }
 
-// putBack withdraws the grant of a ticket and puts it at the head of the queue. The
-// caller holds l.mu.
+// putBack withdraws a ticket's grant and puts the ticket back at the head of the queue.
+// The caller holds l.mu.
 func (l *Limiter) putBack(t *ticket) {
 	l.withdraw(t)
 	l.queue.pushFront(t)

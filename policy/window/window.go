@@ -18,8 +18,8 @@ type Options struct {
 	// Required; at least 100.
 	Tokens int
 
-	// Answer is the number of tokens reserved for the answer. Defaults to MaxTokens of
-	// the request, up to half of Tokens. If the request has none, it defaults to an
+	// Answer is the number of tokens reserved for the answer. It defaults to the
+	// request's MaxTokens, but at most half of Tokens. If the request has none, it defaults to an
 	// eighth of Tokens.
 	Answer int
 
@@ -133,8 +133,8 @@ func (w *window) send(ctx context.Context, req actors.Request, messages []actors
 	return w.llm.Call(ctx, req)
 }
 
-// keyOf returns the key of a value that the run stores for the attempt that
-// surrounds the call of ctx. It returns "" outside a run.
+// keyOf returns the key of a value that the run stores for an attempt: the one
+// inside which the call that ctx belongs to is made. It returns "" outside a run.
 func keyOf(ctx context.Context, what string) string {
 	if state.From(ctx) == nil {
 		return ""

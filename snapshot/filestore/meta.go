@@ -178,8 +178,8 @@ func (d *runDir) lockMeta(ctx context.Context, create bool) (*metaLock, error) {
 	return nil, nil
 }
 
-// write writes h to the locked meta file. If the file no longer has its name, it is no longer the
-// run's meta file, and writing to it does no harm.
+// write writes h to the locked meta file. If the file was renamed or removed in the meantime, it
+// is no longer the run's meta file, and writing to it does no harm.
 func (l *metaLock) write(h *header) error {
 	data, err := appendHeader(make([]byte, 0, 2*metaBlock), h)
 	if err != nil {

@@ -69,8 +69,8 @@ func (d *runDir) collect(ctx context.Context, l listing) (*reading, error) {
 	return r, nil
 }
 
-// isContentError reports whether err is about the content of files: they are damaged, belong to
-// another run, or have a newer version.
+// isContentError reports whether err is about the content of files: the files are damaged, belong to
+// another run, or were written in a newer version of the format.
 func isContentError(err error) bool {
 	return errors.Is(err, snapshot.ErrFormat) || errors.Is(err, snapshot.ErrCorrupt)
 }

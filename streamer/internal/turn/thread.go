@@ -144,8 +144,8 @@ func (t *Thread) Send(ctx context.Context, last *streamer.ThreadTurn, m streamer
 // searchedTurns is the number of turns that checkNew searches.
 const searchedTurns = 10
 
-// checkNew refuses a message that has already begun a turn, for example because a proxy has sent it
-// again, late.
+// checkNew refuses a message that has already begun a turn. A proxy, for example, may send a message
+// a second time.
 func (t *Thread) checkNew(ctx context.Context, message string) error {
 	if message == "" {
 		return nil
