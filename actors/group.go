@@ -137,7 +137,9 @@ type Actor[In, Out any] interface {
 // Map calls actor with each of the inputs in parallel, and returns the outputs
 // in the order of the inputs. The outputs of branches that did not succeed are
 // zero. The error is a *[core.CallError] that wraps a *[GroupError], or an
-// *[core.InterruptedError] if a call around the group ended first.
+// *[core.InterruptedError] if a branch waits for an answer, a signal or a time, or if
+// a call around the group ended first. Without inputs, Map makes the group without
+// branches, and succeeds.
 //
 // The group is a call of kind [record.KindGroup], and each call to the actor is
 // a branch of the group: assistant/group:name/3.

@@ -12,7 +12,7 @@ import (
 
 // First runs the branches in parallel, returns the result of the branch that
 // succeeds first, and interrupts the others. A branch that fails does not
-// affect the others. If all branches fail, the group fails with a
+// affect the others. First needs at least one branch. If all branches fail, the group fails with a
 // *[core.CallError] that wraps a *[GroupError]. The group is a call, as with
 // [Parallel]. When the run is resumed, it has the same winner and the same
 // result.

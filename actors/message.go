@@ -136,8 +136,9 @@ func ToolResult(callID, text string, parts ...Part) Message {
 }
 
 // A Request is the input of an [LLM]: the conversation so far, the functions that
-// the model may call, and how to answer. All fields are part of the hash of the
-// call's input.
+// the model may call, and how to answer. All fields are part of the hash of the call's
+// whole input. The input's identity, by which a resumed run recognizes the call, is a
+// part of them: see [Request.Identity].
 //
 // An agent's requests share the memory that their messages refer to. A handler may therefore change
 // the elements of Messages, but not the elements of a message's Parts or ToolCalls.

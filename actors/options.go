@@ -15,8 +15,10 @@ import (
 // An Option configures an actor when it is made.
 type Option func(*options)
 
-// WithRetry sets the actor's own retry configuration, which takes precedence over
-// the run's configurations. The constructor panics if c is invalid.
+// WithRetry sets the actor's own retry configuration. It takes precedence over the run's
+// configurations for all actors and for kinds of actors, but not over
+// state.WithRetryForActor; see [core.ExecutionEvent.WithRetry]. The constructor panics if
+// c is invalid.
 func WithRetry(c core.RetryConfig) Option {
 	return func(o *options) { o.spec.Retry = &c }
 }

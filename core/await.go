@@ -53,8 +53,8 @@ type Question struct {
 // Nobody can answer the questions of a run in memory (state.New): open the run in a store, such as
 // memstore.New in a test.
 //
-// Each attempt, and each branch of a group, numbers its questions from 1. A retry therefore gets
-// the earlier answers and does not ask again. The question has the JSON schema of T. Answers are
+// Each attempt, and each branch of a group, numbers its questions from 1. The first question of a
+// retry is thus the first question of the earlier attempt, and has its answer already. The question has the JSON schema of T. Answers are
 // checked against the schema before they are recorded, like a tool's arguments. If T has no schema,
 // Await returns an error. An answer that does not fit T, because the program has changed, is
 // discarded: the question is asked again, with the reason, and the call stays suspended. Time spent

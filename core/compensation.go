@@ -122,9 +122,9 @@ func (s *Spec) compensation(before *Compensation, undo engine.Undo) *Compensatio
 //
 // Every call that failed with [ErrInDoubt] is in doubt, too: because of InDoubtFail or
 // RetryConfig.LossesCount, because somebody answered that it failed (InDoubtAsk), or because its
-// handler returned ErrInDoubt. A call is not in doubt if every attempt ended with another error
+// handler returned an error marked by [InDoubt]. A call is not in doubt if every attempt ended with another error
 // from the handler, or because RetryWhen asked for another attempt. A handler that does not know
-// whether it took effect must therefore return ErrInDoubt. One attempt that was cut off puts the
+// whether it took effect must therefore mark its error with [InDoubt]. One attempt that was cut off puts the
 // call in doubt until the call completes, whatever later attempts return. A call that waits for an
 // answer or for its next attempt is in doubt only if an earlier attempt was cut off. A call that is
 // made again after a crash, and completes, is undone once, by Compensate.

@@ -16,7 +16,8 @@ import (
 // transient [record.Class].
 //
 // Levels do not merge: only the most specific configuration that is set applies (see
-// [ExecutionEvent.WithRetry]).
+// [ExecutionEvent.WithRetry]). If none is set, tools and LLMs have the zero value with a MaxDelay of
+// 30 seconds, and all other calls have one attempt.
 type RetryConfig struct {
 	// MaxAttempts counts all attempts, the first included: 1 disables retries.
 	// Defaults to 3; Unlimited sets no limit.

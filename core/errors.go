@@ -84,8 +84,9 @@ type InterruptedError = record.InterruptedError
 // panics.
 func IsSuspension(err error) bool { return engine.IsSuspension(err) }
 
-// errors.Is finds each of these in the error of a call that failed for the
-// [record.Reason] of the same name.
+// errors.Is finds each of these in the error of a call that failed for the [record.Reason] of the
+// same name. ErrDivergence is an exception: no call fails with it, since a divergence interrupts the
+// run; see [DivergenceError].
 var (
 	ErrPermanent         = engine.ErrPermanent
 	ErrExhausted         = engine.ErrExhausted

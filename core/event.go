@@ -55,8 +55,8 @@ func (e *ExecutionEvent[In, Out]) guards() *engine.Guard {
 	return e.guard
 }
 
-// WithTag puts a tag into the call's address (such as "step:collect") in place of the actor's name.
-// An empty tag changes nothing.
+// WithTag puts a tag into the call's address in place of the actor's name. The address of a step with
+// the tag "collect" ends in "step:collect". An empty tag changes nothing.
 func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
 	e.tag = tag
 	return e
@@ -67,9 +67,10 @@ func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
 // configuration ends the call.
 //
 // In a run, everything that happens is recorded. The error is a *[CallError] if the call failed,
-// and an *[InterruptedError] if it was suspended because something around it ended: the run, the
-// attempt or the group that made the call. If a context that the caller derived for this call ends,
-// that is not an interrupt: the call fails with ReasonDeadline or ReasonContextCanceled.
+// and an *[InterruptedError] if it was suspended: the run, the attempt or the group that made the
+// call ended, or the call waits for an answer, a signal or a time. If a context that the caller
+// derived for this call ends, that is not an interrupt: the call fails with ReasonDeadline or
+// ReasonContextCanceled.
 //
 // Without a run in ctx, the call follows the same rules with the built-in defaults and is not
 // recorded. Cancelling ctx is then an interrupt, and the deadline of ctx is the call's deadline.

@@ -81,8 +81,8 @@ func Sleep(ctx context.Context, d time.Duration) error { return engine.Sleep(ctx
 // are then interrupted, and its result is ignored. Outside any call, Version returns n.
 func Version(ctx context.Context, name string, n int) int { return engine.Version(ctx, name, n) }
 
-// A Scope is one attempt of a call, as its handler sees it. The methods of a nil Scope return zero
-// values.
+// A Scope is one attempt of a call, as its handler sees it. The context of a run also has a Scope,
+// without an address. The methods of a nil Scope return zero values.
 type Scope engine.Scope
 
 // ScopeOf returns the innermost scope of ctx, which may be the scope of a call

@@ -12,7 +12,10 @@ import (
 // number, or the content of a file. On resume the recorded result is returned and f does not run. A
 // step is not retried if it fails. If the process ended or the run was interrupted while it ran, it
 // runs again: like every call, it runs at least once. [StepInDoubt] is for steps with effects that
-// must not be repeated. A step has the address of a call with the name as its tag.
+// must not be repeated. A step has the address of a call with the name as its tag. f may make calls.
+//
+// The error is as for a call: see [ExecutionEvent.Execute]. Outside a run, f runs and nothing is
+// recorded.
 func Step[T any](ctx context.Context, name string, f func(context.Context) (T, error), options ...StepOption) (T, error) {
 	c := stepConfig{spec: Spec{Kind: record.KindStep, Name: name}, input: struct{}{}}
 	for _, option := range options {

@@ -1,4 +1,4 @@
-// Package record defines the records of runs and calls. History keeps records, publishers carry
+// Package record defines the records of runs and calls. A run appends records, publishers carry
 // them, stores write them, printers and dashboards show them. None of these needs to know how calls
 // run; that is the task of package core.
 //

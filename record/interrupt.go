@@ -25,7 +25,7 @@ const (
 	InterruptParent    InterruptReason = "parent_timeout" // the attempt of the caller timed out
 	InterruptGroup     InterruptReason = "group"          // the group ended before the branch, because another branch failed or was enough, or because the group's time had passed
 	InterruptClosed    InterruptReason = "closed"         // the run was closed
-	InterruptAwait     InterruptReason = "awaiting"       // a call waits for an answer
+	InterruptAwait     InterruptReason = "awaiting"       // a call waits for an answer, a signal or a time
 	InterruptReplay    InterruptReason = "replay"         // the records cannot be used
 	InterruptDiverge   InterruptReason = "divergence"     // the program differs from its records
 	InterruptStore     InterruptReason = "store"          // the run could no longer be stored

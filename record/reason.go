@@ -5,8 +5,9 @@ import (
 	"github.com/reprise-go/reprise/internal/mark"
 )
 
-// Reason is the reason why a call failed for good. Each reason has an error with the same name in
-// package core, such as core.ErrExhausted, and errors.Is finds it in the call's error.
+// Reason is the reason why a call failed for good. Each reason for which a call can fail has an error
+// with the same name in package core, such as core.ErrExhausted, and errors.Is finds it in the call's
+// error.
 //
 // A started record may have a reason, too: ReasonLost, ReasonRetry, ReasonDivergence or
 // ReasonInDoubt. There, ReasonDivergence means that a recorded call is made again from the

@@ -259,7 +259,7 @@ func (p *Program[In, Out]) Start(ctx context.Context, runID string, in In, o Sta
 }
 
 // Result returns the output of a run of the program, or the error with which the run failed. If the
-// run has not ended, [Runner.Wait] waits for that.
+// run has not ended, the error is state.ErrNotEnded; call [Runner.Wait] first.
 func (p *Program[In, Out]) Result(ctx context.Context, runID string) (Out, error) {
 	result, err := p.runner.Result(ctx, runID)
 	out, ok := result.(Out)

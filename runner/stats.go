@@ -15,7 +15,7 @@ type NoticeType string
 
 // The types of notices.
 const (
-	NoticeStarted NoticeType = "started" // Start has stored a run
+	NoticeStarted NoticeType = "started" // a new run was stored: by Start, Call or a schedule
 	NoticeOpened  NoticeType = "opened"  // a run was opened, for the first time or again
 	NoticeClosed  NoticeType = "closed"  // a run was closed; see Status
 	NoticeCrashed NoticeType = "crashed" // the process of a run has ended without closing it

@@ -19,8 +19,8 @@ type Status string
 const (
 	StatusQueued      Status = "queued" // waits until a runner opens it, for the first time or again
 	StatusRunning     Status = "running"
-	StatusPaused      Status = "paused"      // waits for a time or an answer
-	StatusInterrupted Status = "interrupted" // stopped while calls were in progress
+	StatusPaused      Status = "paused"      // waits for an answer, a signal or a time
+	StatusInterrupted Status = "interrupted" // stopped before it had an outcome, or is about to continue after a fork or a retry
 	StatusCompleted   Status = "completed"
 	StatusFailed      Status = "failed"    // its last root call failed
 	StatusCancelled   Status = "cancelled" // ended permanently; it cannot be resumed
@@ -73,7 +73,7 @@ type Info struct {
 	Created time.Time `json:"created_at"`
 	Updated time.Time `json:"updated_at"`          // when the Info last changed; appending records does not change it
 	Due     time.Time `json:"due_at,omitzero"`     // when a paused or queued run continues
-	Expires time.Time `json:"expires_at,omitzero"` // when the run may be deleted
+	Expires time.Time `json:"expires_at,omitzero"` // when a runner's retention may delete the run; set it with Store.Update
 
 	Generation uint64 `json:"generation"` // how many times the run was opened for writing
 	LastSeq    uint64 `json:"last_seq"`   // number of the latest record

@@ -41,7 +41,9 @@ var ErrCompensated = errors.New("state: the fork would keep calls that were comp
 // calls around the address are entered again. When the new run is opened with [Open], it makes the
 // call at the address and all later calls again. To have a question asked again, fork at the call
 // that asked it; a fork at a call inside that call keeps the answer. Fork does not write to the old
-// run, and creates either the whole new run or nothing.
+// run, which may be open, and creates either the whole new run or nothing. The new run is interrupted
+// with the reason fork; if a runner has started the old run, [Resume] makes a runner continue the new
+// one. If there is a run newID, the error is snapshot.ErrExists.
 //
 // If the fork fails or is cancelled, it compensates only the calls that it made itself. It does not
 // compensate a call that the old run had made with the same idempotency key, nor a call in doubt

@@ -204,7 +204,8 @@ func (r *run) write() error {
 }
 
 // SyncPolicy specifies which records must be on disk, so that they survive a power failure, before
-// the call that made them continues. Every record survives the end of the process.
+// the call that made them continues. The end of the process alone loses no record, except on a store
+// on a server, where records are sent within some milliseconds; see [snapshot.Journal].
 type SyncPolicy uint8
 
 // The sync policies.

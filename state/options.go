@@ -83,15 +83,17 @@ func WithPublisher(p Publisher) Option {
 	}
 }
 
-// WithRetry sets the retry configuration for all calls for which no more specific level is set.
-// This includes agents, which by default have only one attempt: an agent that is retried makes all
+// WithRetry sets the retry configuration for all calls of tools, LLMs and agents for which no more
+// specific level is set. Without it, tools and LLMs have three attempts with delays of at most 30
+// seconds. Steps, groups and branches always have one attempt. WithRetry includes agents, which by default have only one attempt: an agent that is retried makes all
 // its calls again, each with its own retries. To exclude agents, add WithRetryFor(record.KindAgent,
 // core.RetryConfig{MaxAttempts: 1}).
 func WithRetry(cfg core.RetryConfig) Option {
 	return func(c *config) { c.settings.Retry = c.policy(snapshot.RetryOfAll, cfg) }
 }
 
-// WithRetryFor sets the retry configuration for calls of one kind. More specific levels take
+// WithRetryFor sets the retry configuration for one kind of actors: record.KindTool, KindLLM or
+// KindAgent. More specific levels take
 // precedence: the configuration of the call ([core.ExecutionEvent]), of WithRetryForActor, and of
 // the actor.
 func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
@@ -130,7 +132,9 @@ func WithInterceptors(i ...core.Interceptor) Option {
 // same call has the same delays. Defaults to a random seed.
 func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = seed } }
 
-// WithPayloads keeps inputs and outputs in the records, so that they can be shown. If an input or
+// WithPayloads keeps all inputs and outputs in the records, so that they can be shown. Without it, a
+// run in a store keeps what a resume needs: the outputs, and the inputs of root calls, of calls that
+// may have to be compensated or are InDoubtAsk, and of up to 256 bytes; a run in memory keeps fewer. If an input or
 // output cannot be encoded, its call fails. The input of an LLM call is the whole conversation so
 // far, so the records grow with the square of the conversation's length: a conversation of 100
 // turns of 2 KB takes 10 MB, and one of 1,000 turns takes 1 GB. Without WithPayloads, the records
@@ -159,9 +163,9 @@ func WithInterruptChecker(check InterruptCheck) Option {
 	}
 }
 
-// WithMetadata sets the metadata of the run.
-//
-// A run that is resumed without it keeps the metadata that it began with.
+// WithMetadata sets the metadata of a new run. A stored run keeps the metadata that it began with: if
+// it is resumed with other metadata, only the records of this opening have them, and
+// [ExecutionState.Metadata] returns them.
 func WithMetadata(m snapshot.Metadata) Option {
 	return func(c *config) { c.metadata, c.hasMetadata = m.Clone(), true }
 }

@@ -207,7 +207,8 @@ func (st *ExecutionState) Questions(ctx context.Context) ([]core.Question, error
 }
 
 // Questions returns the open questions of a stored run, in the order in which they were asked. If
-// an answer was posted but is not recorded yet, its question is no longer open.
+// an answer was posted but is not recorded yet, its question is no longer open. Calls that wait for a
+// signal or a time are not listed: nobody has to answer them.
 func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.Question, error) {
 	found, waiting, err := loadWithMessages(ctx, store, runID)
 	if err != nil {

@@ -33,8 +33,8 @@ func (e *FailedError) Unwrap() error { return e.Err }
 // Result returns the outcome of a stored run's last root call: its output, or a [FailedError] that
 // wraps the error as the call returned it. If this call has no outcome, for example because the run
 // is still running or waiting, the error is [ErrNotEnded]. If the run was cancelled, the error is
-// [ErrCancelled]. In both cases, errors.As finds a *[core.CompensationError] if calls could not be
-// compensated. If the output does not fit T, the error names the field. Nothing is executed. The
+// [ErrCancelled]. If the run failed or was cancelled, errors.As also finds a *[core.CompensationError] if
+// calls could not be compensated. If the output does not fit T, the error names the field. Nothing is executed. The
 // run may be open in another process: the result depends only on the records, so it is available as
 // soon as a publisher has received the end of the run.
 func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, error) {

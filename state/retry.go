@@ -15,7 +15,8 @@ var (
 	// ErrNotFailed is wrapped by the error from [Retry] if the run has not failed.
 	ErrNotFailed = errors.New("only a run that has failed can be tried again")
 
-	// ErrNotInterrupted is wrapped by the error from [Resume] if the run has ended.
+	// ErrNotInterrupted is wrapped by the error from [Resume] if the run has ended. For a run that is
+	// queued, running or paused, Resume returns nil.
 	ErrNotInterrupted = errors.New("only a run that was interrupted can be resumed")
 
 	// ErrNoProgram is wrapped by the error from [Resume] if the run was not started by a runner, so

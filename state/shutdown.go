@@ -17,9 +17,9 @@ var errShutdown = &core.InterruptedError{Reason: record.InterruptShutdown}
 // [record.InterruptShutdown]. An interrupted attempt is made again when the run is resumed, and
 // does not count against MaxAttempts, even if its handler did not return before the process ended.
 //
-// Afterwards the run's status is interrupted, with the reason shutdown, unless all its calls have
-// an outcome. Shutdown returns the error from [ExecutionState.Close]. Both may be called any number
-// of times.
+// Afterwards the run's status is interrupted, with the reason shutdown, if a call was stopped.
+// Otherwise the status is as after [ExecutionState.Close]: a run that waits for an answer is paused.
+// Shutdown returns the error from Close. Both may be called any number of times.
 func (st *ExecutionState) Shutdown(ctx context.Context) error {
 	r := st.run
 	r.root.Drain(errShutdown)

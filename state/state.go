@@ -18,7 +18,8 @@ import (
 // [Handle] for the run.
 type ExecutionState struct{ run *run }
 
-// ErrClosed is returned by calls and methods after Close.
+// ErrClosed is returned by SetTimeout and Put after Close, and is wrapped by the
+// *[core.InterruptedError] of a call that is made after Close.
 var ErrClosed = errors.New("state: the run is closed")
 
 // New begins a run in memory. It panics if an option is invalid.
@@ -113,9 +114,14 @@ func (st *ExecutionState) CancelTimeout() bool {
 }
 
 // Close ends the contexts that Context returned, waits up to a tenth of a second for calls that are
-// still running, records the end of the run, and returns when everything is published. Later calls
-// and records are refused with [ErrClosed]. Close leaves the publishers open. Closing twice is
-// allowed. A publisher must not call Close.
+// still running, records the end of the run, and returns when everything is published. If the run was
+// cancelled, Close first compensates its calls, which may take longer. Later calls and records are
+// refused with [ErrClosed]. Close leaves the publishers open. Closing twice is allowed. A publisher
+// must not call Close.
+//
+// If all root calls of this opening have succeeded, the run is completed, even if the program would
+// have made more of them; see [WithFurtherCalls]. An error from Close means that records or the
+// end of the run could not be stored. How the run ended is told by [ExecutionState.Status].
 func (st *ExecutionState) Close() error {
 	return st.run.close()
 }
