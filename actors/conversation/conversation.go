@@ -177,10 +177,8 @@ func (c *Conversation) Ask(ctx context.Context, text string, parts ...actors.Par
 // Send is like Ask, but takes a whole prompt, which may contain options. The
 // conversation's history replaces a history in the prompt.
 func (c *Conversation) Send(ctx context.Context, prompt actors.Prompt) (actors.Answer, error) {
-	if c.turns > 0 { // another process may have continued the conversation
-		if err := c.restore(ctx); err != nil {
-			return actors.Answer{}, fmt.Errorf("conversation %q: turn %d: %w", c.id, c.turns, err)
-		}
+	if err := c.restore(ctx); err != nil { // another process may have begun or continued the conversation
+		return actors.Answer{}, fmt.Errorf("conversation %q: turn %d: %w", c.id, c.turns, err)
 	}
 	if c.pending != nil {
 		return actors.Answer{}, ErrPending
