@@ -74,9 +74,9 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	if r.options.Context != nil {
 		callCtx = r.options.Context(callCtx)
 	}
+	defer func() { r.tellCaller(ctx, o, st, err) }() // before st.Close, and also if a handler calls runtime.Goexit
 	err = call(context.WithValue(callCtx, runnerKey{}, r))
 	o.stopped, o.returned = stopOf(err), err
-	r.tellCaller(ctx, o, st, err)
 }
 
 // stopOf returns err if the call stopped because its run cannot continue in its current state: the
