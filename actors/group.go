@@ -48,7 +48,8 @@ type Group struct {
 	// the branch's number, counted from 1. It is for branches that depend on each other: for
 	// example, one branch may begin when another has failed. When the run is resumed, a failed
 	// branch does not run again, but OnFailure is called for it again, before any branch without a
-	// recorded outcome begins. If OnFailure panics, the panic is added to the branch's error.
+	// recorded outcome begins. If OnFailure panics or calls runtime.Goexit, that is added to the
+	// branch's error.
 	OnFailure func(branch int, err error)
 
 	// Interceptors are called around the attempts of the branches of [Map], inside
@@ -331,6 +332,9 @@ func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(err
 
 // noteEnd records that a branch did not succeed. err is nil if the branch was not started.
 func (b *branches[In, Out]) noteEnd(i int, err error, fail func(error)) {
+	if b.hasFailed(i) { // its OnFailure has called runtime.Goexit
+		return
+	}
 	if b.notSucceeded != nil {
 		defer b.notSucceeded(i)
 	}
@@ -354,16 +358,30 @@ func (b *branches[In, Out]) noteEnd(i int, err error, fail func(error)) {
 	}
 }
 
-// notifyFailure calls the group's OnFailure and adds a panic in it to the branch's error.
+func (b *branches[In, Out]) hasFailed(i int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.errs[i] != nil
+}
+
+// notifyFailure calls the group's OnFailure and adds a panic or runtime.Goexit in it to the branch's
+// error.
 func (b *branches[In, Out]) notifyFailure(i int, err error) {
+	returned := false
 	defer func() {
-		if p := recover(); p != nil {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.errs[i] = errors.Join(err, &core.PanicError{Value: p, Stack: debug.Stack()})
+		if returned {
+			return
 		}
+		broken := fmt.Errorf("Group.OnFailure: %w", errLeft)
+		if p := recover(); p != nil {
+			broken = &core.PanicError{Value: p, Stack: debug.Stack()}
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.errs[i] = errors.Join(err, broken)
 	}()
 	b.group.OnFailure(i+1, err)
+	returned = true
 }
 
 // firstFailure returns the error of the first failed branch, in the order of submission.

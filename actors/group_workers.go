@@ -74,7 +74,7 @@ func (s *slot) Release() {
 }
 
 // callGuarded calls f. If f panics, it calls broken. If f ends the goroutine, it calls broken and
-// then left.
+// then left, even if broken ends the goroutine, too.
 func callGuarded(i int, slot engine.Slot, f func(i int, slot engine.Slot), broken func(i int, err error), left func()) {
 	returned := false
 	defer func() {
@@ -85,8 +85,8 @@ func callGuarded(i int, slot engine.Slot, f func(i int, slot engine.Slot), broke
 			broken(i, &core.PanicError{Value: p, Stack: debug.Stack()})
 			return
 		}
+		defer left()
 		broken(i, errLeft)
-		left()
 	}()
 	f(i, slot)
 	returned = true
