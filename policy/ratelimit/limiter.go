@@ -360,8 +360,7 @@ func (l *Limiter) finish(t *ticket, tokens int, err error) {
 		}
 	}
 	l.count(t, time.Now())
-	cutOff := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-	if tokens > 0 || err != nil && !cutOff { // otherwise nobody knows the usage: keep the estimate
+	if tokens > 0 || err != nil && !isCutOff(err) { // otherwise nobody knows the usage: keep the estimate
 		t.tokens = float64(tokens)
 	}
 	for lim, s := range t.shares {
@@ -370,6 +369,13 @@ func (l *Limiter) finish(t *ticket, tokens int, err error) {
 		}
 	}
 	l.dispatch()
+}
+
+// isCutOff reports whether err means that a context ended during the request. A method of the error
+// may panic, which must neither replace the error nor stop the limiter.
+func isCutOff(err error) (cutOff bool) {
+	defer func() { _ = recover() }()
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // Waiting returns the number of attempts that are waiting.
