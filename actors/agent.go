@@ -253,10 +253,10 @@ func WithDescription(text string) Option {
 	return agentOption("WithDescription", func(o *options) { o.spec.Description = text })
 }
 
-// WithMaxTurns limits how often an agent asks its LLM before it fails with [ErrTurnLimit]. Requests
-// that follow tool calls count, and so do a typed agent's requests for a corrected answer. If a
-// service refuses a request because of its format, and the request is repeated with a tool, both
-// count as one. Defaults to 10.
+// WithMaxTurns limits how often an agent asks its LLM before the agent fails with [ErrTurnLimit].
+// Requests that follow tool calls count, and so do a typed agent's requests for a corrected
+// answer. If a service refuses a request because of its format, and the request is repeated with a
+// tool, both count as one. Defaults to 10.
 func WithMaxTurns(n int) Option {
 	return agentOption("WithMaxTurns", func(o *options) {
 		if n < 1 {

@@ -28,12 +28,12 @@ func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 // or contains references, the new arguments are instead checked when the run continues;
 // if they do not fit, the question is asked again and states the problem.
 //
-// The question is asked by a call around the tool call, named approve_ followed
-// by the tool's name. An approved call runs with the approved arguments and
-// with the tool's retries, time limits and conditions. One approval is enough:
-// neither a retry nor a resumed run asks again. As for any tool, [WithInDoubt]
-// determines whether an approved call may be made twice if the process ended
-// while the call was running.
+// The question is asked by another call, which surrounds the tool call. The name of that
+// other call is approve_ followed by the tool's name. An approved call runs with the
+// approved arguments and with the tool's retries, time limits and conditions. One
+// approval is enough: neither a retry nor a resumed run asks again. As for any tool,
+// [WithInDoubt] determines whether an approved call may be made twice if the process
+// ended while the call was running.
 //
 // The options determine which calls need approval ([ApprovalIf]), what the question
 // is ([ApprovalQuestion]), and which answer is used if nobody answers in time
@@ -168,7 +168,7 @@ func defaultQuestion(tool string, in any) (string, error) {
 	return fmt.Sprintf("Approve %s %s", tool, arguments), nil
 }
 
-// An Approval is the answer to whether a tool may be called.
+// An Approval is the answer to the question whether a tool may be called.
 type Approval struct {
 	Approved  bool            `json:"approved"`
 	Arguments json.RawMessage `json:"arguments,omitempty"` // if set, replace all of the model's arguments; checked in the same way
@@ -245,8 +245,8 @@ func (t Tool[In, Out]) ask(ctx context.Context, name string, in In) (In, error) 
 }
 
 // readApproval decodes an answer into approval. If the answer contains arguments, it also decodes
-// them into the pointer changed. If it returns an error, the answer does not fit, and the question
-// is asked again with that problem.
+// them into the pointer changed. If it returns an error, the answer does not fit: the question is
+// asked again and states the problem.
 func readApproval(encoded []byte, answer *schema.Schema, arguments Schema, approval *Approval, changed any) error {
 	text, err := codec.AppendJSON(nil, encoded, 0)
 	var given Approval

@@ -193,8 +193,8 @@ func (ts ToolSet) Lookup(name string) (Function, bool) {
 // Len returns the number of functions.
 func (ts ToolSet) Len() int { return len(ts.functions) }
 
-// names lists the names of the functions, to correct a model that asked for
-// another one.
+// names lists the names of the functions, for a model that asked for a
+// function that does not exist.
 func (ts ToolSet) names() string {
 	names := make([]string, len(ts.specs))
 	for i, spec := range ts.specs {

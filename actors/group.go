@@ -29,9 +29,9 @@ type Group struct {
 
 	// CollectAll lets every branch run to its end, whatever happens to the others. By default, the
 	// first failure interrupts the other branches, and branches that are waiting for a worker are
-	// not started. The same holds when the run is resumed: branches with a recorded outcome are
-	// recalled before any other branch begins, so they must not wait for branches without a
-	// recorded outcome.
+	// not started. The same holds when the run is resumed: after a recorded failure, the branches
+	// without a recorded outcome do not begin. The branches with a recorded outcome are recalled
+	// first, so they must not wait for the others.
 	CollectAll bool
 
 	// Timeout limits the duration of the group: when it has passed, branches that have not ended

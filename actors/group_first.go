@@ -10,12 +10,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// First runs the branches in parallel, returns the result of the branch that
-// succeeds first, and interrupts the others. A branch that fails does not
-// affect the others. First needs at least one branch. If all branches fail, the group fails with a
-// *[core.CallError] that wraps a *[GroupError]. The group is a call, as with
-// [Parallel]. When the run is resumed, it has the same winner and the same
-// result.
+// First runs the branches in parallel, returns the result of the branch that succeeds first, and
+// interrupts the others. A branch that fails does not affect the others. First needs at least one
+// branch. If all branches fail, the group fails with a *[core.CallError] that wraps a
+// *[GroupError]. The group is a call, as with [Parallel]. When the run is resumed, the group has
+// the same winner and the same result.
 func First[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) (T, error) {
 	var won T
 	g.CollectAll = true

@@ -73,8 +73,8 @@ func (s *slot) Release() {
 	}
 }
 
-// callGuarded calls f. If f panics, it calls broken. If f ends the goroutine, it calls broken and
-// then left, even if broken ends the goroutine, too.
+// callGuarded calls f. If f panics, callGuarded calls broken. If f ends the goroutine, callGuarded
+// calls broken and then left, even if broken ends the goroutine, too.
 func callGuarded(i int, slot engine.Slot, f func(i int, slot engine.Slot), broken func(i int, err error), left func()) {
 	returned := false
 	defer func() {

@@ -74,8 +74,8 @@ func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 	var problem error // what is wrong with the last answer
 	corrections, turns := 0, l.maxTurns
 	known := new(digests)
-	// shown holds the messages of the last request. If the LLM's handler has changed them, they are
-	// copied again, since a resumed run would lack the changes.
+	// shown holds the messages of the last request. If the LLM's handler has changed these
+	// messages, they are copied again, since a resumed run would lack the changes.
 	var shown []Message
 	for answer.Turns < turns {
 		if !areCopies(conversation[:len(shown)], shown) {
@@ -299,8 +299,8 @@ func fatalError(err error, stopOnError bool) error {
 	return nil
 }
 
-// errorResult returns the answer to a failed tool call. It tells the model if the call is in doubt;
-// otherwise the model would make the call again.
+// errorResult returns the answer to a failed tool call. If the call is in doubt, the answer says
+// so, so that the model does not simply make the call again.
 func errorResult(callID string, err error) Message {
 	text := "error: " + record.Truncate(plainText(err), record.MessageLimit)
 	if mayHaveActed(err) {

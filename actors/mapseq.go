@@ -19,13 +19,13 @@ type BranchOutput[T any] struct {
 	Output T   // zero if the branch failed
 }
 
-// MapSeq calls actor with each of the inputs, as [Map] does, and yields each output, or its error,
-// with the number of its branch when the branch ends. With CollectAll it continues until all
-// branches have ended; otherwise it yields nothing after the first failure. If the group ends for
-// another reason before all its branches have ended, the last pair contains the group's error, and
-// its Branch is 0. Breaking out of the loop interrupts the branches that have not ended, and the
-// group completes. If the loop is left because a call in its body was suspended, the branches run
-// to their end, and the group is suspended too: it continues when the run is resumed.
+// MapSeq calls actor with each of the inputs, as [Map] does, and yields the output or the error of
+// each branch, with the branch's number, when the branch ends. With CollectAll it continues until
+// all branches have ended; otherwise it yields nothing after the first failure. If the group ends
+// for another reason before all its branches have ended, the last pair contains the group's error,
+// and the Branch in it is 0. Breaking out of the loop interrupts the branches that have not ended,
+// and the group completes. If the loop is left because a call in its body was suspended, the
+// branches run to their end, and the group is suspended too: it continues when the run is resumed.
 //
 // The order is recorded, and is the same when the run is resumed. Calls in the body of the loop are
 // made by the attempt that ctx belongs to, not by the group, although the group is still running.

@@ -135,10 +135,10 @@ func ToolResult(callID, text string, parts ...Part) Message {
 	return Message{Role: RoleTool, ToolCallID: callID, Text: text, Parts: parts}
 }
 
-// A Request is the input of an [LLM]: the conversation so far, the functions that
-// the model may call, and how to answer. All fields are part of the hash of the call's
-// whole input. The input's identity, by which a resumed run recognizes the call, is a
-// part of them: see [Request.Identity].
+// A Request is the input of an [LLM]: the conversation so far, the functions that the model may
+// call, and how to answer. All fields are part of the hash of the call's whole input. The input's
+// identity, by which a resumed run recognizes the call, contains only a part of these fields: see
+// [Request.Identity].
 //
 // An agent's requests share the memory that their messages refer to. A handler may therefore change
 // the elements of Messages, but not the elements of a message's Parts or ToolCalls.
@@ -202,8 +202,8 @@ func (r Response) finish() Finish {
 // A Prompt is the input of an agent that [NewAgent] made.
 //
 // Before contains messages that precede the history. It is not recorded with the prompt: when the
-// run is resumed, the caller must pass the same messages again, or the LLM calls differ from their
-// records. The Messages of the answer do not include those of Before.
+// run is resumed, the caller must pass the same messages again; otherwise, the LLM calls differ
+// from their records. The Messages of the answer do not include those of Before.
 type Prompt struct {
 	Text    string       `json:"text"`
 	Parts   []Part       `json:"parts,omitempty"`   // images and files, in addition to the text

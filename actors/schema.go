@@ -29,8 +29,8 @@ type Schema interface {
 //		func(ctx context.Context, arguments json.RawMessage) (string, error) { … })
 //
 // The arguments are decoded into the input of the tool by encoding/json:
-// [encoding/json.RawMessage] and map[string]any keep all of them, a struct only
-// those that it has fields for.
+// [encoding/json.RawMessage] and map[string]any keep all of them; a struct keeps
+// only those for which it has fields.
 //
 // Drafts 2020-12 and 7 are supported; format is not checked. The root must have the
 // type "object". ParseSchema returns an error if the document is not a JSON schema,

@@ -25,10 +25,10 @@ import (
 // out is set when the sequence ends. The call never waits for the loop: if the
 // loop is slow, deltas of one text are joined.
 //
-// Leaving the loop early does not end the call, since that would be recorded as
-// a failure: the loop statement ends only when the call has ended and out is
-// set. To end the call earlier, interrupt the run. Each range over the sequence
-// makes a new call.
+// Leaving the loop early does not end the call, since ending it would be
+// recorded as a failure. The loop statement ends only when the call has ended
+// and out is set. To end the call earlier, interrupt the run. Each range over
+// the sequence makes a new call.
 func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *Out) iter.Seq2[live.Delta, error] {
 	return func(yield func(live.Delta, error) bool) {
 		q := &deltaQueue{ready: make(chan struct{}, 1)}

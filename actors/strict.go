@@ -13,10 +13,10 @@ import (
 // be null. A null for an optional property is removed before the arguments are checked
 // and decoded.
 //
-// Without the option, the schema of a typed agent's answer is enforced if its type allows it. With
-// the option, the constructor panics, stating the reason, if the type does not allow
-// it: services cannot enforce objects whose keys are not known, such as maps, or
-// values of any type.
+// Without the option, the schema of a typed agent's answer is enforced if the answer's type allows
+// this. With the option, the constructor panics, stating the reason, if the type does not allow
+// this: services cannot enforce objects whose keys are not known, such as maps, or values of any
+// type.
 func WithStrict() Option {
 	return func(o *options) { o.strict = true }
 }

@@ -12,16 +12,17 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// NewTypedAgent returns an agent like that of [NewAgent], but with an answer of type
-// Out. The model receives the JSON schema of Out: as the format of its answer if the
-// service supports formats, and otherwise as a tool. In both cases, the answer is
-// checked against the schema. The document may be in a code fence, or follow other
+// NewTypedAgent returns an agent like that of [NewAgent], but with an answer of type Out.
+// The model receives the JSON schema of Out: as the format of its answer if the service
+// supports formats, and otherwise as a tool. In both cases, the answer is checked against
+// the schema. In the answer, the JSON document may be in a code fence, or follow other
 // text or <think> tags. If an answer does not fit, the model is told the problem and
-// asked again, as often as [WithMaxCorrections] allows; after that, the agent fails
-// with an *[AnswerError]. Each request to the model is a recorded call.
+// asked again, as often as [WithMaxCorrections] allows; after that, the agent fails with
+// an *[AnswerError]. Each request to the model is a recorded call.
 //
-// If the schema allows it, services are asked to enforce it; see [WithStrict]. Otherwise,
-// Format.Loose in the requests names the part of the schema that prevents this.
+// Services are asked to enforce the schema, if the schema allows this; see [WithStrict].
+// Otherwise, Format.Loose in the requests names the part of the schema that prevents
+// this.
 //
 // Out is a struct, or a map with string keys. In is the question: a [Prompt], a
 // string, a type with a method Prompt() Prompt, or any other type that can be

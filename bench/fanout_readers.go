@@ -60,7 +60,8 @@ func fanOutReaders(address, size string, in io.Reader, out io.Writer) error {
 		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n", target.RequestURI()); err != nil {
 			return err
 		}
-		// Records that a connection has not delivered when it ends count as missing.
+		// If a connection ends early, the records that it has not delivered count as
+		// missing.
 		a.reading.Go(func() { _ = c.read(a) })
 	}
 	return a.converse(json.NewDecoder(in), json.NewEncoder(out))

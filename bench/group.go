@@ -57,7 +57,7 @@ func makeGroup(g actors.Group) maker {
 }
 
 // makeErrgroup makes each call in a function of an errgroup. Each call is
-// prepared beforehand, without which a program could not be resumed.
+// prepared beforehand; otherwise, the program could not be resumed.
 func makeErrgroup(ctx context.Context, tool *core.Definition[int, int], inputs []int) ([]int, error) {
 	var all errgroup.Group
 	all.SetLimit(groupWorkers)

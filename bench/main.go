@@ -80,11 +80,12 @@
 //     too. river inserts jobs and works on them, with the intervals of its own benchmark. dbos
 //     runs workflows of one step; each starter waits for the end of its workflow.
 //     reprise-postgres is a runner on a postgres.Store with its queue, on the same server.
-//   - Workers: the same with 1,000 runs and the number of workers at the end of the name, or one.
-//     They share the 64 slots, and the first worker starts the runs. Workers are runners with
-//     separate stores, or River clients, in one process. reprise-jetstream uses a
-//     jetstream.Store and a NATS server in a separate process, which by default syncs every two
-//     minutes; with always, it syncs each message before it acknowledges it.
+//   - Workers: the same with 1,000 runs and the number of workers at the end of the name, or one
+//     worker if there is no number. They share the 64 slots, and the first worker starts the runs.
+//     Workers are runners with separate stores, or River clients, in one process.
+//     reprise-jetstream uses a jetstream.Store and a NATS server in a separate process, which by
+//     default syncs every two minutes; if the name contains always, it syncs each message before
+//     it acknowledges it.
 //   - The PostgreSQL server runs in a separate process with its defaults: fsync and
 //     synchronous_commit are on. Its allocations are not counted. Only River Pro stores the
 //     results of jobs and has workflows of several steps.
@@ -124,13 +125,13 @@
 // contestant and pass.
 //
 //   - reprise is a streamer.Handler that keeps 16,384 events; r3labs is its Server as documented,
-//     which keeps all; go-sse is its Server with Joe, which keeps none here. All encode a record
-//     once.
+//     which keeps all events; go-sse is its Server with Joe, which keeps no events here. All
+//     encode a record once.
 //   - All contestants have the same clients, which read sockets, count events, and check that
 //     every record arrives once and in order. A contestant that loses records is marked as lost,
 //     regardless of its numbers.
-//   - First there is a flood, after a warm-up of a quarter of its size. Events are published as fast
-//     as the contestant takes them, until the last client has the last one. deliveries/s is
+//   - First there is a flood, after a warm-up of a quarter of its size. Events are published as
+//     fast as the contestant takes them, until the last client has the last event. deliveries/s is
 //     events times clients per second. Then events are published at a fixed rate.
 //   - CPU is the processor time of the server per delivery, including the kernel. Latencies are
 //     those of at most 100 clients, from the time at which an event was due; if a server cannot
@@ -211,7 +212,8 @@ func main() {
 	exitOn(measureAll())
 }
 
-// runChild runs this process as a child, if another process of this program has started it as one.
+// runChild does the work of a child process, if another process of this program has started this
+// process for that work.
 func runChild() (isChild bool, err error) {
 	switch {
 	case *child != "":

@@ -29,7 +29,8 @@ type recordContestant struct {
 
 func (c recordContestant) String() string { return c.lib }
 
-// first returns the contestant with whose time the time of c is compared.
+// first returns the name of the contestant whose time is compared with the
+// time of c.
 func (c recordContestant) first() string {
 	kind, _, _ := strings.Cut(c.lib, "-")
 	return kind + "-100"

@@ -39,7 +39,8 @@ func newPostgresStores(ctx context.Context, n int) (stores []*storepostgres.Stor
 	return stores, end, nil
 }
 
-// openPostgres opens runners on a new database, which is also their queue.
+// openPostgres opens runners on a new database, which also contains their
+// queue.
 func openPostgres(agent agentOf, workers int) opener {
 	return func(ctx context.Context, runs int, handled func()) (service, error) {
 		stores, end, err := newPostgresStores(ctx, workers)

@@ -39,7 +39,7 @@ type service struct {
 }
 
 // An opener opens a service for the given number of runs per call. The service calls
-// the function handled for each run.
+// handled once for each run.
 type opener func(ctx context.Context, runs int, handled func()) (service, error)
 
 // startService returns a contestant that starts and finishes runs.

@@ -10,10 +10,10 @@ import (
 )
 
 // AfterEachRecord simulates processes that are killed right after the first record of a run, right
-// after the second, and so on up to the last. For each, it yields the records so far and a new
-// store in memory that contains the run, which state.Open or a runner can continue. The original
-// run may have any status but must not be open, and is not changed. An error is reported to t and
-// ends the sequence.
+// after the second, and so on up to the last. For each process, AfterEachRecord yields the records
+// so far and a new store in memory that contains the run, which state.Open or a runner can
+// continue. The original run may have any status but must not be open, and is not changed. An
+// error is reported to t and ends the sequence.
 //
 // If a call has ended according to [Endings], the continued run must use its output and not produce
 // it again. A call that has begun but not ended may or may not have taken effect, since the process

@@ -11,7 +11,8 @@ import (
 
 // Endings lists how the calls of a run ended, in order. Each line has the form
 // "address status", followed by the number of attempts if there were several. A
-// call that was suspended and continued later is listed each time.
+// call that was suspended and continued later has a line for each suspension
+// and a line for its end.
 func Endings(records []record.Record) []string {
 	var lines []string
 	for i := range records {

@@ -28,7 +28,8 @@ type groq struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// objectKind holds whether a reply's field "object" marks the reply as an error.
+// objectKind records whether a reply's field "object" marks the reply as an
+// error.
 type objectKind struct{ isError bool }
 
 // UnmarshalJSON accepts any value.

@@ -4,8 +4,8 @@
 //
 //	llm := openai.New("gpt-4o-mini")
 //
-// The API key is read from the environment variable OPENAI_API_KEY or set with
-// [WithAPIKey], the base URL from OPENAI_BASE_URL or with [WithBaseURL]:
+// The API key is read from the environment variable OPENAI_API_KEY or set with [WithAPIKey]. The
+// base URL is read from OPENAI_BASE_URL or set with [WithBaseURL]:
 //
 //	llm := openai.New("llama3.2", openai.WithBaseURL("http://localhost:11434/v1"))
 //
@@ -83,9 +83,9 @@
 //     retryable, whatever the status. "true" does not say that the request had no effect: after
 //     a 500, the call is still in doubt if the model must not be called twice
 //     ([core.InDoubtPolicy]).
-//   - After a broken connection, a truncated or malformed reply, or a reply without choices,
-//     the call is retried, or is in doubt for such a model. A reply that cannot be read has the
-//     class of a server error.
+//   - After a broken connection, a truncated or malformed reply, or a reply without choices, the
+//     call is retried, or is in doubt if the model must not be called twice. A reply that cannot
+//     be read has the class of a server error.
 //   - A request that cannot be sent is not retried, for example because of a line break
 //     in the API key, an unknown host, or a model without chat support.
 //   - actors.ErrContextTooLong is recognized in the error messages of about twenty

@@ -163,8 +163,8 @@ var contextTooLong = []string{
 func init() { record.RegisterErrorType[*Error]("openai.Error") }
 
 // markRetry marks e as permanent or retryable if its meaning or a header overrides the
-// status. A transient error is retried without a mark, which would also say that the request
-// had no effect.
+// status. A transient error is retried without a mark; a mark would also say that the
+// request had no effect.
 func markRetry(e *Error, header http.Header) error {
 	shouldRetry := header.Get("X-Should-Retry")
 	switch {

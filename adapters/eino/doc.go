@@ -26,5 +26,5 @@
 // core.DivergenceError; no call gets another call's answer. If the models in these nodes have
 // different names, such a run may use state.WithDivergence(state.DivergenceTrust).
 //
-// Outside a run, calls are only retried.
+// Outside a run, calls are retried but not recorded.
 package eino

@@ -103,11 +103,12 @@ func (d *durableTool) GetType() string {
 	return name
 }
 
-// IsCallbacksEnabled implements [components.Checker]. It works as it does for a model.
+// IsCallbacksEnabled implements [components.Checker]. It works like the method of a
+// durable model.
 func (d *durableTool) IsCallbacksEnabled() bool { return components.IsCallbacksEnabled(d.inner) }
 
-// prepare assigns a tool call that a model has requested its place in the run, before any tool call
-// in the same message is made.
+// prepare assigns a place in the run to a tool call that a model has requested. This happens
+// before any tool call in the same message is made.
 func (d *durableTool) prepare(ctx context.Context, id, arguments string) {
 	scope := core.ScopeOf(ctx)
 	if scope == nil || scope.RunID() == "" {

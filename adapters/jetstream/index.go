@@ -100,8 +100,8 @@ func (s *Store) mendLagging() {
 	}
 }
 
-// putIndex puts a run into the index in place of the entry was, and reports whether this changed the
-// index. If the entry has changed meanwhile, the error is errConflict.
+// putIndex puts a run into the index in place of the given entry, and reports whether this changed
+// the index. If the entry has changed meanwhile, the error is errConflict.
 func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, put bool, err error) {
 	wasUnread := was == unreadEntry
 	if wasUnread {
@@ -183,8 +183,8 @@ func (s *Store) removeIndexed(ctx context.Context, seq uint64) error {
 	return err
 }
 
-// removeOld removes all messages of a run from the index except the one of the entry last. It reports
-// whether there were any other messages.
+// removeOld removes all messages of a run from the index except the message of the given entry. It
+// reports whether there were any other messages.
 func (s *Store) removeOld(ctx context.Context, runID string, last entry) (bool, error) {
 	m, err := s.get(ctx, s.names.index(), query{Next: s.names.indexedOf(runID), Seq: 1})
 	if errors.Is(err, errNotFound) || err == nil && m.Seq >= last.seq {

@@ -99,7 +99,8 @@ func (s *Store) restore(ctx context.Context, h *head, restored snapshot.Info) (*
 	return run, err
 }
 
-// readRun appends to a run the records in the messages on its subject, up to the sequence to.
+// readRun appends to a run the records in the messages on its subject, up to and including
+// the given sequence.
 func (s *Store) readRun(ctx context.Context, run *snapshot.Run, to uint64) (*snapshot.Run, error) {
 	var parts [][]byte
 	for m, err := range s.messages(ctx, run.RunID, 1, to) {
@@ -125,8 +126,8 @@ func (s *Store) readRun(ctx context.Context, run *snapshot.Run, to uint64) (*sna
 	return extended, nil
 }
 
-// messages yields the messages on a run's subject between the sequences from and to, both included.
-// The message at to must be on that subject.
+// messages yields the messages on a run's subject between the sequences from and to, both
+// included. The last of these sequences must be that of a message on the subject.
 func (s *Store) messages(ctx context.Context, runID string, from, to uint64) iter.Seq2[*message, error] {
 	return func(yield func(*message, error) bool) {
 		for msg, err := range s.read(ctx, s.names.records(), s.names.run(runID), from, to) {

@@ -39,8 +39,8 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, err
 }
 
-// count returns, for each status, the number of runs that the filter without Status selects. If the
-// filter then selects all runs, the server counts the runs, except those that are queued or running.
+// count returns, for each status, the number of runs that the filter without Status selects. If
+// these are all runs, the server counts them, except those that are queued or running.
 func (s *Store) count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error) {
 	f.After, f.Limit = "", 1
 	if !f.CountsAll() {
@@ -80,8 +80,8 @@ func (n names) indexSubjects(statuses []snapshot.Status) []string {
 	return all
 }
 
-// dueSubjects returns the index's subjects for runs with a status in the filter that wait neither for
-// an answer nor for a later time.
+// dueSubjects returns the index's subjects for the runs that have a status in the filter and wait
+// neither for an answer nor for a later time.
 func (n names) dueSubjects(f *snapshot.Filter) []string {
 	var all []string
 	for _, subject := range n.indexSubjects(f.Status) {
@@ -392,5 +392,6 @@ func (s *Store) isFirstLook(runID string, seq uint64) bool {
 	return true
 }
 
-// maxLooked limits the number of runs for which such a message is remembered.
+// maxLooked limits the number of runs for which isFirstLook remembers a
+// message.
 const maxLooked = 10_000

@@ -123,7 +123,7 @@ func decode(from *storedMessage) (*message, error) {
 	return m, nil
 }
 
-// headerReader reads numbers from headers. It keeps the error for the first one that is invalid.
+// headerReader reads numbers from headers. It keeps the error for the first invalid number.
 type headerReader struct {
 	h   nats.Header
 	err error

@@ -19,8 +19,8 @@ import (
 // minVersion is the oldest server version with all features that this package uses.
 var minVersion = [2]int{2, 12}
 
-// minPayload is the smallest server setting max_payload with which a run's info and some records fit
-// into a message.
+// minPayload is the smallest value of the server's setting max_payload with which a run's info and
+// some records fit into a message.
 const minPayload = 32 << 10
 
 // Open opens the store named in the options on the server to which conn is connected, and creates the

@@ -54,8 +54,8 @@ type placeFinder struct {
 	since uint64 // the sequence of a message of the run; all later messages belong to the run, too
 }
 
-// firstFrom returns the sequence of the first message at or after the sequence at. It also reports
-// whether the message belongs to the run and holds the given record or a later one.
+// firstFrom returns the sequence of the first message at or after the given sequence. It also
+// reports whether the message belongs to the run and holds the given record or a later one.
 func (p *placeFinder) firstFrom(ctx context.Context, at, record uint64) (seq uint64, is bool, err error) {
 	subject := p.store.names.run(p.head.info.RunID)
 	m, err := p.store.message(ctx, query{Next: subject, Seq: at})

@@ -136,9 +136,9 @@ func (q *Queue) Add(ctx context.Context, e runner.QueueEntry) (added bool, err e
 	return err == nil, err
 }
 
-// Wake implements [runner.Queue]. The new job replaces a job that a process may have taken. When that
-// process ends its lease, nothing is removed. A job that waits until it is due is removed, unless it
-// is newer.
+// Wake implements [runner.Queue]. The new job replaces the run's earlier job, even if a process
+// has taken that job; when the process ends its lease, the new job remains. Wake also removes a
+// job that waits until it is due, unless that job is newer.
 func (q *Queue) Wake(ctx context.Context, e runner.QueueEntry) error {
 	e.Due = time.Time{}
 	seq, err := q.put(ctx, &e)

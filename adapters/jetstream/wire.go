@@ -23,8 +23,8 @@ var (
 	errConflict = errors.New("jetstream: another message came first")
 )
 
-// unavailable marks the error from a request that the server did not fulfil as ErrUnavailable, unless
-// the server has answered with damaged data.
+// unavailable is called with the error from a request that the server did not fulfil. It marks the
+// error as ErrUnavailable, unless the server has answered with damaged data.
 func unavailable(err error) error {
 	if errors.Is(err, snapshot.ErrUnavailable) || errors.Is(err, snapshot.ErrCorrupt) {
 		return err
@@ -211,8 +211,8 @@ const (
 	readBytes = 8 << 20
 )
 
-// read yields the messages on a subject with sequence numbers in the closed interval [from, to]. The
-// subject may contain wildcards. The message with the number to must be on the subject.
+// read yields the messages on a subject with sequence numbers in the closed interval [from, to].
+// The subject may contain wildcards. The last number must be that of a message on the subject.
 func (s *Store) read(ctx context.Context, stream, subject string, from, to uint64) iter.Seq2[*storedMessage, error] {
 	return func(yield func(*storedMessage, error) bool) {
 		for from <= to {
@@ -287,8 +287,9 @@ func (s *Store) readNext(ctx context.Context, stream, subject string, from uint6
 		return nil, err
 	}
 	to := s.api + "DIRECT.GET." + stream
-	// The time limit is for each message, because a batch may be large, and it grows. Otherwise, a slow
-	// server would be asked again and again before it could answer, and would become slower.
+	// The time limit applies to each message, because a batch may be large. The limit grows
+	// after each timeout; otherwise, a slow server would be asked again and again before it
+	// could answer, and would become slower.
 	wait := s.options.answerTimeout()
 	longest := max(wait, s.options.Lease/2)
 	err = s.retryWithin(ctx, to, s.options.Lease, math.MaxInt64, func(ctx context.Context) error {
@@ -340,8 +341,8 @@ func nextWithin(ctx context.Context, inbox *nats.Subscription, wait time.Duratio
 	return inbox.NextMsgWithContext(ctx)
 }
 
-// publish appends a message to a stream if the last message on its subject still has the sequence
-// number expected, or if expected is 0 and the subject has no message. Otherwise the error is
+// publish appends a message to a stream if the last message on its subject still has the expected
+// sequence number, or if expected is 0 and the subject has no message. Otherwise the error is
 // errConflict. A lost acknowledgement does no harm: the message's ID shows whether the message was
 // stored.
 func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (seq uint64, err error) {
@@ -403,9 +404,9 @@ func (s *Store) noteStored(before, seq uint64) {
 	}
 }
 
-// findPublished looks for a refused message that an earlier attempt has stored: it would be the first
-// message after expected. It returns the message's sequence, or errConflict if that attempt did not
-// store it.
+// findPublished is called when the server has refused a message. An earlier attempt may have
+// stored the message: it would be the first message after expected. findPublished returns the
+// message's sequence, or errConflict if no earlier attempt has stored the message.
 func (s *Store) findPublished(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (uint64, error) {
 	first, err := s.get(ctx, stream, query{Next: msg.Subject, Seq: expected + 1})
 	if errors.Is(err, errNotFound) {

@@ -82,8 +82,8 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 }
 
 // notSentError returns the error for a request that was never sent. The error is retryable even if
-// the request's context has ended. For a call that must not be repeated, this shows that the call had
-// no effect.
+// the request's context has ended. For a call that must not be repeated, a retryable error shows
+// that the call had no effect.
 func notSentError(err error) error {
 	if errors.Is(err, ErrClosed) {
 		return err

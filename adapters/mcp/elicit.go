@@ -112,7 +112,7 @@ func areFlat(fields map[string]json.RawMessage) bool {
 }
 
 // fieldsReader returns a function that reads a form whose fields are the properties of the answer.
-// The field called name contains JSON.
+// The field with the given name contains JSON.
 func fieldsReader(name string) func(map[string]any) (any, error) {
 	return func(content map[string]any) (any, error) {
 		answer := make(map[string]any, len(content))
@@ -229,8 +229,8 @@ func isApproval(q *core.Question) bool {
 	return json.Unmarshal(q.Schema, &root) == nil && q.Awaits != record.AwaitDecision && root.Properties.Approved != nil && root.Properties.Arguments != nil
 }
 
-// elicit asks a client with an older protocol version a run's questions, one after the other. It
-// reports whether a question is still open.
+// elicit sends a run's questions, one after the other, to a client with an older protocol
+// version. It reports whether a question is still open.
 func (s *server) elicit(ctx context.Context, c caller, runID string, open []core.Question) (declined bool, err error) {
 	for i := range open {
 		q := &open[i]

@@ -15,7 +15,7 @@ import (
 )
 
 // hold waits until a run has stopped or asks a question, but no longer than HoldFor. Meanwhile it
-// sends the records with numbers above told to the client as progress.
+// reports records to the client as progress, if their numbers are higher than told.
 func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) (sdk.Result, error) {
 	deadline := time.Now().Add(s.options.HoldFor)
 	for {
@@ -86,7 +86,8 @@ func (s *server) follow(ctx context.Context, c caller, runID string, told *uint6
 	return p, ctx.Err()
 }
 
-// tellStored notifies a client of a run's stored records whose numbers are above told.
+// tellStored notifies a client of a run's stored records whose numbers are higher than
+// *told.
 func (s *server) tellStored(ctx context.Context, c caller, runID string, told *uint64) error {
 	for r, err := range s.runner.Store().Records(ctx, runID, *told) {
 		if err != nil {
@@ -97,7 +98,8 @@ func (s *server) tellStored(ctx context.Context, c caller, runID string, told *u
 	return nil
 }
 
-// tell notifies the client of a record with a number above told, if the client wants progress.
+// tell notifies the client of a record whose number is higher than *told, if the client wants
+// progress.
 func (c *caller) tell(ctx context.Context, r *record.Record, told *uint64) {
 	if r.Seq <= *told {
 		return

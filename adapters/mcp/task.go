@@ -268,7 +268,8 @@ func (c *Client) endTask(ctx context.Context, id string, t *detailedTask) error 
 	return badResult(fmt.Errorf("task status is %q, want working, completed, failed, cancelled or input_required", record.Truncate(t.Status, 80)))
 }
 
-// afterColon returns the message after a colon, or "" if the message is empty.
+// afterColon returns the message with a colon before it, or "" if the message
+// is empty.
 func afterColon(message string) string {
 	if message == "" {
 		return ""

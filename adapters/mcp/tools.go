@@ -121,7 +121,8 @@ func (c *Client) tool(l *ListedTool, tasks bool) actors.Function {
 // isSafe reports whether a lost call may be made again without asking.
 func (l *ListedTool) isSafe() bool { return l.ReadOnly || l.Idempotent }
 
-// isIrreversible reports whether no other call may repeat a call's effect.
+// isIrreversible reports whether a call's effect must not be repeated by
+// another call.
 func (l *ListedTool) isIrreversible() bool { return l.Destructive && !l.isSafe() }
 
 // call calls a tool on the server.

@@ -38,8 +38,8 @@ type database struct {
 	ends       storekit.Combiner[doneJob, bool]
 }
 
-// The limits for statements of one kind that run at the same time. The fewer there are, the more each
-// of them does at once, which costs the server less.
+// The limits for statements of one kind that run at the same time. The fewer statements run at the
+// same time, the more each of them does at once, which costs the server less.
 const (
 	one     = 1
 	some    = 2

@@ -164,7 +164,7 @@ func (d *database) sortedPage(ctx context.Context, f snapshot.Filter) (snapshot.
 const maxSorted = 5000
 
 // candidates returns all runs that a filter may select, and reports whether there are at most
-// maxSorted. If there are more, the result is incomplete.
+// maxSorted of them. If there are more, the result is incomplete.
 func (d *database) candidates(ctx context.Context, f *snapshot.Filter) (uids []string, areFew bool, err error) {
 	limit := ` limit ` + strconv.Itoa(d.maxSorted+1)
 	if f.Text != "" {

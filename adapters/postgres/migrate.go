@@ -86,8 +86,9 @@ func migrate(ctx context.Context, tx pgx.Tx, in schemaName) error {
 	return tx.Commit(ctx)
 }
 
-// MigrationSQL returns the statements with which Migrate changes a schema of version from, to be
-// executed by another tool in one transaction. For a schema that does not exist, from is 0.
+// MigrationSQL returns the statements with which Migrate updates a schema from the given
+// version. Another tool can execute the statements, in one transaction. For a schema that does
+// not exist, from is 0.
 func MigrationSQL(schema string, from int) (string, error) {
 	in, err := checkSchemaName(schema)
 	if err != nil {

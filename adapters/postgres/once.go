@@ -28,10 +28,10 @@ import (
 // If an attempt has committed, but its answer was lost or came too late, or its process has ended,
 // [LookUp] returns the output before the call fails or a person is asked.
 //
-// The transaction is READ COMMITTED and ends with Once; f neither commits nor rolls it back. It is
-// rolled back if f returns an error or ctx ends. It is also rolled back, with the error
-// [snapshot.ErrFenced], if the process has lost the run meanwhile; the transaction checks this last.
-// Temporary errors, such as a lost connection or a deadlock, are marked [core.Retryable].
+// The transaction is READ COMMITTED and ends with Once; f must neither commit it nor roll it back.
+// It is rolled back if f returns an error or ctx ends. It is also rolled back, with the error
+// [snapshot.ErrFenced], if the process has lost the run meanwhile; the transaction checks this
+// last. Temporary errors, such as a lost connection or a deadlock, are marked [core.Retryable].
 //
 // The output is kept as long as its run, and forks of the run use it. For a run in another store, the
 // output is kept forever, in the table effects with an empty uid, and Once does not check whether the

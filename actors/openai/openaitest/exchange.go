@@ -85,9 +85,9 @@ func (x *exchange) wait(st Step) {
 	}
 }
 
-// hold waits for c. If the client disconnects or the server closes first, it aborts the
-// exchange instead of returning, because net/http would send an empty reply with status
-// 200.
+// hold waits for c. If the client disconnects or the server closes first, hold aborts
+// the exchange instead of returning, because net/http would send an empty reply with
+// status 200.
 func hold[V any](x *exchange, c <-chan V) {
 	select {
 	case <-c:

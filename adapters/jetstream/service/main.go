@@ -20,9 +20,9 @@ func Main(register func(*runner.Runner) error) {
 	service.MainWith(service.Options{OpenStore: Open}, register)
 }
 
-// Open opens the store that a URL names and its queue, for [service.Options]. It makes a separate
-// connection. done closes all three. The URL lists the servers, separated by commas, and may have
-// parameters:
+// Open opens the store that the given URL names, and the store's queue, for [service.Options]. It
+// makes a separate connection. done closes the store, the queue and the connection. The URL lists
+// the servers, separated by commas, and may have parameters:
 //
 //	nats://a:4222,nats://b:4222?store=support&replicas=3&lease=10s&creds=/etc/agents/nats.creds
 //

@@ -1,5 +1,5 @@
-// Command reprise-jetstream lists the runs of a store on JetStream, and moves runs
-// between it, directories and files.
+// Command reprise-jetstream lists the runs of a store on JetStream, and moves runs between the
+// store, directories and files.
 //
 //	reprise-jetstream runs
 //	reprise-jetstream copy-from DIR [RUN...]

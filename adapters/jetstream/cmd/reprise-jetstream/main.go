@@ -104,7 +104,8 @@ func parseURL(storeURL string) (servers string, o jetstream.Options, credentials
 	return servers, o, credentials, err
 }
 
-// agree sets an option from the URL to the value of a flag. If both are given, they must be equal.
+// agree sets an option to the value of a flag, if the flag was given. If the URL has set the
+// option, too, both values must be equal.
 func agree[T comparable](flagName string, option *T, given T) error {
 	var none T
 	if *option != none && given != none && *option != given {

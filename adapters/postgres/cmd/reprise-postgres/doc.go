@@ -1,5 +1,5 @@
-// Command reprise-postgres migrates the schema of a store on PostgreSQL, and moves runs
-// between it and directories.
+// Command reprise-postgres migrates the schema of a store on PostgreSQL, and moves runs between
+// the store and directories.
 //
 //	reprise-postgres migrate
 //	reprise-postgres migrate -print [FROM]
