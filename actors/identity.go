@@ -19,8 +19,8 @@ type messageIdentity struct {
 func (r Request) Identity() any { return messageIdentities(r.Messages) }
 
 // Identity implements core.Identifier. The identity consists of the text, the
-// parts and the history, the latter reduced as for a [Request]. It does not
-// include the options.
+// parts and the history; the history is reduced as in the identity of a
+// [Request]. The options are not included.
 func (p Prompt) Identity() any {
 	return struct {
 		Text    string

@@ -51,8 +51,8 @@ func startFailsafeTimeout(h handler) func(context.Context, *work) instance {
 	}
 }
 
-// cenkalti/backoff: the options can be created once. A BackOff is for one call
-// at a time, which is the case here.
+// cenkalti/backoff: the options can be created once. A BackOff must be used by
+// only one call at a time, as is the case here.
 
 func cenkaltiOptions() []cenkalti.RetryOption {
 	return []cenkalti.RetryOption{cenkalti.WithMaxTries(attempts), cenkalti.WithBackOff(&cenkalti.ZeroBackOff{})}
@@ -107,8 +107,8 @@ func startAvastOnRetry(h handler) func(context.Context, *work) instance {
 	}
 }
 
-// sethvargo/go-retry: WithMaxRetries has a counter, so each call needs its
-// own. The underlying backoff is created once.
+// sethvargo/go-retry: WithMaxRetries returns a backoff with a counter, so
+// each call needs its own backoff. The underlying backoff is created once.
 
 func startSethvargo(h handler) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {

@@ -79,11 +79,11 @@ type Turn struct {
 	Metadata snapshot.Metadata
 }
 
-// Next returns the next turn of a conversation, or the first turn of a new one. It stores the data
-// of large parts in the prompt. number specifies the turn, so that a turn whose start was not
-// acknowledged can be started again; 0 means the turn after the last one. If that turn is new and
-// the last turn has not ended, the error is [ErrPending]. If two callers receive the same turn for
-// different prompts and start it, the runner returns runner.ErrStarted to one of them.
+// Next returns the next turn of a conversation, or the first turn of a new one. Next also stores
+// the data of the large parts of the prompt. number specifies the turn, so that a turn whose start
+// was not acknowledged can be started again; 0 means the turn after the last one. If that turn is
+// new and the last turn has not ended, the error is [ErrPending]. If two callers receive the same
+// turn for different prompts and start it, the runner returns runner.ErrStarted to one of them.
 func Next(ctx context.Context, store snapshot.Store, id string, prompt actors.Prompt, number int) (Turn, error) {
 	next, err := nextTurn(ctx, thread{store, id}, prompt, number)
 	if err != nil {

@@ -136,8 +136,8 @@ func lastCompletedBefore(metadata *snapshot.Metadata) int {
 const closeTime = 2 * time.Second
 
 // settledInfo returns the info of a turn. If the turn is just ending, settledInfo waits, since a
-// client that has seen the answer may continue before the end is stored, or before another process
-// has closed the run after a kill.
+// client that has seen the answer may continue before the end of the turn is stored, or before
+// another process has closed the run after a kill.
 func (t thread) settledInfo(ctx context.Context, turn int) (snapshot.Info, error) {
 	info, _, err := t.info(ctx, turn)
 	if err != nil || info.Status.HasEnded() || !info.Open && info.Stop.Reason != record.InterruptCrash {

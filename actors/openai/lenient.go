@@ -90,9 +90,9 @@ func (c *lenientCount) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// A lenientCost accepts a number or, as sent by Perplexity, an object with its parts and
-// their total. Anything else becomes zero: an answer is not discarded because of an
-// unreadable price.
+// A lenientCost accepts a number or, as sent by Perplexity, an object with the parts of
+// the cost and their total. Anything else becomes zero: an answer is not discarded
+// because of an unreadable price.
 type lenientCost float64
 
 // UnmarshalJSON accepts any value.

@@ -365,10 +365,10 @@ func (s *Store) noteWritten(ctx context.Context, is stamp, server string) {
 	}
 }
 
-// hasLost reports whether the last message that this process wrote before a server restarted no
-// longer exists. If so, the server may have lost other messages, too, and may still show a closed run
-// as open in this process's session. If the server does not answer, hasLost returns true, since a new
-// session does no harm.
+// hasLost checks the last message that this process wrote before a server restarted. It reports
+// whether that message no longer exists. If so, the server may have lost other messages, too, and
+// may still show a closed run as open in this process's session. If the server does not answer,
+// hasLost returns true, since a new session does no harm.
 func (s *Store) hasLost(ctx context.Context) bool {
 	for _, is := range s.written.takeOthers(s.conn.ConnectedServerId()) {
 		m, err := s.get(ctx, s.names.records(), query{Seq: is.seq})

@@ -220,9 +220,9 @@ func (l *lease) Done(ctx context.Context) error {
 	return nil
 }
 
-// remove removes the job from the stream, but no later job for the run. A server that was killed may
-// not know that it delivered the job. Then it never answers an acknowledgement, and offers the job
-// again.
+// remove removes the job from the stream, but no later job for the run. It does not acknowledge
+// the job, because a server that was killed may not know that it delivered the job: such a server
+// never answers an acknowledgement, and offers the job again.
 func (l *lease) remove(ctx context.Context) error {
 	meta, err := l.msg.Metadata()
 	if err != nil {

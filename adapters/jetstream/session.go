@@ -304,10 +304,10 @@ func (s *session) hear(m *storedMessage) {
 	}
 }
 
-// A sighting is the time at which this process first saw a heartbeat, by its own clock. For the first
-// heartbeat that this process sees from a session, it is the time at which the server stored the
-// heartbeat, so that after a restart of this process, a killed process's runs do not wait for another
-// full lease.
+// A sighting is the time at which this process first saw a heartbeat, by its own clock. For the
+// first heartbeat that this process sees from a session, the sighting is instead the time at which
+// the server stored the heartbeat, so that after a restart of this process, a killed process's
+// runs do not wait for another full lease.
 type sighting struct {
 	seq uint64
 	at  time.Time

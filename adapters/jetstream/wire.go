@@ -349,8 +349,8 @@ func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expec
 	return s.publishAfter(ctx, stream, msg, expected, jetstream.WithExpectLastSequencePerSubject(expected))
 }
 
-// publishAfter is like publish, with another condition, which must imply that the subject has no
-// message after expected.
+// publishAfter is like publish, but with the given condition, which must imply that the subject
+// has no message after expected.
 func (s *Store) publishAfter(ctx context.Context, stream string, msg *nats.Msg, expected uint64, condition jetstream.PublishOpt) (seq uint64, err error) {
 	err = s.retry(ctx, msg.Subject, func(ctx context.Context) error {
 		seq, err = s.publishOnce(ctx, stream, msg, condition)

@@ -25,7 +25,8 @@ type updateParams struct {
 	InputResponses map[string]json.RawMessage `json:"inputResponses"`
 }
 
-// responseTo returns the response to a question, or nil if p contains no response to it.
+// responseTo returns the response to a question, or nil if p contains no response to
+// that question.
 func (p *updateParams) responseTo(question string) (*sdk.ElicitResult, error) {
 	raw, ok := p.InputResponses[question]
 	if !ok {

@@ -35,7 +35,7 @@ const (
 	taskCancelled     = "cancelled"
 )
 
-// A task is the state of a task, as reported by its server.
+// A task is the state of a task of the protocol, as reported by the server.
 type task struct {
 	TaskID        string  `json:"taskId,omitempty"`
 	Status        string  `json:"status,omitempty"`
@@ -161,9 +161,9 @@ func pollInterval(ms float64) time.Duration {
 	return min(max(time.Duration(min(ms, float64(longestPoll/time.Millisecond)))*time.Millisecond, shortestPoll), longestPoll)
 }
 
-// poll polls a task until the task has ended. The longer the task takes, the less often it polls: the
-// wait grows to a tenth of the time that has passed. A resumed run repeats all recorded waits, so
-// their number must stay small. A wait longer than longest parks the run.
+// poll polls a task until the task has ended. The longer the task takes, the less often it polls:
+// the wait grows to a tenth of the time that has passed. A resumed run repeats all recorded waits,
+// so their number must stay small. If a wait exceeds the duration longest, the run is parked.
 func (c *Client) poll(ctx context.Context, b begun, longest time.Duration) (actors.ToolOutput, error) {
 	began, interval, lastMessage := time.Now(), b.Poll, ""
 	emit := live.Emitter(ctx)
@@ -196,7 +196,7 @@ func (c *Client) poll(ctx context.Context, b begun, longest time.Duration) (acto
 	}
 }
 
-// pause waits for d. A wait longer than longest parks the run.
+// pause waits for d. If d exceeds the duration longest, the run is parked.
 func pause(ctx context.Context, d, longest time.Duration) error {
 	if d > longest {
 		return core.Sleep(ctx, d)

@@ -21,8 +21,9 @@ func (t *Telemetry) attempt(ctx context.Context, info *core.CallInfo, next func(
 	return err
 }
 
-// begin starts an attempt's span, and also its call's span if that has not started yet. It returns
-// the context for the handler, and the call's span, which is nil outside a run.
+// begin starts an attempt's span, and also the span of the attempt's call if that span has not
+// started yet. It returns the context for the handler, and the call's span, which is nil outside
+// a run.
 func (t *Telemetry) begin(outside context.Context, info *core.CallInfo) (ctx context.Context, span trace.Span) {
 	ctx = outside
 	defer recoverPanic()

@@ -277,9 +277,10 @@ var deleteRuns = `with k as (` + rows(`uid text, version bigint, last_seq bigint
 		delete from reprise.words where uid = any(array(select uid from gone))
 	) insert into reprise.deleted (uid, id, version, last_seq, info) select uid, id, version, last_seq, info from gone returning uid`
 
-// Changes implements [storekit.Heads]. A position is a horizon: all transactions before it had ended,
-// and their changes were seen. So a change that is committed late is seen late, but is never missed.
-// As long as an earlier transaction is still running, a change is seen again.
+// Changes implements [storekit.Heads]. A position is a horizon: all transactions before the
+// position have ended, and their changes were seen. So a change that is committed late is seen
+// late, but is never missed. As long as an earlier transaction is still running, a change is seen
+// again.
 func (d *database) Changes(ctx context.Context, runID string, since uint64) (changes []storekit.Change, position uint64, err error) {
 	type horizon struct{ Now, Next, Forgotten int64 }
 	found, err := query(ctx, d, pgx.RowToStructByPos[horizon], `select pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint, changed::text::bigint

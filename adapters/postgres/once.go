@@ -25,13 +25,13 @@ import (
 // A call has one output: a second Once in the same call returns that output, and does not call f. Put
 // everything into one transaction, or into several tools.
 //
-// If an attempt has committed, but its answer was lost or came too late, or its process has ended,
-// [LookUp] returns the output before the call fails or a person is asked.
+// If an attempt has committed, but its answer was lost or late, or its process ended before the
+// answer was recorded, [LookUp] returns the output before the call fails or a person is asked.
 //
 // The transaction is READ COMMITTED and ends with Once; f must neither commit it nor roll it back.
 // It is rolled back if f returns an error or ctx ends. It is also rolled back, with the error
-// [snapshot.ErrFenced], if the process has lost the run meanwhile; the transaction checks this
-// last. Temporary errors, such as a lost connection or a deadlock, are marked [core.Retryable].
+// [snapshot.ErrFenced], if the process has lost the run meanwhile; this is checked just before the
+// commit. Temporary errors, such as a lost connection or a deadlock, are marked [core.Retryable].
 //
 // The output is kept as long as its run, and forks of the run use it. For a run in another store, the
 // output is kept forever, in the table effects with an empty uid, and Once does not check whether the

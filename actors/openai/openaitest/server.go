@@ -27,7 +27,8 @@ func apiOf(path string) (responses, known bool) {
 }
 
 var (
-	// ErrUnexpected is matched by errors about requests that the script did not expect.
+	// ErrUnexpected is matched by each error about a request that the script did not
+	// expect.
 	ErrUnexpected = errors.New("unexpected request")
 
 	// ErrUnplayed is matched by the error about steps that were not played.

@@ -1,4 +1,4 @@
-// Package pgserver starts servers for tests and examples, using an installed PostgreSQL. It does not
-// remove their directories. The servers accept connections only from this machine, without
-// authentication.
+// Package pgserver starts servers for tests and examples, using an installed PostgreSQL. It does
+// not remove the servers' directories. The servers accept connections only from this machine,
+// without authentication.
 package pgserver
