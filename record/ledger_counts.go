@@ -27,18 +27,17 @@ type Counts struct {
 	RetriedFailed    int // of Retried: calls that failed for good
 
 	// Flows.
-	Attempts    int // attempts that began
-	LLMAttempts int // of Attempts: of LLM calls
-	Begun       int // of Attempts: first attempts of calls
-	Retries     int // of Attempts: attempts with a new number, after a failed attempt
-	Repeats     int // of Attempts: attempts with the number of an earlier attempt that was interrupted or lost, or whose outcome was replaced
-	WillRetry   int // failed attempts that will be retried
-	Outcomes    int
-	Cached      int // of Outcomes: from a cache
-	Exhausted   int // of Outcomes: no attempt, no time or no retry budget was left
-	Undone      int // of Outcomes: compensations that completed
-	NotUndone   int // of Outcomes: compensations that failed
-	Recalled    int // outcomes that were recalled; stored records do not contain this number
+	Attempts  int // attempts that began
+	Begun     int // of Attempts: first attempts of calls
+	Retries   int // of Attempts: attempts with a new number, after a failed attempt
+	Repeats   int // of Attempts: attempts with the number of an earlier attempt that was interrupted or lost, or whose outcome was replaced
+	WillRetry int // failed attempts that will be retried
+	Outcomes  int
+	Cached    int // of Outcomes: from a cache
+	Exhausted int // of Outcomes: no attempt, no time or no retry budget was left
+	Undone    int // of Outcomes: compensations that completed
+	NotUndone int // of Outcomes: compensations that failed
+	Recalled  int // outcomes that were recalled; stored records do not contain this number
 
 	Waited time.Duration // the time that all calls together waited, while the run was open, for their next attempts and in suspended sleeps
 	Took   time.Duration // the time that the run was open, from record to record
@@ -127,7 +126,6 @@ func (c Counts) since(before *Counts) Counts {
 
 func (c *Counts) addFlows(d *Counts, n int) {
 	c.Attempts += n * d.Attempts
-	c.LLMAttempts += n * d.LLMAttempts
 	c.Begun += n * d.Begun
 	c.Retries += n * d.Retries
 	c.Repeats += n * d.Repeats
@@ -169,7 +167,6 @@ func (l *Ledger) countFlow(call *Call, r *Record) {
 		return
 	}
 	n := &l.counts
-	before := n.Attempts
 	switch {
 	case r.Status == StatusStarted && int64(r.Attempt) < int64(call.Highest):
 		n.Attempts++
@@ -178,9 +175,6 @@ func (l *Ledger) countFlow(call *Call, r *Record) {
 		l.countAttempts(call, r.Attempt+1)
 	case r.Status == StatusCompleted || r.Status == StatusFailed || r.IsSuspension() && r.Stage == StageHandler:
 		l.countAttempts(call, r.TotalAttempts()) // if its start was not seen
-	}
-	if r.Kind == KindLLM {
-		n.LLMAttempts += n.Attempts - before
 	}
 	switch {
 	case r.WillRetry && r.Status == StatusFailed:

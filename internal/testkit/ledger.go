@@ -132,9 +132,6 @@ func countCall(c *record.Counts, records []record.Record, own []int) {
 		switch {
 		case r.Status == record.StatusStarted:
 			c.Attempts++
-			if r.Kind == record.KindLLM {
-				c.LLMAttempts++
-			}
 			switch {
 			case r.Attempt <= highest:
 				c.Repeats++

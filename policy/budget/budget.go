@@ -46,7 +46,9 @@ type Options struct {
 
 	// Storage stores the amounts used. Defaults to a new [Memory]. With a [Memory], the
 	// budget of a run starts with the amount in the run's records, and all other
-	// budgets start from zero in each process. Workers that share runs must also share
+	// budgets start from zero in each process. The records tell the number of LLM calls,
+	// but not how many attempts each of them had: if attempts failed before the process
+	// ended, a limit on calls allows as many more. With any other Storage, it is exact. Workers that share runs must also share
 	// the Storage; otherwise, each worker counts only what it has seen of a run.
 	Storage Storage
 }
@@ -329,7 +331,7 @@ const maxSeeded = 10_000
 
 // amountUsed returns the amount that a run has used according to its records.
 func amountUsed(n record.Counts) Amount {
-	return Amount{Tokens: int64(n.Usage.TotalTokens()), Cost: n.Usage.Cost, Calls: int64(n.LLMAttempts - n.LLMs.Running)}
+	return Amount{Tokens: int64(n.Usage.TotalTokens()), Cost: n.Usage.Cost, Calls: int64(n.LLMs.Calls() - n.LLMs.Running)}
 }
 
 var errOutside = errors.New("budget: the context does not belong to a run with this budget")

@@ -237,29 +237,6 @@ func TestWhatIsLeftIncludesRestoredUsage(t *testing.T) {
 	}
 }
 
-// Each attempt counts, in a new process, too.
-func TestWhatIsLeftIncludesFailedAttempts(t *testing.T) {
-	store := memstore.New()
-	for _, want := range []string{"6 calls", "3 calls"} {
-		b := newBudget(budget.Amount{Calls: 6}) // with its own storage
-		st, err := state.Open(t.Context(), store, "run", state.WithFurtherCalls())
-		require.NoError(t, err)
-		ctx := st.Context(t.Context())
-		left, err := b.Left(ctx)
-		require.NoError(t, err)
-		assert.Equal(t, want, left.String())
-		llm := actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {
-			return actors.Response{}, core.Retryable(errors.New("not now"))
-		}, actors.WithInterceptors(b.Interceptor()), actors.WithRetry(core.RetryConfig{InitialDelay: time.Millisecond}))
-		_, err = llm.Call(ctx, question)
-		require.ErrorIs(t, err, core.ErrExhausted)
-		left, err = b.Left(ctx)
-		require.NoError(t, err)
-		assert.Equal(t, "3 calls", left.String())
-		require.NoError(t, st.Close())
-	}
-}
-
 // A run fails because of its budget, a person raises the limit, and the run continues.
 func TestRunContinuesWhenItsBudgetIsRaised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
