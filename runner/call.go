@@ -195,7 +195,7 @@ func (r *Runner) signalEnd(ctx context.Context, c caller.Caller, runID string, g
 	return nil
 }
 
-// tellCaller signals to the calling run that this run is ending. It does so before this run is
+// tellCaller signals to the calling run that this run may be ending. It does so before this run is
 // closed, so that a crash cannot prevent the signal. If the calling run is paused, the runner wakes
 // it.
 func (r *Runner) tellCaller(ctx context.Context, o *openRun, st *state.ExecutionState, err error) {

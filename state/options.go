@@ -84,18 +84,17 @@ func WithPublisher(p Publisher) Option {
 }
 
 // WithRetry sets the retry configuration for all calls of tools, LLMs and agents for which no more
-// specific level is set. Without it, tools and LLMs have three attempts with delays of at most 30
-// seconds. Steps, groups and branches always have one attempt. WithRetry includes agents, which by default have only one attempt: an agent that is retried makes all
-// its calls again, each with its own retries. To exclude agents, add WithRetryFor(record.KindAgent,
-// core.RetryConfig{MaxAttempts: 1}).
+// specific level is set. If no level is set, tools and LLMs have three attempts with delays of at
+// most 30 seconds, and agents have one: an agent that is retried makes all its calls again, each
+// with its own retries. To exclude agents from WithRetry, add WithRetryFor(record.KindAgent,
+// core.RetryConfig{MaxAttempts: 1}). Steps, groups and branches always have one attempt.
 func WithRetry(cfg core.RetryConfig) Option {
 	return func(c *config) { c.settings.Retry = c.policy(snapshot.RetryOfAll, cfg) }
 }
 
 // WithRetryFor sets the retry configuration for one kind of actors: record.KindTool, KindLLM or
-// KindAgent. More specific levels take
-// precedence: the configuration of the call ([core.ExecutionEvent]), of WithRetryForActor, and of
-// the actor.
+// KindAgent. More specific levels take precedence: the configuration of the call
+// ([core.ExecutionEvent]), of WithRetryForActor, and of the actor.
 func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 	return func(c *config) {
 		if kind != record.KindTool && kind != record.KindLLM && kind != record.KindAgent {
@@ -134,11 +133,11 @@ func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = s
 
 // WithPayloads keeps all inputs and outputs in the records, so that they can be shown. Without it, a
 // run in a store keeps what a resume needs: the outputs, and the inputs of root calls, of calls that
-// may have to be compensated or are InDoubtAsk, and of up to 256 bytes; a run in memory keeps fewer. If an input or
-// output cannot be encoded, its call fails. The input of an LLM call is the whole conversation so
-// far, so the records grow with the square of the conversation's length: a conversation of 100
-// turns of 2 KB takes 10 MB, and one of 1,000 turns takes 1 GB. Without WithPayloads, the records
-// grow linearly, unless each turn is a root call: the inputs of root calls are always kept.
+// may have to be compensated or are InDoubtAsk, and of up to 256 bytes; a run in memory keeps fewer.
+// If an input or output cannot be encoded, its call fails. The input of an LLM call is the whole
+// conversation so far, so the records grow with the square of the conversation's length: a
+// conversation of 100 turns of 2 KB takes 10 MB, and one of 1,000 turns takes 1 GB. Without
+// WithPayloads, the records grow linearly, unless each turn is a root call.
 func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true } }
 
 // WithArtifacts stores encoded outputs above 64 KiB as artifacts in a, which must be safe for

@@ -213,7 +213,7 @@ func (c *Conversation) turn(ctx context.Context, prompt actors.Prompt) (actors.A
 	} else if err != nil {
 		return actors.Answer{}, err
 	}
-	defer st.Close() //nolint:errcheck // only if a handler calls runtime.Goexit; otherwise the run is closed below
+	defer st.Close() //nolint:errcheck // for a handler that calls runtime.Goexit; otherwise the run is closed below
 	with := prompt
 	with.Before = c.history
 	answer, err := call(st.Context(ctx), c.store, c.agent, with)

@@ -237,6 +237,28 @@ func TestWhatIsLeftIncludesRestoredUsage(t *testing.T) {
 	}
 }
 
+// A run that failed because of its budget continues in a new process that allows one call more: the
+// attempt that was refused does not count.
+func TestRetriedRunContinuesWithALargerBudget(t *testing.T) {
+	store := memstore.New()
+	s := &service{usage: each}
+	call := func(limit int64) error {
+		st, err := state.Open(t.Context(), store, "run")
+		require.NoError(t, err)
+		llm := s.llm(newBudget(budget.Amount{Calls: limit})) // with its own storage
+		_, err = llm.Call(st.Context(t.Context()), question)
+		require.NoError(t, err)
+		_, err = llm.Call(st.Context(t.Context()), question)
+		require.NoError(t, st.Close())
+		return err
+	}
+	require.ErrorIs(t, call(1), core.ErrBudget)
+	_, err := state.Retry(t.Context(), store, "run")
+	require.NoError(t, err)
+	require.NoError(t, call(2))
+	assert.Equal(t, 2, s.asked)
+}
+
 // A run fails because of its budget, a person raises the limit, and the run continues.
 func TestRunContinuesWhenItsBudgetIsRaised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

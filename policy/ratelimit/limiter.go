@@ -371,10 +371,10 @@ func (l *Limiter) finish(t *ticket, tokens int, err error) {
 	l.dispatch()
 }
 
-// isCutOff reports whether err means that a context ended during the request. A method of the error
-// may panic, which must neither replace the error nor stop the limiter.
+// isCutOff reports whether err means, or may mean, that a context ended during the request. A method
+// of the error may panic, which must neither replace the error nor stop the limiter.
 func isCutOff(err error) (cutOff bool) {
-	defer func() { _ = recover() }()
+	defer func() { cutOff = cutOff || recover() != nil }()
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
