@@ -21,10 +21,11 @@ var (
 	ErrAnswered = errors.New("state: the question was already answered")
 )
 
-// Answer answers the question with the given ID in a stored run, from any process. by names who
-// answers; it may be empty. The answer is posted to the run. If a process has the run open, that
-// process records the answer at once; otherwise, the next process that opens the run does. When
-// Answer returns, the answer is durable. The call that asked continues when the run is resumed.
+// Answer answers the question with the given ID in a stored run, from any process. The parameter
+// by says who answers; it may be empty. The answer is posted to the run. If a process has the run
+// open, that process records the answer at once; otherwise, the next process that opens the run
+// does. When Answer returns, the answer is durable. The call that asked continues when the run is
+// resumed.
 //
 // The first answer wins, even if several processes answer at the same time: for any later answer,
 // the error is [ErrAnswered]. If the question was not asked, or its call is over, the error is
@@ -139,8 +140,9 @@ func describeOpen(open []core.Question) string {
 	return "open: " + strings.Join(ids, ", ")
 }
 
-// lastAsked returns the question's latest record, or nil if it was never asked, and the records
-// after that one. A question is asked again if its answer did not fit.
+// lastAsked returns the question's latest record and the records after it. If the question was
+// never asked, it returns nil and all records. A question is asked again if its answer did not
+// fit.
 func lastAsked(records []record.Record, id string) (question *record.Record, since []record.Record) {
 	for i := len(records) - 1; i >= 0; i-- {
 		if r := &records[i]; r.Kind == record.KindQuestion && r.Name == id {

@@ -208,7 +208,8 @@ func dropMoot(s *snapshot.Summary, l *record.Ledger) {
 	}
 }
 
-// isOfCompensation reports whether a compensation asked the question, or a call inside one.
+// isOfCompensation reports whether a compensation, or a call inside a compensation, asked the
+// question.
 func isOfCompensation(question string) bool { return strings.Contains(question, "@undo/") }
 
 // endCancelled records that the run was cancelled, and closes the run. If the signal to the run's

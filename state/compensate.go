@@ -359,8 +359,8 @@ func (*uncompensatedError) Error() string {
 	return "it is cancelled, but still has calls to compensate"
 }
 
-// isCompensated reports whether no call of a run remains to be compensated: all calls that
-// completed or are in doubt were compensated, or could not be, or have no compensation.
+// isCompensated reports whether no call of a run remains to be compensated: each call that
+// completed or is in doubt was compensated, could not be compensated, or has no compensation.
 func isCompensated(found *snapshot.Run) (bool, error) {
 	r, err := newRestoredRun(found)
 	if err != nil {

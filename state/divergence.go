@@ -12,8 +12,8 @@ import (
 )
 
 // DivergencePolicy specifies how to handle a run whose program does not make the recorded calls.
-// The program may make a different call in place of a recorded one, make the call with a different
-// input, or end before it has made all recorded calls.
+// The program may make a different call in place of a recorded one, make a recorded call with a
+// different input, or end before it has made all recorded calls.
 type DivergencePolicy uint8
 
 const (
@@ -149,7 +149,7 @@ func mark(rec *record.Record, key string) {
 	rec.Detail = &detail
 }
 
-// key returns the key of s in the map after. All root scopes have the key nil, because the root
+// key returns the key of s in the map r.after. All root scopes have the key nil, because the root
 // calls of all contexts are numbered together.
 func (*rerun) key(s *engine.Scope) *engine.Scope {
 	if s.Parent() == nil {

@@ -124,8 +124,8 @@ func (r *run) repeatable(s *engine.Scope) iter.Seq[*effect] {
 	}
 }
 
-// withoutGone returns the effects without the gone ones at the beginning. Few others are gone,
-// since calls mostly take effects over in order.
+// withoutGone removes the effects at the beginning that are gone. Only a few later effects are
+// gone, since calls mostly take effects over in order.
 func withoutGone(all []*effect) []*effect {
 	for len(all) > 0 && all[0].gone {
 		all = all[1:]

@@ -32,26 +32,27 @@ type ForkOptions struct {
 	Outputs map[string]any
 }
 
-// ErrCompensated is wrapped by the error from [Fork] if the fork would keep calls whose effects no
-// longer exist because the old run has compensated them, or may not exist because it is doing so.
+// ErrCompensated is wrapped by the error from [Fork] if the fork would keep calls that the old run
+// has compensated or is compensating. The effects of these calls no longer exist, or may not exist.
 var ErrCompensated = errors.New("state: the fork would keep calls that were compensated")
 
-// Fork begins a new run with the records that an old run had before the first record of the call at
-// address. Calls that already had an outcome are kept, with the answers to their questions, and the
-// calls around the address are entered again. When the new run is opened with [Open], it makes the
-// call at the address and all later calls again. To have a question asked again, fork at the call
-// that asked it; a fork at a call inside that call keeps the answer. Fork does not write to the old
-// run, which may be open, and creates either the whole new run or nothing. The new run is interrupted
-// with the reason fork; if a runner has started the old run, [Resume] makes a runner continue the new
-// one. If there is a run newID, the error is snapshot.ErrExists.
+// Fork begins a new run with the records that an old run had before the first record of the call
+// at address. Calls that already had an outcome are kept, with the answers to their questions, and
+// the calls around the address are entered again. When the new run is opened with [Open], it makes
+// the call at the address and all later calls again. To have a question asked again, fork at the
+// call that asked it; a fork at a call inside that call keeps the answer. Fork does not write to
+// the old run, which may be open, and creates either the whole new run or nothing. The new run is
+// interrupted with the reason fork; if a runner has started the old run, [Resume] makes a runner
+// continue the new one. If a run with the ID newID exists, the error is snapshot.ErrExists.
 //
-// If the fork fails or is cancelled, it compensates only the calls that it made itself. It does not
-// compensate a call that the old run had made with the same idempotency key, nor a call in doubt
-// that the old run had also made, with any key. A call that the old run has compensated is never
-// kept: if the fork would keep such calls, the error is [ErrCompensated] and names them. Fork at or
-// before them instead; when they are made again, they have new idempotency keys. A call whose
-// compensation failed still has its effect and can be kept; the fork does not undo it. If there is no
-// call at the address, the error lists the run's calls.
+// If the fork fails or is cancelled, it compensates only the calls that it made itself. It does
+// not compensate a call that the old run had made with the same idempotency key. It also does not
+// compensate a call in doubt that the old run had made, whatever the keys of the call are. A call
+// that the old run has compensated is never kept: if the fork would keep such calls, the error is
+// [ErrCompensated] and names them. Fork at or before them instead; when they are made again, they
+// have new idempotency keys. A call whose compensation failed still has its effect and can be
+// kept; the fork does not undo it. If there is no call at the address, the error lists the run's
+// calls.
 func Fork(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string, o ForkOptions) error {
 	if err := snapshot.CheckRunID(newID); err != nil {
 		return err
@@ -296,8 +297,9 @@ func addLeftClaims(left map[record.Address]record.Claim, r *record.Record) {
 	}
 }
 
-// listLeftClaims lists in r, a record that the fork keeps, claims that the fork leaves out. They are
-// those in the scope of r with lower ordinals, so that the fork still knows the order of claims.
+// listLeftClaims adds claims that the fork leaves out to r, a record that the fork keeps: the
+// claims in the scope of r that have lower ordinals than r. The fork then still knows the order of
+// claims.
 func listLeftClaims(left map[record.Address]record.Claim, r *record.Record) {
 	if r.Ordinal == 0 || !r.Kind.IsCall() || len(left) == 0 {
 		return

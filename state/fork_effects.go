@@ -63,9 +63,9 @@ func (e *EffectsError) Error() string {
 // Unwrap returns [ErrEffects].
 func (e *EffectsError) Unwrap() error { return ErrEffects }
 
-// An EffectCall is a call that has had an effect, or may have had one: it is irreversible, it can be
-// compensated, or it is in doubt. Calls that were compensated are left out; a call whose
-// compensation failed, or has not ended, is not.
+// An EffectCall is a call that has had an effect, or may have had one: it is irreversible, it can
+// be compensated, or it is in doubt. Calls that were compensated are left out, but a call whose
+// compensation failed or has not ended is included.
 type EffectCall struct {
 	Address record.Address `json:"address"`
 	Kind    record.Kind    `json:"event_type"`

@@ -201,8 +201,8 @@ func fitOutput(recorded []byte, value any) (any, error) {
 	return fit("", was, is)
 }
 
-// fit converts the decoded value is to the form of the recorded value was. path locates the value
-// in the output.
+// fit converts a decoded value, in the parameter is, to the form of a recorded value, in the
+// parameter was. path locates the value in the output.
 func fit(path string, was, is any) (any, error) {
 	if was == nil || is == nil {
 		return is, nil

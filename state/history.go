@@ -11,9 +11,10 @@ import (
 
 // history keeps a run's records in memory, in sequence order. It grows in chunks, so that adding
 // the millionth record costs as much as adding the first, and no record is copied again. Records
-// are packed: the fields that most records use fit into 64 bytes without pointers, which the
-// garbage collector does not scan. An attempt's start, its end and the following retrying record
-// are packed as one, but the start only if no other record came in between.
+// are packed: the fields that most records use fit into 64 bytes, which contain no pointers, so
+// the garbage collector does not scan them. The record of an attempt's end and the retrying record
+// that follows it are packed as one. The record of the attempt's start is packed with them if no
+// other record came in between.
 type history struct {
 	runID      string
 	generation uint64

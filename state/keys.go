@@ -78,8 +78,8 @@ func (r *restoredRun) madeCalls() (all []record.MadeCall) {
 }
 
 // refuseCompensated returns an error if a fork at the address would keep a call that was, or may
-// have been, compensated, or a call that was made inside such a call. first is the number of the first record
-// at the address.
+// have been, compensated, or a call that was made inside such a call. first is the number of the
+// first record at the address.
 func (r *restoredRun) refuseCompensated(kept []record.Record, address record.Address, first uint64) error {
 	var undone []record.Address
 	for a, completions := range r.compensable {

@@ -190,7 +190,7 @@ var errClosing = &core.InterruptedError{Reason: record.InterruptClosed, Cause: E
 var errNothingCalled = &core.InterruptedError{Reason: record.InterruptClosed, Message: "before a call was made with its context"}
 
 // interrupt cancels all of the run's contexts with the cause e. Only the first interrupt and the
-// first cancel take effect; the result reports whether this one did.
+// first cancel take effect; the result reports whether e took effect.
 func (r *run) interrupt(e *core.InterruptedError) bool {
 	if e.Reason == record.InterruptCancel && e.Cause == nil {
 		cancelled := *e
@@ -293,7 +293,8 @@ func (r *run) close() (err error) {
 }
 
 // end records how the run ended and closes the run's keeper. It does so even if a method of the
-// error that stopped the run panics or ends the goroutine; the error may be the user's.
+// error that stopped the run panics or ends the goroutine, since that error may have a type that a
+// user has defined.
 func (r *run) end() {
 	r.mu.Lock()
 	r.life.closed = true

@@ -97,9 +97,9 @@ func giveBack(ctx context.Context, journal snapshot.Journal) error {
 	return journal.Close(ctx, snapshot.End{Status: found.Status, Stop: found.Stop, Due: found.Due, Usage: found.Usage, Summary: found.Summary})
 }
 
-// Replay reads the run from the store. No tool, LLM or step is executed: a call to one that has no
-// recorded outcome fails with core.ErrNotRecorded. Agents without an outcome are entered again. A
-// replay writes nothing and waits for nothing.
+// Replay reads the run from the store. No tool, LLM or step is executed: if a call to one of these
+// has no recorded outcome, the call fails with core.ErrNotRecorded. Agents without an outcome are
+// entered again. A replay writes nothing and waits for nothing.
 func Replay(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	if err := checkArguments(store, runID); err != nil {
 		return nil, err
@@ -204,8 +204,8 @@ func (r *run) write() error {
 }
 
 // SyncPolicy specifies which records must be on disk, so that they survive a power failure, before
-// the call that made them continues. The end of the process alone loses no record, except on a store
-// on a server, where records are sent within some milliseconds; see [snapshot.Journal].
+// the call that made them continues. If only the process ends, no record is lost, except with a
+// store on a server, to which records are sent within some milliseconds; see [snapshot.Journal].
 type SyncPolicy uint8
 
 // The sync policies.

@@ -28,7 +28,7 @@ type Opening struct {
 // Opening.Before. If the option is given twice, the attributes from both functions are recorded.
 // The context is the one passed to [Open], or context.Background for a run in memory.
 //
-// Tracing uses it to continue a trace in the next process.
+// Tracing uses WithOpening to continue a trace in the next process.
 func WithOpening(f func(context.Context, Opening) map[string]any) Option {
 	return func(c *config) {
 		c.refuseNil("WithOpening", f)

@@ -42,14 +42,14 @@ func WithHost(h Host) Option {
 }
 
 // WithRerunFailed makes a resumed run try the calls that failed for good again. Use it after the
-// cause of the failure was removed. Failed tools, LLMs and steps run again with all their attempts.
-// Failed agents around them are entered again as their last attempt, so that calls which have
-// completed stay restored. A failure after that is final again. The opening's first record shows
-// which failures are tried again, so after a crash the next opening tries them again, too. [Retry]
-// does the same from any process, without changing the program; its documentation describes what
-// happens to calls that failed in doubt, and to calls that were, or could not be, compensated. If
-// the run stopped during the compensations for a failure, the opening finishes these first and
-// retries nothing: open the run again to retry it.
+// cause of the failure was removed. Failed tools, LLMs and steps run again with all their
+// attempts. Failed agents around them are entered again as their last attempt, so that calls which
+// have completed stay restored. A failure after that is final again. The opening's first record
+// shows which failures are tried again, so after a crash the next opening tries them again, too.
+// [Retry] does the same from any process, without changing the program; its documentation
+// describes what happens to calls that failed in doubt, to calls that were compensated, and to
+// calls that could not be compensated. If the run stopped during the compensations for a failure,
+// the opening finishes these first and retries nothing: open the run again to retry it.
 func WithRerunFailed() Option {
 	return func(c *config) { c.rerunFailed = true; c.limitTo("WithRerunFailed", inOpen) }
 }

@@ -131,13 +131,15 @@ func WithInterceptors(i ...core.Interceptor) Option {
 // same call has the same delays. Defaults to a random seed.
 func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = seed } }
 
-// WithPayloads keeps all inputs and outputs in the records, so that they can be shown. Without it, a
-// run in a store keeps what a resume needs: the outputs, and the inputs of root calls, of calls that
-// may have to be compensated or are InDoubtAsk, and of up to 256 bytes; a run in memory keeps fewer.
+// WithPayloads keeps all inputs and outputs in the records, so that they can be shown. Without it,
+// a run in a store keeps what a resume needs: the outputs and some of the inputs. These are the
+// inputs of up to 256 bytes, and the inputs of root calls, of calls that may have to be
+// compensated, and of calls whose policy is core.InDoubtAsk. A run in memory keeps fewer inputs.
 // If an input or output cannot be encoded, its call fails. The input of an LLM call is the whole
 // conversation so far, so the records grow with the square of the conversation's length: a
 // conversation of 100 turns of 2 KB takes 10 MB, and one of 1,000 turns takes 1 GB. Without
-// WithPayloads, the records grow linearly, unless each turn is a root call.
+// WithPayloads, the records grow linearly, unless each turn is a root call: the inputs of root
+// calls are always kept.
 func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true } }
 
 // WithArtifacts stores encoded outputs above 64 KiB as artifacts in a, which must be safe for

@@ -57,8 +57,8 @@ var errChanged = errors.New("other processes keep opening and closing the run")
 
 // settleInterrupt removes the message from a closed run. If the run has not read the message and
 // might continue by itself, settleInterrupt also interrupts the run. It is called by the process
-// that posted the message and by the process that closed the run, since neither knows which came
-// first.
+// that posted the message and by the process that closed the run, since neither process knows
+// whether the message was posted before the run was closed.
 func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m *snapshot.Message) error {
 	e := m.Record.Interrupt()
 	for range settleTries {
@@ -194,7 +194,7 @@ func awaitAnswers(ctx context.Context, store snapshot.Store, runID string) error
 // errDue is the cause with which a wait ends when the run is due.
 var errDue = errors.New("state: the run is due")
 
-// awaitChange waits until the due time is reached or changed, or until the run can continue for
+// awaitChange waits until the due time is reached or changes, or until the run can continue for
 // another reason.
 func awaitChange(ctx context.Context, store snapshot.Store, runID string, due time.Time) error {
 	watch, cancel := ctx, context.CancelFunc(func() {})

@@ -54,8 +54,8 @@ func (r *restoredRun) checkSwap(c record.Claim) *core.DivergenceError {
 	return &core.DivergenceError{How: "overlap", Recorded: s.harm, Asked: "the calls of goroutines, in any order"}
 }
 
-// harmOfSwap returns what distinguishes the calls from the site that have the given input. The
-// result is empty if nothing does.
+// harmOfSwap returns what distinguishes the calls that were made at the site with the given input.
+// The result is empty if nothing distinguishes them.
 func (r *restoredRun) harmOfSwap(site callsite.Site, input record.Hash) string {
 	var first *record.Record
 	without := 0

@@ -67,7 +67,7 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 }
 
 // askedBefore returns the question as it was last asked. counts is false if the question was not
-// asked before, or if only a refused program asked it, or only calls before a divergence. r.mu must
+// asked before, or was asked only by a refused program or by calls before a divergence. r.mu must
 // be held.
 func (r *run) askedBefore(s *engine.Scope, q engine.Question) (before askedQuestion, counts bool) {
 	before = r.questions.asked[q.ID]
@@ -100,9 +100,10 @@ func (r *run) answerByDefault(s *engine.Scope, id string, def engine.DefaultAnsw
 }
 
 // due returns the time at which a paused run can continue without another answer. If an answer
-// arrived after the run's calls had stopped, this is now. Otherwise it is the earliest time at
-// which the default answer to an open question, or the next attempt of a parked call, is due. It is
-// zero if the run can continue only with an answer. r.mu must be held.
+// arrived after the run's calls had stopped, due returns the current time. Otherwise it returns
+// the earliest time at which the default answer to an open question, or the next attempt of a
+// parked call, is due. If the run can continue only with an answer, due returns the zero Time.
+// r.mu must be held.
 func (r *run) due() time.Time {
 	if !r.rootCalls.made && !r.isCancelled() {
 		return r.found.Due // nothing has changed it
@@ -229,8 +230,9 @@ func loadWithMessages(ctx context.Context, store snapshot.Store, runID string) (
 	return found, waiting, err
 }
 
-// unansweredQuestions returns the run's questions that have neither a recorded nor a posted answer.
-// For a cancelled run, it returns only questions asked by compensations, until these are made.
+// unansweredQuestions returns the run's questions that have neither a recorded nor a posted
+// answer. If a cancel is pending, it returns only the questions that compensations asked. Once the
+// run is cancelled, it returns none.
 func unansweredQuestions(found *snapshot.Snapshot, waiting []snapshot.Message) []core.Question {
 	return slices.DeleteFunc(openQuestions(found.Records), func(q core.Question) bool {
 		return checkNotMoot(found, waiting, q.ID) != nil || slices.ContainsFunc(waiting, func(m snapshot.Message) bool {

@@ -202,7 +202,7 @@ func (r *restoredRun) follow(rec *record.Record) {
 	}
 }
 
-// followOutcome updates the latest outcome and the number of attempts, which replace needs.
+// followOutcome updates the latest outcome and the number of attempts, for the method replace.
 func (t *track) followOutcome(rec *record.Record) {
 	if t.outcome = 0; rec.IsOutcome() {
 		t.outcome, t.failed = rec.Seq, rec.Status == record.StatusFailed
@@ -271,7 +271,8 @@ func (r *restoredRun) progress(a record.Address) *record.Progress {
 	return r.progressOf(r.calls[a], a)
 }
 
-// progressOf is progress for a call whose track is known. t is nil if the call has none.
+// progressOf is like progress, for a caller that has the call's track. t is nil if the call has no
+// track.
 func (r *restoredRun) progressOf(t *track, a record.Address) *record.Progress {
 	if t == nil || t.Last == 0 {
 		return nil

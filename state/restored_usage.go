@@ -5,8 +5,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// usage holds what was consumed by each call itself, and by the calls inside each attempt, by the
-// path of the attempt's scope.
+// usage holds what each call itself has consumed, and what the calls inside each attempt have
+// consumed together. The keys of the map inside are the paths of the attempts' scopes.
 type usage struct {
 	own    map[record.Address]core.Usage
 	inside map[string]core.Usage

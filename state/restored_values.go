@@ -42,9 +42,9 @@ func (r *run) restorePreconditions(s *engine.Scope) error {
 	return nil
 }
 
-// takeValues makes restored values common, except values from before the divergence since. These
-// replace the values under the same keys that were written by the attempts in older and by the
-// attempts around s. r.mu must be held.
+// takeValues makes restored values common, except values from before the divergence since. The
+// restored values replace the values under the same keys that were written by the attempts in
+// older and by the attempts around s. r.mu must be held.
 func (r *run) takeValues(s *engine.Scope, numbers []uint64, since uint64, older ...attemptID) error {
 	left, err := r.restored.decodeValues(slices.DeleteFunc(numbers, func(seq uint64) bool { return seq <= since }))
 	for _, v := range left {

@@ -31,12 +31,13 @@ func (e *FailedError) Error() string {
 func (e *FailedError) Unwrap() error { return e.Err }
 
 // Result returns the outcome of a stored run's last root call: its output, or a [FailedError] that
-// wraps the error as the call returned it. If this call has no outcome, for example because the run
-// is still running or waiting, the error is [ErrNotEnded]. If the run was cancelled, the error is
-// [ErrCancelled]. If the run failed or was cancelled, errors.As also finds a *[core.CompensationError] if
-// calls could not be compensated. If the output does not fit T, the error names the field. Nothing is executed. The
-// run may be open in another process: the result depends only on the records, so it is available as
-// soon as a publisher has received the end of the run.
+// wraps the error as the call returned it. If this call has no outcome, for example because the
+// run is still running or waiting, the error is [ErrNotEnded]. If the run was cancelled, the error
+// is [ErrCancelled]. If the run failed or was cancelled, errors.As also finds a
+// *[core.CompensationError] if calls could not be compensated. If the output does not fit T, the
+// error names the field. Nothing is executed. The run may be open in another process: the result
+// depends only on the records, so it is available as soon as a publisher has received the end of
+// the run.
 func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, error) {
 	var output T
 	found, last, err := lastRootCall(ctx, store, runID)
@@ -74,10 +75,11 @@ func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, 
 	return output, nil
 }
 
-// Uncompensated returns the calls of a stored run whose compensations failed for good, in the order
-// in which the compensations were made. These calls still have their effects. If the run was
-// retried and has completed since, the effects are those of its restored calls. [Retry] describes how
-// a failed run tries the compensations again. A cancelled run does not: undo its calls by hand.
+// Uncompensated returns the calls of a stored run whose compensations failed for good, in the
+// order in which the compensations were made. These calls still have their effects. If the run was
+// retried and has completed since, the effects are those of its restored calls. [Retry] describes
+// how a failed run tries the compensations again. A cancelled run does not try them again: undo
+// its calls by hand.
 func Uncompensated(ctx context.Context, store snapshot.Reader, runID string) ([]core.FailedCompensation, error) {
 	found, err := store.Load(ctx, runID)
 	if err == nil {
@@ -89,9 +91,10 @@ func Uncompensated(ctx context.Context, store snapshot.Reader, runID string) ([]
 	return nil, fmt.Errorf("state: run %s: %w", runID, err)
 }
 
-// failedCompensations returns the compensations of the run that failed for good. It returns only
-// those for which isCause returns true for the call whose failure caused the compensation. The
-// address of that call is zero if the run was cancelled.
+// failedCompensations returns the compensations of the run that failed for good. For each of them,
+// isCause is called with the address of the call whose failure caused the compensation, or with
+// the zero Address if the run was cancelled. If isCause returns false, the compensation is left
+// out.
 func failedCompensations(found *snapshot.Run, isCause func(by record.Address) bool) (failed []core.FailedCompensation, err error) {
 	r, err := newRestoredRun(found)
 	if err != nil {

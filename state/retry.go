@@ -27,15 +27,15 @@ var (
 // Retry makes a stored run that failed continue under its own ID, from any process. Calls that
 // failed for good are tried again with all their attempts. As with [WithRerunFailed], calls that
 // completed stay restored and keep their idempotency keys. A call that was compensated is made
-// again with a new key. A call whose compensation failed still has its effect and stays restored; if
-// the run fails again or is cancelled, the compensation is tried again with all its attempts. Calling Retry again before the run is opened is allowed, and changes
-// nothing.
+// again with a new key. A call whose compensation failed still has its effect and stays restored;
+// if the run fails again or is cancelled, the compensation is tried again with all its attempts.
+// Calling Retry again before the run is opened is allowed, and changes nothing.
 //
 // A call that failed in doubt (core.ErrInDoubt) is tried again like any other, even if its
-// core.InDoubtPolicy forbids repetition: if the call took effect before, it may do so again. If the
-// call has a LookUp, that is asked first; otherwise a warning is recorded. The same applies to a
-// compensation that failed in doubt. Before you retry a run, find out what such calls did. To continue with what you found, [Fork] the run and set the outputs
-// of these calls.
+// core.InDoubtPolicy forbids repetition: if the call took effect before, it may do so again. If
+// the call has a LookUp, that is asked first; otherwise a warning is recorded. The same applies to
+// a compensation that failed in doubt. Before you retry a run, find out what such calls did. To
+// continue with what you found, [Fork] the run and set the outputs of these calls.
 //
 // If a runner started the run, its status becomes queued, and a runner that has its program opens
 // it. Any other run has the status interrupted, with the reason [record.InterruptRetry], until its
@@ -117,8 +117,8 @@ func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.I
 	return info, nil
 }
 
-// refuseStopping returns an error for a run that was asked to stop and has not stopped yet: such a
-// run does not change now, but will not continue either.
+// refuseStopping returns an error for a run that was asked to stop and has not stopped yet: Resume
+// does not change it, because it is still running, but it is about to stop.
 func refuseStopping(ctx context.Context, store snapshot.Store, info *snapshot.Info) error {
 	if !info.Open {
 		return nil

@@ -184,7 +184,8 @@ type signals struct {
 	byQuestion map[string]record.Record // answers that were made from signals, by the ID of the question
 }
 
-// take records the signal that became the given answer, if there is one.
+// take notes that the signal which became the given answer was received. If the answer was not
+// made from a signal, take does nothing.
 func (s *signals) take(answer *record.Record) {
 	if answer.Detail == nil || answer.Detail.Signal == "" {
 		return

@@ -34,8 +34,8 @@ func (k *storeKeeper) add(rec record.Record) {
 	}
 }
 
-// briefRetryingRecord returns the retrying record that follows rec, a failed record with WillRetry, with a
-// brief form of its error.
+// briefRetryingRecord returns the retrying record that follows rec, a failed record with
+// WillRetry, with a brief form of its error.
 func briefRetryingRecord(rec *record.Record) record.Record {
 	next := rec.Retrying()
 	next.Seq++

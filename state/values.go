@@ -109,8 +109,8 @@ func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 	return v, true, nil
 }
 
-// refuseValue stops the run because a value has fields that the type it is read into lacks. It
-// returns nil if the run accepts such values.
+// refuseValue stops the run because a value has fields that are missing in the type into which the
+// value is read. It returns nil if the run accepts such values.
 func (r *run) refuseValue(s *engine.Scope, key string, lost []string) error {
 	history := r.settings.History
 	if history == nil {

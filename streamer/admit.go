@@ -96,7 +96,7 @@ func (h *Handler) Admit(next http.Handler) http.Handler {
 	})
 }
 
-// isForeign reports whether a browser sent the request for a page of an origin that is neither
+// isForeign reports whether a browser sent the request on behalf of a page whose origin is neither
 // the server's own nor listed in Options.Origins. A link to the dashboard may be followed from
 // anywhere.
 func (h *Handler) isForeign(req *http.Request) bool {
@@ -204,8 +204,8 @@ type tooManyError struct {
 
 func (e *tooManyError) Error() string { return e.message }
 
-// enter counts a new client, within the limits. The client calls leave when its stream
-// ends.
+// enter counts a new client. If that would exceed a limit, it returns an error instead. The client
+// calls leave when its stream ends.
 func (h *Handler) enter(principal, address string) (leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -107,8 +107,9 @@ func decodeBody(data []byte, body any) error {
 	return checkValue(data)
 }
 
-// unknownField returns an error for the first name in data, in alphabetical order, that is not a field
-// of t, or nil if there is no such name. what is how the error refers to data.
+// unknownField returns an error for the first name in data, in alphabetical order, that is not a
+// field of t, or nil if there is no such name. In the text of the error, the parameter what stands
+// for data.
 func unknownField(data []byte, what string, t reflect.Type) error {
 	switch {
 	case t.Kind() == reflect.Pointer:

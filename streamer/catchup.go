@@ -62,8 +62,9 @@ func (s *stream) reportLost() uint64 {
 }
 
 // replay sends the events after the cursor from the source. It also reads the record at the
-// cursor, to find out whether the cursor belongs to this run. If known is true, the tape has
-// shown that it does, and a source that does not contain the record yet is no reason for a reset.
+// cursor, to find out whether the cursor belongs to this run. If known is true, the tape has shown
+// that the cursor belongs to this run. It is then no reason for a reset if the source does not
+// contain the record yet.
 func (s *stream) replay(ctx context.Context, known bool) error {
 	found := s.at.n == 0
 	for rec, err := range s.handler.source.Records(ctx, s.run.id, max(s.at.n, 1)-1) {

@@ -216,8 +216,8 @@ func (c *Client) follower() (*follower, error) {
 // maxRetryAfter is the longest Retry-After that is obeyed.
 const maxRetryAfter = 24 * time.Hour
 
-// delay returns how long to wait after err: as long as the response asks for, or else twice as
-// long after each failure.
+// delay returns how long to wait after err: as long as the response asks for or, if it asks for
+// nothing, twice as long after each failure.
 func (f *follower) delay(err error) time.Duration {
 	if after, ok := core.RetryAfter(err); ok {
 		return min(after, maxRetryAfter)

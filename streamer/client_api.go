@@ -165,9 +165,9 @@ func (c *Client) Values(ctx context.Context, runID string) (map[string]json.RawM
 }
 
 // Interrupt asks the server to interrupt a run. stop.By is the person who interrupts it, and
-// stop.Message says why. A server that knows who sent the request records that name, and refuses any
-// other name in stop.By. If the run is not running, the error is ErrConflict. Interrupt may return
-// before the run has stopped; until then, RunInfo.Stopping holds the request.
+// stop.Message says why. If the server knows the sender's name, it records that name, and refuses
+// any other name in stop.By. If the run is not running, the error is ErrConflict. Interrupt may
+// return before the run has stopped; until then, RunInfo.Stopping holds the request.
 func (c *Client) Interrupt(ctx context.Context, runID string, stop Stop) error {
 	return c.post(ctx, runID, "interrupt", stopBody{stop.By, stop.Message})
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A Continuer makes stopped runs continue, for senders whose Access allows control. It must be safe
-// for concurrent use. It returns the errors of a [Control]; the error is also ErrConflict if a run
-// cannot continue in this way.
+// A Continuer makes stopped runs continue, for senders whose Access allows control. It must be
+// safe for concurrent use. It returns the errors of a [Control]. If a run cannot continue in this
+// way, the error is ErrConflict, too.
 type Continuer interface {
 	// Resume continues a run that was interrupted. If no runner has started the run, the
 	// error is ErrConflict.

@@ -14,8 +14,8 @@ func (h *Handler) AdmitFunc(next func(http.ResponseWriter, *http.Request, *Acces
 // Sees reports whether the sender may see the run.
 func (s *Access) Sees(runID string) bool { return s.sees(runID) }
 
-// Enter counts a client whose stream another handler serves toward the limits in [Options],
-// until leave is called. If a limit is reached, the error says which.
+// Enter counts a client toward the limits in [Options] until leave is called. It is for clients
+// whose streams another handler serves. If a limit is reached, the error says which.
 func (h *Handler) Enter(req *http.Request, scope *Access) (leave func(), err error) {
 	return h.enter(scope.Principal, addressOf(req))
 }

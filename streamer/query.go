@@ -316,8 +316,8 @@ func (h *Handler) inMemory(isWanted func(*run) bool) map[string]RunState {
 	return known
 }
 
-// unlisted returns a page of the runs that the source does not list. These are, first, the runs that
-// were published but are not in the source, such as those of a program without a store. If the query
+// unlisted returns a page of the runs that the source does not list. These are the runs that were
+// published but are not in the source, such as those of a program without a store. If the query
 // asks for runs with open questions, the runs that have asked since they were opened are included,
 // too. Only the first page contains such runs. At least one place on it stays free for a run from
 // the source, because the next page continues after that run.
@@ -379,8 +379,8 @@ func (p *RunPage) add(more *RunPage, q *Query) {
 	}
 }
 
-// isStored reports whether the source contains a run. A source that does not contain a run when the
-// run's first record is published never will.
+// isStored reports whether the source contains a run. If a source does not contain a run when the
+// run's first record is published, it will never contain the run.
 func (h *Handler) isStored(ctx context.Context, r *run) bool {
 	if found := r.stored.Load(); found != 0 {
 		return found > 0

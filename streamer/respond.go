@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// errorBody is the body of every refusal, below "error".
+// errorBody is the value of the field "error" in the body of every refusal.
 type errorBody struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`

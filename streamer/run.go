@@ -84,7 +84,8 @@ func (r *run) publishedTo() uint64 {
 	return r.last.n
 }
 
-// knownCreated returns the run's creation time as cutCreated does, or 0 if it is not known.
+// knownCreated returns the run's creation time in the same form as cutCreated, or 0 if it is not
+// known.
 func (r *run) knownCreated() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -220,10 +221,10 @@ func (v *view) read(ctx context.Context, source Source) error {
 	return nil
 }
 
-// beginReading returns the reading that the caller must do, or the reading that another goroutine is
-// doing, or neither if there is nothing to read. One goroutine reads the source at a time, and only
-// once up to the same number, unless the reading failed. Records that are published while the source
-// is being read are kept and added by endReading.
+// beginReading returns the reading that the caller must do, or the reading that another goroutine
+// is doing, or neither if there is nothing to read. Only one goroutine at a time reads the source.
+// The source is read only once up to the same number, unless the reading failed. Records that are
+// published while the source is being read are kept and added by endReading.
 func (r *run) beginReading(upTo uint64) (mine, other *reading) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 )
 
 // Threads are conversations whose turns are runs. An implementation must be safe for concurrent
-// use. It returns the errors of a [Starter]; the error is also ErrConflict if the thread's
-// previous turn has not ended.
+// use. It returns the errors of a [Starter]. If the thread's previous turn has not ended, the
+// error is ErrConflict, too.
 type Threads interface {
 	// FirstRun returns the ID of the run that is a thread's first turn. A sender that may see
 	// this run may use the thread.
@@ -99,7 +99,7 @@ func (h *Handler) serveSend(w http.ResponseWriter, req *http.Request, scope *Acc
 	h.sendJSON(w, turn)
 }
 
-// missingProgram returns the message for err from Threads.Send if it is ErrNotFound.
+// missingProgram returns the message for the error err from Threads.Send, which is ErrNotFound.
 func missingProgram(err error, program string) string {
 	if why, ok := strings.CutPrefix(err.Error(), ErrNotFound.Error()+": "); ok {
 		return why

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
-// Values of RunInfo.Status; another is "queued".
+// These are values of RunInfo.Status, which can also be "queued".
 const (
 	statusRunning     = "running"
 	statusPaused      = "paused"

@@ -27,8 +27,8 @@ type watchedRuns struct {
 // maxWatched is how many runs a client may watch on the stream of all runs.
 const maxWatched = 100
 
-// parseDeltas reads the parameter deltas, which is allowed only in the stream of one run. one reports
-// whether this is such a stream.
+// parseDeltas reads the parameter deltas, which is allowed only in the stream of one run. The
+// parameter one is true for such a stream.
 func parseDeltas(values []string, one bool) (bool, error) {
 	if len(values) == 0 {
 		return false, nil

@@ -265,7 +265,7 @@ func (j *Journal) stopStoring() {
 }
 
 // claim stops linger. If it reports true, linger was set, no other goroutine is storing the queue,
-// and the caller must do so. The caller holds the lock.
+// and the caller must store the queue. The caller holds the lock.
 func (j *Journal) claim() bool {
 	claimed := j.linger != nil && j.linger.Stop()
 	if claimed {

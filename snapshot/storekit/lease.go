@@ -31,8 +31,9 @@ type Lease struct {
 // After the lease has expired, take is called until it succeeds. It must take a new lease, as a new
 // process would.
 //
-// The process uses its own monotonic clock and counts from before it sends a renewal. It therefore
-// gives up the lease before the database does, even if other clocks are wrong.
+// The process uses its own monotonic clock, and measures the length of the lease from before it
+// sends a renewal. It therefore gives up the lease before the database does, even if other clocks
+// are wrong.
 func NewLease(length time.Duration, renew, take func(context.Context) error) *Lease {
 	ctx, stop := context.WithCancel(context.Background())
 	l := &Lease{lost: make(chan struct{}), end: time.Now().Add(length), stop: stop}

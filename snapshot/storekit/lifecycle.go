@@ -86,8 +86,8 @@ func ClosedInfo(info snapshot.Info, end snapshot.End) snapshot.Info {
 }
 
 // UpdatedInfo calls change for Store.Update and returns the changed info. If change returns an
-// error, UpdatedInfo returns it. If a change is not allowed, the error says which. It is ErrLocked
-// if a field must not change while the run is open.
+// error, UpdatedInfo returns it. If a field must not change, the error names the field. If a field
+// must not change while the run is open, the error is ErrLocked.
 func UpdatedInfo(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	after := before.Clone()
 	err := change(&after)

@@ -110,8 +110,9 @@ func (s *Store) takeOver(ctx context.Context, h Head, opening string) (Head, err
 	return s.find(ctx, h.Info.RunID)
 }
 
-// giveBack closes a run whose opening has failed although it may have been stored. Otherwise, the run
-// would stay locked as long as this process lives. giveBack works even if ctx has ended.
+// giveBack closes a run after its opening has failed, because the opening may have been stored all
+// the same. Otherwise, the run would stay locked as long as this process lives. giveBack works
+// even if ctx has ended.
 func (s *Store) giveBack(ctx context.Context, runID, opening string) {
 	ctx = context.WithoutCancel(ctx)
 	for {

@@ -125,8 +125,8 @@ func (p position) compare(q position, ascending bool) int {
 	return cmp.Or(byValue, cmp.Compare(p.runID, q.runID))
 }
 
-// orderOf returns the prefix that specifies the order of a list in the text of a position. It is
-// empty for the default order, the last updated first.
+// orderOf returns the prefix of a position's text, which specifies the order of the list. The
+// prefix is empty for the default order, the last updated first.
 func orderOf(f *snapshot.Filter) string {
 	switch {
 	case !f.IsSorted():

@@ -121,6 +121,6 @@ func (t *deadlineWriter) Flush() {
 	}
 }
 
-// extend sets the deadline, if the writer supports deadlines. The writer of a test or a
-// middleware may not.
+// extend sets the deadline, if the writer supports deadlines. The writer of a test or a middleware
+// may not support them.
 func (t *deadlineWriter) extend() { _ = t.control.SetWriteDeadline(time.Now().Add(t.timeout)) }

@@ -7,10 +7,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// FollowChanges calls deleted for each run that any process deletes from now on, and asked for each
-// open run that may have been asked to stop. It returns when ctx ends, with the cause. Pass it the
-// methods PublishDeletion and PublishStopping of a streamer.Handler, which tell the clients. If there
-// are no clients, PublishStopping reads nothing from the store.
+// FollowChanges calls the function deleted for each run that any process deletes from now on. It
+// calls the function asked for each open run that may have been asked to stop. It returns when ctx
+// ends, with the cause. Pass it the methods PublishDeletion and PublishStopping of a
+// streamer.Handler, which tell the clients. If there are no clients, PublishStopping reads nothing
+// from the store.
 func (s *Runs) FollowChanges(ctx context.Context, deleted, asked func(ctx context.Context, runID string)) error {
 	for event, err := range s.store.Watch(ctx, snapshot.WatchOptions{Messages: true}) {
 		switch {

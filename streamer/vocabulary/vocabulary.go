@@ -42,8 +42,8 @@ func (v Vocabulary) Subscriber(f func(Event)) func(record.Record) {
 	}
 }
 
-// isStep reports whether a record is about what other systems call a step or a
-// work item: the call of a tool, an LLM or an agent, or a compensation, made now.
+// isStep reports whether a record is about what other systems call a step or a work item: the call
+// of a tool, an LLM or an agent, or a compensation. It returns false for a replayed record.
 func isStep(r *record.Record) bool {
 	switch r.Kind {
 	case record.KindTool, record.KindLLM, record.KindAgent, record.KindCompensation:
@@ -55,7 +55,7 @@ func isStep(r *record.Record) bool {
 // isCached reports whether a cache answered the call.
 func isCached(r *record.Record) bool { return r.Detail != nil && r.Detail.Cached }
 
-// breakerEvent returns the event for a record that a circuit breaker has changed its
+// breakerEvent returns the event for a record which reports that a circuit breaker has changed its
 // state. The caller adds the vocabulary's own fields for the run and the call.
 func breakerEvent(r *record.Record) (Event, bool) {
 	if r.Kind != record.KindLog || r.Replayed || r.Detail == nil {

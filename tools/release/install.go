@@ -62,9 +62,9 @@ func fileURL(dir string) string {
 	return "file://" + path
 }
 
-// install installs a version in two ways: it runs lines, the commands of the documentation, and then
-// installs all commands of the modules or, if programs is set, all their programs. For each module,
-// it also builds a package that imports the module.
+// install installs a version in two ways: it runs the commands in lines, which are from the
+// documentation, and then installs all commands of the modules or, if programs is set, all their
+// programs. For each module, it also builds a package that imports the module.
 func (f *freshInstall) install(ctx context.Context, lines []string, version string, programs bool) error {
 	for _, line := range lines {
 		args := strings.Fields(line)[1:]

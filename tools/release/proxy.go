@@ -49,8 +49,8 @@ func writeProxy(ctx context.Context, dir, proxy, version string) (changed map[st
 	return changed, nil
 }
 
-// writeModule writes one module. Some of its files replace those in its folder. It returns the
-// hash of its zip file.
+// writeModule writes one module. If changed contains a file of the module, that file replaces the
+// one in the module's folder. writeModule returns the hash of the module's zip file.
 func writeModule(ctx context.Context, dir, folder, proxy string, m module.Version, changed map[string][]byte) (hash string, err error) {
 	files, err := zipFiles(ctx, dir, folder, changed)
 	if err != nil {

@@ -226,8 +226,8 @@ func (r *release) commitFiles(ctx context.Context, tree, message string, files m
 	return git(ctx, tree, "rev-parse", "HEAD")
 }
 
-// tag sets a tag for each module on the commit tagged, and moves the branch to the commit main. If
-// that fails, it removes the tags.
+// tag sets a tag for each module on one commit, and moves the branch to another. Their hashes are
+// the parameters tagged and main. If that fails, tag removes the tags.
 func (r *release) tag(ctx context.Context, main, tagged string) error {
 	branch, err := git(ctx, r.dir, "rev-parse", "--abbrev-ref", "HEAD")
 	if err != nil {
