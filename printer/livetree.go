@@ -114,8 +114,8 @@ func (t *liveTree) text(n *node, guides string) {
 	}
 }
 
-// children appends nodes inside n that have a line, until there are limit nodes. A branch is
-// replaced by the running calls inside it.
+// children appends to nodes the calls inside n that have a line, until there are limit nodes. A
+// branch is replaced by the running calls inside it.
 func (t *liveTree) children(nodes []*node, n *node, limit int) []*node {
 	for child := n.first; child != nil && len(nodes) < limit; child = child.next {
 		if child.isBranch() && child.first != nil {

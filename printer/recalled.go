@@ -2,9 +2,9 @@ package printer
 
 import "github.com/reprise-go/reprise/record"
 
-// recalledCalls counts the calls inside a call whose results were recalled from history and that are
-// not shown yet. They share one line, because a resumed agent may recall hundreds of calls. The line
-// is written before the next line inside the outer call.
+// recalledCalls counts, for an outer call, the inner calls whose results were recalled from history
+// and that are not shown yet. They share one line, because a resumed agent may recall hundreds of
+// calls. The line is written before the next line inside the outer call.
 type recalledCalls struct {
 	n, failed int
 	first     []byte // lines of the first call
@@ -31,8 +31,8 @@ func (s *scheduler) recall(n *node, r *record.Record, lines []byte) bool {
 	return true
 }
 
-// recalledFailure replaces a question's ID for recalled failures, because the hint about such a
-// failure is written only once, like a question.
+// recalledFailure is used in place of a question's ID for recalled failures, because the hint about
+// such a failure is written only once, like a question.
 const recalledFailure = "failure"
 
 // isRecalledFailure reports whether r is the record of a root call that has returned its recorded

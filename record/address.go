@@ -126,7 +126,7 @@ func (a Address) Depth() int {
 	return 1 + strings.Count(scope, "/")
 }
 
-// Scope returns the path of the scope that numbered the call, such as "assistant@2" for
+// Scope returns the path of the scope in which the call is numbered, such as "assistant@2" for
 // assistant@2/get_weather. The path contains no attempt number if the attempt is the first. It is
 // empty for a root call.
 func (a Address) Scope() string { return callsite.Call(a).Scope() }

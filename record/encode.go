@@ -100,7 +100,8 @@ func previewText(encoded []byte) string {
 	if preview, ok := redactedPreview(encoded); ok {
 		return preview
 	}
-	// At most four bytes for each character, and the quotes of the deepest string.
+	// A character takes at most four bytes. The other 64 bytes are for the quotes of the deepest
+	// string.
 	text, err := codec.AppendReadable(nil, encoded, 4*previewLimit+64)
 	if err != nil {
 		return "(unreadable)"

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/internal/mark"
 )
 
-// A frozenError is an error with the text that it had when it was frozen: the handler may change the
-// error later, or use it again. errors.Is and errors.As still find the error.
+// A frozenError keeps the text that an error had when it was frozen, since the handler may change
+// the error later or use it again. errors.Is and errors.As still find the original error.
 type frozenError struct {
 	text      string
 	err       error

@@ -69,7 +69,8 @@ func (q *questions) answer(r *Record, c *Transition) {
 	q.drop(answered)
 }
 
-// reopen opens a question that a call waits for again. It returns nil if the question was not moot.
+// reopen opens a question that a call waits for again. It returns nil unless the question was
+// closed without an answer.
 func (q *questions) reopen(id string) *Question {
 	asked := q.byID[id]
 	if asked == nil || !asked.moot {

@@ -31,8 +31,8 @@ type Progress struct {
 	Delay time.Duration // planned wait before Attempt
 	Since time.Time     // when Delay began
 
-	// Used is what the call has already consumed. It includes calls inside it whose outcomes will
-	// not be restored. It is nil if nothing was consumed.
+	// Used is what the call has already consumed. It includes what calls inside the call have
+	// consumed if their outcomes will not be restored. Used is nil if nothing was consumed.
 	Used *Usage
 
 	Input       Hash   // the identity of the input; zero if it was not recorded

@@ -10,9 +10,9 @@ import (
 // error.
 //
 // A started record may have a reason, too: ReasonLost, ReasonRetry, ReasonDivergence or
-// ReasonInDoubt. There, ReasonDivergence means that a recorded call is made again from the
-// beginning because its input, or the input of an earlier call, has changed. ReasonInDoubt means
-// that a compensation undoes a call in doubt.
+// ReasonInDoubt. In a started record, ReasonDivergence means that a recorded call is made again
+// from the beginning because its input, or the input of an earlier call, has changed. ReasonInDoubt
+// means that a compensation undoes a call in doubt.
 type Reason uint8
 
 // The reasons.

@@ -109,9 +109,9 @@ type Detail struct {
 	// happen twice.
 	Irreversible bool
 
-	// Effect is set for a completed call that took over the effect of another call instead of
-	// running its handler: it is that effect. For a call that starts, Effect is an effect in doubt
-	// that the call replaces. Only the effect's place is set.
+	// If a completed call took over the effect of another call instead of running its handler,
+	// Effect is that effect. If a call that starts replaces an effect in doubt, Effect is the
+	// effect in doubt. Only the place of Effect is set.
 	Effect *Effect
 
 	// SetInFork is true for an outcome, or an answer, that somebody has set in a fork.
@@ -128,7 +128,7 @@ type Detail struct {
 	// around it, and that have no record yet when this record is appended.
 	Unrecorded []Claim
 
-	// Redacted is set in the copy that [Record.Redacted] returns if its Message is not the original.
+	// Redacted is set in a copy that [Record.Redacted] returned if redaction changed its Message.
 	Redacted bool
 }
 
@@ -149,8 +149,8 @@ type CallInDoubt struct {
 	Began   time.Time // when the last attempt began; zero if it is not known
 	Input   []byte    // the call's input, encoded; nil if it was not kept
 
-	// Effect is set if the call has not begun and might repeat an effect of another call: it is
-	// that effect. Only its place, InDoubt and NoOutput are set.
+	// If the call has not begun and might repeat an effect of another call, Effect is that effect,
+	// with only its place, InDoubt and NoOutput set. Otherwise Effect is nil.
 	Effect *Effect
 
 	// IdempotencyKey is the key that core.IdempotencyKey returns in the call. Other systems may
@@ -182,7 +182,7 @@ type Effect struct {
 	Artifact string `json:"artifact,omitempty"`
 }
 
-// Place returns a copy of e without anything but its place: the run, the address and the number.
+// Place returns a copy of e that contains only its place: the run, the address and the number.
 func (e *Effect) Place() *Effect { return &Effect{RunID: e.RunID, Address: e.Address, Seq: e.Seq} }
 
 // CanBeTakenOver reports whether a call can complete with the output of the effect.

@@ -17,10 +17,10 @@ import (
 // such as net.Error. A single value in [Error.Typed] contains the parts of the first error of each
 // type in the tree, including the errors that it wraps.
 
-// standardName is the name of that value.
+// standardName is the name of the value in [Error.Typed] that contains the parts.
 const standardName = "std"
 
-// keptError is an error in that value.
+// keptError is an error in the value with the name standardName.
 type keptError struct {
 	Kind    string     `json:"kind"` // the name of a standardType, or one of the kinds below
 	Texts   []string   `json:"texts,omitempty"`
@@ -29,7 +29,7 @@ type keptError struct {
 	Other   *Error     `json:"other,omitempty"` // set for keptOther
 }
 
-// The other kinds of a keptError.
+// The kinds of a keptError that are not the name of a standardType.
 const (
 	keptSentinel = "sentinel" // a registered error: its name and its text
 	keptTyped    = "typed"    // an error of a registered type: the name of the value of Error.Typed that holds it
@@ -221,7 +221,7 @@ func (c *collector) keep(err error) {
 	}
 }
 
-// isNew reports whether no error with the standard library type or interface of err was kept yet.
+// isNew reports whether err has a standard library type or interface that no error kept so far has.
 func (c *collector) isNew(err error) bool {
 	t := reflect.TypeOf(err)
 	if standardByType[t] != nil {

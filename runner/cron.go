@@ -39,7 +39,8 @@ func nextOfCron(expr string, location *time.Location, t time.Time) time.Time {
 		case end.IsZero() || next.Before(end):
 			return next.In(location)
 		}
-		// Offsets differ by less than 26 hours, so the next instant is less than 26 hours earlier.
+		// Offsets differ by less than 26 hours, so with another offset the next instant would be
+		// less than 26 hours earlier.
 		if near := next.Add(-26 * time.Hour); near.After(end) {
 			t = near
 			continue

@@ -121,7 +121,7 @@ func (r *Runner) openState(ctx context.Context, o *openRun, fresh bool) (*state.
 		return err
 	}
 	options := slices.Concat(r.options.Run, []state.Option{
-		// RootsAtClose: the result is used only after Close.
+		// RootsAtClose is set because the result is used only after Close.
 		state.WithHost(state.Host{
 			Owner: r.owner, Check: check, Existing: readInput, Compensating: func(st *state.ExecutionState) { r.noticeCancelled(o, st) }, RootsAtClose: true,
 		}),
@@ -265,7 +265,8 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		notice.Took, notice.Due, notice.Stop = took, info.Due, info.Stop
 		r.observe(notice)
 	}
-	// For a run that was cancelled, only at its end: each opening before that may find failures.
+	// For a run that was cancelled, failures are reported only at its end, since each earlier
+	// opening may find them, too.
 	hasFailures, isCancelled := o.cancelled || report.Uncompensated > 0, info.Stop.Reason == record.InterruptCancel
 	if hasFailures && (!isCancelled || info.Status == snapshot.StatusCancelled) {
 		r.reportUncompensated(ctx, o, info.Status)

@@ -25,7 +25,7 @@ type Schedule struct {
 	Name string // the prefix of run IDs; required
 
 	// At is the time of a single run. If it has passed when Serve begins, and CatchUp does not cover
-	// it, the run is not started, which is reported unless the run already exists.
+	// it, the run is not started. This is reported unless the run already exists.
 	At time.Time
 
 	// Every is an interval, counted from From, or from the beginning of 1970 in

@@ -27,7 +27,8 @@ var (
 )
 
 // IsTemporary reports whether what failed with err may succeed later, if necessary after the run was
-// opened again: a [Journal] that has failed stays unusable. It reports true if err matches ErrUnavailable, ErrFenced, ErrMaybeStored or ErrLease.
+// opened again: a [Journal] that has failed stays unusable. It reports true if err matches
+// ErrUnavailable, ErrFenced, ErrMaybeStored or ErrLease.
 func IsTemporary(err error) bool {
 	for _, passing := range []error{ErrUnavailable, ErrFenced, ErrMaybeStored, ErrLease} {
 		if errors.Is(err, passing) {

@@ -94,8 +94,8 @@ type Page struct {
 	Runs []Info
 	Next string // Filter.After for the next page; empty on the last page
 
-	// Counts holds, for each status, how many runs on all pages together the filter would select
-	// if Filter.Status were empty. It is nil unless Filter.Count is set.
+	// Counts holds the number of runs by status, on all pages together. It counts the runs that the
+	// filter would select if Filter.Status were empty. It is nil unless Filter.Count is set.
 	Counts map[Status]int
 }
 

@@ -12,7 +12,7 @@ import (
 // AppendRecord appends r to dst in the form described in docs/format.md, and
 // returns the extended slice. It does not encode the run ID, which is stored once for
 // all records. It converts r.Err with [record.ErrorOf], unless r.Err is a
-// *[record.InterruptedError], and stores metadata that cannot be encoded as text. If
+// *[record.InterruptedError]. Metadata that cannot be encoded is stored as text. If
 // r.Time is outside the years 1678 to 2261, the range of nanoseconds in 64 bits,
 // AppendRecord returns an error and dst unchanged.
 func AppendRecord(dst []byte, r *record.Record) ([]byte, error) {
@@ -69,7 +69,8 @@ func CutRecord(data []byte) (encoded []byte, seq uint64, rest []byte, err error)
 	return encoded, seq, data[in.Offset():], nil
 }
 
-// recordError adds ErrCorrupt to an error from decoding a record, unless it is ErrFormat.
+// recordError adds ErrCorrupt to an error from decoding a record, unless that error is
+// ErrFormat.
 func recordError(err error) error {
 	if errors.Is(err, ErrFormat) {
 		return err

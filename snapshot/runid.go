@@ -9,8 +9,8 @@ import (
 
 // CheckRunID returns an error if id is not a valid run ID. A valid ID consists of 1 to
 // 128 ASCII letters, digits, dots, dashes and underscores. It does not begin with a dot, so
-// it is never a path with several elements, or with a dash, so a command does not take it for a
-// flag. Stores return this error for an invalid ID.
+// it is never "." or "..". It does not begin with a dash, so a command does not take it for a flag.
+// Stores return this error for an invalid ID.
 func CheckRunID(id string) error {
 	const want = "want 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot or a dash"
 	switch {

@@ -24,10 +24,10 @@ type Store interface {
 	// is not open afterwards. Create stores the whole run durably, or nothing. If a run with the
 	// same ID exists, the error is ErrExists.
 	//
-	// Create keeps Info.Status, except that it stores the status running as interrupted. It keeps
-	// Info.Updated, which is the end time of a run that has ended, unless the status is running, or
-	// Updated is before Created or in the future; then it uses the current time. It sets Open, Owner
-	// and LastSeq.
+	// Create keeps Info.Status, except that it stores the status running as interrupted. It sets
+	// Info.Updated to the current time if the status is running, or if Updated is before Created or
+	// in the future. Otherwise it keeps Updated, which is the end time of a run that has ended. It
+	// sets Open, Owner and LastSeq.
 	Create(ctx context.Context, run *Run) (Info, error)
 
 	// Open opens a run for writing and begins a new generation. If the run does not exist, Open

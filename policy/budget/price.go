@@ -16,7 +16,7 @@ type Price struct {
 	Input  float64 `json:"input"`
 	Output float64 `json:"output"` // including reasoning
 
-	// Prices of parts of the input. Default to Input.
+	// Prices of parts of the input. If one is 0, the price is Input.
 	Cached     float64 `json:"cached,omitempty"`      // read from the service's cache
 	CacheWrite float64 `json:"cache_write,omitempty"` // written to the service's cache
 }
@@ -69,8 +69,8 @@ func (p Prices) Of(model string, u core.Usage) (cost float64, known bool) {
 		float64(u.CacheWriteTokens)*written + float64(u.OutputTokens)*price.Output) / million, true
 }
 
-// versionSuffix matches the suffix that a versioned name adds to a model name. A word as a
-// suffix names a different model: gpt-4o-audio is not gpt-4o.
+// versionSuffix matches the suffix that a versioned name adds to a model name. A suffix
+// that is a word names a different model: gpt-4o-audio is not gpt-4o.
 var versionSuffix = regexp.MustCompile(`^(-[0-9]|@|-latest$)`)
 
 func (p Prices) find(model string) (Price, bool) {

@@ -10,8 +10,9 @@ import (
 // increments. Implementations must be safe for concurrent use.
 type Storage interface {
 	// Add adds the amount to the account and returns the new total. Fields of the
-	// amount may be negative. Add is atomic: of two concurrent calls, one sees the
-	// amount of the other. An account to which nothing was added is zero.
+	// amount may be negative. Add is atomic: of two concurrent calls, one returns a total
+	// that includes the amount of the other. An account to which nothing was added is
+	// zero.
 	Add(ctx context.Context, account string, a Amount) (sum Amount, err error)
 }
 

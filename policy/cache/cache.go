@@ -31,8 +31,8 @@ type Storage interface {
 // Options configure a [Cache].
 type Options struct {
 	// OnError is called with errors from the storage. A call does not fail because
-	// of them; it is made as if nothing were cached. Defaults to a warning of
-	// slog.Default.
+	// of them; it is made as if nothing were cached. By default, the errors are logged as
+	// warnings with slog.Default.
 	OnError func(error)
 }
 
@@ -116,7 +116,7 @@ func outputKey(call *core.CallInfo, version string) (string, error) {
 }
 
 // do returns the value stored under the key. If there is none, it calls produce and
-// stores the result, unless produce fails or the context passed to it has ended. The
+// stores the result, unless produce fails or the context passed to produce has ended. The
 // error comes from produce or from ctx.
 func (c *Cache) do(ctx context.Context, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) (encoded []byte, hit bool, err error) {
 	for {

@@ -155,8 +155,8 @@ func nameOf(key string) (string, error) {
 
 func hasExpired(expires time.Time) bool { return !expires.IsZero() && !time.Now().Before(expires) }
 
-// A file consists of the CRC-32C of the rest in 4 bytes, the expiration time in
-// nanoseconds since 1970 in 8 bytes (0 for never), and the value.
+// A file consists of 4 bytes with the CRC-32C of the rest of the file, 8 bytes with the
+// expiration time in nanoseconds since 1970 (0 means never), and the value.
 const headerBytes = 12
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -108,7 +108,8 @@ func (l *limit) waitForWindow(cost, inFlight float64, now time.Time) time.Durati
 	return max(wait, time.Millisecond)
 }
 
-// othersNow returns what others have used in the window, or nil if that has to be read again.
+// othersNow returns what others have used in the window, or nil if the usage of others
+// has to be read again.
 func (l *limit) othersNow(now time.Time) []sentRequest {
 	if !now.Before(l.othersUntil) {
 		return nil

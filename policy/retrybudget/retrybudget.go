@@ -141,8 +141,8 @@ func (b *Budget) takeRetry() (number int64, taken bool) {
 	return s.number, true
 }
 
-// giveBack returns a retry to the slot that counted it. A slot that has been cleared since counts it
-// no longer.
+// giveBack returns a retry to the slot that counted it. It does nothing if the slot was cleared in
+// the meantime.
 func (b *Budget) giveBack(number int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 )
 
 // shorten truncates a text to the given number of tokens, and appends a note that states how much
-// was left out, followed by the text how.
+// was left out. The note ends with the text in how.
 func shorten(text string, tokens int, how string) string {
 	if tokensOf(text) <= tokens {
 		return text

@@ -133,8 +133,8 @@ func (w *window) send(ctx context.Context, req actors.Request, messages []actors
 	return w.llm.Call(ctx, req)
 }
 
-// keyOf returns the key of a value that the run stores for an attempt: the one
-// inside which the call that ctx belongs to is made. It returns "" outside a run.
+// keyOf returns the key of a value that the run stores for an attempt. The attempt is the one that
+// makes the call to which ctx belongs. Outside a run, keyOf returns "".
 func keyOf(ctx context.Context, what string) string {
 	if state.From(ctx) == nil {
 		return ""

@@ -17,5 +17,6 @@
 // that use the AI SDK's useChat; see packages agui and aisdk.
 //
 // In addition to package streamer's paths, there are /healthz and /readyz for probes, and /metrics
-// and /debug/vars with the runner's metrics. The metrics are protected by the same Authorize.
+// and /debug/vars with the runner's metrics. The metrics are protected by the same Authorize
+// function as the dashboard.
 package service

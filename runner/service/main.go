@@ -15,10 +15,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Main is the main function of a service for the programs that register registers. It returns when
-// the service has stopped. If an error occurs, for example in register, it exits with status 1.
-// Runs that did not stop when they were interrupted are logged, but are not an error, since the
-// service continues them when it is started again.
+// Main is the main function of a service for the programs that the function register adds. It
+// returns when the service has stopped. If an error occurs, for example in register, it exits with
+// status 1. Runs that did not stop when they were interrupted are logged, but are not an error,
+// since the service continues them when it is started again.
 func Main(register func(*runner.Runner) error) { MainWith(Options{}, register) }
 
 // MainWith is like Main, but takes options. Flags and environment variables that are set replace

@@ -76,8 +76,9 @@ const (
 
 const defaultDir = "reprise-data"
 
-// Serve serves the programs that register registers, until ctx ends and the runs have stopped. If
-// register fails, Serve returns the error before anything is served. See [runner.Runner.Serve].
+// Serve serves the programs that the function register adds, until ctx ends and the runs have
+// stopped. If register fails, Serve returns the error before anything is served. See
+// [runner.Runner.Serve].
 func Serve(ctx context.Context, o Options, register func(*runner.Runner) error) error {
 	if o.Dir == "" {
 		o.Dir = defaultDir

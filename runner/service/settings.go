@@ -101,7 +101,7 @@ func fromEnvironment(flags *flag.FlagSet, lookup func(string) (string, bool)) (e
 	return err
 }
 
-// explainFlag adds to an error of flags.Parse what is wanted.
+// explainFlag adds to an error of flags.Parse what value the flag wants, or how to list the flags.
 func explainFlag(flags *flag.FlagSet, err error) error {
 	text := err.Error() + "; -h lists the flags"
 	flags.VisitAll(func(f *flag.Flag) {

@@ -202,8 +202,9 @@ func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 // allocated and is not used yet, and where the file system turns zeros into holes.
 const maxHoles = 64 << 20
 
-// readable returns where the data of a file ends and true. If the holes exceed maxHoles, it returns
-// where the hole that exceeds it begins, and false.
+// readable returns the offset at which the data of a file ends, and true. If the holes in the file
+// are too large, it returns false and the offset of the hole with which they exceed the limit; see
+// maxHoles.
 func readable(f source, size int64) (upTo int64, all bool) {
 	var data, holes int64
 	for upTo < size {
@@ -285,7 +286,7 @@ func remove(d disk, name string) error {
 
 // makeDir creates the directory of a store and its parents. It syncs their names even if they exist,
 // because the process that created them may have ended before it synced them. Parents that this
-// process may not open are not synced, which is left to their owners.
+// process may not open are not synced; syncing them is left to their owners.
 func makeDir(d disk, name string) error {
 	if err := os.MkdirAll(name, 0o700); errors.Is(err, syscall.ENOTDIR) {
 		return fmt.Errorf("%w; a directory belongs there", err)

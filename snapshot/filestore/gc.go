@@ -50,7 +50,7 @@ func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []
 }
 
 // garbage calls f for each artifact that no run refers to, and for each temporary file, if it is older
-// than grace. The files are older than the time before, which f is given.
+// than grace. It passes f the time before: the file is older than that.
 func (s *Store) garbage(ctx context.Context, grace time.Duration, f func(ref, name string, before time.Time) error) error {
 	before := time.Now().Add(-grace)
 	named, opened, err := s.references(ctx)

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// An index holds what a store remembers about its runs between two lists. This is the state of each
-// run, but not the whole Info, which may be large. A meta file is read again only if its time or
+// An index holds what a store remembers about its runs between two calls to List: the state of each
+// run, but not its whole Info, which may be large. A meta file is read again only if its time or
 // size has changed.
 //
 // Each scan still asks the operating system for the time and size of each meta file. For 100,000
@@ -235,7 +235,8 @@ func (s *Store) scanRuns(ctx context.Context, ids []string, old []*indexedRun) [
 	return runs
 }
 
-// scanRun returns the current state of a run. If nothing has changed, it returns before.
+// scanRun returns the current state of a run. If nothing has changed since the state in the
+// parameter before, it returns that state.
 func (s *Store) scanRun(ctx context.Context, runID string, before *indexedRun) *indexedRun {
 	now, d := time.Now(), s.dir(runID)
 	var written time.Time
@@ -256,8 +257,8 @@ func (s *Store) scanRun(ctx context.Context, runID string, before *indexedRun) *
 	return e
 }
 
-// facts holds what filters and sorted lists use besides the place and the status. A string that many
-// runs have in common is in memory only once.
+// facts holds what filters and sorted lists use in addition to a run's Place and status. A string
+// that many runs have in common is in memory only once.
 type facts struct {
 	created                                   time.Time
 	parent, pipeline, program, version, class unique.Handle[string]

@@ -97,8 +97,9 @@ type unclosedRun struct {
 }
 
 // readUnclosed returns the info of a run that was not closed. It reads the run only if the run's
-// files have changed since the last call. If the run is damaged, it returns meta, which is the info
-// from the meta file, as that of a crashed run, and an error.
+// files have changed since the last call. The parameter meta is the info from the meta file. If the
+// run is damaged, readUnclosed returns an error, together with meta changed to the info of a
+// crashed run.
 func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.Info, error) {
 	id := meta.RunID
 	files, err := s.dir(id).fingerprint()

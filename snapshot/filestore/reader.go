@@ -53,7 +53,7 @@ type piece struct {
 	header   *header  // for pieceHeader
 	frame    *frame   // for pieceFrame
 
-	// For pieceEnd; size is also for pieceSnapshot.
+	// The fields below are for pieceEnd; size is also for pieceSnapshot.
 	end    int64  // where the frames of the journal end
 	size   int64  // size of the file
 	ending ending // what follows the frames
@@ -77,8 +77,8 @@ func (r *reader) close() {
 }
 
 // read yields the pieces that were added to the files in l since the last call. It yields damage as
-// the end of a journal. The error is from yield, from reading a file, or errChanged. After an error,
-// the next call starts from the beginning.
+// the end of a journal. The error is one that yield returned, one from reading a file, or
+// errChanged. After an error, the next call starts from the beginning.
 func (r *reader) read(ctx context.Context, l listing, yield func(*piece) error) (err error) {
 	defer func() {
 		if err != nil {

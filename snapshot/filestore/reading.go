@@ -85,8 +85,8 @@ func (r *reading) change(f func(*snapshot.Run)) {
 // firstJournal is the number of the journal that Create writes for a short run.
 const firstJournal = 1
 
-// add adds a piece to the reading. Its error is ErrFormat, ErrCorrupt for a file of another run, or
-// from reading a file.
+// add adds a piece to the reading. The error is ErrFormat, ErrCorrupt for a file of another run, or
+// an error from reading a file.
 func (r *reading) add(runID string, p *piece) error {
 	switch p.kind {
 	case pieceSnapshot:

@@ -78,8 +78,9 @@ func WithWarnings(f func(runID string, err error)) Option {
 // WithPolling makes the store look for changes by other processes at the given interval, instead of
 // being notified by the operating system. It is for directories without notifications, such as
 // directories shared over a network. It is also for tests that use testing/synctest, whose clock
-// stops while a goroutine waits for the operating system. New returns an error if every is not
-// above zero. By default, the system notifies the store, and the store also looks every 2 seconds.
+// stops while a goroutine waits for the operating system. New returns an error if the interval is
+// not positive. By default, the system notifies the store, and the store also looks every 2
+// seconds.
 func WithPolling(every time.Duration) Option {
 	return func(s *Store) { s.poll, s.notices = every, nil }
 }
