@@ -225,9 +225,9 @@ func (r *restoredRun) divergenceOf(runID, scope string, s *scopeClaims, t *track
 }
 
 // hashAsRecorded returns the hash of a claimed input, computed in the same way as the recorded
-// hash: earlier versions of Reprise, which did not keep some values as JSON, computed other
-// hashes. t is the state of the recorded call, or nil if there is none. The caller must hold r.mu.
-// hashAsRecorded unlocks r.mu while it encodes the input, since encoding calls methods of the
+// hash. Earlier versions of Reprise computed other hashes, because they did not keep some values as
+// JSON. t describes the recorded call; it is nil if the call was not recorded. The caller must hold
+// r.mu. hashAsRecorded unlocks r.mu while it encodes the input, since encoding calls methods of the
 // input's type.
 func (r *run) hashAsRecorded(t *track, c record.Claim, input engine.ClaimedInput) record.Hash {
 	if t == nil || !t.differs(c.Input) {
