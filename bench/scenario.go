@@ -282,8 +282,8 @@ func (h handler) bind(w *work) func(context.Context, int) (int, error) {
 	return func(ctx context.Context, in int) (int, error) { return h(w, ctx, in) }
 }
 
-// bindAll also binds the context and input, for libraries whose functions
-// take none.
+// bindAll is like bind, but also binds the context and the input. It is for
+// libraries whose functions have no parameters.
 func (h handler) bindAll(ctx context.Context, w *work) func() (int, error) {
 	return func() (int, error) { return h(w, ctx, answer) }
 }

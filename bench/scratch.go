@@ -36,7 +36,8 @@ func removeScratch() {
 	}
 }
 
-// broken returns an instance that could not be created: its call returns err.
+// broken returns the instance of a contestant that could not be started: each
+// call returns err.
 func broken(err error) instance {
 	return instance{call: func() (int, error) { return 0, err }}
 }

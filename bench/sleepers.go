@@ -35,8 +35,8 @@ const (
 // sleeperContestant is a contestant of Sleepers.
 type sleeperContestant struct {
 	lib string
-	// start returns a function that makes a call that fails and then waits, and a
-	// function that wakes all these calls. handle counts the attempt and fails with err.
+	// start returns two functions: call makes a call that fails and then waits, and wake
+	// wakes all these calls. handle counts the attempt and fails with err.
 	start func(ctx context.Context, cancel func(), handle func(err error) (int, error)) (call func() (int, error), wake func())
 }
 
@@ -163,8 +163,8 @@ func sleeperChild(lib string, n int) error {
 	return fmt.Errorf("-sleeper-child %s: no such contestant", lib)
 }
 
-// inChild measures in a separate process that no other contestant has used,
-// because grown heaps and timers do not shrink completely.
+// inChild is like sleep, but measures in a new process: the heap and the timers
+// of a process that has measured another contestant do not shrink completely.
 func (s sleeperContestant) inChild(n int) (sleepTimes, error) {
 	program, err := os.Executable()
 	if err != nil {

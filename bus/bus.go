@@ -207,7 +207,7 @@ func (b *Bus) remove(q *queue) {
 	q.stop()
 }
 
-// ended removes s from b.running. The goroutine of s calls it at its end.
+// ended removes s from b.running. It is called when the goroutine of s ends.
 func (b *Bus) ended(s *Subscription) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -136,7 +136,7 @@ func (q *queue) append(r *record.Record) {
 }
 
 // full reports whether the queue is full. It reads q.handed only if necessary,
-// because the consumer writes to that cache line.
+// because the consumer often writes to it, which makes reading slow.
 func (q *queue) full() bool {
 	if q.accepted-q.seen < q.limit {
 		return false
@@ -151,7 +151,7 @@ func (q *queue) missing() bool {
 	return n > 0 && q.gaps[n-1].at == len(q.records)
 }
 
-// drop drops r: it adds r to the gap at the end of the queue.
+// drop drops r and counts it in the gap at the end of the queue.
 func (q *queue) drop(r *record.Record) {
 	q.missed++
 	if !q.missing() {

@@ -54,11 +54,12 @@ type Question struct {
 // memstore.New in a test.
 //
 // Each attempt, and each branch of a group, numbers its questions from 1. The first question of a
-// retry is thus the first question of the earlier attempt, and has its answer already. The question has the JSON schema of T. Answers are
-// checked against the schema before they are recorded, like a tool's arguments. If T has no schema,
-// Await returns an error. An answer that does not fit T, because the program has changed, is
-// discarded: the question is asked again, with the reason, and the call stays suspended. Time spent
-// waiting does not count against any timeout. Outside a run, the error is [ErrNoRun].
+// retry is thus the first question of the earlier attempt, and has its answer already. The question
+// has the JSON schema of T. Answers are checked against the schema before they are recorded, like a
+// tool's arguments. If T has no schema, Await returns an error. An answer that does not fit T,
+// because the program has changed, is discarded: the question is asked again, with the reason, and
+// the call stays suspended. Time spent waiting does not count against any timeout. Outside a run,
+// the error is [ErrNoRun].
 //
 // With [AwaitDefault], the default answers the question when its time has passed and the run is
 // resumed. A runner resumes the run at that time.
@@ -89,9 +90,10 @@ type AwaitOption[T any] struct {
 	answer     T
 }
 
-// AwaitDefault sets the answer that is used if nobody has answered within the time after. This time
-// begins when the question was first asked, and must be above zero. A later answer still counts if
-// the run has not continued yet. For [Receive], answer is the value if no signal comes in time.
+// AwaitDefault sets the answer that is used if nobody answers in time. The duration after is
+// counted from when the question was first asked, and must be above zero. A later answer still
+// counts if the run has not continued yet. For [Receive], answer is the value if no signal comes in
+// time.
 //
 //	ok, err := core.Await(ctx, "Refund it?", core.AwaitDefault(24*time.Hour, false))
 func AwaitDefault[T any](after time.Duration, answer T) AwaitOption[T] {

@@ -39,9 +39,10 @@ type callInDoubt[In any] struct {
 // address of the call that it undoes, followed by @undo/ and the actor's name. It has the actor's
 // retry configuration and attempt timeout, and its own attempts. A compensation that fails for good
 // does not stop the others: the error of the failed call then contains a *[CompensationError], and
-// the call still counts as made (see state.Retry). A run that stops before all compensations have an outcome continues with the rest when it is
-// resumed. The time limits of the calls around a compensation do not apply to it; interrupting the
-// run stops it. Calls made by f are not compensated.
+// the call still counts as made (see state.Retry). A run that stops before all compensations have
+// an outcome continues with the rest when it is resumed. The time limits of the calls around a
+// compensation do not apply to it; interrupting the run stops it. Calls made by f are not
+// compensated.
 //
 // If the process ends while a compensation runs, the compensation is made again. If the actor's
 // InDoubt is not InDoubtRetry, the compensation fails with ErrInDoubt instead, as it does after any
@@ -122,12 +123,13 @@ func (s *Spec) compensation(before *Compensation, undo engine.Undo) *Compensatio
 //
 // Every call that failed with [ErrInDoubt] is in doubt, too: because of InDoubtFail or
 // RetryConfig.LossesCount, because somebody answered that it failed (InDoubtAsk), or because its
-// handler returned an error marked by [InDoubt]. A call is not in doubt if every attempt ended with another error
-// from the handler, or because RetryWhen asked for another attempt. A handler that does not know
-// whether it took effect must therefore mark its error with [InDoubt]. One attempt that was cut off puts the
-// call in doubt until the call completes, whatever later attempts return. A call that waits for an
-// answer or for its next attempt is in doubt only if an earlier attempt was cut off. A call that is
-// made again after a crash, and completes, is undone once, by Compensate.
+// handler returned an error marked by [InDoubt]. A call is not in doubt if every attempt ended with
+// another error from the handler, or because RetryWhen asked for another attempt. A handler that
+// does not know whether it took effect must therefore mark its error with [InDoubt]. One attempt
+// that was cut off puts the call in doubt until the call completes, whatever later attempts return.
+// A call that waits for an answer or for its next attempt is in doubt only if an earlier attempt
+// was cut off. A call that is made again after a crash, and completes, is undone once, by
+// Compensate.
 //
 // Everything else is as for Compensate: when calls are undone, which calls are left to the
 // compensation of a call around them, the records, the address, the attempts and the

@@ -69,7 +69,8 @@ type RetryConfig struct {
 	// the call fails at once. Defaults to 5 min.
 	MaxRetryAfter time.Duration
 
-	// CapRetryAfter shortens such a longer delay to MaxRetryAfter, instead of failing the call.
+	// CapRetryAfter shortens a requested delay above MaxRetryAfter to MaxRetryAfter, instead of
+	// failing the call.
 	CapRetryAfter bool
 
 	// RetryOn, if not nil, selects the errors that are retried, whatever their
@@ -82,8 +83,8 @@ type RetryConfig struct {
 
 	// RetryWhen, if set, replaces the default choice by class: a failed attempt
 	// that Exclude and RetryOn let through is retried only if RetryWhen returns
-	// true. It is also called after a success, where true requests another
-	// attempt, which makes it useful for polling.
+	// true. RetryWhen is also called after a success: if it returns true,
+	// another attempt is made. This is useful for polling.
 	RetryWhen func(Attempt) bool
 
 	// StopWhen is called after Exclude, and before RetryOn and RetryWhen: if it

@@ -77,14 +77,14 @@ type Interceptor = engine.Interceptor
 // also returns an error if the handler may have taken an effect that must not be repeated: see
 // [InDoubtPolicy].
 //
-// Wait(ctx context.Context, d time.Duration, why string) error waits for d before the handler runs. Wait returns an error, which the
-// interceptor must return, if ctx ends, if the run is interrupted, or if nothing new may begin in
-// the run. The wait is recorded as a log line that contains why, such as "the limit of requests per
-// minute". A wait that would not end before RetryTimeout or the deadline of ctx does not begin. A
-// wait longer than the threshold of state.WithParking parks the run: Wait returns an error at once,
-// and the attempt is made when the time has passed. WaitFor(ctx context.Context, ready
-// <-chan struct{}, expected time.Duration, why string) error waits until ready is closed; expected is
-// how long that is likely to take.
+// Wait(ctx context.Context, d time.Duration, why string) error waits for d before the handler runs.
+// Wait returns an error, which the interceptor must return, if ctx ends, if the run is interrupted,
+// or if nothing new may begin in the run. The wait is recorded as a log line that contains why,
+// such as "the limit of requests per minute". A wait that would not end before RetryTimeout or the
+// deadline of ctx does not begin. A wait longer than the threshold of state.WithParking parks the
+// run: Wait returns an error at once, and the attempt is made when the time has passed. WaitFor(ctx
+// context.Context, ready <-chan struct{}, expected time.Duration, why string) error waits until
+// ready is closed; expected is how long that is likely to take.
 //
 // Annotate(key, value) and AddUsage(usage) do for the attempt what [Annotate] and [AddUsage] do,
 // and Log(level, message, metadata) appends a line with the call's address to the run's log.

@@ -17,9 +17,9 @@ import (
 // and the handler does not run again.
 //
 // If f returns false, the call must not have taken effect, and no attempt that still runs somewhere
-// may take effect later: f must make sure of that, or wait for the attempt. What follows is the
-// same as without LookUp. If f returns an error, the run is interrupted, and f is called again when
-// the run is resumed.
+// may take effect later: f must make sure of that, or wait for the attempt. The call then continues
+// as it would without LookUp. If f returns an error, the run is interrupted, and f is called again
+// when the run is resumed.
 //
 // LookUp panics for an agent, which is never in doubt itself.
 func (d *Definition[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found bool, err error)) *Definition[In, Out] {

@@ -80,7 +80,8 @@ func whoCompensates(in *snapshot.Info) string {
 	return printable(fmt.Sprintf("a runner with program %s %s compensates its calls, and then ends it", in.Program, in.Version))
 }
 
-// whatCompensationsAwait says what a cancelled run waits for that is paused in a compensation.
+// whatCompensationsAwait says what a cancelled run waits for if it is paused in a
+// compensation.
 func whatCompensationsAwait(in *snapshot.Info) string {
 	switch {
 	case in.Summary.Asking == 0 && in.Due.IsZero():

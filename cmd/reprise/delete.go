@@ -45,7 +45,7 @@ func (a *app) delete(ctx context.Context, runID string, yes bool) error {
 		return err
 	}
 	if !yes {
-		// A damaged run can be deleted.
+		// Ignore other errors, since a damaged run can be deleted.
 		if _, err := store.Load(ctx, runID); errors.Is(err, snapshot.ErrNotFound) {
 			return a.explain(runID, err)
 		}

@@ -100,8 +100,8 @@ func isClosedOutput(err error) bool {
 	return errors.As(err, &output) && (errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.EBADF))
 }
 
-// message returns the text of an error without the prefixes of packages, its own and those of the
-// errors that it wraps or joins.
+// message returns the text of an error without package prefixes. It also removes the prefixes of
+// the errors that err wraps or joins.
 func message(err error) string {
 	text := err.Error()
 	for _, prefix := range []string{"snapshot: ", "state: ", "core: "} {
@@ -127,7 +127,8 @@ func flagMessage(err error) string {
 	return strings.Replace(text, ": time: ", ": ", 1)
 }
 
-// oneLine joins the lines of a joined error or of cobra's suggestions.
+// oneLine returns a text on one line. A joined error and cobra's suggestions
+// have several lines.
 func oneLine(text string) string {
 	if text, names, ok := strings.Cut(text, "\n\nDid you mean this?\n"); ok {
 		return text + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?"

@@ -104,8 +104,8 @@ func (a *app) readRun(file string) (*snapshot.Run, error) {
 	return run, nil
 }
 
-// readDocument reads all of in if it begins like an exported run. Otherwise it reads
-// only the beginning, since in may be endless.
+// readDocument reads an exported run from in. If the beginning of in does not look
+// like an exported run, readDocument reads no further, since in may be endless.
 func readDocument(in io.Reader) ([]byte, error) {
 	data := make([]byte, 64) // long enough to recognize a document
 	n, err := io.ReadFull(in, data)

@@ -151,8 +151,8 @@ func (a *app) questionsOfRuns(ctx context.Context, f runFilter, redact *redactio
 	return nil
 }
 
-// mayAsk reports whether a run can have open questions. If the run is open, or was not closed
-// because of a crash, its info may be older than its records.
+// mayAsk reports whether a run can have open questions. If the run is open, or a crash
+// prevented it from being closed, its info may be older than its records.
 func mayAsk(info *snapshot.Info) bool {
 	return info.Summary.Asking > 0 || info.Open || info.Status == snapshot.StatusRunning || info.Stop.Reason == record.InterruptCrash
 }

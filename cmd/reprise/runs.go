@@ -214,7 +214,8 @@ func waitsFor(ctx context.Context, store snapshot.Store, in *snapshot.Info) (str
 	return plural(open, "answer"), nil
 }
 
-// tokens returns "" if there are none, as for a run that was never closed.
+// tokens formats the number of tokens. It returns "" for zero, for example
+// because the run was never closed.
 func tokens(u record.Usage) string {
 	if u.TotalTokens() == 0 {
 		return ""

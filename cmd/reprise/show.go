@@ -197,8 +197,8 @@ func (a *app) printStopping(ctx context.Context, store snapshot.Inbox, info *sna
 	return nil
 }
 
-// howToContinue describes how an interrupted run continues, or what ends one that was cancelled. It
-// returns "" for other runs, and if the reason for the stop already says how.
+// howToContinue describes how an interrupted run continues, or what ends a cancelled run. It
+// returns "" for other runs, and if the reason for the stop already says this.
 func (a *app) howToContinue(info *snapshot.Info) string {
 	switch {
 	case info.Stop.Reason == record.InterruptCancel && info.Status != snapshot.StatusCancelled:

@@ -52,8 +52,8 @@ func cut(s string, limit int) string {
 	return s
 }
 
-// withoutEmptyColumns removes the columns that are empty in all rows after the header, except the
-// first ones.
+// withoutEmptyColumns removes the columns that are empty in all rows after the header. It keeps
+// the columns before column first.
 func withoutEmptyColumns(rows [][]string, first int) [][]string {
 	for column := len(rows[0]) - 1; column >= first; column-- {
 		isSet := func(row []string) bool { return row[column] != "" }

@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// version returns the version of the module, of Go, and the platform.
+// version returns the versions of the module and of Go, and the platform.
 func version() string {
 	v := "(unknown)"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {

@@ -25,8 +25,8 @@
 // missing value is equal only to None (or nil). Arithmetic with a missing value gives a
 // missing value.
 //
-// The NoETL syntax is accepted too: {{ … }} around the expression, None, True and
-// False, and 'text' in error for error contains 'text'.
+// The NoETL syntax is accepted too: {{ … }} around the expression, None, True and False,
+// and 'text' in error, which means error contains 'text'.
 //
 // [core.RetryConfig]: https://pkg.go.dev/github.com/reprise-go/reprise/core#RetryConfig
 package condition

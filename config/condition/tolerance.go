@@ -128,9 +128,9 @@ func in(a, b any) bool {
 	return member(b, a) != nil
 }
 
-// The functions unary, binaryValue and comparison wrap an operator. The wrapped
-// operator returns nil or false if operands are missing or incompatible; the operators
-// of package runtime panic in that case.
+// The functions unary, binaryValue and comparison wrap an operator. The functions that
+// they return give nil or false if operands are missing or incompatible, where the
+// operators of package runtime panic.
 
 func unary(f func(a any) any) func(any) any {
 	return func(a any) (out any) {

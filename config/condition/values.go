@@ -53,7 +53,8 @@ type values struct {
 	NodeID      any `expr:"node_id"`
 }
 
-// fill sets the values of the used names. Some are expensive to compute.
+// fill sets only the values of the used names, since some values are expensive
+// to compute.
 func (v *values) fill(a core.Attempt, used uses) {
 	var result any
 	if a.Err == nil {

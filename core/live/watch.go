@@ -32,8 +32,9 @@ func Watch(ctx context.Context, f func(Delta)) context.Context {
 }
 
 // Divert returns a context whose calls, at any depth, pass what they produce only to f: functions
-// that watch ctx do not see it. Divert is for a call that decides which of these deltas to show. It
-// emits them as its own, with the context that it was given. f is called as [Watch] describes.
+// that watch ctx do not see it. Divert is for a handler that decides which of these deltas to show.
+// The handler emits them as deltas of its own call, by calling [Emit] with its own context. f is
+// called as [Watch] describes.
 func Divert(ctx context.Context, f func(Delta)) context.Context {
 	if f == nil {
 		f = func(Delta) {}

@@ -5,7 +5,6 @@
 //
 //	go run ./examples/dashboard
 //
-// The program prints the address. On the page, questions can be answered and runs
-// interrupted: once its question is answered, a run continues from there. Ctrl-C stops the
-// program.
+// The program prints the address. On the page, questions can be answered and runs can be
+// interrupted. A run continues when its question is answered. Ctrl-C stops the program.
 package main

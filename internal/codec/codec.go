@@ -22,11 +22,12 @@ func EncodeIdentity(v any) ([]byte, error) { return encodeIdentity(v, encoder{})
 // decoding.
 func EncodeIdentityOfAny(v any) ([]byte, error) { return encodeIdentity(v, encoder{untyped: true}) }
 
-// EncodeBefore is like Encode in its old form, from before some values were encoded as JSON and
-// times with their offset. Older records contain hashes of that form.
+// EncodeBefore is like Encode, but uses the old form, in which no values are encoded as JSON
+// and times have no offset. Older records contain hashes of that form.
 func EncodeBefore(v any) ([]byte, error) { return encode(v, encoder{old: true}) }
 
-// EncodeIdentityBefore is like EncodeIdentity in its old form (see [EncodeBefore]).
+// EncodeIdentityBefore is like EncodeIdentity, but uses the old form (see
+// [EncodeBefore]).
 func EncodeIdentityBefore(v any) ([]byte, error) { return encodeIdentity(v, encoder{old: true}) }
 
 func encodeIdentity(v any, how encoder) ([]byte, error) {

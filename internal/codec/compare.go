@@ -38,7 +38,8 @@ func isSame(was, now any) bool {
 	return ok && at.Equal(other) || reflect.DeepEqual(was, now)
 }
 
-// haveSameParts reports whether both are objects, or arrays of the same length.
+// haveSameParts reports whether both values are objects, or both are arrays of
+// the same length.
 func haveSameParts(was, now any) bool {
 	switch was := was.(type) {
 	case map[string]any:

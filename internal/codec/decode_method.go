@@ -131,7 +131,7 @@ func decodeTime(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 }
 
 // decodeUnusual decodes a value that is not in the usual form of the type: it accepts
-// JSON, if the type is or was encoded as JSON, and nothing else.
+// only a value encoded as JSON.
 func decodeUnusual(data []byte, v reflect.Value) ([]byte, error) {
 	h, rest, _ := next(data)
 	if !h.isJSON() {

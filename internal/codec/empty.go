@@ -50,7 +50,8 @@ func newEmptyFunc(t reflect.Type, old bool) emptyFunc {
 	}
 	switch f := formOf(t); {
 	case f == asJSON, f != byKind && f != asTime && f != asRawJSON && t.Kind() == reflect.Struct && !t.Implements(zeroer):
-		// The content of such a value is not in its fields.
+		// A value that is encoded by its methods may have content that is not
+		// in its encoded fields.
 		return func(e *encoder, v reflect.Value) bool { return v.IsZero() && empty(e, v) }
 	}
 	return empty

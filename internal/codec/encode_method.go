@@ -86,8 +86,8 @@ type libraryEncoder struct {
 
 var libraryEncoders = sync.Pool{New: func() any { return &libraryEncoder{enc: msgpack.NewEncoder(nil)} }}
 
-// json appends the JSON of a value as an extension. A value in an interface is decoded to the value
-// of its JSON, so this is also its identity.
+// json appends the JSON of a value as an extension. In the identity of a value whose type is
+// unknown after decoding, json appends the value of the JSON instead.
 func (e *encoder) json(v any) error {
 	text, err := v.(json.Marshaler).MarshalJSON()
 	if err != nil {
@@ -100,7 +100,7 @@ func (e *encoder) json(v any) error {
 	return e.document(compact.Bytes())
 }
 
-// document appends JSON as described for json.
+// document appends JSON in the form that json describes.
 func (e *encoder) document(text []byte) error {
 	if isNestedDeeply(text) {
 		return ErrTooDeep

@@ -8,8 +8,8 @@ import (
 
 // Generated clients of services, such as those for OpenAI and Anthropic, have
 // types that remember the JSON from which they were decoded, and read parts of
-// themselves from it on demand. With their fields alone, these parts would be
-// lost.
+// themselves from it on demand. If only their fields were encoded, these parts
+// would be lost.
 
 // rawJSON is implemented by types that remember the JSON from which they were
 // decoded.

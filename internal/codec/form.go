@@ -131,8 +131,8 @@ func readFormOf(t reflect.Type) form {
 }
 
 // isPromoted reports whether the type gets a method from an embedded field. methods is an interface
-// with only that method. Reflection does not tell, but the compiler generates the code of such a
-// method.
+// with only that method. Reflection does not show this, so isPromoted checks whether the compiler
+// has generated the method.
 func isPromoted(t, methods reflect.Type) bool {
 	if t.Kind() != reflect.Struct || !embeds(t, methods) {
 		return false
@@ -150,9 +150,9 @@ func isPromoted(t, methods reflect.Type) bool {
 	return true
 }
 
-// methodOf returns the type's method that belongs to the interface. The names
-// are constants: with any other name, the linker would have to keep every method
-// of the program.
+// methodOf returns the type's method that belongs to the interface. The methods'
+// names are constants: if a name were computed, the linker would have to keep
+// every exported method of the program.
 func methodOf(t, methods reflect.Type) (reflect.Method, bool) {
 	switch methods {
 	case jsonMarshaler:

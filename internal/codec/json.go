@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// AppendJSON appends the msgpack value in data to dst as JSON. Bytes become base64, times RFC 3339
-// with their offset, numbers that JSON lacks (NaN, Inf) null, and map keys strings. A value that
-// was encoded as JSON becomes that JSON. With a limit, AppendJSON stops once it has appended more
-// than limit bytes and returns what it has so far; limit 0 means no limit.
+// AppendJSON appends the msgpack value in data to dst as JSON. Bytes become base64, times become
+// RFC 3339 with their offset, numbers that JSON lacks (NaN, Inf) become null, and map keys become
+// strings. A value that was encoded as JSON becomes that JSON. With a limit, AppendJSON stops once
+// it has appended more than limit bytes and returns what it has so far; limit 0 means no limit.
 func AppendJSON(dst, data []byte, limit int) ([]byte, error) {
 	return appendJSON(dst, data, limit, rendering{})
 }

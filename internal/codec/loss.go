@@ -105,8 +105,8 @@ func (l *lossFinder) inMethods(t reflect.Type, f form) *LossError {
 	return &LossError{Type: t, Why: "its " + writeMethods[f] + " is promoted from an embedded type, and omits " + strings.Join(others, ", ")}
 }
 
-// isText reports whether values of the type are decoded from the output of
-// their method as from any other text.
+// isText reports whether the type is a string or a byte slice. Such a type
+// needs no method to decode what its encoding method returned.
 func isText(t reflect.Type) bool {
 	return t.Kind() == reflect.String || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }
@@ -137,7 +137,8 @@ func (l *lossFinder) inStruct(t reflect.Type) *LossError {
 }
 
 // findUnsettable returns the path of the first field along index that cannot be set, or "" if all
-// can be set. It also returns the loss if that field contains encoded fields.
+// can be set. If that field is an embedded pointer, the fields behind it are lost, and
+// findUnsettable also returns this loss.
 func findUnsettable(t reflect.Type, index []int) (path string, problem *LossError) {
 	for i, at := range index {
 		if t.Kind() == reflect.Pointer {

@@ -28,8 +28,9 @@ func (w *walk) key() string {
 	return string(key)
 }
 
-// tree reads a value: an array becomes a []any, a map a map[string]any, and
-// anything else the result of leaf for its head and first byte.
+// tree reads a value. An array becomes a []any, and a map becomes a
+// map[string]any. Anything else becomes the result of leaf for its head and its
+// first byte.
 func (w *walk) tree(leaf func(h head, first byte) (any, error)) (v any, err error) {
 	before := w.data
 	h := w.next()

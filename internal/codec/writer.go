@@ -23,8 +23,8 @@ func (w *Writer) Array(n int) { w.length(n, 0x90, 15, 0xdc) }
 // Map begins a map of n pairs.
 func (w *Writer) Map(n int) { w.length(n, 0x80, 15, 0xde) }
 
-// length appends a length: in the byte fixed if it does not exceed most, and otherwise in 16 bits
-// after code, or in 32 bits after code+1.
+// length appends the length n. If n does not exceed most, n is part of the byte fixed. Otherwise
+// n has 16 bits after code, or 32 bits after code+1.
 func (w *Writer) length(n int, fixed byte, most int, code byte) {
 	switch {
 	case n <= most:

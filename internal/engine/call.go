@@ -362,8 +362,8 @@ func (c *Call) settle(p *record.Progress, s *Scope, r *attemptEnd) error {
 	return c.suspend(p, promised, nil, v.suspended, record.StageWait)
 }
 
-// retrace runs the handler of an attempt that has an outcome again, without recording anything. The
-// results of the handler come from the calls inside it.
+// retrace runs the handler again for an attempt that has an outcome, without recording anything.
+// The results of the handler come from the calls inside it.
 func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	if c.spec.Kind == record.KindGroup {
 		s.beginGroup()

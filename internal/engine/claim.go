@@ -27,8 +27,8 @@ type claims struct {
 
 	branches []bool // for a group: which branches were made; nil if it is not a group
 
-	// direct counts the calls in progress that were claimed when they were executed.
-	// If there is more than one, their order is not deterministic.
+	// direct counts the calls in progress that were claimed only when they were
+	// executed. If there are several such calls, their order is not deterministic.
 	direct     atomic.Int32
 	overlapped bool             // overlapping calls were reported
 	inProgress map[sameCall]int // the calls in progress, without recalled ones

@@ -307,8 +307,8 @@ func (c *completedCall) isInside(key any) bool {
 }
 
 // undo compensates the completed calls, and the calls in doubt, inside a call that has failed for
-// good. Inside a root call with an outcome, it also makes the compensations that an earlier failure
-// has left to be made. It returns the error that the call returns.
+// good. Inside a root call with an outcome, it also makes the compensations that are still due
+// after an earlier failure. It returns the error that the call returns.
 func (c *Call) undo(p *record.Progress, first *Scope, err error) error {
 	failed, isRoot := p.Phase == record.StateFailed, c.parent.call == nil
 	if settings := c.root.settings; !failed && !isRoot || !p.HasOutcome() || settings.Strict || settings.Replays {
@@ -344,7 +344,8 @@ func (c *Call) undo(p *record.Progress, first *Scope, err error) error {
 }
 
 // Compensate compensates all calls of a cancelled run that completed or are in doubt. It returns
-// the calls that could not be compensated, and why it stopped, or nil if it did not.
+// the calls that could not be compensated. If it stopped before the last compensation, it
+// returns why.
 func (r *Root) Compensate(ctx context.Context) ([]FailedCompensation, *InterruptedError) {
 	if !r.MayCompensate() {
 		return nil, nil

@@ -11,9 +11,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A CallError reports that a call failed. errors.Is finds in it the sentinel of its Reason (such as
-// [ErrExhausted]) and everything that it finds in the handler's last error. The same holds for
-// errors.As.
+// A CallError reports that a call failed. errors.Is matches it with the sentinel of its Reason
+// (such as [ErrExhausted]), and with everything that matches the handler's last error. errors.As
+// finds in it whatever it finds in the handler's last error.
 //
 // Its text contains at most 4,000 characters ([record.MessageLimit]) of Err's text, both live and
 // after a resume. The records contain this part of Err's text. They also contain the values in Err
@@ -192,8 +192,8 @@ func (e *TimeoutError) Class() record.Class { return record.ClassTimeout }
 func (e *TimeoutError) Timeout() bool { return true }
 
 // settledError is the error of a failed attempt whose handler returned an error that is marked with
-// core.InDoubt or with which a call inside the attempt was suspended. It has the same text, but it is not a
-// suspension, and the mark does not affect the surrounding calls: errors.Is never finds
+// core.InDoubt or with which a call inside the attempt was suspended. It has the same text, but it
+// is not a suspension, and the mark does not affect the surrounding calls: errors.Is never finds
 // ErrInterrupted in a failure.
 type settledError struct{ err error }
 
@@ -231,7 +231,7 @@ var (
 	// errGoexit is the error reported for a handler that called runtime.Goexit.
 	errGoexit = errors.New("the handler ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 
-	// errGoexitInError is the error of a handler that returned an error with a method that called
+	// errGoexitInError reports that a method of the error that the handler returned called
 	// runtime.Goexit.
 	errGoexitInError = errors.New("a method of the error that the handler returned ended the goroutine (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 )

@@ -67,10 +67,10 @@ func (s *Scope) beginGroup() {
 func (s *Scope) endGroup() { s.group.cancel(nil) }
 
 // EndGroup ends the group whose handler received ctx, and interrupts its other branches. The cause
-// is the failure of a branch, [ErrGroupTimeout], or nil. If there is a cause, the group fails with the
-// error that its handler then returns, or with the cause if the handler returns no error. If the
-// cause is nil, the handler's result is the group's result. Only the first call counts. Outside a group,
-// EndGroup does nothing.
+// is the failure of a branch, [ErrGroupTimeout], or nil. If there is a cause, the group fails with
+// the error that its handler then returns, or with the cause if the handler returns no error. If
+// the cause is nil, the handler's result is the group's result. Only the first call counts.
+// Outside a group, EndGroup does nothing.
 func EndGroup(ctx context.Context, cause error) {
 	if cause == nil {
 		cause = errEnough
@@ -84,8 +84,8 @@ func EndGroup(ctx context.Context, cause error) {
 
 // LeaveGroup ends the group whose handler received ctx, because the group's caller leaves it before
 // all branches have ended. If the caller cannot go on because one of its calls was suspended, the
-// group is suspended too, and its branches run to their end. The group is then entered again when
-// its caller is.
+// group is suspended too, and its branches run to their end. The group is entered again when its
+// caller is entered again.
 func LeaveGroup(ctx context.Context) {
 	if s := ScopeOf(ctx); s != nil && s.group != nil {
 		around := s.call.parent

@@ -72,7 +72,8 @@ func (c *Call) inputIdentity() (record.Hash, error) {
 }
 
 // sharesParentEffect reports whether the call, which completes in a fork, has the same effect as
-// that call in a parent run: its handler used a key under which the parent run made the call.
+// the same call in a parent run: its handler used a key that the parent run had used for that
+// call.
 func (c *Call) sharesParentEffect() bool { return c.keyed.Load() && c.mayShareParentEffect() }
 
 // mayShareParentEffect reports whether a parent of the fork made the same call and did not undo it.
@@ -85,9 +86,9 @@ func (c *Call) mayShareParentEffect() bool {
 	return err == nil && slices.Contains(made, input)
 }
 
-// timesUndone returns, as parts of a key, which of the call and the surrounding calls were
-// compensated and how often. The address of a compensation contains the number of its completion,
-// so its key changes only with what the parents of a fork undid.
+// timesUndone returns how often the call and the surrounding calls were compensated, as parts of
+// a key. The address of a compensation already contains the number of the completion that it
+// undoes, so its key changes only with what the parents of a fork undid.
 func (c *Call) timesUndone() (parts []string) {
 	settings := c.root.settings
 	if len(settings.Undone) == 0 {

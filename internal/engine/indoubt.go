@@ -62,7 +62,8 @@ func (q Question) Check(encoded []byte) error {
 	return nil
 }
 
-// checkDecision rejects taking over an effect without an output.
+// checkDecision rejects the decision to take over an effect if there is no
+// effect with an output.
 func (q Question) checkDecision(a *answeredInDoubt) error {
 	switch {
 	case a.decision != decidedTakeOver || q.InDoubt != nil && q.InDoubt.Effect.CanBeTakenOver():

@@ -27,7 +27,8 @@ type Scope struct {
 	state   atomic.Pointer[scopeState] // nil until something happens in the scope
 }
 
-// scopeState holds what happens in a scope. Most attempts of tools need none.
+// scopeState holds what happens in a scope. Most attempts of tools have no
+// scopeState.
 type scopeState struct {
 	claims    claims
 	questions int // number of questions asked by the attempt; guarded by claims.mu
@@ -37,16 +38,17 @@ type scopeState struct {
 	// too, regardless of what its handler does with the error.
 	stopped atomic.Pointer[InterruptedError]
 
-	// missedDeadline: a call inside was suspended because this scope's deadline had
-	// passed or was near. The attempt counts as timed out.
+	// missedDeadline is set if a call inside was suspended because this scope's
+	// deadline had passed or was near. The attempt counts as timed out.
 	missedDeadline atomic.Bool
 
-	// unstored: a call inside, whose output is not stored, has completed. A branch
-	// then does not store its output either, since the outputs may be the same.
+	// unstored is set if a call inside, whose output is not stored, has completed.
+	// A branch then does not store its output either, since the outputs may be the
+	// same.
 	unstored atomic.Bool
 
 	// handlerContext is the context that an interceptor derived for the handler, or nil.
-	// overrun: that context ended by itself before the handler returned.
+	// overrun is set if that context ended by itself before the handler returned.
 	handlerContext atomic.Pointer[context.Context]
 	overrun        bool
 

@@ -117,9 +117,9 @@ type attemptEnd struct {
 	reportedInDoubt bool // its handler reported that it is in doubt
 }
 
-// end sets the end of an attempt to now. It is computed with the monotonic clock, so
-// that the difference from the beginning is the duration of the attempt, even if the wall clock was
-// set in the meantime.
+// end sets the end of an attempt to now. This time is computed with the monotonic clock, so that
+// the difference from the beginning is the duration of the attempt, even if the wall clock was set
+// in the meantime.
 func (a *attemptEnd) end(began time.Time) {
 	a.took = time.Since(began)
 	a.ended = began.Add(a.took)

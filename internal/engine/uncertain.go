@@ -68,8 +68,8 @@ func wasNotSent(err error) (notSent bool) {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &name) || errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// tlsTimeout is the text of an error of net/http that has no exported type. The request is sent
-// after the handshake.
+// tlsTimeout is the text of an error of net/http that has no exported type. The request would
+// have been sent after the handshake.
 const tlsTimeout = "net/http: TLS handshake timeout"
 
 // wereNotSent reports whether one of the errors means that a request was not sent, and none of the

@@ -11,8 +11,8 @@ import (
 // Handlers return errors of users' types: their methods may panic, they may wrap themselves, and
 // they may change after they were returned.
 
-// safeIs is errors.Is for such errors. If the error contains a nil pointer whose methods panic,
-// only the call must fail, not the process.
+// safeIs is errors.Is for errors of users' types. If the error contains a nil pointer whose
+// methods panic, only the call must fail, not the process.
 func safeIs(err, target error) (found bool) {
 	defer func() { _ = recover() }()
 	return errors.Is(err, target)

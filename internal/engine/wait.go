@@ -10,8 +10,9 @@ import (
 )
 
 // wait waits for the rest of the delay before the next attempt, unless the run is parked. Time
-// during which no process was running counts toward the delay. Many calls may wait at once, each with a stack of
-// its own. The stack holds little during the wait, so that the runtime can shrink it.
+// during which no process was running counts toward the delay. Many calls may wait at once,
+// each with a stack of its own. A stack holds little during the wait, so that the runtime can
+// shrink it.
 func (c *Call) wait(p *record.Progress, s *Scope) {
 	rest := c.remainingDelay(p)
 	if rest == 0 || c.askChecker(s.outer) || c.parks(s.outer, rest) {

@@ -8,8 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// Each process has one of the ranges of perProcess ports that begin at lowest. All ranges are below
-// 32768, since Linux, macOS and Windows assign ephemeral ports only from 32768 on.
+// The ports from lowest on are divided into ranges of perProcess ports, and each process uses one
+// range. All ranges are below 32768, since Linux, macOS and Windows assign ephemeral ports only
+// from 32768 on.
 const (
 	lowest     = 10_000
 	ranges     = 300

@@ -47,8 +47,8 @@ func inRange(t reflect.Type, parse func(string) error) check {
 	}
 }
 
-// fitsAny checks all numbers in a value, because encoding/json decodes numbers
-// in an any to float64.
+// fitsAny checks all numbers in a value, because encoding/json decodes a number
+// into an any as a float64.
 func fitsAny(value any) string {
 	switch v := value.(type) {
 	case json.Number:

@@ -24,7 +24,7 @@
 //   - A struct takes no fields other than its own. Names are case-sensitive, unlike in
 //     encoding/json.
 //   - An integer is written without a fraction or exponent and fits its type.
-//   - An array has exactly its length; []byte is a base64 string.
+//   - An array has exactly the length of its type; []byte is a base64 string.
 //   - [time.Time] is an RFC 3339 string, [time.Duration] is an integer of nanoseconds, and
 //     [encoding/json.Number] is a number.
 //   - any and [encoding/json.RawMessage] are any JSON value, and so is a type

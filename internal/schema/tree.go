@@ -51,7 +51,8 @@ func read(raw json.RawMessage) (any, []Problem, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, nil, errors.New("not valid JSON: the document is empty")
 	}
-	// encoding/json accepts both; duplicate names are reported as problems.
+	// encoding/json accepts duplicate names and invalid UTF-8. Duplicate names
+	// are reported as problems.
 	r := reader{Decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
 	tree, err := r.value("")
 	if errors.Is(err, errTooDeep) {

@@ -99,8 +99,8 @@ func (e *estimate) of(a application, depth int) work {
 		w.nested = max(w.nested, 1+below.nested)
 		return below.text
 	}
-	// An error explains why each alternative does not match, but only why the first member or item
-	// does not match.
+	// The text of an error explains every alternative that does not match. Of the members and
+	// items that do not match, it explains only the first.
 	to := e.g.nodes[n]
 	for _, same := range to.same {
 		w.text += add(same, v)

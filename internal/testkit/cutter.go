@@ -13,8 +13,8 @@ import (
 )
 
 // A Cutter forwards connections to a server, and cuts each of them after a
-// random number of bytes: half of them after the data was sent, half with a
-// reset.
+// random number of bytes. Half of them are closed after the data was sent, and
+// the others are reset.
 type Cutter struct {
 	listener net.Listener
 	target   atomic.Pointer[string]

@@ -1,7 +1,7 @@
 package testkit
 
-// With the race detector, a campaign runs one of every raced cases, since each takes five to ten
-// times as long. Most cases use few goroutines. The number is a prime, so that no kind of case that
+// With the race detector, a campaign runs one case in 23, since each case takes five to ten times
+// as long. Most cases use few goroutines. The number is a prime, so that no kind of case that
 // recurs every second or third time is left out.
 const raced = 23
 
@@ -14,5 +14,6 @@ func Seeds(n uint64) uint64 {
 	return n
 }
 
-// Sampled reports whether a test runs its n-th case, like [Seeds] for programs.
+// Sampled reports whether a test runs its n-th case: always, or for one case in
+// 23 with the race detector.
 func Sampled(n int) bool { return !raceDetector || n%raced == 0 }

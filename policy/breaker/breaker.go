@@ -199,7 +199,8 @@ func (b *Breaker) allow(call *core.CallInfo) (done func(error), err error) {
 	log(call, changes)
 	switch {
 	case errors.Is(err, gobreaker.ErrOpenState):
-		// Wait one millisecond more: the breaker is still open at that instant.
+		// Wait one millisecond more: at the end of its time, the breaker is
+		// still open.
 		return nil, &OpenError{Breaker: b.name, After: max(after, 0).Truncate(time.Millisecond) + time.Millisecond}
 	case err != nil:
 		return nil, &OpenError{Breaker: b.name}

@@ -355,9 +355,9 @@ func (b *Budget) Left(ctx context.Context) (Amount, error) {
 	return b.LeftOf(ctx, key)
 }
 
-// LeftOf is like [Budget.Left] for the account with the given key, such as a run ID or
-// a tag. With a [Memory], it knows the records of a resumed run after the first counted call,
-// or the first Left, in the process.
+// LeftOf is like [Budget.Left] for the account with the given key, such as a run ID or a tag.
+// With a [Memory], the records of a resumed run count only after the first counted call of
+// the run, or the first call to Left for the run, in this process.
 func (b *Budget) LeftOf(ctx context.Context, key string) (Amount, error) {
 	account := b.account(key)
 	limit, err := b.limit(ctx, account)

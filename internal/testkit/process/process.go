@@ -28,8 +28,8 @@ type Programs map[string]func(args ...string) error
 func Main(m interface{ Run() int }, programs Programs) {
 	name, set := os.LookupEnv(programVariable)
 	if !set {
-		// A shell starts background programs with Ctrl-C ignored, and programs that tests
-		// start to interrupt them would inherit that.
+		// A shell starts background programs with Ctrl-C ignored. The programs that tests
+		// start would inherit this, and the tests could not interrupt them.
 		if signal.Ignored(os.Interrupt) {
 			signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 		}
@@ -91,8 +91,8 @@ type Process struct {
 const unread = 1 << 16
 
 // Start starts the command. If the command's standard error is not set, it is the test's.
-// When the test ends, the process is killed, and has ended before temporary directories
-// that the test created before Start are removed.
+// When the test ends, the process is killed. Temporary directories that the test created
+// before Start are removed only after the process has ended.
 func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	if cmd.Stderr == nil {
