@@ -298,6 +298,17 @@ func (b *branches[In, Out]) run(ctx context.Context) error {
 	return b.err(ctx)
 }
 
+// recallFailures recalls the branches that are recorded as failed.
+func (b *branches[In, Out]) recallFailures(ctx context.Context) {
+	var failed []int
+	for i, call := range b.calls {
+		if call.Recorded() == record.StatusFailed {
+			failed = append(failed, i)
+		}
+	}
+	b.make(ctx, failed, func(error) {})
+}
+
 // make executes the given branches. It calls fail with the error that fails the group.
 func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(error)) {
 	one := func(n int, slot engine.Slot) {

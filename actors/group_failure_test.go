@@ -3,6 +3,7 @@ package actors_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +12,8 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/state"
 )
@@ -56,6 +59,44 @@ func TestBranchLearnsOfARecordedFailure(t *testing.T) {
 			require.NoError(t, state.Answer(t.Context(), store, "run", questions[0].ID, "ann", true))
 		}
 		assert.Equal(t, []int{1, 2, 2}, began)
+	})
+}
+
+// The process ends after the winner was recorded, and before the group was.
+func TestFailureIsRecalledAfterTheWinner(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		race := func(store snapshot.Store) (failed []int) {
+			st, err := state.Open(t.Context(), store, "run", state.WithWait())
+			require.NoError(t, err)
+			defer st.Close()
+			lost := make(chan struct{})
+			g := actors.Group{Name: "g", OnFailure: func(branch int, _ error) {
+				failed = append(failed, branch)
+				close(lost)
+			}}
+			out, err := actors.First(st.Context(t.Context()), g,
+				func(context.Context) (int, error) { return 0, core.Permanent(errors.New("bad")) },
+				func(context.Context) (int, error) {
+					<-lost
+					return 2, nil
+				})
+			require.NoError(t, err)
+			assert.Equal(t, 2, out)
+			return failed
+		}
+		store := memstore.New()
+		assert.Equal(t, []int{1}, race(store))
+
+		records := testkit.LoadRun(t, store, "run").Records
+		won := slices.IndexFunc(records, func(r record.Record) bool {
+			return r.Kind == record.KindStep && r.Status == record.StatusCompleted
+		})
+		cut, err := testkit.Stored(snapshot.StatusRunning, records[:won+1]...).Run()
+		require.NoError(t, err)
+		killed := memstore.New()
+		_, err = killed.Create(t.Context(), cut)
+		require.NoError(t, err)
+		assert.Equal(t, []int{1}, race(killed))
 	})
 }
 
