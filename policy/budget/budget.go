@@ -77,8 +77,8 @@ func Tag(prefix string) Key {
 	}
 }
 
-// Thread is a [Key] with an account for each conversation of package conversation. All
-// runs that are turns of the conversation share the account.
+// Thread is a [Key] that gives each conversation (see package conversation) its own account,
+// which all turns of the conversation share.
 func Thread(runID string, tags []string) (string, bool) { return Tag("conversation:")(runID, tags) }
 
 // A Budget limits what calls consume. It is safe for concurrent use. Create one with
@@ -164,7 +164,7 @@ func (b *Budget) run(ctx, limited context.Context, call *core.CallInfo, next fun
 		estimated := reserved
 		estimated.Time = time.Since(began)
 		used, unpriced := b.used(call, estimated, returned && isRefused(err))
-		_, stored := b.o.Storage.Add(context.WithoutCancel(ctx), account, used.Minus(reserved))
+		stored := b.adjust(ctx, account, used.Minus(reserved))
 		if stored != nil { // the reservation remains
 			call.Log(slog.LevelWarn, fmt.Sprintf("budget %q: cannot book %v: %v", b.o.Name, used, stored), nil)
 		}
@@ -267,8 +267,8 @@ func (b *Budget) reserve(ctx context.Context, key, account string, amount Amount
 	if problem == "" {
 		return limit.Minus(sum), nil
 	}
-	if _, err := b.add(context.WithoutCancel(ctx), account, Amount{}.Minus(amount)); err != nil {
-		return left, err
+	if err := b.adjust(ctx, account, Amount{}.Minus(amount)); err != nil {
+		return left, fmt.Errorf("budget %q: %w", b.o.Name, err)
 	}
 	return left, fmt.Errorf("%w: %q for %q: %s", core.ErrBudget, b.o.Name, key, problem)
 }
@@ -301,6 +301,17 @@ func (b *Budget) add(ctx context.Context, account string, a Amount) (Amount, err
 		return sum, fmt.Errorf("budget %q: %w", b.o.Name, err)
 	}
 	return sum, nil
+}
+
+// adjustTimeout limits how long the outcome of an attempt waits for the storage.
+const adjustTimeout = 10 * time.Second
+
+// adjust adds to an account, even if ctx is done.
+func (b *Budget) adjust(ctx context.Context, account string, a Amount) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adjustTimeout)
+	defer cancel()
+	_, err := b.o.Storage.Add(ctx, account, a)
+	return err
 }
 
 // seed books the amount that a run has used according to its records, if nothing has

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -377,6 +380,36 @@ func TestStorageThatFailsLetsNothingBegin(t *testing.T) {
 	_, err := s.llm(b).Call(ctx, question)
 	require.ErrorContains(t, err, `budget "b": the disk is full`)
 	assert.Zero(t, s.asked)
+}
+
+// A hanging storage does not return before the context is done, once hangs is set.
+type hanging struct {
+	budget.Storage
+	hangs atomic.Bool
+}
+
+func (h *hanging) Add(ctx context.Context, account string, a budget.Amount) (budget.Amount, error) {
+	if h.hangs.Load() {
+		<-ctx.Done()
+		return budget.Amount{}, context.Cause(ctx)
+	}
+	return h.Storage.Add(ctx, account, a)
+}
+
+func TestAnswerIsNotLostWhenTheStorageHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		accounts := &hanging{Storage: budget.NewMemory()}
+		s := &service{usage: each, takes: time.Second}
+		b := budget.New(budget.Options{Name: "b", Limit: budget.Amount{Tokens: 1000}, Storage: accounts, EstimateTokens: hundred})
+		st, ctx := testkit.Run(t)
+		time.AfterFunc(time.Second/2, func() { accounts.hangs.Store(true) })
+		_, err := s.llm(b, actors.WithAttemptTimeout(time.Minute), actors.WithRetry(core.RetryConfig{})).Call(ctx, question)
+		require.NoError(t, err)
+		assert.Equal(t, 1, s.asked)
+		assert.True(t, slices.ContainsFunc(testkit.Records(t, st), func(r record.Record) bool {
+			return r.Kind == record.KindLog && strings.Contains(r.Detail.Message, `budget "b": cannot book`)
+		}), "the reservation remains")
+	})
 }
 
 func TestBadInputSaysWhatIsAllowed(t *testing.T) {

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"time"
 
@@ -24,22 +25,23 @@ const (
 
 	rereadInterval = 10 * time.Second // how long the known usage of others is considered current
 	maxRetryDelay  = 30 * time.Second // maximum delay after errors from the storage
+	correctTimeout = 10 * time.Second // how long the outcome of an attempt waits for the storage
 )
 
-// A sharedState holds what a limiter knows about its storage. own and owed belong to the holder of
-// turn; the fields below them are guarded by Limiter.mu.
+// A sharedState holds what a limiter knows about its storage. own belongs to the holder of turn; the
+// fields below it are guarded by Limiter.mu.
 type sharedState struct {
 	storage budget.Storage
 	name    string
 	turn    chan struct{} // one element while the storage is in use
 
-	own  map[int64]budget.Amount // amounts of this limiter, by account number
-	owed map[int64]budget.Amount // corrections that could not be stored yet
+	own map[int64]budget.Amount // amounts of this limiter, by account number
 
-	knownUntil time.Time     // until then, the known usage of others is considered current
-	probe      *ticket       // the ticket that reads the usage of others; nil if there is none
-	err        error         // error from the storage; nil if there is none
-	retryDelay time.Duration // the last delay; 0 if there was none
+	owed       map[int64]budget.Amount // corrections that could not be stored yet
+	knownUntil time.Time               // until then, the known usage of others is considered current
+	probe      *ticket                 // the ticket that reads the usage of others; nil if there is none
+	err        error                   // error from the storage; nil if there is none
+	retryDelay time.Duration           // the last delay; 0 if there was none
 }
 
 // A reservation is the amount added to an account for a ticket.
@@ -71,18 +73,32 @@ func (s *sharedState) add(ctx context.Context, number int64, a budget.Amount) (b
 	return s.storage.Add(ctx, fmt.Sprintf("ratelimit %s %s", s.name, start.Format(time.RFC3339)), a)
 }
 
-// payOwed stores corrections that could not be stored before.
-func (s *sharedState) payOwed(ctx context.Context, now time.Time) error {
-	for number, a := range s.owed {
-		if number >= oldest(now) {
+// payOwed stores corrections that could not be stored before. The caller holds the turn.
+func (l *Limiter) payOwed(ctx context.Context) error {
+	s := l.shared
+	l.mu.Lock()
+	owed := maps.Clone(s.owed)
+	l.mu.Unlock()
+	for number, a := range owed {
+		if number >= oldest(time.Now()) {
 			if _, err := s.add(ctx, number, a); err != nil {
 				return err
 			}
 			s.own[number] = s.own[number].Plus(a)
 		}
-		delete(s.owed, number)
+		l.owe(number, budget.Amount{}.Minus(a))
 	}
 	return nil
+}
+
+// owe adds to the corrections to be stored later.
+func (l *Limiter) owe(number int64, a budget.Amount) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shared.owed[number] = l.shared.owed[number].Plus(a)
+	if l.shared.owed[number].IsZero() {
+		delete(l.shared.owed, number)
+	}
 }
 
 // A spanUsage is what other limiters used in a span.
@@ -125,7 +141,7 @@ func (l *Limiter) reserve(ctx context.Context, t *ticket) (ok bool, err error) {
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
-	err = s.payOwed(ctx, time.Now())
+	err = l.payOwed(ctx)
 	if err == nil && !l.othersKnown() {
 		ok, err = l.learnOthers(ctx, t, rereadInterval)
 		if err == nil && !ok {
@@ -175,17 +191,24 @@ func (l *Limiter) addReservation(ctx context.Context, t *ticket) (ok bool, err e
 		t.sent = time.Now()
 		return true, nil
 	}
-	s.correct(context.WithoutCancel(ctx), number, budget.Amount{}.Minus(a))
+	correctCtx, cancel := correcting(ctx)
+	defer cancel()
+	l.correct(correctCtx, number, budget.Amount{}.Minus(a))
 	return false, err
 }
 
+// correcting returns a context for correcting an account, which happens even if ctx is done.
+func correcting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), correctTimeout)
+}
+
 // correct adds a correction to an account, now or later. The caller holds the turn.
-func (s *sharedState) correct(ctx context.Context, number int64, a budget.Amount) {
-	if _, err := s.add(ctx, number, a); err != nil {
-		s.owed[number] = s.owed[number].Plus(a)
+func (l *Limiter) correct(ctx context.Context, number int64, a budget.Amount) {
+	if _, err := l.shared.add(ctx, number, a); err != nil {
+		l.owe(number, a)
 		return
 	}
-	s.own[number] = s.own[number].Plus(a)
+	l.shared.own[number] = l.shared.own[number].Plus(a)
 }
 
 // amountOf returns what the ticket uses of the limits. The caller holds l.mu.
@@ -273,12 +296,16 @@ func (l *Limiter) settle(ctx context.Context, t *ticket) {
 	l.mu.Lock()
 	diff := l.amountOf(t).Minus(t.reserved.amount)
 	l.mu.Unlock()
-	if diff.IsZero() {
+	if diff.IsZero() || t.reserved.number < oldest(time.Now()) {
 		return
 	}
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	if t.reserved.number >= oldest(time.Now()) {
-		s.correct(context.WithoutCancel(ctx), t.reserved.number, diff)
+	ctx, cancel := correcting(ctx)
+	defer cancel()
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+		l.correct(ctx, t.reserved.number, diff)
+	case <-ctx.Done():
+		l.owe(t.reserved.number, diff)
 	}
 }

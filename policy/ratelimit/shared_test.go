@@ -176,6 +176,51 @@ func TestCallsWaitWhileTheStorageFails(t *testing.T) {
 	})
 }
 
+// A hanging storage does not return before the context is done, while hangs is set.
+type hanging struct {
+	budget.Storage
+	hangs atomic.Bool
+}
+
+func (h *hanging) Add(ctx context.Context, account string, a budget.Amount) (budget.Amount, error) {
+	if h.hangs.Load() {
+		<-ctx.Done()
+		return budget.Amount{}, context.Cause(ctx)
+	}
+	return h.Storage.Add(ctx, account, a)
+}
+
+// The actual tokens of the two calls cannot be added while the storage hangs. They are added later.
+func TestAnswersAreNotLostWhenTheStorageHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		accounts := &hanging{Storage: budget.NewMemory()}
+		s := &service{tokens: 1000, each: 400, window: time.Minute, algorithm: "sliding", takes: time.Second}
+		l := ratelimit.New(ratelimit.Options{Name: "service", Tokens: 1000, Storage: accounts, EstimateTokens: func([]byte) int { return 100 }})
+		other := ratelimit.New(ratelimit.Options{Name: "service", Tokens: 1000, Storage: accounts, EstimateTokens: func([]byte) int { return 200 }})
+		_, ctx := testkit.Run(t)
+		time.AfterFunc(time.Second/2, func() { accounts.hangs.Store(true) })
+		time.AfterFunc(25*time.Second, func() { accounts.hangs.Store(false) })
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				_, err := s.llm(l, actors.WithAttemptTimeout(15*time.Second)).Call(ctx, question)
+				assert.NoError(t, err)
+			})
+		}
+		all.Wait()
+		assert.Len(t, s.granted, 2, "no call is made again")
+		s.takes = 0
+		time.Sleep(15 * time.Second) //nolint:forbidigo // on the fake clock
+		s.each = 100
+		_, err := s.llm(l).Call(ctx, question)
+		require.NoError(t, err)
+		s.each = 200
+		_, err = s.llm(other).Call(ctx, question)
+		require.NoError(t, err)
+		assert.Empty(t, s.refused)
+	})
+}
+
 func TestAWaitForASharedLimitCanBeInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		accounts := budget.NewMemory()
