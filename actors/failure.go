@@ -14,7 +14,7 @@ var (
 	ErrContextTooLong    = errors.New("the conversation is longer than the model's context")
 	ErrQuota             = errors.New("the quota is used up, or the account is inactive")
 	ErrRefused           = errors.New("the model refuses to answer")
-	ErrFiltered          = errors.New("the service withheld the answer, or refused the request, because of its content")
+	ErrFiltered          = errors.New("the service withheld the answer, or refused the request, because of the content")
 	ErrFormatUnsupported = errors.New("the service does not support the format of the answer")
 )
 

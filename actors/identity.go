@@ -12,8 +12,8 @@ type messageIdentity struct {
 	IsError    bool       `json:",omitempty"`
 }
 
-// Identity implements core.Identifier. The identity is the conversation without
-// instructions, texts of tool results, tools and options. A reworded instruction, a
+// Identity implements core.Identifier. The identity is the conversation, but not the
+// instructions, the texts of tool results, the tools, or the options. A reworded instruction, a
 // new tool or a new field in a tool's output therefore does not change the
 // identity, and the model's recorded answer is used.
 func (r Request) Identity() any { return messageIdentities(r.Messages) }

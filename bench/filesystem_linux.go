@@ -31,7 +31,7 @@ func fileSystem() (name string, memory bool) {
 	case 0x2fc12fc1:
 		return "zfs", false
 	default:
-		return fmt.Sprintf("a file system of type %#x", magic), false
+		return fmt.Sprintf("file system type %#x", magic), false
 	}
 }
 

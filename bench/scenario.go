@@ -277,7 +277,7 @@ var scenarios = []scenario{
 // handler is a method of work.
 type handler func(w *work, ctx context.Context, in int) (int, error)
 
-// bind returns a function with the usual signature of handlers.
+// bind returns a function with the usual handler signature.
 func (h handler) bind(w *work) func(context.Context, int) (int, error) {
 	return func(ctx context.Context, in int) (int, error) { return h(w, ctx, in) }
 }

@@ -139,7 +139,7 @@ func (v value) attemptsOr(want string) int {
 	return int(v.integer(1, math.MaxInt32, want))
 }
 
-// delay returns a duration. It returns core.NoDelay for 0.
+// delay returns the value as a duration, or core.NoDelay if it is 0.
 func (v value) delay() time.Duration { return orNoDelay(v.duration(time.Second, "seconds")) }
 
 func (v value) aboveZero() time.Duration {

@@ -121,8 +121,8 @@ func defaultOf[T any](q Question, options []AwaitOption[T]) (engine.DefaultAnswe
 }
 
 // decodeAnswer decodes an answer into *answer; if there is an error, it sets *answer to zero. An
-// answer that was given as JSON is read as JSON: in it, bytes are strings, and types with their own
-// encoding methods have another form. answers is the schema of the type, or nil if it has none.
+// answer that was given as JSON is read as JSON, which encodes bytes as strings and uses other
+// encoding methods of types than msgpack does. answers is the schema of the type, or nil if it has none.
 func decodeAnswer(answers *schema.Schema, encoded []byte, answer any) (err error) {
 	value := reflect.ValueOf(answer).Elem()
 	value.SetZero()

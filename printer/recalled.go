@@ -41,7 +41,7 @@ func isRecalledFailure(r *record.Record) bool {
 	return r.Kind.IsCall() && r.Status == record.StatusRecovered && r.Err != nil && !r.Address.IsZero() && r.Address.Scope() == ""
 }
 
-// retryHint writes that a failure is not new, and the command with which the failed calls are made
+// retryHint writes a note that the failure is not new, with the command that makes the failed calls
 // again.
 func (t *text) retryHint(runID string) {
 	t.beginContinuation(mark{t.note, faint})

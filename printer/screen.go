@@ -34,8 +34,8 @@ const (
 	defaultRows    = 24
 )
 
-// measure returns the part of the terminal that live lines may use. It leaves one
-// column free, so that no line touches the edge, and a third of the rows.
+// measure returns the part of the terminal that live lines may use. It leaves a third of the rows
+// free, and one column, so that no line touches the edge.
 func (s *screen) measure() (columns, rows int) {
 	columns, rows = s.size()
 	if columns <= 0 {

@@ -21,7 +21,7 @@ const (
 	maxCommand = 1000
 )
 
-// Limits of indentation and of the metadata in a log line.
+// Limits on the indentation and the metadata of a log line.
 const (
 	maxDepth    = 32
 	maxMetadata = 16

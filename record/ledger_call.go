@@ -99,7 +99,7 @@ func (l *Ledger) addCall(r *Record, c *Transition) {
 	}
 }
 
-// restoreReplaced restores the state that a call had when the ledger counted and forgot it.
+// restoreReplaced restores the state that a call had when the ledger counted the call and dropped it.
 func (l *Ledger) restoreReplaced(call *Call, r *Record) {
 	if l.KeepEnded || r.Detail == nil || r.Detail.Replaces == nil || l.First == 0 {
 		return

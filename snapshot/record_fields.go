@@ -109,7 +109,7 @@ func (f *fieldReader) text() string {
 	return f.in.Text()
 }
 
-// name reads a text that occurs in many records.
+// name reads a string that occurs in many records.
 func (f *fieldReader) name() string {
 	if !f.next() {
 		return ""

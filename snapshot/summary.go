@@ -10,7 +10,7 @@ import (
 )
 
 // A Summary describes a run's state when the run was last closed. It is part of the Info, so
-// that lists can show it without reading records. The zero Summary is for a run without calls.
+// that lists can show it without reading records. The zero Summary describes a run without calls.
 type Summary struct {
 	Calls   int `json:"calls,omitempty"`   // over all generations
 	Failed  int `json:"failed,omitempty"`  // how many of Calls failed permanently

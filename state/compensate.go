@@ -185,8 +185,8 @@ func (r *restoredRun) startOver(t *track, rec *record.Record) {
 	t.First = int32(rec.Attempt)
 }
 
-// isSameDoubt reports whether c describes the call's current doubt, that is, whether the call has
-// not begun again after c.
+// isSameDoubt reports whether c describes the call's current doubt. It does unless the call has
+// begun again after c.
 func (t *track) isSameDoubt(c completion) bool { return c.inDoubt && t.entered <= c.ended }
 
 // completed returns the calls that can be compensated, in the order in which they completed or came

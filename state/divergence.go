@@ -229,8 +229,8 @@ func (r *restoredRun) followDivergence(rec *record.Record) {
 	r.diverged = true
 }
 
-// beginAnew discards what the call did before the record, and the values written inside the call,
-// except values that its preconditions have just written.
+// beginAnew discards what the call did before rec was written, and the values written inside the
+// call, except those that the call's preconditions have just written.
 func (r *restoredRun) beginAnew(rec *record.Record, t *track) {
 	if written := r.preconditions[rec.Address]; len(written) > 0 {
 		i, _ := slices.BinarySearch(written, t.Last)

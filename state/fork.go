@@ -23,8 +23,8 @@ type ForkOptions struct {
 	// does not keep. By default, the fork is refused if there are any. See [EffectsAfter].
 	Effects ForkEffects
 
-	// Outputs replaces outputs of recorded calls, by address, and answers to questions, by ID, to
-	// see how the run would have continued with them. An output can be set for a call that the fork
+	// Outputs holds values to continue with instead of the recorded ones: outputs of calls, keyed by
+	// address, and answers to questions, keyed by ID. An output can be set for a call that the fork
 	// keeps, and for the call at which the fork begins, which is then not made again. An answer can
 	// be set if the call that asked the question is made again. If the question is about a call in
 	// doubt, the fork must also keep the attempt that is in doubt, as it does if it begins inside

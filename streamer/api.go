@@ -237,7 +237,7 @@ func limitOf(req *http.Request, def, most int) (int, error) {
 	return n, nil
 }
 
-// Stats are the counters of a [Handler], which /health sends.
+// Stats holds the counters of a [Handler], as /health reports them.
 type Stats struct {
 	Status          string `json:"status"` // always "ok": a closed handler responds with 503
 	Clients         int    `json:"clients"`

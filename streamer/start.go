@@ -118,7 +118,7 @@ func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Ac
 		return
 	}
 	if isNew {
-		// The URL is relative to the request, so that it is correct behind a proxy with a prefix, too.
+		// A URL relative to the request is also correct behind a proxy that adds a prefix.
 		w.Header().Set("Location", "runs/"+url.PathEscape(info.RunID))
 		h.sendStatus(w, http.StatusCreated, startedBody{info.RunID, info.Status})
 		return

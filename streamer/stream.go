@@ -129,8 +129,8 @@ func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 			s.deleted()
 			continue
 		}
-		// Missing events are looked for again only if this round made progress; otherwise the
-		// client must reconnect.
+		// Look for missing events again only if this round made progress; otherwise the client
+		// must reconnect.
 		if err := s.follow(ctx, s.run.tape, pos); !errors.Is(err, errHole) || s.moves == before && s.at != (cursor{}) {
 			return err
 		}
@@ -226,7 +226,7 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 	}
 }
 
-// wait returns when there may be something to send. It sends waiting deltas; records come first.
+// wait returns when there may be records to send. Until then, it sends deltas.
 func (s *stream) wait(ctx context.Context, t *tape, pos uint64) error {
 	for {
 		more, due := t.more(pos)

@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/core/httperror"
 )
 
-// retryAfter returns the delay that a failure requests: in the Retry-After header, in
-// its body, or, for a 429, in rate limit headers.
+// retryAfter returns the delay that a failed response asks for: in the Retry-After header, in
+// the body, or, for a 429, in rate limit headers.
 func retryAfter(e *Error, header http.Header, now time.Time) (time.Duration, bool) {
 	if d, ok := httperror.RetryAfter(header, now); ok {
 		return d, true

@@ -183,7 +183,7 @@ func (s *Store) references(ctx context.Context) (map[string]bool, error) {
 	for subject := range info.State.Subjects {
 		_, runID := parse(subject)
 		if err := s.addReferences(ctx, named, runID); err != nil && !errors.Is(err, snapshot.ErrNotFound) { // the run was deleted
-			return nil, fmt.Errorf("it is not known which artifacts are in use: %w", err)
+			return nil, fmt.Errorf("cannot determine which artifacts are in use: %w", err)
 		}
 	}
 	return named, nil

@@ -15,13 +15,13 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// A Queue is a [runner.Queue] for the runs in a [Store]. It holds a job for each run that waits. A
+// A Queue is a [runner.Queue] for the runs in a [Store]. It holds a job for each waiting run. A
 // job that was taken is hidden while the process that took it renews its lease, and is offered again
 // when the lease has expired. A Queue is safe for concurrent use; make one with [OpenQueue].
 //
 // Jobs are taken by priority, and jobs of the same priority in the order in which they were added.
 // Priorities from -100 to 100 are distinguished; a priority outside this range counts as the nearest
-// one inside it. Each priority in use costs each worker one request for jobs per half lease. Other
+// one inside it. For each priority in use, each worker makes one request for jobs per half lease. Other
 // workers learn about a new priority a moment after the first job with that priority was added; until
 // then they may take a job with a lower priority.
 type Queue struct {

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run is one opening of a run, with the spans that have not ended.
+// A run holds the spans that have not ended, in one opening of a run.
 type run struct {
 	generation uint64
 	span       trace.Span

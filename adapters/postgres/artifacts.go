@@ -71,7 +71,7 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 	}
 	for _, id := range runIDs {
 		if err := s.dropUsed(ctx, unused, id); err != nil && !errors.Is(err, snapshot.ErrNotFound) { // the run was deleted meanwhile
-			return 0, fmt.Errorf("it is not known which artifacts are in use: %w", err)
+			return 0, fmt.Errorf("cannot determine which artifacts are in use: %w", err)
 		}
 	}
 	references := make([]string, 0, len(unused))

@@ -305,7 +305,7 @@ func (d *database) Changes(ctx context.Context, runID string, since uint64) (cha
 
 const changesDeleted = `select d.uid, d.version, '', '', d.last_seq, d.info, false, true from reprise.deleted d where d.changed >= $2::text::xid8`
 
-// forget deletes the rows about runs that were deleted a while ago. Only rows before the horizon are
+// forget deletes the rows for runs that were deleted more than an hour ago. Only rows before the horizon are
 // deleted: watchers that have looked for changes since then no longer need these rows.
 func (d *database) forget(ctx context.Context) error {
 	_, err := d.change(ctx, `with gone as (

@@ -283,7 +283,7 @@ func (q *listing) scan(o *order, place, by, limit string) string {
 }
 
 // Count implements [storekit.Heads]. Each status is counted separately, in the smallest index that
-// contains its runs. Only few runs are stored as running.
+// contains its runs. Only a few runs are stored as running.
 func (d *database) Count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error) {
 	if !isExact(&f) {
 		return nil, nil

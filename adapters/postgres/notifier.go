@@ -83,8 +83,8 @@ func pause(ctx context.Context, length time.Duration) bool {
 // bytes.
 func (d *database) channel() string { return "reprise:" + string(d.schema) }
 
-// A payload contains the ID of the sending process, then someJobs if the queue has changed, and the
-// IDs of the runs that have changed, or allRuns if the IDs do not fit.
+// A payload contains, in this order, the ID of the sending process, someJobs if the queue has
+// changed, and the IDs of the changed runs. If the IDs do not fit, allRuns replaces them.
 const (
 	maxPayload = 7000
 	allRuns    = "*"

@@ -22,9 +22,9 @@ func (a *app) completeRuns(n int) cobra.CompletionFunc {
 	}
 }
 
-// runIDs returns the IDs with the given prefix that are not in args, last updated
-// first, with their status. On errors it returns none, since a completion cannot report
-// them.
+// runIDs returns the IDs that have the given prefix and are not in args, each with the
+// status of its run. The most recently updated run comes first. If there is an error, runIDs returns
+// nil, since a completion cannot report it.
 func (a *app) runIDs(ctx context.Context, args []string, prefix string) []string {
 	store, err := a.store()
 	if err != nil {

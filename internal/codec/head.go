@@ -54,8 +54,8 @@ func (h head) values() int {
 	return 0
 }
 
-// errors.Is finds ErrMalformed in every error that is caused by data that is
-// not msgpack.
+// ErrMalformed is found by errors.Is in every error that is caused by data that
+// is not msgpack.
 var ErrMalformed = errors.New("malformed msgpack")
 
 func malformed(format string, args ...any) error {

@@ -34,8 +34,8 @@ func (m *mismatch) Unwrap() error { return m.err }
 // misfit returns the error for a value that does not fit a type.
 func misfit(data []byte, t reflect.Type) error { return &mismatch{got: Describe(data), want: t} }
 
-// refused returns the error for a value that a method of its type has rejected. It replaces the
-// library's own errors, which are less specific.
+// refused returns the error for a value that a method of its type has rejected with err. If err is
+// the msgpack library's own, a more specific error replaces it.
 func refused(data []byte, t reflect.Type, err error) error {
 	if strings.HasPrefix(err.Error(), "msgpack: ") && !errors.Is(err, ErrUnknownField) {
 		return misfit(data, t)

@@ -194,7 +194,7 @@ func (c *Call) settleDoubt(p *record.Progress, s *Scope, r *attemptEnd) (settled
 func (c *Call) stopLoop(p *record.Progress, s *Scope) error {
 	return c.suspend(p, s, nil, &InterruptedError{
 		Reason: record.InterruptCrashLoop,
-		Message: fmt.Sprintf("the process ended %d times in a row while %s (%s) was under way; the run continues when it is resumed",
+		Message: fmt.Sprintf("the process ended %d times in a row while %s (%s) was under way; resume the run to continue it",
 			p.Entries, c.address, strings.TrimSuffix(c.spec.Kind.String(), "_call")),
 	}, record.StageHandler)
 }

@@ -55,9 +55,9 @@ type Attempt struct {
 }
 
 const (
-	// Unlimited as MaxAttempts or MaxLosses means no limit.
+	// Unlimited is the value of MaxAttempts and MaxLosses for no limit.
 	Unlimited = -1
-	// NoTimeout as the AttemptTimeout of an LLM means no limit.
+	// NoTimeout is the value of an LLM's AttemptTimeout for no limit.
 	NoTimeout time.Duration = -1
 )
 

@@ -140,9 +140,9 @@ type Settings struct {
 	// History is what was recorded before. It is nil in a new run.
 	History History
 
-	// Completed returns the calls that were recorded before this opening as compensable and have
-	// completed or are in doubt, in the order of their records. It is called at most once. It is
-	// nil if there are none.
+	// Completed returns the compensable calls that had completed or were in doubt when the run was
+	// opened, in the order of their records. It is called at most once. The function is nil if there
+	// are none.
 	Completed func() []*Completed
 
 	// PutArtifact stores an encoded output of more than MaxInline bytes and returns its reference.

@@ -27,7 +27,7 @@ type Scope struct {
 	state   atomic.Pointer[scopeState] // nil until something happens in the scope
 }
 
-// scopeState holds what happens in a scope. Most attempts of tools have no
+// scopeState holds what has happened in a scope. Most tool attempts have no
 // scopeState.
 type scopeState struct {
 	claims    claims

@@ -82,7 +82,7 @@ func TestDocumentIsAppliedToArguments(t *testing.T) {
 		"format is not asserted":   {property(`{"format":"date-time"}`), `{"v":"x"}`, ``},
 		"unknown keyword":          {property(`{"x-order":1}`), `{"v":1}`, ``},
 		"a name twice":             {property(`{}`), `{"v":1,"v":2}`, `v: field is given more than once`},
-		"no JSON":                  {property(`{}`), `{"v":`, `not valid JSON: unexpected end of JSON input, at byte 5`},
+		"no JSON":                  {property(`{}`), `{"v":`, `not valid JSON at byte 5: unexpected end of JSON input`},
 		"nothing":                  {property(`{}`), ``, `not valid JSON: the document is empty`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestDocumentIsAppliedToArguments(t *testing.T) {
 func TestDocumentThatIsNotASchemaIsRefused(t *testing.T) {
 	for doc, want := range map[string]string{
 		``:                                      `schema: not valid JSON: the document is empty`,
-		`{`:                                     `schema: not valid JSON: unexpected end of JSON input`,
+		`{`:                                     `schema: not valid JSON at byte 1: unexpected end of JSON input`,
 		`{} {}`:                                 `there is more after the end`,
 		`[]`:                                    `schema: got an array, want a JSON object`,
 		`true`:                                  `schema: got a boolean, want a JSON object`,

@@ -26,7 +26,7 @@ type graph struct {
 	byPointer map[string]*jsonschema.Schema // "" is the root
 }
 
-// A node lists the schemas that one schema applies.
+// A node lists the schemas that a schema refers to or contains.
 type node struct {
 	same       []*jsonschema.Schema          // applied to the same value
 	properties map[string]*jsonschema.Schema // applied to the property with the name

@@ -167,9 +167,9 @@ func (m *memory) learn(counted, estimated int) {
 }
 
 // fit returns the messages to send. whole is the complete conversation; messages is the same
-// conversation with truncated results. If the messages do not fit, fit leaves out more turns, until
-// half of the room is free: few large cuts keep the beginning of the conversation stable, so that
-// services can cache it.
+// conversation with truncated results. If the messages do not fit, fit leaves out turns until half
+// of the room is free: making a few large cuts keeps the beginning of the conversation stable, so
+// that services can cache it.
 func (w *window) fit(ctx context.Context, whole, messages []actors.Message, room int, m *memory) ([]actors.Message, error) {
 	room = int(float64(room) / m.scale())
 	if m.Refused > 0 {

@@ -101,7 +101,7 @@ func (s *Store) references(ctx context.Context) (named map[string]bool, opened t
 		return nil, time.Time{}, fmt.Errorf("snapshot: artifacts: %w", err)
 	}
 	if err := s.checkNoLinks(); err != nil {
-		return nil, time.Time{}, fmt.Errorf("snapshot: it is not known which artifacts are in use: %w", err)
+		return nil, time.Time{}, fmt.Errorf("snapshot: cannot determine which artifacts are in use: %w", err)
 	}
 	named = make(map[string]bool)
 	for _, id := range ids {
@@ -114,7 +114,7 @@ func (s *Store) references(ctx context.Context) (named map[string]bool, opened t
 			at, err = addReferences(named, run)
 		}
 		if err != nil {
-			return nil, time.Time{}, fmt.Errorf("snapshot: it is not known which artifacts are in use: %w", err)
+			return nil, time.Time{}, fmt.Errorf("snapshot: cannot determine which artifacts are in use: %w", err)
 		}
 		if run.Open && (opened.IsZero() || at.Before(opened)) {
 			opened = at

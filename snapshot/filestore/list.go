@@ -133,7 +133,7 @@ func (s *Store) scannedInfo(e *indexedRun) (snapshot.Info, bool) {
 	return m.info, isSame
 }
 
-// infoForPage returns a run's info as lists show it, and whether the run exists.
+// infoForPage returns a run's info for a list, and whether the run exists.
 func (s *Store) infoForPage(ctx context.Context, runID string) (info snapshot.Info, there bool) {
 	info, _, err := s.dir(runID).infoForList(ctx)
 	switch {

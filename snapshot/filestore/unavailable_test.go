@@ -67,7 +67,7 @@ func TestNoArtifactIsRemovedNextToARunThatIsALink(t *testing.T) {
 	require.NoError(t, os.Rename(run, elsewhere))
 	require.NoError(t, os.Symlink(elsewhere, run))
 	_, err = s.GC(t.Context(), -time.Hour)
-	require.ErrorContains(t, err, "snapshot: it is not known which artifacts are in use: run run: ")
+	require.ErrorContains(t, err, "snapshot: cannot determine which artifacts are in use: run run: ")
 	require.ErrorContains(t, err, "it is a link")
 	_, err = s.Garbage(t.Context(), -time.Hour)
 	require.ErrorContains(t, err, "it is a link")

@@ -36,9 +36,9 @@ func CreatedInfo(info snapshot.Info) (snapshot.Info, error) {
 
 // OpenedInfo returns two infos for a run that is being opened: restored is the info that
 // Journal.Restored must return, and now is the info to store. The parameter found is the stored info
-// or, for a new run, the result of [NewInfo]. No process may have the run open; so if the stored
-// status is running, the process that had the run open has crashed. The error is that of o.Check or,
-// for a new run, that of Info.Check.
+// or, for a new run, the result of [NewInfo]. The caller has made sure that no process has the run open;
+// so if the stored status is running, the process that had it open has crashed. OpenedInfo returns
+// the error of o.Check or, for a new run, of Info.Check.
 func OpenedInfo(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapshot.Info, err error) {
 	now = found.Clone()
 	isBegun := found.Generation == 0

@@ -121,6 +121,5 @@ func (t *deadlineWriter) Flush() {
 	}
 }
 
-// extend sets the deadline, if the writer supports deadlines. The writer of a test or a middleware
-// may not support them.
+// extend sets the deadline. Writers of tests and middleware need not support deadlines.
 func (t *deadlineWriter) extend() { _ = t.control.SetWriteDeadline(time.Now().Add(t.timeout)) }

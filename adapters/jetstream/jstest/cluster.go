@@ -76,7 +76,7 @@ func (c *Cluster) Connect(options ...nats.Option) *nats.Conn {
 	return Connect(c.t, c.URL(), options...)
 }
 
-// Leader waits until a stream has a leader, and returns that server.
+// Leader waits until a stream has a leader, and returns the leader.
 func (c *Cluster) Leader(stream string) *Server {
 	c.t.Helper()
 	var leader *Server
