@@ -1,4 +1,4 @@
-// Package browser tests the dashboard page in a real Chromium. It is a
+// Package browser tests the dashboard page in Chromium. It is a
 // separate module, so that no other package depends on the library that drives
 // the browser.
 //

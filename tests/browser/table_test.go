@@ -60,7 +60,7 @@ func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
 	p.waitText("#runs-total", "10.0k")
 	p.waitText(".question", "Where to?")
 	assert.Equal(t, "1", p.text(".questions-head .count"))
-	assert.Equal(t, 200, int(eval[float64](p, `document.querySelectorAll("#run-rows [data-run]").length`)))
+	p.wait(`document.querySelectorAll("#run-rows [data-run]").length === 200`)
 	p.waitText("[data-status=failed] b", "100")
 
 	p.wait(`(document.querySelector("#runs-more").click(), true)`)
