@@ -46,9 +46,9 @@ type Group struct {
 
 	// OnFailure, if set, is called for each branch that fails, in the goroutine of the branch, with
 	// the branch's number, counted from 1. It is for branches that depend on each other: for
-	// example, one branch may begin when another has failed. When the run is resumed, a failed
-	// branch does not run again, but OnFailure is called for it again, before any branch without a
-	// recorded outcome begins. If OnFailure panics or calls runtime.Goexit, that is added to the
+	// example, one branch may begin when another has failed. When a run is resumed in which the
+	// group has not ended, a failed branch does not run again, but OnFailure is called for it again,
+	// before any branch without a recorded outcome begins. If OnFailure panics or calls runtime.Goexit, that is added to the
 	// branch's error.
 	OnFailure func(branch int, err error)
 

@@ -14,7 +14,8 @@ import (
 // interrupts the others. A branch that fails does not affect the others. First needs at least one
 // branch. If all branches fail, the group fails with a *[core.CallError] that wraps a
 // *[GroupError]. The group is a call, as with [Parallel]. When the run is resumed, the group has
-// the same winner and the same result.
+// the same winner and the same result. If the run is retried after the winner was compensated, the
+// winner is called again, and if it fails, so does the group.
 func First[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) (T, error) {
 	var won T
 	g.CollectAll = true

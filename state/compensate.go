@@ -254,7 +254,7 @@ func (r *restoredRun) failedAround(a record.Address) record.Address {
 			continue
 		}
 		t := r.calls[around]
-		if t == nil || t.Phase != record.StateFailed || r.isRetried(t) {
+		if t == nil || t.Phase != record.StateFailed || r.isRetried(t, around) {
 			continue
 		}
 		if !t.kind.IsParallel() || around.Scope() == "" {

@@ -30,6 +30,7 @@ type restoredRun struct {
 	compensates bool                            // a compensation is on record
 	undone      map[record.Address]bool         // compensations that have completed
 	hollow      map[record.Address]bool         // completed calls with calls inside that were compensated; nil until needed
+	modelCalls  map[string]uint64               // the first record of the latest call to a model in each scope; nil until needed
 	fork        record.Fork                     // what the parents of a fork did
 	effects     effects
 
@@ -79,6 +80,7 @@ type track struct {
 	claimed  bool // the claim of the call is recorded
 	resumed  bool // the call was continued in this opening of the run
 	asked    bool // the program has claimed it, in this opening of the run
+	toolCall bool // a model requested the call
 }
 
 // isClaimed reports whether the claim of the call is recorded; the claims of an
@@ -192,6 +194,7 @@ func (r *restoredRun) follow(rec *record.Record) {
 	}
 	r.loosenAfter(rec, t)
 	t.kind = rec.Kind
+	t.toolCall = t.toolCall || rec.Detail != nil && rec.Detail.ToolCall != ""
 	t.Add(rec)
 	t.followOutcome(rec)
 	r.followCompensable(t, rec)
@@ -281,16 +284,43 @@ func (r *restoredRun) progressOf(t *track, a record.Address) *record.Progress {
 		return &t.Progress
 	}
 	p := r.progressAtRest(t, a)
-	if r.isRetried(t) {
+	if r.isRetried(t, a) {
 		t.retry(&p)
 	}
 	p.Used = r.usage.of(a, t, &p)
 	return &p
 }
 
-// isRetried reports whether the call failed for good, and is to be tried again.
-func (r *restoredRun) isRetried(t *track) bool {
-	return t.Phase == record.StateFailed && t.Last <= r.retryTo
+// isRetried reports whether the call failed for good, and is to be tried again. A failure that the
+// run has dealt with stays: that of a branch whose group completed, and that of a tool call after
+// which the model was called again, since the model may have replaced the call.
+func (r *restoredRun) isRetried(t *track, a record.Address) bool {
+	if t.Phase != record.StateFailed || t.Last > r.retryTo {
+		return false
+	}
+	if t.toolCall && r.latestModelCall(a.Scope()) > t.Last {
+		return false
+	}
+	around, err := record.ParseAddress(callOf(a.Scope()))
+	if err != nil { // a root call
+		return true
+	}
+	group := r.calls[around]
+	return group == nil || group.kind != record.KindGroup || group.Phase != record.StateCompleted || r.containsCompensated(around)
+}
+
+// latestModelCall returns the number of the first record of the latest call to a model in the scope,
+// or 0 if there is none.
+func (r *restoredRun) latestModelCall(scope string) uint64 {
+	if r.modelCalls == nil {
+		r.modelCalls = make(map[string]uint64)
+		for a, t := range r.calls {
+			if t.kind == record.KindLLM {
+				r.modelCalls[a.Scope()] = max(r.modelCalls[a.Scope()], t.first)
+			}
+		}
+	}
+	return r.modelCalls[scope]
 }
 
 // retry makes a call that failed for good run again. A call that makes other calls continues its last

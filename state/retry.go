@@ -29,6 +29,10 @@ var (
 // completed stay restored and keep their idempotency keys. A call that was compensated is made
 // again with a new key. A call whose compensation failed still has its effect and stays restored;
 // if the run fails again or is cancelled, the compensation is tried again with all its attempts.
+// Two kinds of failed calls are not tried again, since the run has dealt with their failures: a tool
+// call after which its agent called the model again, and a branch of a group that completed. To make
+// such a call again, [Fork] the run at it.
+//
 // Calling Retry again before the run is opened is allowed, and changes nothing.
 //
 // A call that failed in doubt (core.ErrInDoubt) is tried again like any other, even if its
