@@ -111,9 +111,9 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 	return Agent[Prompt, Answer]{withIdentity(must(core.NewDefinition(o.spec, withVoidDeltas(l.run))), o.identity), promptSchema, calledBy(llm, o.functions)}
 }
 
-// withVoidDeltas wraps an agent's handler: each attempt after the first begins by reporting that
-// the deltas from earlier attempts are void. The calls of the new attempt have other addresses, so
-// their deltas would not replace the earlier ones.
+// withVoidDeltas wraps the handler of an agent or a tool: each attempt after the first begins by
+// reporting that the deltas from earlier attempts are void. The calls of the new attempt have other
+// addresses, so their deltas would not replace the earlier ones.
 func withVoidDeltas[In, Out any](handler core.Handler[In, Out]) core.Handler[In, Out] {
 	return func(ctx context.Context, in In) (Out, error) {
 		voidDeltas(ctx)
@@ -121,7 +121,7 @@ func withVoidDeltas[In, Out any](handler core.Handler[In, Out]) core.Handler[In,
 	}
 }
 
-// voidDeltas reports that the deltas from earlier attempts of the agent, if any, are void.
+// voidDeltas reports that the deltas from earlier attempts of the call, if any, are void.
 func voidDeltas(ctx context.Context) {
 	if core.ScopeOf(ctx).Attempt() > 0 {
 		live.Emit(ctx, live.Delta{Part: live.PartBegin})

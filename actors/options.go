@@ -216,7 +216,7 @@ func apply(spec core.Spec, opts []Option) *options {
 // NewAgent and NewTypedAgent. It panics if the definition is invalid, since
 // that is a programming error.
 func define[In, Out any](o *options, handler core.Handler[In, Out]) *core.Definition[In, Out] {
-	if o.spec.Kind == record.KindAgent && handler != nil {
+	if o.spec.Kind != record.KindLLM && handler != nil { // an LLM's handler emits a PartBegin in each attempt
 		handler = withVoidDeltas(handler)
 	}
 	return withIdentity(must(core.NewDefinition(o.spec, handler)), o.identity)

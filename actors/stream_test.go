@@ -203,6 +203,30 @@ func TestAttemptOfAnAgentVoidsWhatCallsOfEarlierOnesHaveShown(t *testing.T) {
 	}, shown)
 }
 
+func TestAttemptOfAToolVoidsWhatCallsOfEarlierOnesHaveShown(t *testing.T) {
+	_, ctx := testkit.Run(t)
+	model := newScript(says("half"), says("whole")).llm()
+	tool := decorators.Tool("ask", "", func(ctx context.Context, _ number) (string, error) {
+		live.Emit(ctx, live.Delta{Part: live.PartProgress, Text: "asks"})
+		resp, err := model.Call(ctx, actors.Request{Messages: []actors.Message{actors.User("?")}})
+		if err == nil && core.ScopeOf(ctx).Attempt() == 0 {
+			err = core.Retryable(errBoom)
+		}
+		return resp.Message.Text, err
+	}, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
+	var shown []string
+	var out string
+	for d, err := range actors.Stream(ctx, tool, number{}, &out) {
+		require.NoError(t, err)
+		shown = append(shown, d.Address.String()+" "+d.Part.String()+" "+d.Text)
+	}
+	assert.Equal(t, []string{
+		"ask progress asks", "ask/model begin ", "ask/model text half", "ask/model end ",
+		"ask begin ", "ask end ", "ask progress asks",
+		"ask@2/model begin ", "ask@2/model text whole", "ask@2/model end ",
+	}, shown)
+}
+
 func TestDeltasOfToolCallsHaveTheIDThatTheModelGave(t *testing.T) {
 	_, ctx := testkit.Run(t)
 	model := newScript(asks(call("echo", `{"n":1}`), call("echo", `{"n":2}`)), says("done"))

@@ -29,7 +29,7 @@ const (
 	PartReasoning                 // the model's thoughts
 	PartToolCall                  // the arguments of tool call Index, which asks for the tool Name
 	PartProgress                  // what a tool reports about its progress
-	PartEnd                       // the attempt will produce nothing more
+	PartEnd                       // what the attempt has shown so far is complete; only an agent or a tool may show more
 	partEnd
 )
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
 )
@@ -154,4 +155,22 @@ func TestQuestionWhoseAnswerIsRefusedStaysOpen(t *testing.T) {
 		assert.Equal(t, Paused, <-ended)
 		require.NoError(t, answer(t.Context(), h, &control{}))
 	})
+}
+
+func TestALaterAttemptOfAToolBeginsNoStep(t *testing.T) {
+	b := NewBuilder(asking(t), "r")
+	add := func(e streamer.FollowEvent) []Event {
+		out, err := b.Add(t.Context(), e)
+		require.NoError(t, err)
+		return out
+	}
+	address := func(text string) record.Address {
+		a, err := record.ParseAddress(text)
+		require.NoError(t, err)
+		return a
+	}
+	add(streamer.FollowEvent{Record: &record.Record{Kind: record.KindAgent, Status: record.StatusStarted, Address: address("assistant")}})
+	assert.Empty(t, add(streamer.FollowEvent{Delta: &streamer.Delta{Delta: live.Delta{Address: address("assistant/work"), Attempt: 1, Part: live.PartBegin}}}))
+	shown := add(streamer.FollowEvent{Delta: &streamer.Delta{Delta: live.Delta{Address: address("assistant/model"), Part: live.PartText, Text: "Hm"}}})
+	assert.Equal(t, []Event{{Kind: StepBegins, Step: "r/1.1"}, {Kind: Text, Step: "r/1.1", Text: "Hm"}}, shown)
 }

@@ -32,6 +32,8 @@ func (b *Builder) delta(d *streamer.Delta) (out []Event) {
 		return nil
 	}
 	switch {
+	case d.Part == live.PartBegin && (b.step == nil || b.step.address != d.Address):
+		return nil // it may be a tool's; a step begins with its record or its first text
 	case d.Part == live.PartBegin:
 		return b.begin(out, d.Address, d.Attempt)
 	case d.Part != live.PartText && d.Part != live.PartReasoning:
