@@ -86,11 +86,15 @@ func (a *app) root() *cobra.Command {
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cmd.ValidateFlagGroups(); err != nil { // cobra checks this only afterwards
+				return err
+			}
 			a.parsed = true
 			if cmd.Flags().Changed("dir") {
 				a.command += " --dir " + shellWord(a.dir)
 			}
+			return nil
 		},
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {

@@ -90,7 +90,7 @@ func TestWrongUsageExitsWith2(t *testing.T) {
 	newStore(t, dir)
 	for _, line := range []string{
 		"bogus", "show", "show a b", "diff a", "runs a", "runs --bogus", "runs --limit x", "gc --grace x", "help bogus", "help runs x",
-		"answer a b", "--bogus",
+		"answer a b", "--bogus", "show a --input b --output c",
 	} {
 		got := call(t, dir, strings.Fields(line)...)
 		assert.Equal(t, exitUsage, got.code, line)
