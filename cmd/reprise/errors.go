@@ -59,10 +59,16 @@ func (a *app) report(ctx context.Context, err error) int {
 	case code == exitInterrupted:
 		err = errors.New("interrupted")
 	}
+	a.printError(code, err)
+	return code
+}
+
+// printError writes err to stderr. code is the exit code that belongs to it.
+func (a *app) printError(code int, err error) {
 	text := printable(oneLine(message(err)))
 	if !a.json {
 		fmt.Fprintf(a.stderr, "reprise: %s\n", text)
-		return code
+		return
 	}
 	report := struct {
 		Error string `json:"error"`
@@ -72,7 +78,6 @@ func (a *app) report(ctx context.Context, err error) int {
 	if err == nil {
 		fmt.Fprintf(a.stderr, "%s\n", data)
 	}
-	return code
 }
 
 func (a *app) exitCode(ctx context.Context, err error) int {

@@ -125,7 +125,7 @@ func (a *app) questionsOfRuns(ctx context.Context, f runFilter, redact *redactio
 		case err != nil && ctx.Err() != nil:
 			return err
 		case err != nil:
-			fmt.Fprintf(a.stderr, "reprise: %s\n", printable(oneLine(message(a.explain(info.RunID, err)))))
+			a.printError(exitFailure, a.explain(info.RunID, err))
 			unreadable++
 			continue
 		case len(asked) == 0:

@@ -105,6 +105,9 @@ to answer:
 	assert.Equal(t, exitFailure, damaged.code)
 	assert.Contains(t, damaged.stderr, "`reprise repair r3` saves what can be read")
 	assert.Contains(t, damaged.stdout, "answer r1 ")
+	damaged = call(t, dir, "questions", "--json")
+	assert.Equal(t, exitFailure, damaged.code)
+	assert.Regexp(t, `^\{"error":"run r3 is damaged: .*","code":"damaged"\}\n$`, damaged.stderr)
 }
 
 func TestSignalIsReceivedByTheRun(t *testing.T) {
