@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
@@ -73,8 +75,9 @@ func (a *app) garbage(ctx context.Context, store *filestore.Store, grace time.Du
 	return nil
 }
 
+// gcError adds a hint to an error of a run that verify reports, too.
 func (a *app) gcError(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || !errors.Is(err, snapshot.ErrCorrupt) && !errors.Is(err, snapshot.ErrFormat) {
 		return err
 	}
 	return &hintError{err, "`" + a.command + " verify` shows what cannot be read; repair or delete it first"}

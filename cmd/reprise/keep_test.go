@@ -148,6 +148,17 @@ func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
 	assert.Contains(t, got.stderr, "`reprise verify` shows what cannot be read; repair or delete it first")
 }
 
+// verify reports runs, and the link is not one.
+func TestGCDoesNotReferToVerifyBecauseOfALink(t *testing.T) {
+	dir := t.TempDir()
+	newStore(t, dir)
+	require.NoError(t, os.Symlink(t.TempDir(), filepath.Join(dir, "runs", "link")))
+	got := call(t, dir, "gc")
+	assert.Equal(t, exitFailure, got.code)
+	assert.Regexp(t, "run link: .*; replace the link by its target, or delete it\n$", got.stderr)
+	call(t, dir, "verify").text(t)
+}
+
 func TestRunOfANewerVersionIsReported(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
