@@ -25,7 +25,7 @@ type deltaRedaction struct {
 	next      func(Delta)
 
 	mu    sync.Mutex
-	calls map[callKey]*redactedCall // the calls that produce something
+	calls map[callKey]*redactedCall // the calls that produce texts
 }
 
 type callKey struct {
@@ -48,26 +48,30 @@ type redactedText struct {
 	originalName string // the Name before it was redacted
 }
 
-// call returns the call that produced d, or nil if d is from an abandoned attempt. It forgets the
-// call when the attempt ends.
+// call returns the call that produced d, or nil if d is from an abandoned attempt. It remembers the
+// call from its first text until an attempt ends: a call without texts may never emit PartEnd.
 func (r *deltaRedaction) call(d *Delta) *redactedCall {
 	key := callKey{d.RunID, d.Address}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c := r.calls[key]
+	c, known := r.calls[key]
 	switch {
-	case c == nil, d.Part == PartBegin, d.Attempt > c.attempt:
+	case !known, d.Part == PartBegin, d.Attempt > c.attempt:
 		c = &redactedCall{attempt: d.Attempt}
 	case d.Attempt < c.attempt:
 		return nil
 	}
-	if d.Part == PartEnd {
+	switch {
+	case d.Part == PartEnd:
 		delete(r.calls, key)
-	} else {
+	case known || d.Part.isText():
 		r.calls[key] = c
 	}
 	return c
 }
+
+// isText reports whether p is a text that comes in pieces.
+func (p Part) isText() bool { return p == PartText || p == PartReasoning || p == PartToolCall }
 
 func (r *deltaRedaction) show(d Delta) {
 	c := r.call(&d)
@@ -76,11 +80,11 @@ func (r *deltaRedaction) show(d Delta) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch d.Part {
-	case PartText, PartReasoning, PartToolCall:
+	if d.Part.isText() {
 		r.add(c, &d)
 		return
-	case PartEnd:
+	}
+	if d.Part == PartEnd {
 		r.finish(c)
 	}
 	d.Name, d.Text = r.redaction.Text(d.Name), r.redaction.Text(d.Text)

@@ -1,0 +1,23 @@
+package live
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/reprise-go/reprise/record/redact"
+)
+
+// A tool that reports its progress never emits PartEnd. A redaction lives as long as its process.
+func TestRedactionRemembersOnlyCallsThatProduceTexts(t *testing.T) {
+	d := &deltaRedaction{redaction: redact.Func(strings.Clone), next: func(Delta) {}, calls: make(map[callKey]*redactedCall)}
+	d.show(Delta{RunID: "tool", Part: PartProgress, Text: "page 1 of 2"})
+	d.show(Delta{RunID: "model", Part: PartBegin})
+	assert.Empty(t, d.calls)
+	d.show(Delta{RunID: "model", Part: PartText, Text: "It"})
+	d.show(Delta{RunID: "model", Part: PartProgress, Text: "still"})
+	assert.Len(t, d.calls, 1)
+	d.show(Delta{RunID: "model", Part: PartEnd})
+	assert.Empty(t, d.calls)
+}
