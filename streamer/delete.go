@@ -69,7 +69,8 @@ func (h *Handler) forgetReplaced(runID string, info *RunInfo) bool {
 	return !known
 }
 
-// end forgets the run, and appends f to its tape, which tells clients why the stream ends.
+// end forgets the run, appends f to its tape, which tells clients why the stream ends, and wakes the
+// followers, which then see that the run has ended.
 func (r *run) end(f *frame) (due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,6 +79,7 @@ func (r *run) end(f *frame) (due bool) {
 	r.stored.Store(0)
 	r.ends.Add(1)
 	r.created.Store(0)
+	r.products.tell(nil)
 	return r.tape.end(f)
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -70,6 +72,39 @@ func TestFollowYieldsEachRecordOnceAndDeltasBetweenThem(t *testing.T) {
 	deltas, again := followed(t, h, "r", func() {})
 	assert.Empty(t, deltas, "the run is over")
 	assert.Equal(t, seqs, again)
+}
+
+// No record arrives after the deletion, unless another run with the same ID begins.
+func TestFollowEndsWhenTheRunIsDeletedOrReplaced(t *testing.T) {
+	for name, replaced := range map[string]bool{"deleted": false, "replaced": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				h, err := streamer.New(stored.New(store), streamer.Options{})
+				require.NoError(t, err)
+				defer func() { require.NoError(t, h.Close(context.WithoutCancel(t.Context()))) }()
+				run := func(options ...state.Option) {
+					st, err := state.Open(t.Context(), store, "r", options...)
+					require.NoError(t, err)
+					require.NoError(t, st.Close())
+				}
+				run(state.WithPublisher(h))
+				var ended error
+				for e, err := range h.Follow(t.Context(), "r") {
+					if e.CaughtUp {
+						require.NoError(t, store.Delete(t.Context(), "r"))
+						if replaced {
+							<-time.After(time.Second) // on the fake clock
+							run()
+						}
+						h.PublishDeletion(t.Context(), "r")
+					}
+					ended = err
+				}
+				assert.ErrorIs(t, ended, streamer.ErrNotFound)
+			})
+		})
+	}
 }
 
 // The dashboard does not show the output of a failed attempt of an agent.
