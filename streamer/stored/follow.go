@@ -2,6 +2,8 @@ package stored
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -27,17 +29,92 @@ func (s *Runs) FollowChanges(ctx context.Context, deleted, asked func(ctx contex
 }
 
 // Follow publishes the records that any process adds to the store from now on. It
-// returns when ctx ends, with the cause. The records of a run are published
-// in order. If a run cannot be read, it is skipped; Records returns the error
-// for such a run.
+// returns when ctx ends, with the cause, or with an error if the store cannot be watched. If Follow
+// is called again after such an error, it also publishes the records that were added since. The
+// records of a run are published in order; a record may be published twice. If a run cannot be read,
+// it is skipped; Records returns the error for such a run.
 func (s *Runs) Follow(ctx context.Context, publish func(record.Record)) error {
-	for event, err := range s.store.Watch(ctx, snapshot.WatchOptions{Records: true}) {
+	f := s.interrupted.Swap(nil)
+	if f == nil {
+		f = &follower{store: s.store, began: time.Now(), runs: make(map[string]followed)}
+	}
+	err := f.follow(ctx, publish)
+	if ctx.Err() == nil {
+		s.interrupted.Store(f)
+	}
+	return err
+}
+
+// A follower remembers how far it has followed the runs, from one Watch to the next.
+type follower struct {
+	store   snapshot.Store
+	began   time.Time // when the first Watch began; records of a run created later are all new
+	watches int
+	runs    map[string]followed
+}
+
+// A followed describes a run at its latest event.
+type followed struct {
+	created time.Time
+	at      snapshot.Cursor // how far its records were published, or existed before
+	watch   int             // the number of the Watch that yielded the event
+}
+
+func (f *follower) follow(ctx context.Context, publish func(record.Record)) error {
+	f.watches++
+	for event, err := range f.store.Watch(ctx, snapshot.WatchOptions{Records: true}) {
 		if err != nil {
 			return err
 		}
+		info := &event.Info
+		if event.Deleted {
+			delete(f.runs, info.RunID)
+			continue
+		}
+		was, known := f.runs[info.RunID]
+		if known && !was.created.Equal(info.Created) {
+			was, known = followed{}, false // another run has this ID now
+		}
+		if isFirst := was.watch != f.watches; isFirst && f.watches > 1 && (known || info.Created.After(f.began)) {
+			if was.at, err = f.publishMissed(ctx, info, was.at, publish); err != nil {
+				return err
+			}
+		} else if isFirst {
+			was.at = snapshot.Cursor{Generation: info.Generation, Seq: info.LastSeq}
+		}
 		for _, rec := range event.Records {
 			publish(rec)
+			was.at = snapshot.Cursor{Generation: rec.Generation, Seq: rec.Seq}
 		}
+		f.runs[info.RunID] = followed{info.Created, was.at, f.watches}
 	}
 	return context.Cause(ctx)
+}
+
+// publishMissed publishes the records after a position, and returns the new position. If the run was
+// opened again, a crash may have lost records before the position, and later records may have their
+// numbers.
+func (f *follower) publishMissed(ctx context.Context, info *snapshot.Info, after snapshot.Cursor, publish func(record.Record)) (at snapshot.Cursor, err error) {
+	from := after.Seq
+	switch {
+	case info.Generation != after.Generation:
+		from = 0
+	case info.LastSeq <= from && !info.Open: // the LastSeq of an open run may lag behind
+		return after, nil
+	}
+	at = after
+	for rec, err := range f.store.Records(ctx, info.RunID, from) {
+		switch {
+		case ctx.Err() != nil:
+			return at, context.Cause(ctx)
+		case errors.Is(err, snapshot.ErrUnavailable):
+			return at, err
+		case err != nil:
+			return at, nil // Records reports the error
+		case rec.Seq > after.Seq || rec.Generation > after.Generation:
+			publish(rec)
+			at = snapshot.Cursor{Generation: rec.Generation, Seq: rec.Seq}
+		}
+	}
+	return at, nil
 }

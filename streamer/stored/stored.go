@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"sync/atomic"
 
 	"github.com/reprise-go/reprise/internal/caller"
 	"github.com/reprise-go/reprise/record"
@@ -16,10 +17,13 @@ import (
 
 // Runs is a [streamer.Source] that reads the runs in a store. It is safe for concurrent
 // use, and need not be closed.
-type Runs struct{ store snapshot.Store }
+type Runs struct {
+	store       snapshot.Store
+	interrupted atomic.Pointer[follower] // where the next call to Follow continues; nil if it begins anew
+}
 
 // New returns the runs in the store.
-func New(store snapshot.Store) *Runs { return &Runs{store} }
+func New(store snapshot.Store) *Runs { return &Runs{store: store} }
 
 var _ streamer.Source = (*Runs)(nil)
 
