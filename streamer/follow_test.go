@@ -107,6 +107,32 @@ func TestFollowEndsWhenTheRunIsDeletedOrReplaced(t *testing.T) {
 	}
 }
 
+// The handler learns of a deletion only from the records of another run with the same ID.
+func TestFollowEndsWhenAnotherRunWithTheIDIsPublished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, err := streamer.New(nil, streamer.Options{})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, h.Close(context.WithoutCancel(t.Context()))) }()
+		publish := func(seq uint64) {
+			h.Publish(record.Record{RunID: "r", Generation: 1, Seq: seq, Kind: record.KindRun, Status: record.StatusStarted, Time: time.Now()})
+		}
+		var seqs []uint64
+		for e, err := range h.Follow(t.Context(), "r") {
+			switch {
+			case err != nil:
+				require.ErrorIs(t, err, streamer.ErrNotFound)
+			case e.CaughtUp:
+				publish(1)
+			default:
+				seqs = append(seqs, e.Record.Seq)
+				<-time.After(time.Second) // on the fake clock
+				publish(1)
+			}
+		}
+		assert.Equal(t, []uint64{1}, seqs)
+	})
+}
+
 // The dashboard does not show the output of a failed attempt of an agent.
 func TestAttemptOfAnAgentDropsWhatCallsOfEarlierOnesHaveProduced(t *testing.T) {
 	h, err := streamer.New(nil, streamer.Options{})

@@ -51,6 +51,7 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 		switch {
 		case r.isAnother(rec):
 			r.forget()
+			r.ends.Add(1)
 			r.tape.restart()
 		case id.generation < r.last.generation:
 			return false, false, false // a crash has lost the record
