@@ -42,7 +42,7 @@ func (t *threads) Send(ctx context.Context, thread string, m streamer.ThreadMess
 	if err != nil {
 		return turn, false, convertThreadError(err)
 	}
-	program, err := t.answeringProgram(ctx, thread, m.Program, next.Number)
+	program, err := t.answeringProgram(ctx, thread, m.Program, &next)
 	if err != nil {
 		return turn, false, err
 	}
@@ -57,14 +57,24 @@ func (t *threads) Send(ctx context.Context, thread string, m streamer.ThreadMess
 }
 
 // answeringProgram returns the program that answers. That is the program that was asked for, or
-// else the program of the previous turn, or else the program for new threads.
-func (t *threads) answeringProgram(ctx context.Context, thread, asked string, number int) (string, error) {
-	if asked == "" && number > 1 {
-		turns, err := conversation.Read(ctx, t.control.runner.Store(), thread, 1)
-		if err != nil {
+// else the program of the turn if it was started before, or else the program of the previous turn,
+// or else the program for new threads.
+func (t *threads) answeringProgram(ctx context.Context, thread, asked string, next *conversation.Turn) (string, error) {
+	if asked == "" {
+		store := t.control.runner.Store()
+		info, err := store.Info(ctx, next.RunID)
+		switch {
+		case err == nil:
+			asked = info.Program
+		case !errors.Is(err, snapshot.ErrNotFound):
 			return "", convertThreadError(err)
+		case next.Number > 1:
+			turns, err := conversation.Read(ctx, store, thread, 1)
+			if err != nil {
+				return "", convertThreadError(err)
+			}
+			asked = turns[len(turns)-1].Program
 		}
-		asked = turns[len(turns)-1].Program
 	}
 	program, known := cmp.Or(asked, t.program), t.conversations()
 	switch {

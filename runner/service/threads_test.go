@@ -176,3 +176,35 @@ func TestPictureOfAThreadReachesTheModelInLaterTurns(t *testing.T) {
 		_, said = do(t, http.MethodGet, url+"api/threads/ann", "")
 	}
 }
+
+// A message whose response was lost is sent again, although other messages or a new default have
+// changed the program that answers.
+func TestMessageIsSentAgainAfterTheProgramChanged(t *testing.T) {
+	register := func(r *runner.Runner) error {
+		for _, name := range []string{"sales", "support"} {
+			runner.Register(r, conversation.NewProgram(r.Store(), actors.NewAgent(name, actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {
+				return actors.Response{Message: actors.Assistant(name)}, nil
+			}))))
+		}
+		return nil
+	}
+	store := memstore.New()
+	url, stop := served(t, Options{Store: store, Thread: "sales"}, register)
+	send := func(number int, program string) streamer.ThreadTurn {
+		turn, err := (&streamer.Client{URL: url}).Send(t.Context(), "ann", streamer.ThreadMessage{Text: fmt.Sprint(number), Turn: number, Program: program})
+		require.NoError(t, err)
+		until(t, url, turn.RunID, "run_completed")
+		return turn
+	}
+	send(1, "")
+	send(2, "")
+	send(3, "support")
+	again := send(2, "")
+	assert.Equal(t, "ann-0002", again.RunID)
+	assert.Equal(t, "sales", again.Program)
+	stop()
+	url, _ = served(t, Options{Store: store, Thread: "support"}, register)
+	again = send(1, "")
+	assert.Equal(t, "ann-0001", again.RunID)
+	assert.Equal(t, "sales", again.Program)
+}
