@@ -13,6 +13,9 @@
 // [Read] lists the turns. A service exposes such conversations as threads. The same conversation
 // can be opened inside and outside a service.
 //
+// Any turns may be removed, by hand or by the retention of a runner. The next turn follows the last
+// one that is left. Its history goes back to the last removed turn, and not beyond it.
+//
 // After a program has ended for any reason, it can open the conversation again. A turn
 // that has ended is not repeated; [Conversation.Continue] continues a turn that has not
 // ended.

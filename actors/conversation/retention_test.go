@@ -2,6 +2,9 @@ package conversation_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,30 +20,129 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
+// serve runs an agent in a runner until the end of the test, and returns a function that makes the
+// next turn of a conversation.
+func serve(t *testing.T, agent conversation.Agent, retention runner.Retention) (r *runner.Runner, say func(text string) snapshot.Info) {
+	r, err := runner.New(memstore.New(), runner.Options{Retention: retention})
+	require.NoError(t, err)
+	runner.Register(r, conversation.NewProgram(r.Store(), agent))
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() { served <- r.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-served)
+	})
+	return r, func(text string) snapshot.Info {
+		turn, err := conversation.Next(ctx, r.Store(), "ann", actors.Ask(text), 0)
+		require.NoError(t, err)
+		_, err = r.Start(ctx, "assistant", turn.RunID, turn.Input, runner.StartOptions{Metadata: turn.Metadata})
+		require.NoError(t, err)
+		info, err := r.Wait(ctx, turn.RunID)
+		require.NoError(t, err)
+		return info
+	}
+}
+
 // A turn that continues reads the turns before it again.
 func TestRetentionKeepsTheTurnsBeforeOneThatHasNotEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, err := runner.New(memstore.New(), runner.Options{Retention: runner.Retention{Age: time.Minute, Every: time.Minute}})
-		require.NoError(t, err)
-		program := setup(&model{}, func(ctx context.Context) (string, error) { return "seen", core.Sleep(ctx, time.Hour) })
-		runner.Register(r, conversation.NewProgram(r.Store(), program))
-		ctx, cancel := context.WithCancel(t.Context())
-		served := make(chan error)
-		go func() { served <- r.Serve(ctx) }()
+		agent := setup(new(model), func(ctx context.Context) (string, error) { return "seen", core.Sleep(ctx, time.Hour) })
+		r, say := serve(t, agent, runner.Retention{Age: time.Minute, Every: time.Minute})
 		for _, text := range []string{"one", "two"} {
-			turn, err := conversation.Next(ctx, r.Store(), "ann", actors.Ask(text), 0)
-			require.NoError(t, err)
-			_, err = r.Start(ctx, "assistant", turn.RunID, turn.Input, runner.StartOptions{Metadata: turn.Metadata})
-			require.NoError(t, err)
-			info, err := r.Wait(ctx, turn.RunID)
-			require.NoError(t, err)
+			info := say(text)
 			assert.Equal(t, snapshot.StatusCompleted, info.Status, "%v", info.Stop)
 		}
 		<-time.After(time.Hour)
-		page, err := r.List(ctx, snapshot.Filter{})
+		page, err := r.List(t.Context(), snapshot.Filter{})
 		require.NoError(t, err)
 		assert.Empty(t, page.Runs)
-		cancel()
-		require.NoError(t, <-served)
+	})
+}
+
+// A lagging store lists no runs that were created after a time, and counts the lists.
+type lagging struct {
+	snapshot.Store
+	until time.Time
+	lists int
+}
+
+func (s *lagging) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
+	s.lists++
+	page, err := s.Store.List(ctx, f)
+	page.Runs = slices.DeleteFunc(page.Runs, func(i snapshot.Info) bool { return i.Created.After(s.until) })
+	return page, err
+}
+
+// Of four turns, any of the first three are removed, and then one that was kept may change.
+func TestNextTurnFollowsTheLastOneWhateverWasRemoved(t *testing.T) {
+	const turns = 4
+	runID := func(turn int) string { return fmt.Sprintf("ann-%04d", turn) }
+	for removed := range 1 << (turns - 1) {
+		isRemoved := func(turn int) bool { return removed>>(turn-1)&1 == 1 }
+		for changed := range turns { // 0 means none
+			if changed > 0 && isRemoved(changed) {
+				continue
+			}
+			synctest.Test(t, func(t *testing.T) {
+				store := &lagging{Store: memstore.New(), until: time.Now().Add(time.Hour)}
+				for range turns {
+					chat, err := conversation.Open(t.Context(), store, "ann", setup(new(model), sees))
+					require.NoError(t, err)
+					_, err = chat.Ask(t.Context(), "hello")
+					require.NoError(t, err)
+					<-time.After(time.Second)
+				}
+				for turn := 1; turn < turns; turn++ {
+					if isRemoved(turn) {
+						require.NoError(t, store.Delete(t.Context(), runID(turn)))
+					}
+				}
+				if changed > 0 {
+					_, err := store.Update(t.Context(), runID(changed), func(i *snapshot.Info) error { i.Pinned = true; return nil })
+					require.NoError(t, err)
+				}
+				store.lists = 0
+				next, err := conversation.Next(t.Context(), store, "ann", actors.Ask("hello"), 0)
+				require.NoError(t, err)
+				assert.Equal(t, turns+1, next.Number, "removed %b, changed %d", removed, changed)
+				assert.LessOrEqual(t, store.lists, min(1+changed, 2))
+
+				if removed == 0 {
+					store.until = store.until.Add(-time.Hour + time.Second) // lists only the first two turns
+					next, err = conversation.Next(t.Context(), store, "ann", actors.Ask("hello"), 0)
+					require.NoError(t, err)
+					assert.Equal(t, turns+1, next.Number)
+				}
+			})
+		}
+	}
+}
+
+// Retention.Bytes removes a large turn, and keeps the small ones around it.
+func TestTurnAfterAHoleHasTheHistorySinceTheHole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		says := actors.NewAgent("assistant", actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
+			var texts []string
+			for _, m := range req.Messages {
+				if m.Role == actors.RoleUser {
+					texts = append(texts, m.Text[:3])
+				}
+			}
+			return actors.Response{Message: actors.Assistant(strings.Join(texts, ","))}, nil
+		}))
+		r, say := serve(t, says, runner.Retention{Bytes: 8 << 10, Every: time.Minute})
+		say("one")
+		say("two" + strings.Repeat(" big", 5000))
+		say("three")
+		<-time.After(time.Hour)
+		_, err := r.Info(t.Context(), "ann-0002")
+		require.ErrorIs(t, err, snapshot.ErrNotFound)
+		say("four")
+		say("five")
+		turns, err := conversation.Read(t.Context(), r.Store(), "ann", 1)
+		require.NoError(t, err)
+		assert.Equal(t, 5, turns[0].Number)
+		assert.Equal(t, "thr,fou,fiv", turns[0].Answer)
 	})
 }

@@ -69,52 +69,32 @@ func (t thread) info(ctx context.Context, turn int) (info snapshot.Info, found b
 	return info, true, nil
 }
 
-// last returns the number of the last turn, or 0 if there is none. Turns have consecutive
-// numbers; the first ones may have been removed.
-func (t thread) last(ctx context.Context) (int, error) {
-	exists := func(turn int) (bool, error) {
-		_, found, err := t.info(ctx, turn)
-		return found, err
-	}
-	low, high := 0, 1
-	for {
-		found, err := exists(high)
-		if err != nil {
-			return 0, err
-		}
-		if !found {
-			break
-		}
-		low, high = high, 2*high
-	}
-	if low == 0 {
-		return t.lastListed(ctx)
-	}
-	for low+1 < high {
-		middle := (low + high) / 2
-		found, err := exists(middle)
-		if err != nil {
-			return 0, err
-		}
-		if found {
-			low = middle
-		} else {
-			high = middle
-		}
-	}
-	return low, nil
-}
-
-// lastListed is like last, for a conversation whose first turn was removed.
-func (t thread) lastListed(ctx context.Context) (last int, err error) {
+// last returns the number of the last turn, or 0 if there is none. Any turns may have been removed,
+// so a search by number would not find it. If the last two turns are also the last updated ones, a
+// store need not list more.
+func (t thread) last(ctx context.Context) (last int, err error) {
 	isTurn := func(runID string) bool { return t.turnOf(runID) > 0 } // so that the store need not examine all runs
-	for info, err := range snapshot.Runs(ctx, t.store, snapshot.Filter{Tags: []string{t.tag()}, Only: isTurn}) {
-		if err != nil {
-			return 0, err
-		}
-		last = max(last, t.turnOf(info.RunID))
+	f := snapshot.Filter{Tags: []string{t.tag()}, Only: isTurn, Limit: 2}
+	page, err := t.store.List(ctx, f)
+	if err == nil && len(page.Runs) == 2 && !page.Runs[1].Updated.Before(page.Runs[0].Created) {
+		// An earlier turn was changed, so the last turn may not be on the page. Otherwise it is: it was
+		// created, and so updated, after the second run on the page was updated.
+		f.Limit = 0
+		page, err = t.store.List(ctx, f)
 	}
-	return last, nil
+	if err != nil {
+		return 0, err
+	}
+	for i := range page.Runs {
+		last = max(last, t.turnOf(page.Runs[i].RunID))
+	}
+	for { // a list may lag behind
+		_, found, err := t.info(ctx, last+1)
+		if err != nil || !found {
+			return last, err
+		}
+		last++
+	}
 }
 
 // afterOf returns, for a turn that has ended, the last completed turn before its
@@ -186,7 +166,7 @@ func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, 
 		if err != nil {
 			return nil, err
 		}
-		if !found { // retention has removed this turn and the earlier ones
+		if !found { // the turn was removed; messages from before it would not fit those after it
 			break
 		}
 		answer, err := state.Result[actors.Answer](ctx, t.store, info.RunID)
