@@ -19,9 +19,10 @@ import (
 
 // Retention sets which runs are removed from the store. A run can be removed only if a runner
 // started it, it has completed or failed or was cancelled, it is not pinned, and nothing still
-// reads it: the run that called it (see [Call]) must have ended, too, and so must all turns of its
-// conversation. Such a run is removed if it exceeds one of the limits, or if its own time limit has
-// passed (snapshot.Info.Expires). The zero Retention sets no limits.
+// reads it: the run that called it (see [Call]) must have ended, too, and so must the later turns of
+// its conversation. A later turn that failed may be retried, so while it is kept, the earlier ones
+// are. Such a run is removed if it exceeds one of the limits, or if its own time limit has passed
+// (snapshot.Info.Expires). The zero Retention sets no limits.
 //
 // If a run is pinned, resumed or replaced after retention has listed it, it is kept, unless the
 // change happens at the very moment of the removal.
@@ -125,12 +126,12 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked ti
 	}
 	maps.DeleteFunc(sizes, func(id string, _ sizeAt) bool { return !there[id] })
 	if slices.ContainsFunc(over, isTurn) {
-		inProgress, err := r.conversationsInProgress(ctx)
+		readers, err := r.lastReaders(ctx, page.Runs, over)
 		if err != nil {
 			return looked, err
 		}
 		over = slices.DeleteFunc(over, func(i *snapshot.Info) bool {
-			return slices.ContainsFunc(i.Metadata.Tags, func(tag string) bool { return inProgress[tag] })
+			return slices.ContainsFunc(i.Metadata.Tags, func(tag string) bool { return i.Created.Before(readers[tag]) })
 		})
 	}
 	r.removeRuns(ctx, over)
@@ -146,24 +147,36 @@ func isConversation(tag string) bool { return strings.HasPrefix(tag, conversatio
 // isTurn reports whether a run is a turn of a conversation.
 func isTurn(i *snapshot.Info) bool { return slices.ContainsFunc(i.Metadata.Tags, isConversation) }
 
-// conversationsInProgress returns the tags of conversations with a turn that has not ended. When
-// such a turn continues, it reads the earlier turns again.
-func (r *Runner) conversationsInProgress(ctx context.Context) (map[string]bool, error) {
+// lastReaders returns, for the tags of conversations, when the last turn was created that may read
+// the earlier turns again: one that has not ended, or that failed and is not over a limit.
+func (r *Runner) lastReaders(ctx context.Context, ended []snapshot.Info, over []*snapshot.Info) (map[string]time.Time, error) {
 	page, err := r.store.List(ctx, snapshot.Filter{Status: []snapshot.Status{
 		snapshot.StatusQueued, snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted,
 	}})
 	if err != nil {
 		return nil, err
 	}
-	tags := make(map[string]bool)
-	for i := range page.Runs {
-		for _, tag := range page.Runs[i].Metadata.Tags {
-			if isConversation(tag) {
-				tags[tag] = true
+	isOver := make(map[*snapshot.Info]bool, len(over))
+	for _, info := range over {
+		isOver[info] = true
+	}
+	readers := make(map[string]time.Time)
+	add := func(info *snapshot.Info) {
+		for _, tag := range info.Metadata.Tags {
+			if isConversation(tag) && info.Created.After(readers[tag]) {
+				readers[tag] = info.Created
 			}
 		}
 	}
-	return tags, nil
+	for i := range page.Runs {
+		add(&page.Runs[i])
+	}
+	for i := range ended {
+		if info := &ended[i]; info.Status == snapshot.StatusFailed && !isOver[info] {
+			add(info)
+		}
+	}
+	return readers, nil
 }
 
 // removedTogether is the number of runs that are removed at the same time, so that a database can

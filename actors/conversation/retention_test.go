@@ -2,6 +2,7 @@ package conversation_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ import (
 )
 
 // serve runs an agent in a runner until the end of the test, and returns a function that makes the
-// next turn of a conversation.
+// next turn of a conversation. The test has a fake clock.
 func serve(t *testing.T, agent conversation.Agent, retention runner.Retention) (r *runner.Runner, say func(text string) snapshot.Info) {
 	r, err := runner.New(memstore.New(), runner.Options{Retention: retention})
 	require.NoError(t, err)
@@ -40,6 +41,7 @@ func serve(t *testing.T, agent conversation.Agent, retention runner.Retention) (
 		require.NoError(t, err)
 		info, err := r.Wait(ctx, turn.RunID)
 		require.NoError(t, err)
+		<-time.After(time.Second) // so that turns differ in their times
 		return info
 	}
 }
@@ -57,6 +59,40 @@ func TestRetentionKeepsTheTurnsBeforeOneThatHasNotEnded(t *testing.T) {
 		page, err := r.List(t.Context(), snapshot.Filter{})
 		require.NoError(t, err)
 		assert.Empty(t, page.Runs)
+	})
+}
+
+// A failed turn that is retried reads the turns before it again.
+func TestRetentionKeepsTheTurnsBeforeOneThatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, broken := new(model), error(nil)
+		agent := setup(m, func(context.Context) (string, error) { m.fail = broken; return "seen", nil })
+		r, say := serve(t, agent, runner.Retention{Runs: 1, Every: time.Minute})
+		kept := func() (ids []string) {
+			<-time.After(time.Hour)
+			page, err := r.List(t.Context(), snapshot.Filter{Sort: snapshot.SortCreated, Ascending: true})
+			require.NoError(t, err)
+			for i := range page.Runs {
+				ids = append(ids, page.Runs[i].RunID)
+			}
+			return ids
+		}
+		say("one")
+		broken = errors.New("the key is wrong")
+		require.Equal(t, snapshot.StatusFailed, say("two").Status)
+		m.fail, broken = nil, nil
+		assert.Equal(t, []string{"ann-0001", "ann-0002"}, kept())
+		_, err := r.Store().Update(t.Context(), "ann-0002", func(i *snapshot.Info) error { i.Pinned = true; return nil })
+		require.NoError(t, err)
+		say("three")
+		say("four")
+		assert.Equal(t, []string{"ann-0001", "ann-0002", "ann-0004"}, kept())
+
+		require.NoError(t, r.Retry(t.Context(), "ann-0002"))
+		assert.Equal(t, []string{"ann-0002", "ann-0004"}, kept())
+		info, err := r.Info(t.Context(), "ann-0002")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusCompleted, info.Status, "%v", info.Stop)
 	})
 }
 
