@@ -46,10 +46,11 @@ type Group struct {
 
 	// OnFailure, if set, is called for each branch that fails, in the goroutine of the branch, with
 	// the branch's number, counted from 1. It is for branches that depend on each other: for
-	// example, one branch may begin when another has failed. When a run is resumed in which the
-	// group has not ended, a failed branch does not run again, but OnFailure is called for it again,
-	// before any branch without a recorded outcome begins. If OnFailure panics or calls runtime.Goexit, that is added to the
-	// branch's error.
+	// example, one branch may begin when another has failed. When a resumed run enters the group again,
+	// a failed branch does not run again, but OnFailure is called for it again, before any branch
+	// without a recorded outcome begins. Except with [MapSeq], a group that completed is recalled
+	// without its branches. If OnFailure panics or calls runtime.Goexit, that is added to the branch's
+	// error.
 	OnFailure func(branch int, err error)
 
 	// Interceptors are called around the attempts of the branches of [Map], inside
@@ -298,11 +299,11 @@ func (b *branches[In, Out]) run(ctx context.Context) error {
 	return b.err(ctx)
 }
 
-// recallFailures recalls the branches that are recorded as failed.
-func (b *branches[In, Out]) recallFailures(ctx context.Context) {
+// recallFailures recalls the branches that are recorded as failed, except the winner.
+func (b *branches[In, Out]) recallFailures(ctx context.Context, winner int) {
 	var failed []int
 	for i, call := range b.calls {
-		if call.Recorded() == record.StatusFailed {
+		if i != winner && call.Recorded() == record.StatusFailed {
 			failed = append(failed, i)
 		}
 	}

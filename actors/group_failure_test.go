@@ -11,6 +11,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -97,6 +98,56 @@ func TestFailureIsRecalledAfterTheWinner(t *testing.T) {
 		_, err = killed.Create(t.Context(), cut)
 		require.NoError(t, err)
 		assert.Equal(t, []int{1}, race(killed))
+	})
+}
+
+// A branch of First fails, and the winner is compensated because the run fails. In both retries, the
+// winner is made again, and the failed branch is not, but OnFailure is called for it.
+func TestFailureIsRecalledWhenTheWinnerWasCompensated(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		store, fails, payFails := memstore.New(), true, false
+		pay := decorators.Tool("pay", "", func(context.Context, number) (string, error) {
+			if payFails {
+				return "", core.Permanent(errors.New("pay fails"))
+			}
+			return "paid", nil
+		}).Compensate(func(context.Context, number, string) error { return nil })
+		end := decorators.Tool("end", "", func(context.Context, number) (string, error) {
+			if fails {
+				return "", core.Permanent(errors.New("no"))
+			}
+			return "ok", nil
+		})
+		agent := decorators.Agent("a", "", func(ctx context.Context, _ number) (string, error) {
+			lost := make(chan struct{})
+			g := actors.Group{Name: "g", OnFailure: func(int, error) { close(lost) }}
+			_, err := actors.First(ctx, g,
+				func(context.Context) (string, error) { return "", core.Permanent(errors.New("bad")) },
+				func(ctx context.Context) (string, error) {
+					<-lost
+					return pay.Call(ctx, number{})
+				})
+			if err != nil {
+				return "", err
+			}
+			return end.Call(ctx, number{})
+		})
+		run := func() error {
+			st, err := state.Open(t.Context(), store, "r", state.WithCompensations(pay))
+			require.NoError(t, err)
+			_, err = agent.Call(st.Context(t.Context()), number{})
+			require.NoError(t, st.Close())
+			return err
+		}
+		require.ErrorContains(t, run(), "no")
+		_, err := state.Retry(t.Context(), store, "r")
+		require.NoError(t, err)
+		fails, payFails = false, true
+		require.ErrorContains(t, run(), "pay fails")
+		_, err = state.Retry(t.Context(), store, "r")
+		require.NoError(t, err)
+		payFails = false
+		assert.NoError(t, run())
 	})
 }
 

@@ -35,7 +35,7 @@ func First[T any](ctx context.Context, g Group, branches ...func(context.Context
 			if err != nil {
 				return err
 			}
-			b.recallFailures(ctx)
+			b.recallFailures(ctx, i)
 			won, err = b.calls[i].Execute(ctx)
 			return err
 		}

@@ -26,13 +26,14 @@ type restoredRun struct {
 	values   byPath // values, by the call that wrote them
 	all      byPath // every record; nil until the records inside a call are needed
 
-	compensable map[record.Address][]completion // the completions of each call that can be compensated, in order; the last may be a doubt
-	compensates bool                            // a compensation is on record
-	undone      map[record.Address]bool         // compensations that have completed
-	hollow      map[record.Address]bool         // completed calls with calls inside that were compensated; nil until needed
-	modelCalls  map[string]uint64               // the first record of the latest call to a model in each scope; nil until needed
-	fork        record.Fork                     // what the parents of a fork did
-	effects     effects
+	compensable     map[record.Address][]completion // the completions of each call that can be compensated, in order; the last may be a doubt
+	compensates     bool                            // a compensation is on record
+	undone          map[record.Address]bool         // compensations that have completed
+	hollow          map[record.Address]bool         // completed calls with calls inside that were compensated; nil until needed
+	completedGroups map[record.Address]uint64       // the latest completed record of each group; groups that began anew have none
+	modelCalls      map[string]uint64               // the first record of the latest call to a model in each scope; nil until needed
+	fork            record.Fork                     // what the parents of a fork did
+	effects         effects
 
 	preconditions map[record.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                    // questions and answers
@@ -91,7 +92,7 @@ func (t *track) isClaimed() bool { return t != nil && t.claimed }
 // have written.
 func newRestoredRun(found *snapshot.Run) (*restoredRun, error) {
 	r := &restoredRun{
-		found: found, inside: make(map[string]uint64), ordinals: make(ordinals),
+		found: found, inside: make(map[string]uint64), ordinals: make(ordinals), completedGroups: make(map[record.Address]uint64),
 		calls: make(map[record.Address]*track, found.Len()/2), // most have two records or more
 	}
 	var last, generation uint64
@@ -193,6 +194,9 @@ func (r *restoredRun) follow(rec *record.Record) {
 		}
 	}
 	r.loosenAfter(rec, t)
+	if rec.Kind == record.KindGroup && rec.Status == record.StatusCompleted {
+		r.completedGroups[rec.Address] = rec.Seq
+	}
 	t.kind = rec.Kind
 	t.toolCall = t.toolCall || rec.Detail != nil && rec.Detail.ToolCall != ""
 	t.Add(rec)
@@ -292,7 +296,7 @@ func (r *restoredRun) progressOf(t *track, a record.Address) *record.Progress {
 }
 
 // isRetried reports whether the call failed for good, and is to be tried again. A failure that the
-// run has dealt with stays: that of a branch whose group completed, and that of a tool call after
+// run has dealt with stays: that of a branch whose group completed afterwards, and that of a tool call after
 // which the model was called again, since the model may have replaced the call.
 func (r *restoredRun) isRetried(t *track, a record.Address) bool {
 	if t.Phase != record.StateFailed || t.Last > r.retryTo {
@@ -301,12 +305,8 @@ func (r *restoredRun) isRetried(t *track, a record.Address) bool {
 	if t.toolCall && r.latestModelCall(a.Scope()) > t.Last {
 		return false
 	}
-	around, err := record.ParseAddress(callOf(a.Scope()))
-	if err != nil { // a root call
-		return true
-	}
-	group := r.calls[around]
-	return group == nil || group.kind != record.KindGroup || group.Phase != record.StateCompleted || r.containsCompensated(around)
+	group, err := record.ParseAddress(callOf(a.Scope()))
+	return err != nil || r.completedGroups[group] < t.Last // err is not nil for a root call
 }
 
 // latestModelCall returns the number of the first record of the latest call to a model in the scope,

@@ -306,9 +306,14 @@ func (b *Budget) add(ctx context.Context, account string, a Amount) (Amount, err
 // adjustTimeout limits how long the outcome of an attempt waits for the storage.
 const adjustTimeout = 10 * time.Second
 
-// adjust adds to an account, even if ctx is done.
+// adjust adds to an account, even if ctx is done. It takes at most half of the time that the attempt
+// has left, so that the attempt does not time out meanwhile.
 func (b *Budget) adjust(ctx context.Context, account string, a Amount) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), adjustTimeout)
+	timeout := adjustTimeout
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > 0 {
+		timeout = min(timeout, time.Until(deadline)/2)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 	defer cancel()
 	_, err := b.o.Storage.Add(ctx, account, a)
 	return err

@@ -403,7 +403,7 @@ func TestAnswerIsNotLostWhenTheStorageHangs(t *testing.T) {
 		b := budget.New(budget.Options{Name: "b", Limit: budget.Amount{Tokens: 1000}, Storage: accounts, EstimateTokens: hundred})
 		st, ctx := testkit.Run(t)
 		time.AfterFunc(time.Second/2, func() { accounts.hangs.Store(true) })
-		_, err := s.llm(b, actors.WithAttemptTimeout(time.Minute), actors.WithRetry(core.RetryConfig{})).Call(ctx, question)
+		_, err := s.llm(b, actors.WithAttemptTimeout(6*time.Second), actors.WithRetry(core.RetryConfig{})).Call(ctx, question)
 		require.NoError(t, err)
 		assert.Equal(t, 1, s.asked)
 		assert.True(t, slices.ContainsFunc(testkit.Records(t, st), func(r record.Record) bool {

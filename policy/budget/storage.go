@@ -12,8 +12,8 @@ type Storage interface {
 	// Add adds the amount to the account and returns the new total. Fields of the
 	// amount may be negative. Add is atomic: of two concurrent calls, one returns a total
 	// that includes the amount of the other. An account to which nothing was added is
-	// zero. Add returns when ctx is done. An attempt that has ended waits up to 10 seconds for
-	// Add.
+	// zero. Add should return when ctx is done: an attempt that has ended waits up to 10
+	// seconds for it.
 	Add(ctx context.Context, account string, a Amount) (sum Amount, err error)
 }
 

@@ -25,7 +25,7 @@ const (
 
 	rereadInterval = 10 * time.Second // how long the known usage of others is considered current
 	maxRetryDelay  = 30 * time.Second // maximum delay after errors from the storage
-	correctTimeout = 10 * time.Second // how long the outcome of an attempt waits for the storage
+	correctTimeout = 10 * time.Second // limits how long the outcome of an attempt waits for the storage
 )
 
 // A sharedState holds what a limiter knows about its storage. own belongs to the holder of turn; the
@@ -197,15 +197,24 @@ func (l *Limiter) addReservation(ctx context.Context, t *ticket) (ok bool, err e
 	return false, err
 }
 
-// correcting returns a context for correcting an account, which happens even if ctx is done.
+// correcting returns a context for correcting an account, which happens even if ctx is done. It takes
+// at most half of the time that the attempt has left, so that the attempt does not time out meanwhile.
 func correcting(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), correctTimeout)
+	timeout := correctTimeout
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > 0 {
+		timeout = min(timeout, time.Until(deadline)/2)
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
 }
 
-// correct adds a correction to an account, now or later. The caller holds the turn.
+// correct adds a correction to an account. If that fails, the correction may have been added all the
+// same, so only a correction upwards is added again later: for a minute, too much may be counted, but
+// never too little. The caller holds the turn.
 func (l *Limiter) correct(ctx context.Context, number int64, a budget.Amount) {
 	if _, err := l.shared.add(ctx, number, a); err != nil {
-		l.owe(number, a)
+		if a.Calls >= 0 && a.Tokens >= 0 {
+			l.owe(number, a)
+		}
 		return
 	}
 	l.shared.own[number] = l.shared.own[number].Plus(a)

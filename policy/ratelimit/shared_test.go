@@ -203,7 +203,7 @@ func TestAnswersAreNotLostWhenTheStorageHangs(t *testing.T) {
 		var all sync.WaitGroup
 		for range 2 {
 			all.Go(func() {
-				_, err := s.llm(l, actors.WithAttemptTimeout(15*time.Second)).Call(ctx, question)
+				_, err := s.llm(l, actors.WithAttemptTimeout(8*time.Second)).Call(ctx, question)
 				assert.NoError(t, err)
 			})
 		}
