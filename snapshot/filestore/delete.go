@@ -39,7 +39,7 @@ func (s *Store) Delete(ctx context.Context, runID string) error {
 	} else if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("snapshot: delete run %s: %w", runID, context.Cause(ctx))
 	}
-	if err := d.discard(); err != nil {
+	if err := d.discard(l); err != nil {
 		return fmt.Errorf("snapshot: delete run %s: %w", runID, err)
 	}
 	return nil
@@ -62,10 +62,10 @@ func (d *runDir) exists() (bool, error) {
 	return false, err
 }
 
-// discard moves a run to a new directory in the trash, and removes that directory. It also removes
+// discard moves a run, which l has locked, to a new directory in the trash, and removes that directory. It also removes
 // other directories in the trash that are so old that the processes that created them must have
 // ended.
-func (d *runDir) discard() error {
+func (d *runDir) discard(l *fileLock) error {
 	trash := d.store.path("trash")
 	if err := mkdirSynced(d.store.disk, trash); err != nil {
 		return err
@@ -74,8 +74,20 @@ func (d *runDir) discard() error {
 	if err != nil {
 		return err
 	}
-	if err := d.disk.Rename(d.path(), filepath.Join(bin, dirName(d.runID))); err != nil {
+	moved := filepath.Join(bin, dirName(d.runID))
+	err = d.checkHeld(l)
+	if err == nil {
+		err = d.store.disk.Rename(d.path(), moved)
+	}
+	if err != nil {
 		return errors.Join(err, os.Remove(bin))
+	}
+	if named, err := os.Lstat(filepath.Join(moved, lockName)); err != nil || !os.SameFile(l.file, named) {
+		// Another directory had taken its place since the check.
+		if err := d.store.disk.Rename(moved, d.path()); err != nil {
+			return errors.Join(d.fencedError(), err)
+		}
+		return errors.Join(d.fencedError(), os.Remove(bin))
 	}
 	if err := d.store.disk.SyncDir(d.store.path("runs")); err != nil {
 		return err

@@ -74,16 +74,8 @@ func (d osDisk) Open(name string) (openFile, int64, error) {
 
 func (osDisk) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
 
-// Create never opens an existing file, which could be a link, or a pipe that nobody reads.
 func (d osDisk) Create(name string) (diskFile, error) {
-	const how = os.O_CREATE | os.O_EXCL | os.O_WRONLY | noFollow
-	f, err := os.OpenFile(name, how, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		if err := os.Remove(name); err != nil {
-			return nil, err
-		}
-		f, err = os.OpenFile(name, how, 0o600)
-	}
+	f, err := createNew(name, os.OpenFile, os.Remove)
 	if err != nil {
 		return nil, err
 	}
@@ -150,9 +142,29 @@ func checkDir(name string) error {
 	return nil
 }
 
+// createNew creates a file with the functions open and remove. It never opens an existing file, which
+// could be a link, or a pipe that nobody reads.
+func createNew(name string, open func(string, int, fs.FileMode) (*os.File, error), remove func(string) error) (*os.File, error) {
+	const how = os.O_CREATE | os.O_EXCL | os.O_WRONLY | noFollow
+	f, err := open(name, how, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		if err := remove(name); err != nil {
+			return nil, err
+		}
+		f, err = open(name, how, 0o600)
+	}
+	return f, err
+}
+
 // openAs opens a regular file. Anything else, such as a link or a pipe, is an error.
 func openAs(name string, flags int) (*os.File, fs.FileInfo, error) {
 	f, err := os.OpenFile(name, flags|noFollow, 0o600)
+	return regular(name, f, err)
+}
+
+// regular returns a file that was just opened, and describes it. If the file could not be opened or is
+// not a regular file, regular returns an error.
+func regular(name string, f *os.File, err error) (*os.File, fs.FileInfo, error) {
 	switch {
 	case errors.Is(err, syscall.ELOOP):
 		return nil, nil, &fs.PathError{Op: "open", Path: name, Err: errLink}

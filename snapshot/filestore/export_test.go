@@ -15,9 +15,10 @@ import (
 // What the tests of the store need besides the API.
 
 type (
-	Disk     = disk
-	DiskFile = diskFile
-	OpenFile = openFile
+	Disk      = disk
+	DirOpener = dirOpener
+	DiskFile  = diskFile
+	OpenFile  = openFile
 )
 
 // OSDisk is the disk that stores use.
@@ -112,7 +113,7 @@ func IsNamed(t testing.TB, name string, f func()) bool {
 		t.Fatal(err)
 	}
 	f()
-	named, err := (&fileLock{l, locked, name}).isNamed()
+	named, err := (&fileLock{f: l, file: locked, name: name}).isNamed()
 	if err != nil {
 		t.Fatal(err)
 	}

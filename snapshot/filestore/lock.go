@@ -1,12 +1,12 @@
 package filestore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 )
@@ -20,6 +20,7 @@ type fileLock struct {
 	f    lockable
 	file fs.FileInfo // describes f, for comparison with the file that has the name now
 	name string
+	dir  *os.Root // the directory that contains f, wherever it is moved
 }
 
 // lockable is an open file that can be locked.
@@ -99,34 +100,55 @@ func tryExclusive(name string, open func() (lockable, error)) (*fileLock, error)
 		return nil, err
 	}
 	l := &fileLock{f: f, name: name}
-	named := false
 	if l.file, err = f.Stat(); err == nil {
-		named, err = l.isNamed()
+		err = l.openDir()
 	}
-	if err != nil || !named {
+	if err != nil {
 		_ = f.Close()
-		return nil, cmp.Or(err, errRetry)
+		return nil, err
 	}
 	return l, nil
 }
+
+// openDir opens the directory that contains the locked file. It returns errRetry if the file no longer
+// has its name there.
+func (l *fileLock) openDir() error {
+	dir, err := os.OpenRoot(filepath.Dir(l.name))
+	if err == nil {
+		var named fs.FileInfo
+		if named, err = dir.Lstat(filepath.Base(l.name)); err == nil && os.SameFile(l.file, named) {
+			l.dir = dir
+			return nil
+		}
+		_ = dir.Close()
+	}
+	if err == nil || isGone(err) {
+		return errRetry
+	}
+	return err
+}
+
+// isGone reports whether an error means that a name, or a directory in its path, does not exist.
+func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) }
 
 // isNamed reports whether the locked file still has its name.
 func (l *fileLock) isNamed() (bool, error) {
 	named, err := os.Lstat(l.name)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+	case err == nil:
+		return os.SameFile(l.file, named), nil
+	case isGone(err):
 		return false, nil
-	case err != nil:
-		return false, err
 	}
-	return os.SameFile(l.file, named), nil
+	return false, err
 }
 
-// release releases the lock and closes the file. Closing the file would not be enough: a process
+// release releases the lock and closes the file and the directory. Closing the file would not be enough: a process
 // that is being started at the same time inherits the descriptor, and with it the lock, for a moment.
 func (l *fileLock) release() {
 	_ = flock(l.f, lockNone) // if this fails, closing the descriptors releases the lock
 	_ = l.f.Close()
+	_ = l.dir.Close()
 }
 
 // isHeld reports whether a process holds an exclusive lock on the file.

@@ -2,6 +2,7 @@ package filestore_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -84,6 +85,98 @@ func TestAProcessThatLostItsDirectoryCannotClose(t *testing.T) {
 				require.ErrorIs(t, err, snapshot.ErrNotFound)
 			} else {
 				require.Equal(t, snapshot.StatusInterrupted, run.Status)
+			}
+		})
+	}
+}
+
+// A movingDisk calls move before one of the operations that change a file.
+type movingDisk struct {
+	filestore.Disk
+	left *atomic.Int64 // operations before that
+	move func()
+}
+
+func (d movingDisk) In(dir *os.Root, path string) filestore.Disk {
+	return movingDisk{d.Disk.(filestore.DirOpener).In(dir, path), d.left, d.move}
+}
+
+func (d movingDisk) count() {
+	if d.left.Add(-1) == 0 {
+		d.move()
+	}
+}
+
+func (d movingDisk) Create(name string) (filestore.DiskFile, error) {
+	d.count()
+	return d.Disk.Create(name)
+}
+
+func (d movingDisk) OpenToWrite(name string) (filestore.DiskFile, error) {
+	d.count()
+	return d.Disk.OpenToWrite(name)
+}
+
+func (d movingDisk) Rename(from, to string) error {
+	d.count()
+	return d.Disk.Rename(from, to)
+}
+
+func (d movingDisk) Remove(name string) error {
+	d.count()
+	return d.Disk.Remove(name)
+}
+
+// The directory may be moved, and another run may begin in its place, after a process has checked
+// that the directory is still there and before it creates, renames or removes a file in it.
+func TestADirectoryIsMovedRightBeforeAFileIsChanged(t *testing.T) {
+	uses := map[string]func(t *testing.T, s *filestore.Store){
+		"open, compact and close": func(t *testing.T, s *filestore.Store) {
+			j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{})
+			if err != nil {
+				return
+			}
+			if err := j.Append(storetest.Records(uint64(j.Restored().Len())+1, 10)...); err == nil {
+				filestore.Compact(j)
+				filestore.WaitForCompaction(j)
+			}
+			_ = closeAs(j, snapshot.StatusPaused)
+		},
+		"update": func(t *testing.T, s *filestore.Store) {
+			_, _ = s.Update(t.Context(), "run", func(i *snapshot.Info) error { i.Pinned = true; return nil })
+		},
+		"delete": func(t *testing.T, s *filestore.Store) { _ = s.Delete(t.Context(), "run") },
+	}
+	for name, use := range uses {
+		t.Run(name, func(t *testing.T) {
+			for operation := int64(1); ; operation++ {
+				dir := t.TempDir()
+				s := newFileStore(t, dir)
+				j := begin(t, s)
+				require.NoError(t, j.Append(storetest.Records(1, 3)...))
+				require.NoError(t, closeAs(j, snapshot.StatusPaused))
+
+				runs := filepath.Join(dir, "runs")
+				var left atomic.Int64
+				var other snapshot.Journal
+				var before map[string]string
+				left.Store(operation)
+				move := func() {
+					moves["moved"](t, filepath.Join(runs, "run"))
+					other = begin(t, newFileStore(t, dir))
+					require.NoError(t, other.Append(storetest.Records(1, 20)...))
+					require.NoError(t, other.Sync(t.Context(), 20))
+					before = seen(t, filepath.Join(runs, "run"))
+				}
+				quiet := filestore.WithWarnings(func(string, error) {})
+				use(t, newFileStore(t, dir, filestore.WithDisk(movingDisk{fastDisk{filestore.OSDisk}, &left, move}), quiet))
+				if other == nil {
+					require.Greater(t, operation, int64(1), "nothing was changed")
+					break
+				}
+				assert.True(t, maps.Equal(before, seen(t, filepath.Join(runs, "run"))), "operation %d has changed files of the other run", operation)
+				require.NoError(t, closeAs(other, snapshot.StatusPaused))
+				requireRecords(t, load(t, newFileStore(t, dir), "run").Records, 20)
 			}
 		})
 	}

@@ -9,7 +9,8 @@ import (
 )
 
 // A runDir is the directory of a run. If it was returned by locked, its disk refuses to change
-// anything by name once the lock is lost.
+// anything by name once the lock is lost, and never changes a directory that has taken the place of the
+// locked one.
 type runDir struct {
 	store *Store
 	disk  disk
@@ -25,7 +26,11 @@ func (s *Store) dir(runID string) *runDir {
 // locked returns the directory for a caller that holds the lock l in it. The lock is lost if the
 // directory is removed, moved or replaced: the files under its name then belong to another process.
 func (d *runDir) locked(l *fileLock) *runDir {
-	return &runDir{d.store, fencedDisk{d.disk, func() error { return d.checkHeld(l) }}, d.runID, d.name}
+	files := d.disk
+	if o, ok := files.(dirOpener); ok {
+		files = o.In(l.dir, d.name)
+	}
+	return &runDir{d.store, fencedDisk{files, func() error { return d.checkHeld(l) }}, d.runID, d.name}
 }
 
 // path returns the path of a file in the directory or, without elements, the path of the
@@ -39,9 +44,13 @@ func (d *runDir) checkHeld(l *fileLock) error {
 	case err != nil:
 		return fmt.Errorf("snapshot: run %s: %w", d.runID, unavailable(err))
 	case !named:
-		return errkind.New(snapshot.ErrFenced, "snapshot: run %s: its directory was removed, moved or replaced while it was in use", d.runID)
+		return d.fencedError()
 	}
 	return nil
+}
+
+func (d *runDir) fencedError() error {
+	return errkind.New(snapshot.ErrFenced, "snapshot: run %s: its directory was removed, moved or replaced while it was in use", d.runID)
 }
 
 // A fencedDisk does not create, rename, remove or sync anything by name while fence returns an

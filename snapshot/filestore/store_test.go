@@ -61,6 +61,10 @@ func (d fastDisk) OpenToWrite(name string) (filestore.DiskFile, error) {
 
 func (fastDisk) SyncDir(string) error { return nil }
 
+func (d fastDisk) In(dir *os.Root, path string) filestore.Disk {
+	return fastDisk{d.Disk.(filestore.DirOpener).In(dir, path)}
+}
+
 type fastFile struct{ filestore.DiskFile }
 
 func (fastFile) Sync() error { return nil }
