@@ -110,8 +110,8 @@ type typedApproval[In any] struct {
 	byTime   engine.DefaultAnswer // zero if there is none
 }
 
-// newApproval converts the functions in a to functions that take In. It panics if one of them takes
-// another type.
+// newApproval converts the functions that the approval a contains to functions that take an In. It
+// panics if one of them takes another type.
 func newApproval[In any](tool string, a *approval, arguments Schema) *typedApproval[In] {
 	of := &typedApproval[In]{answer: answerSchema(arguments)}
 	var ok bool

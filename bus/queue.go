@@ -163,7 +163,7 @@ func (q *queue) drop(r *record.Record) {
 }
 
 // ask returns a channel that is closed when there is space. The consumer changes
-// handed and then reads wanted, while ask sets wanted and then reads handed. So at
+// q.handed and then reads q.wanted; ask sets q.wanted and then reads q.handed. So at
 // least one of them sees the other's change.
 func (q *queue) ask() <-chan struct{} {
 	if q.room == nil {

@@ -10,7 +10,7 @@ import (
 // ErrInterrupted is found by errors.Is in every [InterruptedError].
 var ErrInterrupted = errors.New("interrupted")
 
-// InterruptReason is the reason for which a call was interrupted.
+// InterruptReason is the reason why a call was interrupted.
 type InterruptReason string
 
 // The reasons that Reprise itself sets. Users may define more.

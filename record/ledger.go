@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Ledger is the state of one run according to its records: which calls run, wait, ask or have
-// ended, which questions are open, and how often each kind of event happened. No other code derives
+// A Ledger is the state of one run according to its records: which calls are running, waiting, asking
+// or ended, which questions are open, and how often each kind of event happened. No other code derives
 // this state from records: consoles, dashboards and reports show the numbers of a Ledger, so that
 // they agree. [Counts] defines the numbers.
 //
@@ -15,7 +15,7 @@ import (
 // even records that contradict each other, and never panics. If a ledger begins in the middle of a
 // run, or records are missing, it reflects only the records that were added; see First and Gaps.
 //
-// The zero Ledger is the state of a run without records. A Ledger is not for concurrent use.
+// The zero Ledger is the state of a run without records. A Ledger is not safe for concurrent use.
 type Ledger struct {
 	// KeepEnded specifies that calls are kept after they have ended, so that Call returns them. It
 	// must be set before the first record is added. If it is not set, a ledger's memory use is
@@ -154,8 +154,8 @@ func (l *Ledger) tick(r *Record) {
 	l.clock = r.Time
 }
 
-// addRun adds the beginning or the end of the run. Calls that were running are now stopped, until a
-// record shows that they run again.
+// addRun adds the beginning or the end of the run. Calls that were running count as stopped until a
+// record shows that they are running again.
 func (l *Ledger) addRun(r *Record, c *Transition) {
 	opens := r.Status == StatusStarted
 	at := r.Time

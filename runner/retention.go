@@ -48,7 +48,7 @@ func (p *Retention) check() error {
 	case p.Bytes < 0:
 		return fmt.Errorf("runner: Retention.Bytes is %d; want 0 or more", p.Bytes)
 	case p.Every < 0:
-		return fmt.Errorf("runner: Retention.Every is %v; want more than 0, or 0 for 10m", p.Every)
+		return fmt.Errorf("runner: Retention.Every is %v; want more than 0, or 0 for the default, 10m", p.Every)
 	}
 	return nil
 }

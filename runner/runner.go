@@ -99,7 +99,7 @@ func (o Options) check() error {
 	case o.MaxRestarts < 0:
 		return fmt.Errorf("runner: MaxRestarts is %d; want 1 or more, or 0 for 5", o.MaxRestarts)
 	case o.SweepEvery < 0:
-		return fmt.Errorf("runner: SweepEvery is %v; want more than 0, or 0 for 5s", o.SweepEvery)
+		return fmt.Errorf("runner: SweepEvery is %v; want more than 0, or 0 for the default, 5s", o.SweepEvery)
 	}
 	if err := state.CheckOptions(o.Run...); err != nil {
 		return fmt.Errorf("runner: Options.Run: %w", err)

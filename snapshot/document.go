@@ -33,7 +33,7 @@ const beginning = "\xa6format\xab" + magic + "\xa7version"
 // records, values, artifacts, checksums.
 const ownPairs = 6
 
-// Encode returns the run as one msgpack document, which docs/format.md describes. For
+// Encode returns the run as one msgpack document in the format that docs/format.md describes. For
 // readers that do not use Reprise, the document also lists the run's values and
 // artifacts, although they can be derived from the records.
 func (r *Run) Encode() ([]byte, error) {
@@ -146,8 +146,8 @@ func IsDocument(data []byte) bool {
 	return len(rest) >= len(beginning) && string(rest[:len(beginning)]) == beginning
 }
 
-// checkBeginning checks that data begins as a document does, and checks the document's version.
-// The version is at the same place in documents of all versions.
+// checkBeginning checks that data begins like a document, and checks the document's version.
+// The version is in the same place in documents of all versions.
 func checkBeginning(data []byte) error {
 	if len(data) == 0 {
 		return &CorruptError{Err: errors.New("it is empty")}

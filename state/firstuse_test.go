@@ -150,7 +150,7 @@ func TestErrorOfALimitNamesTheLimit(t *testing.T) {
 	})
 	_, err := tool.Call(t.Context(), item{})
 	require.ErrorIs(t, err, core.ErrRetryAfterTooLong)
-	require.EqualError(t, err, "fetch: retry after too long (the service asked for 1h0m0s, MaxRetryAfter is 5m0s): busy")
+	require.EqualError(t, err, "fetch: retry after too long (the service asked for 1h0m0s, but MaxRetryAfter is 5m0s): busy")
 
 	event := tool.Event().WithRetry(core.RetryConfig{MaxRetryAfter: 2 * time.Hour, RetryTimeout: time.Minute})
 	_, err = event.Execute(t.Context(), item{})

@@ -247,7 +247,7 @@ func fit(path string, was, is any) (any, error) {
 	if path == "" {
 		path = "the output"
 	}
-	return nil, fmt.Errorf("%w: %s: got %s, want %s, as in the record", core.ErrUnfit, path, kindOf(is), kindOf(was))
+	return nil, fmt.Errorf("%w: %s: got %s, but the record has %s", core.ErrUnfit, path, kindOf(is), kindOf(was))
 }
 
 // kindOf names the kind of a decoded value.

@@ -132,10 +132,10 @@ func TestForkRefusesAnOutputThatDoesNotFit(t *testing.T) {
 		outputs map[string]any
 		want    string
 	}{
-		"another kind":         {"plan/approve", map[string]any{"plan/weather": "hot"}, `set plan/weather: the answer does not fit: the output: got a string, want an object, as in the record`},
-		"another kind inside":  {"plan/approve", map[string]any{"plan/weather": map[string]any{"temp": "hot"}}, "temp: got a string, want an integer"},
-		"another kind of item": {"plan/approve", map[string]any{"plan/weather": map[string]any{"winds": []any{7}}}, "winds[0]: got an integer, want a string"},
-		"no whole number":      {"plan/approve", map[string]any{"plan/weather": map[string]any{"temp": 1.5}}, "temp: got a number, want an integer"},
+		"another kind":         {"plan/approve", map[string]any{"plan/weather": "hot"}, `set plan/weather: the answer does not fit: the output: got a string, but the record has an object`},
+		"another kind inside":  {"plan/approve", map[string]any{"plan/weather": map[string]any{"temp": "hot"}}, "temp: got a string, but the record has an integer"},
+		"another kind of item": {"plan/approve", map[string]any{"plan/weather": map[string]any{"winds": []any{7}}}, "winds[0]: got an integer, but the record has a string"},
+		"no whole number":      {"plan/approve", map[string]any{"plan/weather": map[string]any{"temp": 1.5}}, "temp: got a number, but the record has an integer"},
 		"not kept":             {"plan/weather", map[string]any{"plan/weather#2": forecast{}}, "the fork does not keep that call; set the output of plan/weather itself"},
 		"no such call":         {"plan/weather#2", map[string]any{"plan/nobody": 1}, "no call at that address has an outcome; want one of plan/weather, plan/weather#2"},
 		"no address":           {"plan/weather#2", map[string]any{"plan//x": 1}, `address "plan//x"`},

@@ -112,7 +112,8 @@ func (b *restarts) add(rec *record.Record) {
 	(*b)[rec.Address.String()] = rec.Seq
 }
 
-// dropReplaced drops the values that a call wrote before it, or a surrounding call, began again.
+// dropReplaced drops the values of calls that began again after they had written the values. A call
+// also begins again if a surrounding call does.
 func (r *restoredRun) dropReplaced() {
 	if len(r.restartsAfterDivergence) == 0 && len(r.restartsAfterCompletion) == 0 {
 		return

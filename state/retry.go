@@ -13,7 +13,7 @@ import (
 // Errors returned by [Retry] and [Resume]. Test for them with errors.Is.
 var (
 	// ErrNotFailed is wrapped by the error from [Retry] if the run has not failed.
-	ErrNotFailed = errors.New("only a run that has failed can be tried again")
+	ErrNotFailed = errors.New("only a run that has failed can be retried")
 
 	// ErrNotInterrupted is wrapped by the error from [Resume] if the run has ended. For a run that is
 	// queued, running or paused, Resume returns nil.

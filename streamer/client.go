@@ -100,7 +100,7 @@ func (e Event) Delta() (Delta, error) {
 // Record returns the event's record, decoded by record.Record.UnmarshalJSON.
 func (e Event) Record() (record.Record, error) {
 	if !e.IsRecord() {
-		return record.Record{}, fmt.Errorf("streamer: an event %q has no record", e.Name)
+		return record.Record{}, fmt.Errorf("streamer: event %q has no record", e.Name)
 	}
 	var r record.Record
 	err := r.UnmarshalJSON(e.Data)

@@ -95,8 +95,7 @@ type producedText struct {
 	end   int // the length of the whole text
 }
 
-// add adds a delta. If due is true, the caller must schedule a notification of the
-// clients.
+// add adds a delta. If due is true, the caller must arrange that the clients are notified.
 func (ps *products) add(d *live.Delta) (due bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
-// frame is one event in the form in which every client receives it, except for its ID.
+// A frame is one event as it is sent to every client, without the ID.
 type frame struct {
 	runID  string
 	seq    uint64 // zero for events without a number
@@ -50,7 +50,7 @@ func (h *Handler) newFrame(r *record.Record) *frame {
 // restartedFrame marks an entry that reports that another run with the same ID has begun.
 var restartedFrame = new(frame)
 
-// frameBytes is the approximate size of a frame without users' data.
+// frameBytes is the approximate size of a frame, not counting users' data.
 const frameBytes = 1 << 10
 
 // bytes returns the encoded frame. It is encoded when it is first needed, because a run that nobody

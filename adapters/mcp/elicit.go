@@ -34,7 +34,7 @@ func formOf(q *core.Question) form {
 			decisions += `,"take_over"`
 		}
 		return form{
-			schema: json.RawMessage(`{"type":"object","properties":{"decision":{"type":"string","enum":[` + decisions + `],"description":"whether the call took effect"},"output":{"type":"string","description":"if the call completed: its output, as JSON"},"message":{"type":"string","description":"if the call failed: why"}},"required":["decision"]}`),
+			schema: json.RawMessage(`{"type":"object","properties":{"decision":{"type":"string","enum":[` + decisions + `],"description":"whether the call took effect"},"output":{"type":"string","description":"the output of the call as JSON, if it completed"},"message":{"type":"string","description":"why the call failed, if it failed"}},"required":["decision"]}`),
 			read:   fieldsReader("output"),
 		}
 	}

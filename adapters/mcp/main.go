@@ -31,7 +31,7 @@ func Main(register func(*runner.Runner) error) {
 	MainWith(service.Options{}, ServerOptions{}, register)
 }
 
-// MainWith is like Main, but with options. With -mcp, only the fields Dir and Runner of the service's
+// MainWith is like Main, but with options. With -mcp, only the Dir and Runner fields of the service's
 // options are used. A service that other machines can reach needs ServerOptions.Authorize.
 func MainWith(o service.Options, so ServerOptions, register func(*runner.Runner) error) {
 	isMCP := func(arg string) bool { return arg == "-mcp" || arg == "--mcp" }

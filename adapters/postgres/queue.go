@@ -259,7 +259,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// retakeDelay is how long Take waits before it tries again to take jobs that are due.
+// retakeDelay is how long Take waits before it tries to take the due jobs again.
 const retakeDelay = 10 * time.Millisecond
 
 // nextDue returns how long it takes until the next job is due, if nothing changes.

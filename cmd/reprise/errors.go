@@ -36,8 +36,8 @@ func (e *outputError) Error() string { return fmt.Sprintf("write the output: %v"
 
 func (e *outputError) Unwrap() error { return e.err }
 
-// errReported makes the command fail without an error message, because its output has
-// described the problem.
+// errReported makes the command fail without an error message, because its output already
+// describes the problem.
 var errReported = errors.New("reported")
 
 // A hintError is an error with a hint about what to do.

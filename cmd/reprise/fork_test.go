@@ -88,7 +88,7 @@ func TestForkSetsAnOutput(t *testing.T) {
 	assert.Equal(t, "warm", out)
 
 	call(t, dir, "fork", "old", "agent/look", "x", "--set", `agent/look={"temp": "hot"}`).failed(t, exitFailure,
-		"fork run old: set agent/look: the answer does not fit: temp: got a string, want an integer, as in the record")
+		"fork run old: set agent/look: the answer does not fit: temp: got a string, but the record has an integer")
 	for _, wrong := range []string{"agent/look", "=1", "agent/look={"} {
 		assert.Equal(t, exitUsage, call(t, dir, "fork", "old", "agent/look", "x", "--set", wrong).code, wrong)
 	}

@@ -55,7 +55,7 @@ func TestRetryContinuesAFailedRun(t *testing.T) {
 	assert.Equal(t, "run order-1 is queued, and its failed calls are made again; a runner with program order continues it\n", call(t, dir, "retry", "order-1").text(t))
 	assert.JSONEq(t, `{"run_id":"order-1","status":"queued"}`, call(t, dir, "retry", "order-1", "--json").text(t))
 	require.Equal(t, snapshot.StatusCompleted, serveUntil(t, store, "order-1", false).Status)
-	call(t, dir, "retry", "order-1").failed(t, exitFailure, "retry run order-1: only a run that has failed can be tried again; it is completed")
+	call(t, dir, "retry", "order-1").failed(t, exitFailure, "retry run order-1: only a run that has failed can be retried; it is completed")
 }
 
 // docs/changes.md: a version is removed when no unfinished run of it is listed.

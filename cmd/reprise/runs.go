@@ -174,7 +174,7 @@ func (a *app) printRuns(ctx context.Context, store snapshot.Store, infos []snaps
 	return a.writeTable(withoutEmptyColumns(rows, always))
 }
 
-// maxStopped is the maximum number of characters in the column STOPPED. The text of a divergence
+// maxStopped is the maximum number of characters in the STOPPED column. The text of a divergence
 // may be longer.
 const maxStopped = 80
 

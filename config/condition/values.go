@@ -41,7 +41,7 @@ type typedNames struct {
 	NodeID      string `expr:"node_id"`
 }
 
-// values holds the values of the names for one attempt; nil is a missing value.
+// values holds the values of the names for one attempt. Nil means that a value is missing.
 type values struct {
 	Result      any `expr:"result"`
 	Data        any `expr:"data"`

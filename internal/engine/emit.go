@@ -279,7 +279,7 @@ func (c *Call) refuseAttempt(p *record.Progress, s *Scope, r *attemptEnd, reason
 func (c *Call) explain(p *record.Progress, s *Scope, f *failure, reason record.Reason) string {
 	switch {
 	case reason == record.ReasonRetryAfterTooLong:
-		return fmt.Sprintf("the service asked for %v, MaxRetryAfter is %v", f.after, c.policy.MaxRetryAfter)
+		return fmt.Sprintf("the service asked for %v, but MaxRetryAfter is %v", f.after, c.policy.MaxRetryAfter)
 	case reason == record.ReasonRetryTimeout:
 		return c.explainRetryTimeout(p, s, f)
 	case reason == record.ReasonBudget:

@@ -99,8 +99,8 @@ func (c *Call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 	return e
 }
 
-// addDuration returns the sum of two durations that are not negative, or the longest
-// duration if the sum is longer.
+// addDuration returns the sum of two durations that are not negative, or the maximum
+// time.Duration if the sum would overflow.
 func addDuration(a, b time.Duration) time.Duration {
 	return a + min(b, math.MaxInt64-a)
 }

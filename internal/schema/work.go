@@ -71,7 +71,8 @@ type application struct {
 	v *value
 }
 
-// A work is the maximum work for an application, including all applications below it.
+// A work is the largest amount of work that an application can cause, including all applications below
+// it.
 type work struct{ steps, nested, text int }
 
 type estimate struct {

@@ -93,7 +93,7 @@ type workshop struct {
 	world *rand.Rand
 }
 
-// chance returns true once in n times on average.
+// chance returns true with a probability of 1/n.
 func (w *workshop) chance(n int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -197,8 +197,8 @@ func (l *Limiter) addReservation(ctx context.Context, t *ticket) (ok bool, err e
 	return false, err
 }
 
-// correcting returns a context for correcting an account, which happens even if ctx is done. It takes
-// at most half of the time that the attempt has left, so that the attempt does not time out meanwhile.
+// correcting returns a context in which an account is corrected even if ctx is done. The context ends
+// after half of the time that the attempt has left, or earlier, so that the attempt does not time out.
 func correcting(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout := correctTimeout
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > 0 {

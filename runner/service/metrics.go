@@ -33,7 +33,7 @@ func metrics(r *runner.Runner, dashboard *streamer.Handler) http.HandlerFunc {
 	}
 }
 
-// A metric is a line in the text format, with its help text.
+// A metric is one line of the text format, and the help text of its name.
 type metric struct {
 	name, labels, kind, help string
 	value                    float64

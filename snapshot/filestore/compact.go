@@ -146,7 +146,7 @@ func (j *Journal) snapshotUpTo(number uint64, info snapshot.Info) (int64, error)
 	case r.torn != nil:
 		return 0, r.torn
 	case last != info.LastSeq:
-		return 0, fmt.Errorf("the files have %d records, and %d were appended", last, info.LastSeq)
+		return 0, fmt.Errorf("the files have %d records, but %d were appended", last, info.LastSeq)
 	}
 	run := *r.run
 	run.Info = info

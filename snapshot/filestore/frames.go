@@ -62,8 +62,8 @@ func (r *frameReader) frames() iter.Seq2[*frame, error] {
 		for {
 			f, err := r.next()
 			if f == nil && err == nil {
-				// If more than zeros follow, this frame and later ones may have been written after
-				// next looked for it: look again.
+				// If anything but zeros follows, a frame may have been written here after the call of
+				// next: look again.
 				if e, failed := r.ending(); failed != nil {
 					err = failed
 				} else if e != endClean {

@@ -317,10 +317,10 @@ func (e *indexedRun) mayMatch(f *snapshot.Filter) bool {
 }
 
 // orderOf returns all runs, the last updated first. For a later page of a list, it may return the
-// same order as for the first page: a list may be a little out of date, and in this way, reading all
-// pages scans each run only once. A list with counts is for a display, which lists again and again.
-// Such a list includes changes by this store at once, but changes by other processes only when Watch
-// would look at all runs again.
+// same order as for the first page: a list may be a little out of date, and reading all pages then
+// scans each run only once. A list with counts is for a display, and a display lists the runs again and
+// again. Such a list includes changes by this store at once, but changes by other processes only when
+// Watch would look at all runs again.
 func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*runOrder, error) {
 	x, asked := s.index, time.Now()
 	if o, age := x.last(); f.After != "" && o != nil && age < keepOrder {

@@ -62,7 +62,7 @@ func (c *crashFixture) beginRun() snapshot.Journal {
 func (c *crashFixture) requireCrashed(where string, info *snapshot.Info, generation uint64) {
 	c.Helper()
 	if info.Status != snapshot.StatusInterrupted || info.Stop.Reason != record.InterruptCrash || info.Open || info.Generation != generation {
-		c.Errorf("%s: the status is %s, the stop %q, open %v, the generation %d; want interrupted by a crash, not open, generation %d",
+		c.Errorf("%s: got status %s, stop %q, open %v, generation %d; want a run interrupted by a crash, open false, generation %d",
 			where, info.Status, info.Stop, info.Open, info.Generation, generation)
 	}
 }

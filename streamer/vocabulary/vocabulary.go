@@ -10,7 +10,7 @@ import (
 // no event for the record, it returns none. It must be safe for concurrent use.
 type Vocabulary func(record.Record) []Event
 
-// An Event is an event in the terms of another system.
+// An Event is an event as another system names and encodes it.
 type Event struct {
 	Name   string         // such as "step_retry"
 	Fields map[string]any // values that can be encoded as JSON

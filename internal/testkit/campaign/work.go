@@ -45,8 +45,7 @@ type Work struct {
 	LookUp func(ctx context.Context, in Step) (string, bool, error)
 }
 
-// Serve executes tasks until ctx ends. If the store cannot be reached, Serve starts
-// again.
+// Serve executes tasks until ctx ends. If the store cannot be reached, Serve tries again.
 func (w Work) Serve(ctx context.Context) error {
 	err := snapshot.ErrUnavailable
 	for errors.Is(err, snapshot.ErrUnavailable) && ctx.Err() == nil {

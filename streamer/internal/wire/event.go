@@ -17,7 +17,7 @@ func Name(r *record.Record) string {
 	return "run_" + r.Status.String()
 }
 
-// Gap is the data of the event "gap".
+// Gap is the data of a "gap" event.
 type Gap struct {
 	RunID  string `json:"run_id,omitempty"` // empty in the stream of all runs
 	Missed uint64 `json:"missed"`
