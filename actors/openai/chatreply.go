@@ -292,7 +292,7 @@ func (a *answer) addCall(c *chatCall, whole bool, fromEnd int) {
 	}
 	at := -1
 	if !whole {
-		at = a.openCall(id, index, string(c.Function.Name))
+		at = a.openCall(id, index, &c.Function)
 	}
 	if at < 0 && !whole && index == "" && c.Function.Name == "" && fromEnd <= len(a.calls) {
 		at = len(a.calls) - fromEnd // a continuation with an ID invented by the service
@@ -321,13 +321,18 @@ func (a *answer) addCall(c *chatCall, whole bool, fromEnd int) {
 // openCall returns the index of the call that a piece belongs to, or -1 for a new call.
 // The index takes precedence over the ID, since some services invent an ID for each
 // piece.
-func (a *answer) openCall(id, index, name string) int {
+func (a *answer) openCall(id, index string, f *chatFunction) int {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		call := a.calls[i]
 		switch {
 		case index != "" && call.index != "" && index != call.index:
 			continue
-		case id != "" && call.id != "" && id != call.id && (index == "" || call.isNewCall(name)):
+		case id != "" && call.id != "" && id != call.id && (index == "" || call.isNewCall(string(f.Name))):
+			continue
+		case call.isFollowedBy(id, f):
+			if id == "" && index == "" {
+				return -1
+			}
 			continue
 		case id == "" && index == "" || id != "" && id == call.id || index != "" && index == call.index:
 			return i
@@ -340,4 +345,14 @@ func (a *answer) openCall(id, index, name string) int {
 // services send all calls with the same index.
 func (c *callParts) isNewCall(name string) bool {
 	return name != "" && (name != c.name || isObject(c.arguments.String()))
+}
+
+// isFollowedBy reports whether a piece begins another call although its ID does not say so. Some
+// services send whole calls without IDs, or with equal ones. A piece that only repeats the name of its
+// call has no arguments, or its call is not complete.
+func (c *callParts) isFollowedBy(id string, f *chatFunction) bool {
+	if f.Name == "" || c.name == "" {
+		return false
+	}
+	return string(f.Name) != c.name || (id == "" || id != c.id) && f.Arguments != "" && isObject(c.arguments.String())
 }

@@ -394,6 +394,51 @@ func TestAStreamThatBreaksOffIsRetriedAndItsUsageEstimated(t *testing.T) {
 	require.Len(t, srv.Requests(), 3)
 }
 
+// Ollama, llama.cpp and gateways to Gemini have sent whole calls in a stream without IDs or without
+// indexes.
+func TestWholeToolCallsOfAStreamStaySeparate(t *testing.T) {
+	event := func(calls string) string { return `{"choices":[{"delta":{"tool_calls":[` + calls + `]}}]}` }
+	call := func(fields, name, arguments string) string {
+		return `{` + fields + `"function":{"name":"` + name + `","arguments":` + arguments + `}}`
+	}
+	one, two := `"{\"n\":1}"`, `"{\"n\":2}"`
+	for name, c := range map[string]struct {
+		events []string
+		want   []actors.ToolCall
+	}{
+		"no ID, no index": {[]string{event(call(``, "f", one)), event(call(``, "g", two))}, nil},
+		"one name": {
+			[]string{event(call(``, "f", one)), event(call(``, "f", two))},
+			[]actors.ToolCall{callOf("", "f", `{"n":1}`), callOf("", "f", `{"n":2}`)},
+		},
+		"one event":            {[]string{event(call(``, "f", one) + "," + call(``, "g", two))}, nil},
+		"empty IDs":            {[]string{event(call(`"id":"",`, "f", one)), event(call(`"id":"",`, "g", two))}, nil},
+		"one index":            {[]string{event(call(`"index":0,`, "f", one)), event(call(`"index":0,`, "g", two))}, nil},
+		"one index, one event": {[]string{event(call(`"index":0,`, "f", one) + "," + call(`"index":0,`, "g", two))}, nil},
+		"one index, one ID":    {[]string{event(call(`"index":0,"id":"c",`, "f", one)), event(call(`"index":0,"id":"c",`, "g", two))}, nil},
+		"objects":              {[]string{event(call(``, "f", `{"n":1}`)), event(call(``, "g", `{"n":2}`))}, nil},
+		"the name in each piece": {
+			[]string{event(call(`"index":0,`, "f", `"{\"n\":"`)), event(call(`"index":0,`, "f", `"1}"`)), event(call(`"index":0,`, "f", `""`))},
+			[]actors.ToolCall{callOf("", "f", `{"n":1}`)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := once(t, openai.Chat, streamOf(append(c.events, `{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}`)...))
+			require.NoError(t, err)
+			if c.want == nil {
+				c.want = []actors.ToolCall{callOf("", "f", `{"n":1}`), callOf("", "g", `{"n":2}`)}
+			}
+			ids := make(map[string]bool)
+			for i := range got.Message.ToolCalls {
+				ids[got.Message.ToolCalls[i].ID] = true
+				got.Message.ToolCalls[i].ID = ""
+			}
+			require.Equal(t, c.want, got.Message.ToolCalls)
+			require.Len(t, ids, len(c.want), "IDs")
+		})
+	}
+}
+
 func TestToolCallsOfAStreamArePutTogetherAsServicesSendThem(t *testing.T) {
 	call := func(fields string) string {
 		return `data: {"choices":[{"delta":{"tool_calls":[{` + fields + `}]}}]}` + "\n\n"
