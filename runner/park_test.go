@@ -68,6 +68,34 @@ func TestSleepingRunIsParkedAndTakesNoSlot(t *testing.T) {
 	})
 }
 
+// A run that is parked could not be ended by the time limit of its agent.
+func TestASleepInsideATimeLimitDoesNotParkTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		limited := agent("limited", func(ctx context.Context, in word) (string, error) {
+			if err := core.Sleep(ctx, 30*time.Minute); err != nil {
+				return "", err
+			}
+			return in.Text, takes(ctx, 40*time.Minute)
+		}, actors.WithRetry(core.RetryConfig{MaxAttempts: 1, RetryTimeout: time.Hour}))
+		r := newRunner(t, store, runner.Options{})
+		program := runner.Register(r, limited)
+		defer serve(t, r)()
+		began := time.Now()
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		sleep(10 * time.Minute)
+		info, err := store.Info(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, snapshot.StatusRunning, info.Status)
+		_, err = r.Wait(t.Context(), "a")
+		require.NoError(t, err)
+		assert.Equal(t, time.Hour, time.Since(began))
+		_, err = program.Result(t.Context(), "a")
+		require.ErrorIs(t, err, core.ErrRetryTimeout)
+	})
+}
+
 func TestRunWithALongBackoffIsParkedAndTakesNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

@@ -85,7 +85,7 @@ func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed 
 		case err != nil:
 			return nil, err
 		case asked.Answer != nil:
-		case q.Awaits == record.AwaitTime && s.sleepsHere(asked.Due):
+		case q.Awaits == record.AwaitTime && s.sleepsHere(ctx, asked.Due):
 			if e, err := s.sleep(ctx, asked.Due); e != nil || err != nil {
 				return e, err
 			}

@@ -30,10 +30,15 @@ func Sleep(ctx context.Context, d time.Duration) error {
 // encodedNil is the answer to a sleep whose time has passed.
 var encodedNil = []byte{0xc0}
 
-// sleepsHere reports whether the wait until due takes place in the process.
-func (s *Scope) sleepsHere(due time.Time) bool {
+// sleepsHere reports whether the wait until due takes place in the process. As in parks, a deadline
+// keeps the run in the process, since the deadline could not end a run that is parked.
+func (s *Scope) sleepsHere(ctx context.Context, due time.Time) bool {
+	if s.root.settings.Strict || due.IsZero() {
+		return false
+	}
 	park := s.root.settings.Park
-	return !s.root.settings.Strict && !due.IsZero() && (park == 0 || time.Until(due) <= park)
+	_, limited := ctx.Deadline()
+	return park == 0 || limited || time.Until(due) <= park
 }
 
 // sleep waits until due, until ctx or the attempt ends, or until the run
