@@ -39,7 +39,11 @@ func First[T any](ctx context.Context, g Group, branches ...func(context.Context
 			won, err = b.calls[i].Execute(ctx)
 			return err
 		}
-		b.succeeded = f.succeeded
+		b.succeeded = func(i int) {
+			if !f.succeeded(i) {
+				b.noteEnd(i, nil, nil)
+			}
+		}
 		err := b.run(ctx)
 		if f.winner >= 0 {
 			won = b.results[f.winner]
@@ -60,17 +64,25 @@ type race[T any] struct {
 	err    error // the error from recording the winner
 }
 
-// succeeded makes the first branch that succeeds the winner, and ends the group.
-func (f *race[T]) succeeded(i int) {
+// succeeded makes the first branch that succeeds the winner, and ends the group. It returns false if
+// the group had ended before.
+func (f *race[T]) succeeded(i int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.winner >= 0 {
-		return
+		return true
+	}
+	if groupEnd(f.ctx) != nil || engine.GroupRecorded(f.ctx) {
+		return false
 	}
 	f.winner = i
 	if _, f.err = f.choice.Execute(f.ctx); f.err == nil {
 		engine.EndGroup(f.ctx, nil)
+	} else if groupEnd(f.ctx) != nil {
+		f.winner = -1
+		return false
 	}
+	return true
 }
 
 // prepareChoice prepares a step that records the index of a branch. If the process ends while the

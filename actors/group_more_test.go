@@ -17,6 +17,9 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
 )
 
 // after returns a branch that succeeds, or fails with err, after d.
@@ -115,6 +118,24 @@ func TestFirstFailsWhenAllHave(t *testing.T) {
 		require.EqualError(t, err, `actors: group "g": branch 1 is nil`)
 		_, err = actors.First(ctx, actors.Group{Name: "g", Timeout: time.Second}, after(time.Hour, nil))
 		require.ErrorIs(t, err, core.ErrGroupTimeout)
+	})
+}
+
+// The branch that succeeds does not observe the end of its group, and succeeds after the timeout.
+func TestABranchThatSucceedsTooLateDoesNotWin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		for range 2 {
+			st, err := state.Open(t.Context(), store, "run")
+			require.NoError(t, err)
+			_, err = actors.First(st.Context(t.Context()), actors.Group{Name: "g", Timeout: time.Second}, deaf(2*time.Second), after(0, errBoom))
+			require.NoError(t, st.Close())
+			require.ErrorIs(t, err, core.ErrGroupTimeout)
+			assert.ErrorContains(t, err, "1 of 2 branches failed; group:g/2: permanent: boom")
+			var failed *actors.GroupError
+			assert.ErrorAs(t, err, &failed)
+			assert.Equal(t, snapshot.StatusFailed, st.Status())
+		}
 	})
 }
 

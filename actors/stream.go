@@ -31,12 +31,21 @@ import (
 // the sequence makes a new call.
 func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *Out) iter.Seq2[live.Delta, error] {
 	return func(yield func(live.Delta, error) bool) {
+		switch {
+		case actor == nil:
+			yield(live.Delta{}, errors.New("actors: Stream: the actor is nil"))
+			return
+		case out == nil:
+			yield(live.Delta{}, errors.New("actors: Stream: out is nil; it receives the call's output"))
+			return
+		}
 		q := &deltaQueue{ready: make(chan struct{}, 1)}
 		done := make(chan struct{})
 		result, err := *new(Out), errEnded
+		event := actor.Event() // not on the goroutine, where a panic would end the process
 		go func() {
 			defer close(done)
-			result, err = actor.Event().Execute(live.Watch(ctx, q.put), in)
+			result, err = event.Execute(live.Watch(ctx, q.put), in)
 		}()
 		defer func() { <-done }() // also if the body of the loop panics
 		for ended := false; !ended; {

@@ -57,6 +57,28 @@ func TestAStreamYieldsWhatIsSaidAndThenTheAnswer(t *testing.T) {
 	})
 }
 
+// brokenActor is an actor of a program's own.
+type brokenActor struct{}
+
+func (brokenActor) Event() core.ExecutionEvent[actors.Prompt, actors.Answer] { panic("no event") }
+
+func TestStreamRefusesAMissingActorAndOutput(t *testing.T) {
+	st, ctx := testkit.Run(t)
+	var answer actors.Answer
+	for _, err := range actors.Stream[actors.Prompt](ctx, nil, actors.Ask("?"), &answer) {
+		require.EqualError(t, err, "actors: Stream: the actor is nil")
+	}
+	for _, err := range actors.Stream(ctx, actors.NewAgent("assistant", talking("a")), actors.Ask("?"), nil) {
+		require.EqualError(t, err, "actors: Stream: out is nil; it receives the call's output")
+	}
+	assert.Empty(t, addresses(t, st), "no call was made")
+	assert.PanicsWithValue(t, "no event", func() {
+		for range actors.Stream(ctx, brokenActor{}, actors.Ask("?"), &answer) {
+			t.Error("something was yielded")
+		}
+	})
+}
+
 func TestLLMThatDoesNotStreamIsShownInFull(t *testing.T) {
 	asked := asks(call("echo", `{"n":1}`))
 	asked.Message.Text, asked.Message.Reasoning = "Let me see.", "Hm."
