@@ -44,7 +44,7 @@ type TimeoutError = engine.TimeoutError
 // DivergenceError matches [ErrDivergence].
 //
 //	RunID    string
-//	How      string         // "order", "input", "kind", "end", "output", "overlap", "value", "question" or "version"
+//	How      string         // "order", "input", "kind", "end", "output", "overlap", "swap", "value", "question" or "version"
 //	Address  record.Address // of the call that the program makes; if a scope ended too early, of the scope's call
 //	Was      record.Address // of the call that was recorded in its place; zero if there is none, or if it has the same address
 //	Scope    string         // the path of the attempt or branch that makes the call; empty for the run itself

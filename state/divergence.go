@@ -107,11 +107,11 @@ func (r *run) divergesNow(s *engine.Scope, c record.Claim, t *track, since uint6
 // number of that record. r.mu must be held.
 func (r *run) diverge(c record.Claim, d *core.DivergenceError) uint64 {
 	message := "the input of the call differs from the recorded one: the call is made again, and so are the calls after it"
-	if d.How == "output" {
+	if d.How == "output" || d.How == "swap" {
 		message = d.Difference() + ": the call is made again, and so are the calls after it"
 	}
 	rec := record.Record{Time: now(), Address: c.Address, Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence}
-	if d.How != "input" && d.How != "output" {
+	if d.How != "input" && d.How != "output" && d.How != "swap" {
 		message = d.Difference() + ": the call is made, and the calls after it are made again"
 		rec.Ordinal, rec.Name = c.Ordinal, d.Scope
 		r.restored.ordinals.at(d.Scope).uncheck(c.Ordinal)

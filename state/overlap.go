@@ -20,6 +20,8 @@ type overlap struct {
 	input record.Hash
 }
 
+func overlapOf(c record.Claim) overlap { return overlap{callsite.Call(c.Address).Site(), c.Input} }
+
 // A swap tells whether calls can be swapped, once this is known.
 type swap struct {
 	known bool
@@ -40,13 +42,12 @@ func (r *restoredRun) checkSwap(c record.Claim) *core.DivergenceError {
 	if len(r.overlaps) == 0 || c.Kind == record.KindQuestion {
 		return nil
 	}
-	site := callsite.Call(c.Address).Site()
-	s := r.overlaps[overlap{site, c.Input}]
+	s := r.overlaps[overlapOf(c)]
 	if s == nil {
 		return nil
 	}
 	if !s.known {
-		s.known, s.harm = true, r.harmOfSwap(site, c.Input)
+		s.known, s.harm = true, r.harmOfSwap(callsite.Call(c.Address).Site(), c.Input)
 	}
 	if s.harm == "" {
 		return nil

@@ -3,7 +3,10 @@ package state
 import (
 	"fmt"
 	"log/slog"
+	"slices"
 
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/callsite"
 	"github.com/reprise-go/reprise/internal/codec"
 	"github.com/reprise-go/reprise/internal/engine"
 	"github.com/reprise-go/reprise/record"
@@ -13,60 +16,123 @@ import (
 // changed, in parts that do not belong to a request's identity. run.mu guards it.
 type rewordings struct {
 	calls  map[record.Address]bool
-	warned map[string]bool // scopes with a recorded warning
+	sites  map[overlap]bool // where these calls were made, with which identity
+	warned map[string]bool  // scopes with a recorded warning
 }
 
-// rewords reports whether the request of a recalled LLM call has changed. r.mu must not be held,
+// A request is the request that a program makes now, in an LLM call whose record may have another one
+// with the same identity.
+type request struct {
+	isReworded bool           // the call is recalled, and its record has another request
+	recordedAs record.Address // the other call that has this request on record; zero if there is none
+}
+
+// compareRequest compares the request of an LLM call with the recorded requests that have the same
+// identity. isRecalled is set if the recorded outcome of the call may be used. r.mu must not be held,
 // since encoding the input calls methods of the input's type.
-func (r *run) rewords(c record.Claim, input engine.ClaimedInput) bool {
+func (r *run) compareRequest(c record.Claim, isRecalled bool, input engine.ClaimedInput) request {
 	if c.Kind != record.KindLLM {
-		return false
+		return request{}
 	}
 	r.mu.Lock()
 	was, whole := r.restored.calls[c.Address], uint64(0)
-	if was != nil && was.HasOutcome() && !was.NoStore && !was.differs(c.Input) {
+	isRecalled = isRecalled && was != nil && was.HasOutcome() && !was.NoStore && !was.differs(c.Input)
+	if isRecalled {
 		whole = was.whole
 	}
+	isBesideReworded := !isRecalled && r.reworded.sites[overlapOf(c)]
 	r.mu.Unlock()
-	return whole > 0 && r.isReworded(whole, input)
+	switch {
+	case whole == 0 && !isBesideReworded:
+		return request{}
+	case isRecalled:
+		if now, err := input.Whole(); err != nil || r.hasRequest(whole, now) {
+			return request{}
+		}
+	}
+	now, ok := allHashes(input)
+	if !ok || isRecalled && r.hasRequest(whole, now...) {
+		return request{}
+	}
+	return request{isReworded: isRecalled, recordedAs: r.recordedAs(c, now)}
 }
 
-// isReworded reports whether a call's request differs from the request in the record with the given
-// number, in parts that do not belong to the request's identity. r.mu must not be held, since
-// encoding the input calls methods of the input's type.
-func (r *run) isReworded(number uint64, input engine.ClaimedInput) bool {
-	was, err := r.restored.found.Record(number)
-	if err != nil || was.Detail == nil {
-		return false
+// allHashes returns the hashes that the whole input may have on record.
+func allHashes(input engine.ClaimedInput) (all []record.Hash, ok bool) {
+	hash, err := input.Whole()
+	if err != nil {
+		return nil, false
 	}
-	if now, err := input.Whole(); err != nil || now == was.Detail.WholeInput {
-		return false
-	}
+	all = append(all, hash)
 	for _, encode := range []func() ([]byte, error){input.Encode, input.EncodeBefore} {
 		encoded, err := encode()
-		if err != nil {
-			return false
+		if err == nil {
+			hash, err = codec.Hash(encoded)
 		}
-		if now, err := codec.Hash(encoded); err != nil || now == was.Detail.WholeInput {
-			return false
+		if err != nil {
+			return nil, false
+		}
+		all = append(all, hash)
+	}
+	return all, true
+}
+
+// hasRequest reports whether the record with the given number has a request with one of the hashes, or
+// cannot be read.
+func (r *run) hasRequest(number uint64, hashes ...record.Hash) bool {
+	rec, err := r.restored.found.Record(number)
+	return err != nil || rec.Detail == nil || slices.Contains(hashes, rec.Detail.WholeInput)
+}
+
+// recordedAs returns the address of another call that was made at the same site with the same
+// identity, and that has a request with one of the hashes on record. The result is zero if there is
+// none. If a program makes two such calls in another order than before, each would otherwise receive
+// the answer to the other.
+func (r *run) recordedAs(c record.Claim, hashes []record.Hash) record.Address {
+	site := callsite.Call(c.Address).Site()
+	for nth := 1; ; nth++ {
+		a := record.Address(site.Call(nth))
+		r.mu.Lock()
+		t, whole := r.restored.calls[a], uint64(0)
+		if t != nil && a != c.Address && t.Input == c.Input {
+			whole = t.whole
+		}
+		r.mu.Unlock()
+		switch {
+		case t == nil && nth > callsite.Call(c.Address).Nth():
+			return record.Address{}
+		case whole > 0 && r.hasRequest(whole, hashes...):
+			return a
 		}
 	}
-	return true
+}
+
+// swapped returns the difference of a call whose request is recorded as that of another call.
+func (r *run) swapped(s *engine.Scope, c record.Claim, other record.Address) *core.DivergenceError {
+	first := c.Address
+	if callsite.Call(other).Nth() < callsite.Call(first).Nth() {
+		first = other
+	}
+	return &core.DivergenceError{
+		RunID: r.settings.RunID, How: "swap", Address: c.Address, Scope: s.Path(),
+		Recorded: other.String(), Asked: c.Address.String(), Fork: first,
+	}
 }
 
 // reportReworded reports a call that is answered from its records although it is reworded. It adds
 // the call to the Report, and records a warning for the first such call of each attempt. The
 // warning is published with the next record, since nothing is published while a call is claimed.
-func (r *run) reportReworded(s *engine.Scope, a record.Address) {
+func (r *run) reportReworded(s *engine.Scope, c record.Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.life.closed {
 		return // nothing follows the last record
 	}
 	if r.reworded.calls == nil {
-		r.reworded = rewordings{make(map[record.Address]bool), make(map[string]bool)}
+		r.reworded = rewordings{make(map[record.Address]bool), make(map[overlap]bool), make(map[string]bool)}
 	}
-	r.reworded.calls[a] = true
+	a := c.Address
+	r.reworded.calls[a], r.reworded.sites[overlapOf(c)] = true, true
 	r.report.Reworded = append(r.report.Reworded, a)
 	scope := s.Path()
 	if r.reworded.warned[scope] {

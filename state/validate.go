@@ -127,7 +127,11 @@ func (v *validation) Claim(s *engine.Scope, c record.Claim, input engine.Claimed
 	found = v.claim(c, found)
 	v.mu.Unlock()
 	v.compareInput(c, found, input)
-	if v.rewords(c, input) {
+	if req := v.compareRequest(c, true, input); !req.recordedAs.IsZero() {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.addDifference(c.Address, "request", "another one", "that of "+req.recordedAs.String())
+	} else if req.isReworded {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		v.addDifference(c.Address, "request", "other instructions, descriptions of tools, tools or options", "these")

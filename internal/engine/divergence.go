@@ -14,7 +14,7 @@ import (
 // [ErrDivergence].
 type DivergenceError struct {
 	RunID    string
-	How      string         // "order", "input", "kind", "end", "output", "overlap", "value", "question" or "version"
+	How      string         // "order", "input", "kind", "end", "output", "overlap", "swap", "value", "question" or "version"
 	Address  record.Address // of the call that the program makes; if a scope ended too early, of the scope's call
 	Was      record.Address // of the call that was recorded in its place; zero if there is none, or if it has the same address
 	Scope    string         // path of the attempt or branch that makes the call; empty for the run itself
@@ -35,7 +35,7 @@ func (e *DivergenceError) Error() string {
 // notRun says which call did not run.
 func (e *DivergenceError) notRun() string {
 	switch e.How {
-	case "order", "kind", "input", "output", "overlap":
+	case "order", "kind", "input", "output", "overlap", "swap":
 		return fmt.Sprintf("%s did not run", e.Address)
 	case "end":
 		return "No other call ran in its place"
@@ -68,6 +68,8 @@ func (e *DivergenceError) Difference() string {
 		}
 	case "overlap":
 		text = fmt.Sprintf("goroutines have called %s with the same input concurrently, and %s: the records do not show which goroutine gets which result", e.Address, e.Recorded)
+	case "swap":
+		text = fmt.Sprintf("the request of %s is recorded as that of %s, with the same conversation: the two were swapped", e.Address, e.Recorded)
 	case "value":
 		text = fmt.Sprintf("%s has fields that the type of its reader lacks: %s", e.Recorded, strings.Join(e.Fields, "; "))
 	default:
@@ -85,6 +87,8 @@ func (e *DivergenceError) advice() string {
 	switch {
 	case e.How == "version":
 		return "Run a program that has that version, or " + e.fork()
+	case e.How == "swap":
+		return "Make the calls in the recorded order, with actors.Map, actors.Parallel or Prepare if goroutines make them; or " + e.fork() + ", or see state.WithDivergence"
 	case e.How == "overlap":
 		return "Use actors.Map, actors.Parallel or Prepare for calls in parallel, and " + e.fork() + "; or state.DivergenceTrust, if it does not matter"
 	case e.How == "input" && e.Scope == "":
