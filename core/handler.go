@@ -56,7 +56,9 @@ func Annotate(ctx context.Context, key string, value any) { engine.Annotate(ctx,
 // suspended, as by [Await]: Sleep returns an *[InterruptedError], which the handler has to return.
 //
 // Any other error is the cause of ctx's end (see context.Cause). If d is zero or less, Sleep
-// returns at once. Outside a run it waits without a record.
+// returns at once. The time at which a sleep ends is recorded when it begins: d may be another one
+// when the run is resumed, such as the result of time.Until. Outside a run, Sleep waits without a
+// record.
 func Sleep(ctx context.Context, d time.Duration) error { return engine.Sleep(ctx, d) }
 
 // Version returns which version of a piece of code to execute, for code that changes while runs

@@ -20,7 +20,8 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 	before, asked := r.askedBefore(s, q)
 	answer, answered := r.questions.answers[q.ID]
 	answered = answered && asked
-	isOther := asked && before.text != q.Text && r.restored != nil && r.config.divergence != DivergenceRerun
+	isOther := asked && before.text != q.Text && q.Awaits != record.AwaitTime && // of a sleep, the recorded end counts
+		r.restored != nil && r.config.divergence != DivergenceRerun
 	if !isOther {
 		delete(r.questions.waits, q.ID) // the answer may have come meanwhile
 	}

@@ -406,3 +406,46 @@ func TestPausedRunDoesNotContinueForAQuestionThatIsNoLongerOpen(t *testing.T) {
 		assert.Zero(t, info.Due, "the default of the question of the failed group changes nothing")
 	})
 }
+
+// The duration may depend on the time at which the program runs.
+func TestASleepMayHaveAnotherDurationWhenTheRunIsResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		at := time.Now().Add(time.Hour)
+		open := func() error {
+			st, err := state.Open(t.Context(), store, "run", state.WithParking(time.Minute))
+			require.NoError(t, err)
+			program := decorators.Agent("program", "", func(ctx context.Context, in string) (string, error) {
+				if err := core.Sleep(ctx, time.Until(at)); err != nil {
+					return "", err
+				}
+				_, err := core.Await[bool](ctx, "publish?")
+				return "", err
+			})
+			_, err = program.Call(st.Context(t.Context()), "in")
+			require.NoError(t, st.Close())
+			return err
+		}
+		require.ErrorIs(t, open(), core.ErrAwaiting)
+		for range 2 {
+			<-time.After(40 * time.Minute)
+			err := open()
+			require.ErrorIs(t, err, core.ErrAwaiting, "%v later", time.Since(at))
+			require.NotErrorIs(t, err, core.ErrDivergence)
+		}
+		require.ErrorContains(t, open(), "publish?", "the time has passed, and the sleep is on record")
+
+		differences, err := state.Validate(t.Context(), store, "run", func(ctx context.Context) error {
+			_, err := decorators.Agent("program", "", func(ctx context.Context, in string) (string, error) {
+				if err := core.Sleep(ctx, -time.Second); err != nil {
+					return "", err
+				}
+				_, err := core.Await[bool](ctx, "publish?")
+				return "", err
+			}).Call(ctx, "in")
+			return err
+		})
+		require.NoError(t, err)
+		require.Empty(t, differences)
+	})
+}

@@ -168,7 +168,7 @@ func (v *validation) Differs(_ *engine.Scope, d *core.DivergenceError) (again bo
 func (v *validation) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, claims []record.Claim) (engine.Asked, error) {
 	v.mu.Lock()
 	before, asked := v.askedBefore(s, q)
-	v.compareQuestion(s.Address(), asked, before.text, q.Text)
+	v.compareQuestion(s.Address(), asked, before.text, &q)
 	v.mu.Unlock()
 	answer, err := v.run.Ask(s, q, def, claims)
 	if answer.Recorded {
@@ -290,13 +290,14 @@ func (v *validation) compareClaim(scope string, c record.Claim) {
 	v.furthest[scope] = max(v.furthest[scope], ordinal)
 }
 
-// compareQuestion adds a difference if the question was not asked before, or had another text.
-func (v *validation) compareQuestion(asker record.Address, asked bool, was, now string) {
+// compareQuestion adds a difference if the question was not asked before, or had another text. The
+// text of a sleep is its duration, of which the recorded end counts.
+func (v *validation) compareQuestion(asker record.Address, asked bool, was string, q *engine.Question) {
 	switch {
 	case !asked:
-		v.addDifference(asker, "question", "none", strconv.Quote(now))
-	case was != now:
-		v.addDifference(asker, "question", strconv.Quote(was), strconv.Quote(now))
+		v.addDifference(asker, "question", "none", strconv.Quote(q.Text))
+	case was != q.Text && q.Awaits != record.AwaitTime:
+		v.addDifference(asker, "question", strconv.Quote(was), strconv.Quote(q.Text))
 	}
 }
 

@@ -10,12 +10,14 @@ import (
 
 // Sleep is core.Sleep.
 func Sleep(ctx context.Context, d time.Duration) error {
+	if CanAsk(ctx) {
+		// Also if d has passed: the duration may be the time until an instant, and the run may have been
+		// stopped before that instant and resumed after it.
+		q := Question{Awaits: record.AwaitTime, Text: fmt.Sprintf("sleeps for %v", max(d, 0))}
+		return Await(ctx, q, DefaultAnswer{max(d, 1), encodedNil}, func([]byte) error { return nil })
+	}
 	if d <= 0 {
 		return context.Cause(ctx)
-	}
-	if CanAsk(ctx) {
-		q := Question{Awaits: record.AwaitTime, Text: fmt.Sprintf("sleeps for %v", d)}
-		return Await(ctx, q, DefaultAnswer{d, encodedNil}, func([]byte) error { return nil })
 	}
 	timer := time.NewTimer(d)
 	defer timer.Stop()
