@@ -461,6 +461,9 @@ func RecordedFailure(r *record.Record) *CallError {
 // correctly. This is not a failure of the program, and must not be recorded as one.
 func (c *Call) halt(err error) error {
 	e := c.parent.InterruptionBy(err)
+	if c.isRoot() { // it may have no record in this opening
+		c.root.refused.CompareAndSwap(nil, e)
+	}
 	c.parent.stop(e)
 	return e
 }
