@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
 // GC removes the artifacts that no run refers to and that were last put more than grace ago. It
@@ -175,16 +176,20 @@ func objectOf(m *storedMessage) (object, error) {
 // references returns the artifacts that are in use: the artifacts that runs refer to, and the
 // artifacts that contain records.
 func (s *Store) references(ctx context.Context) (map[string]bool, error) {
-	info, err := s.records.Info(ctx, jetstream.WithSubjectFilter(s.names.all("r")))
-	if err != nil {
-		return nil, err
-	}
 	named := make(map[string]bool)
-	for subject := range info.State.Subjects {
-		_, runID := parse(subject)
-		if err := s.addReferences(ctx, named, runID); err != nil && !errors.Is(err, snapshot.ErrNotFound) { // the run was deleted
-			return nil, fmt.Errorf("cannot determine which artifacts are in use: %w", err)
+	list := func() (runIDs []string, err error) {
+		info, err := s.records.Info(ctx, jetstream.WithSubjectFilter(s.names.all("r")))
+		if err != nil {
+			return nil, err
 		}
+		for subject := range info.State.Subjects {
+			_, runID := parse(subject)
+			runIDs = append(runIDs, runID)
+		}
+		return runIDs, nil
+	}
+	if err := storekit.ReadAll(list, func(runID string) error { return s.addReferences(ctx, named, runID) }); err != nil {
+		return nil, fmt.Errorf("cannot determine which artifacts are in use: %w", err)
 	}
 	return named, nil
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -65,14 +64,11 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 	for _, reference := range old {
 		unused[reference] = true
 	}
-	runIDs, err := query(ctx, s.db, pgx.RowTo[string], `select id from reprise.runs`) // List would read page by page, at different times
-	if err != nil {
-		return 0, err
+	list := func() ([]string, error) { // List would read page by page, at different times
+		return query(ctx, s.db, pgx.RowTo[string], `select id from reprise.runs`)
 	}
-	for _, id := range runIDs {
-		if err := s.dropUsed(ctx, unused, id); err != nil && !errors.Is(err, snapshot.ErrNotFound) { // the run was deleted meanwhile
-			return 0, fmt.Errorf("cannot determine which artifacts are in use: %w", err)
-		}
+	if err := storekit.ReadAll(list, func(runID string) error { return s.dropUsed(ctx, unused, runID) }); err != nil {
+		return 0, fmt.Errorf("cannot determine which artifacts are in use: %w", err)
 	}
 	references := make([]string, 0, len(unused))
 	for reference := range unused {

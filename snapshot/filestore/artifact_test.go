@@ -248,3 +248,38 @@ func TestGCKeepsArtifactsStoredAndRecordedMeanwhile(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+// A fork refers to the artifacts of its original. It was complete before the original was deleted.
+func TestGCKeepsTheArtifactsOfAForkThatReplacesItsOriginal(t *testing.T) {
+	for at := 1; ; at++ {
+		dir := t.TempDir()
+		s := newFileStore(t, dir)
+		ref, err := s.Put(t.Context(), []byte("an output"))
+		require.NoError(t, err)
+		age(t, dir, 2*time.Hour)
+		rec := storetest.Records(1, 1)[0]
+		rec.Detail = &record.Detail{Artifact: ref}
+		j := begin(t, s)
+		require.NoError(t, j.Append(rec))
+		require.NoError(t, closeAs(j, snapshot.StatusCompleted))
+
+		isForked := false
+		d := &instantDisk{Disk: fastDisk{filestore.OSDisk}, at: at, do: func() {
+			isForked = true
+			fork, err := s.Load(t.Context(), "run")
+			require.NoError(t, err)
+			fork.RunID = "a-fork"
+			_, err = s.Create(t.Context(), fork)
+			require.NoError(t, err)
+			require.NoError(t, s.Delete(t.Context(), "run"))
+		}}
+		_, err = newFileStore(t, dir, filestore.WithDisk(d)).GC(t.Context(), time.Hour)
+		require.NoError(t, err)
+		_, err = s.Get(t.Context(), ref)
+		require.NoError(t, err, "forked at step %d", at)
+		if !isForked {
+			require.Greater(t, at, 2, "GC has read nothing")
+			break
+		}
+	}
+}

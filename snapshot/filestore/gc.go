@@ -2,7 +2,6 @@ package filestore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -96,29 +95,27 @@ func isOld(name string, before time.Time) bool {
 // references returns the references to artifacts in all runs, and the time when the first of the
 // open runs was opened, or the zero time if none is open.
 func (s *Store) references(ctx context.Context) (named map[string]bool, opened time.Time, err error) {
-	ids, err := s.runIDs()
-	if err != nil {
-		return nil, time.Time{}, fmt.Errorf("snapshot: artifacts: %w", err)
-	}
-	if err := s.checkNoLinks(); err != nil {
-		return nil, time.Time{}, fmt.Errorf("snapshot: cannot determine which artifacts are in use: %w", err)
-	}
 	named = make(map[string]bool)
-	for _, id := range ids {
-		run, err := s.Load(ctx, id)
-		if errors.Is(err, snapshot.ErrNotFound) {
-			continue // deleted meanwhile, or never created
-		}
-		var at time.Time
+	list := func() ([]string, error) {
+		ids, err := s.runIDs()
 		if err == nil {
-			at, err = addReferences(named, run)
+			err = s.checkNoLinks()
 		}
+		return ids, err
+	}
+	err = storekit.ReadAll(list, func(runID string) error {
+		run, err := s.Load(ctx, runID)
 		if err != nil {
-			return nil, time.Time{}, fmt.Errorf("snapshot: cannot determine which artifacts are in use: %w", err)
+			return err
 		}
-		if run.Open && (opened.IsZero() || at.Before(opened)) {
+		at, err := addReferences(named, run)
+		if err == nil && run.Open && (opened.IsZero() || at.Before(opened)) {
 			opened = at
 		}
+		return err
+	})
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("snapshot: cannot determine which artifacts are in use: %w", err)
 	}
 	return named, opened, nil
 }
