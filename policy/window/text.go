@@ -2,6 +2,8 @@ package window
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -62,12 +64,12 @@ func (w *window) cutResults(ctx context.Context, req actors.Request, from int) (
 		if cut == nil {
 			cut = append(cut, req.Messages...)
 		}
-		how := ""
-		if key := resultKey(ctx, m.ToolCallID); key != "" && hasReadTool(req.Tools) {
+		how, id := "", resultID(m.Text)
+		if key := resultKey(ctx, id); key != "" && hasReadTool(req.Tools) {
 			if err := store(ctx, key, m.Text); err != nil {
 				return nil, err
 			}
-			how = fmt.Sprintf("; call %s with the id %q and the offset %d to read on", readToolName, m.ToolCallID, runeBoundary(m.Text, most*bytesPerToken))
+			how = fmt.Sprintf("; call %s with the id %q and the offset %d to read on", readToolName, id, runeBoundary(m.Text, most*bytesPerToken))
 		}
 		cut[i].Text = shorten(m.Text, most, how)
 	}
@@ -77,11 +79,22 @@ func (w *window) cutResults(ctx context.Context, req actors.Request, from int) (
 	return cut, nil
 }
 
+// store stores a result, unless it is stored already.
 func store(ctx context.Context, key, text string) error {
-	if stored, ok, err := state.Get[string](ctx, key); err != nil || ok && stored == text {
+	if _, ok, err := state.Get[string](ctx, key); err != nil || ok {
 		return err
 	}
 	return state.Put(ctx, key, text)
+}
+
+// resultID returns the ID under which a model can read a result. It depends only on the text,
+// because some services number the tool calls of each answer anew, and because a result must look
+// the same in every request. It is short because the model must repeat it. It begins with a letter,
+// so that no model sends it as a number.
+func resultID(text string) string {
+	const length = 6 // with 1000 results, the odds that two have the same ID are one in 500 million
+	sum := sha256.Sum256([]byte(text))
+	return "r" + hex.EncodeToString(sum[:length])
 }
 
 func resultKey(ctx context.Context, id string) string {

@@ -262,6 +262,7 @@ func TestResumedRunSendsTheSame(t *testing.T) {
 func TestModelReadsMoreOfAResult(t *testing.T) {
 	s := &service{t: t, tokens: 8_000}
 	var results []string
+	var id string
 	s.answer = func(req actors.Request) actors.Message {
 		last := req.Messages[len(req.Messages)-1]
 		if last.Role != actors.RoleTool {
@@ -270,13 +271,14 @@ func TestModelReadsMoreOfAResult(t *testing.T) {
 		results = append(results, last.Text)
 		switch len(results) {
 		case 1:
-			return asks(2, "read_result", `{"id":"c1","offset":4000,"length":10}`)
+			id = noted(last.Text)
+			return asks(2, "read_result", fmt.Sprintf(`{"id":%q,"offset":4000,"length":10}`, id))
 		case 2:
-			return asks(3, "read_result", `{"id":"c1","offset":100020}`)
+			return asks(3, "read_result", fmt.Sprintf(`{"id":%q,"offset":100020}`, id))
 		case 3:
-			return asks(4, "read_result", `{"id":"c9","offset":0}`)
+			return asks(4, "read_result", `{"id":"c1","offset":0}`)
 		case 4:
-			return asks(5, "read_result", `{"id":"c1","offset":1000000}`)
+			return asks(5, "read_result", fmt.Sprintf(`{"id":%q,"offset":1000000}`, id))
 		}
 		return actors.Assistant("done")
 	}
@@ -285,12 +287,20 @@ func TestModelReadsMoreOfAResult(t *testing.T) {
 	_, err := agent.Call(ctx, actors.Ask("?"))
 	require.NoError(t, err)
 	require.Len(t, results, 5)
-	assert.Len(t, results[0], 4000+len("\n[96029 of 100029 bytes were left out; call read_result with the id \"c1\" and the offset 4000 to read on]"))
-	assert.Contains(t, results[0], `[96029 of 100029 bytes were left out; call read_result with the id "c1" and the offset 4000 to read on]`)
+	assert.Regexp(t, `^r[0-9a-f]{12}$`, id)
+	note := fmt.Sprintf("\n[96029 of 100029 bytes were left out; call read_result with the id %q and the offset 4000 to read on]", id)
+	assert.Equal(t, note, results[0][4000:])
 	assert.Equal(t, "ord word w\n[96019 more bytes, starting at offset 4010]", results[1])
 	assert.Equal(t, "ord word ", results[2])
-	assert.Contains(t, results[3], `there is no truncated result "c9"`)
-	assert.Contains(t, results[4], `result "c1" has 100029 bytes, but the offset is 1000000`)
+	assert.Contains(t, results[3], `there is no truncated result "c1"`)
+	assert.Contains(t, results[4], fmt.Sprintf(`result %q has 100029 bytes, but the offset is 1000000`, id))
+}
+
+// noted returns the ID with which a truncated text says that it can be read, or "".
+func noted(text string) string {
+	_, after, _ := strings.Cut(text, `with the id "`)
+	id, _, _ := strings.Cut(after, `"`)
+	return id
 }
 
 func TestConversationThatFitsIsSentUnchanged(t *testing.T) {
