@@ -3,6 +3,7 @@ package core_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"testing"
@@ -177,8 +178,33 @@ func TestScopeOutsideEveryCallIsEmpty(t *testing.T) {
 	assert.Empty(t, s.Tags())
 	assert.Zero(t, s.RunCounts())
 	assert.False(t, s.Closed())
+	assert.Zero(t, s.Kind())
+	assert.Empty(t, s.Name())
+	assert.Nil(t, s.Parent())
 	_, ctx := testkit.Run(t)
 	assert.NotEmpty(t, core.ScopeOf(ctx).RunID(), "of the run, between its calls")
+	assert.Zero(t, core.ScopeOf(ctx).Kind())
+	assert.Nil(t, core.ScopeOf(ctx).Parent())
+}
+
+// A handler can tell which calls surround its own, also outside a run.
+func TestScopeLeadsToTheCallsAroundIt(t *testing.T) {
+	_, inRun := testkit.Run(t)
+	for _, ctx := range []context.Context{inRun, t.Context()} {
+		var around []string
+		tool := testkit.Tool(t, "find", steady, func(ctx context.Context, in string) (string, error) {
+			for s := core.ScopeOf(ctx); s.Kind() != 0; s = s.Parent() {
+				around = append(around, fmt.Sprint(s.Kind(), " ", s.Name()))
+			}
+			return testkit.Succeed(ctx, in)
+		})
+		agent := testkit.Agent(t, "assistant", steady, func(ctx context.Context, in string) (string, error) {
+			return core.Step(ctx, "look", func(ctx context.Context) (string, error) { return testkit.Call(ctx, tool) })
+		})
+		out, err := testkit.Call(ctx, agent)
+		testkit.Completed(t, out, err)
+		assert.Equal(t, []string{"tool_call find", "step look", "agent_call assistant"}, around)
+	}
 }
 
 func TestHelpersOutsideARunDoNothing(t *testing.T) {

@@ -106,6 +106,26 @@ func (s *Scope) RunCounts() record.Counts { return s.erased().Settings().RunCoun
 // Address returns the address of the call. It is zero outside a call, and outside a run.
 func (s *Scope) Address() record.Address { return s.erased().Address() }
 
+// Kind returns the kind of the call, such as record.KindAgent. It is 0 outside a call.
+func (s *Scope) Kind() record.Kind {
+	if spec := s.erased().Spec(); spec != nil {
+		return spec.Kind
+	}
+	return 0
+}
+
+// Name returns the name of the called actor, step or group. It is empty outside a call.
+func (s *Scope) Name() string {
+	if spec := s.erased().Spec(); spec != nil {
+		return spec.Name
+	}
+	return ""
+}
+
+// Parent returns the scope in which the call was made: that of the surrounding attempt, or of the
+// run. It is nil outside a call.
+func (s *Scope) Parent() *Scope { return (*Scope)(s.erased().Parent()) }
+
 // Attempt returns the number of the attempt, from 0.
 func (s *Scope) Attempt() int { return s.erased().Attempt() }
 

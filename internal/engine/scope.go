@@ -104,17 +104,17 @@ func (s *Scope) Address() record.Address {
 }
 
 // Spec returns the spec of the actor that the attempt belongs to, or nil for a
-// root.
+// root and for a nil Scope.
 func (s *Scope) Spec() *Spec {
-	if s.call == nil {
+	if s == nil || s.call == nil {
 		return nil
 	}
 	return s.call.spec
 }
 
-// Parent returns the surrounding scope, or nil for a root.
+// Parent returns the surrounding scope, or nil for a root and for a nil Scope.
 func (s *Scope) Parent() *Scope {
-	if s.call == nil {
+	if s == nil || s.call == nil {
 		return nil
 	}
 	return s.call.parent
