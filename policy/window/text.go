@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -97,12 +98,14 @@ func resultID(text string) string {
 	return "r" + hex.EncodeToString(sum[:length])
 }
 
+// resultKey returns the key of a result. Results belong to the attempt of the nearest surrounding
+// agent, whose model reads them. The approval of a call to the read tool is not such an agent.
 func resultKey(ctx context.Context, id string) string {
-	key := keyOf(ctx, "result")
-	if key == "" {
-		return ""
+	agent := core.ScopeOf(ctx)
+	for agent.Kind() != 0 && (agent.Kind() != record.KindAgent || agent.Name() == "approve_"+readToolName) {
+		agent = agent.Parent()
 	}
-	return key + ":" + id
+	return keyOf(ctx, "result", agent.Path(), id)
 }
 
 const readToolName = "read_result"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -39,6 +40,10 @@ type Options struct {
 // New returns a model that calls llm with as much of the conversation as fits. name is
 // the name of the outer call, which contains the call to llm. New panics if llm is the
 // zero LLM or an option is out of range.
+//
+// What the window remembers of a conversation belongs to the agent that calls it, directly or
+// through other models, such as those of a failover. If an agent or a model calls two windows, they
+// must have different names, or else they share what they remember.
 func New(name string, o Options, llm actors.LLM) actors.LLM {
 	if err := o.check(name, llm); err != nil {
 		panic(err.Error())
@@ -87,7 +92,7 @@ func (m *memory) scale() float64 {
 
 // ask is the handler of the model.
 func (w *window) ask(ctx context.Context, req actors.Request) (actors.Response, error) {
-	key := keyOf(ctx, "window")
+	key := memoryKey(ctx)
 	var known memory
 	if key != "" {
 		var err error
@@ -133,13 +138,28 @@ func (w *window) send(ctx context.Context, req actors.Request, messages []actors
 	return w.llm.Call(ctx, req)
 }
 
-// keyOf returns the key of a value that the run stores for an attempt. The attempt is the one that
-// makes the call to which ctx belongs. Outside a run, keyOf returns "".
-func keyOf(ctx context.Context, what string) string {
+// memoryKey returns the key of the window's memory. A memory belongs to the attempt that asks the
+// window, usually of an agent. If models surround the window, such as a failover, it belongs to the
+// attempt that asks the outermost one, and the key contains the names of these models. Outside a
+// run, memoryKey returns "".
+func memoryKey(ctx context.Context) string {
+	asked := core.ScopeOf(ctx)
+	name := asked.Name()
+	for s := asked.Parent(); s.Kind() != 0 && s.Kind() != record.KindAgent && s.Kind() != record.KindTool; s = s.Parent() {
+		if s.Kind() == record.KindLLM {
+			asked, name = s, s.Name()+"/"+name
+		}
+	}
+	return keyOf(ctx, "window", asked.Address().Scope(), name)
+}
+
+// keyOf returns the key of a value that the run stores for an attempt, or "" outside a run. Keys of
+// different attempts differ, since no path contains two slashes in a row.
+func keyOf(ctx context.Context, what, path, name string) string {
 	if state.From(ctx) == nil {
 		return ""
 	}
-	return what + ":" + core.ScopeOf(ctx).Address().Scope()
+	return what + ":" + path + "//" + name
 }
 
 // room returns the number of tokens available for messages.

@@ -19,7 +19,6 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/policy/window"
-	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/snapshot/memstore"
@@ -217,19 +216,29 @@ func question(req actors.Request) (text string) {
 // A run that is interrupted in each of its calls sends the same requests as without
 // interruptions, and none twice.
 func TestResumedRunSendsTheSame(t *testing.T) {
-	const turns = 30
+	for name, surround := range surroundings {
+		turns := 12
+		if name == "nothing" {
+			turns = 30
+		}
+		t.Run(name, func(t *testing.T) { testResumedRunSendsTheSame(t, turns, surround) })
+	}
+}
+
+func testResumedRunSendsTheSame(t *testing.T, turns int, surround func(actors.LLM) actors.LLM) {
+	made := 0
 	story := func(stops bool) ([]actors.Request, string) {
 		s := &service{t: t, tokens: 8_000, answer: reader(turns)}
-		made := 0
-		agent := actors.NewAgent("assistant", window.New("any", window.Options{Tokens: 8_000, Summarizer: summarizer(&made)}, s.llm()),
-			actors.WithTools(book(), window.ReadTool()), actors.WithInstructions("Read."), actors.WithMaxTurns(turns+1))
+		made = 0
+		llm := surround(window.New("any", window.Options{Tokens: 8_000, Summarizer: summarizer(&made)}, s.llm()))
+		agent := actors.NewAgent("assistant", llm, actors.WithTools(book(), window.ReadTool()), actors.WithInstructions("Read."), actors.WithMaxTurns(turns+1))
 		store := memstore.New()
 		for range 3 * turns {
 			var st *state.ExecutionState
 			answered := 0
 			stop := core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 				err := next(ctx)
-				if answered++; stops && call.Kind == record.KindLLM && call.Name != "any" && answered > 1 {
+				if answered++; stops && (call.Name == "model" || call.Name == "summarizer") && answered > 1 {
 					st.Interrupt(snapshot.Stop{})
 				}
 				return err
@@ -250,7 +259,10 @@ func TestResumedRunSendsTheSame(t *testing.T) {
 		return nil, ""
 	}
 	want, answer := story(false)
+	summaries := made
 	got, resumed := story(true)
+	assert.Positive(t, summaries)
+	assert.Equal(t, summaries, made)
 	assert.Equal(t, "The secret is xyzzy.", answer)
 	assert.Equal(t, answer, resumed)
 	require.Len(t, got, len(want))
