@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -137,6 +138,37 @@ func TestSummaryIsMadeOnceInsideAnotherModel(t *testing.T) {
 			assert.Equal(t, 1, made)
 			assert.Equal(t, s.asked[0].Messages, s.asked[8].Messages[:len(s.asked[0].Messages)], "the beginning stays the same")
 		})
+	}
+}
+
+// A failover asks its first model in each turn, also while that model is not available.
+func TestSummaryIsMadeOnceForAModelThatFails(t *testing.T) {
+	made := 0
+	down := actors.NewLLM("down", func(context.Context, actors.Request) (actors.Response, error) {
+		return actors.Response{}, &httperror.Error{Code: 503}
+	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
+	s := &service{t: t, tokens: 32_000, answer: calling("look", `{"word":"red"}`, 8)}
+	llm := failover.New("model", failover.Options{}, window.New("any", window.Options{Tokens: 4_000, Summarizer: summarizer(&made)}, down), s.llm())
+	agent := actors.NewAgent("assistant", llm, actors.WithTools(look()), actors.WithInstructions("Look."))
+	call := func(store snapshot.Store) error {
+		st, err := state.Open(t.Context(), store, "run")
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, st.Close()) }()
+		_, err = agent.Call(st.Context(t.Context()), actors.Prompt{Text: "Go.", History: history("what")})
+		return err
+	}
+	store := memstore.New()
+	require.NoError(t, call(store))
+	assert.Len(t, s.asked, 9)
+	assert.Equal(t, 1, made)
+
+	for records, cut := range actorstest.AfterEachRecord(t, store, "run") {
+		made = 0
+		require.NoError(t, call(cut))
+		if slices.Contains(actorstest.Endings(records), "assistant/model/any/step:summary/summarizer completed") {
+			made++
+		}
+		assert.Equal(t, 1, made, "after %d records", len(records))
 	}
 }
 

@@ -167,7 +167,9 @@ func read(ctx context.Context, r Read) (string, error) {
 const summaryPrompt = "Summarize this part of a conversation between a user and an assistant. The assistant will continue with your summary in its place. " +
 	"Keep every fact, name, number, decision and open question that may matter later. Answer with the summary alone."
 
-// summarize updates the summary to include the messages that are dropped.
+// summarize updates the summary to include the messages that are dropped. It stores m in a step,
+// since the values of a call that fails are lost: otherwise, a window whose model is unavailable
+// would make the summary again in each turn of a failover.
 func (w *window) summarize(ctx context.Context, dropped []actors.Message, room int, m *memory) error {
 	if w.o.Summarizer.Name() == "" {
 		return nil
@@ -190,12 +192,21 @@ func (w *window) summarize(ctx context.Context, dropped []actors.Message, room i
 		}
 		fmt.Fprintf(&b, "%s: %s\n", message.Role, shorten(text, share, ""))
 	}
-	resp, err := w.o.Summarizer.Call(ctx, actors.Request{Messages: []actors.Message{actors.System(summaryPrompt), actors.User(shorten(b.String(), room, ""))}})
-	if err != nil {
-		return err
-	}
-	// A summary longer than what it replaces is useless.
-	most := min(room/4, estimateAll(dropped)+tokensOf(m.Summary))
-	m.Summary = shorten(resp.Message.Text, most, "")
-	return nil
+	prompt := []actors.Message{actors.System(summaryPrompt), actors.User(shorten(b.String(), room, ""))}
+	most := min(room/4, estimateAll(dropped)+tokensOf(m.Summary)) // a summary longer than what it replaces is useless
+	key := memoryKey(ctx)
+	var err error
+	m.Summary, err = core.Step(ctx, "summary", func(ctx context.Context) (string, error) {
+		resp, err := w.o.Summarizer.Call(ctx, actors.Request{Messages: prompt})
+		if err != nil {
+			return "", err
+		}
+		made := *m
+		made.Summary = shorten(resp.Message.Text, most, "")
+		if key != "" {
+			err = state.Put(ctx, key, made)
+		}
+		return made.Summary, err
+	})
+	return err
 }

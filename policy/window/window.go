@@ -208,11 +208,10 @@ func (w *window) fit(ctx context.Context, whole, messages []actors.Message, room
 		}
 	}
 	if cut > first {
-		dropped := messages[first:cut]
-		if err := w.summarize(ctx, dropped, room, m); err != nil {
+		m.Left, m.Mark = cut, fingerprint(whole[:cut])
+		if err := w.summarize(ctx, messages[first:cut], room, m); err != nil {
 			return nil, err
 		}
-		m.Left, m.Mark = cut, fingerprint(whole[:cut])
 	}
 	return squeeze(compose(messages, m), room), nil
 }
