@@ -130,7 +130,7 @@ const readSchema = `{"type":"object","additionalProperties":false,"required":["i
 	"length":{"type":"integer","minimum":1,"maximum":8000,"description":"The number of bytes to read. Defaults to 8000."}}}`
 
 // ReadTool returns the tool read_result, with which a model can read more of a
-// truncated tool result. Give it to agents whose model was made by [New].
+// truncated tool result. Give it to agents whose model was made by [New], or calls such a model.
 func ReadTool(opts ...actors.Option) actors.Tool[Read, string] {
 	schema, err := actors.ParseSchema([]byte(readSchema))
 	if err != nil {
