@@ -121,6 +121,10 @@ type Detail struct {
 	// calls that a program makes.
 	ToolCall string
 
+	// InputArtifacts are the references to artifacts that the input of a run contains. They are in the
+	// run's first record, so that the artifacts are kept from the start of the run.
+	InputArtifacts []string
+
 	// Fork is set in the first record after those that a fork keeps from its parent.
 	Fork *Fork
 
@@ -291,11 +295,19 @@ func (r *Record) Artifact() string {
 	return r.Detail.Artifact
 }
 
-// Artifacts yields the references to all artifacts that the record needs: its own artifact, and the
-// artifacts of effects that a fork may take over.
+// Artifacts yields the references to all artifacts that the record needs: its own artifact, those that
+// the input of a run contains, and those of effects that a fork may take over.
 func (r *Record) Artifacts() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		if reference := r.Artifact(); reference != "" && !yield(reference) || r.Detail == nil || r.Detail.Fork == nil {
+		if reference := r.Artifact(); reference != "" && !yield(reference) || r.Detail == nil {
+			return
+		}
+		for _, reference := range r.Detail.InputArtifacts {
+			if !yield(reference) {
+				return
+			}
+		}
+		if r.Detail.Fork == nil {
 			return
 		}
 		for i := range r.Detail.Fork.Effects {

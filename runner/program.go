@@ -41,11 +41,17 @@ type program struct {
 	description string
 	inputSchema json.RawMessage                                               // nil if there is none
 	inputType   reflect.Type                                                  // the type of the input
-	encode      func(input any) ([]byte, error)                               // the error is an *InputError
+	encode      func(input any) (encodedInput, error)                         // the error is an *InputError
 	decode      func(encoded []byte) (func(ctx context.Context) error, error) // returns a function that makes the call with the input; the error is an *InputError
 	result      func(ctx context.Context, store snapshot.Store, runID string) (any, error)
 
 	compensable []state.Compensable
+}
+
+// encodedInput is an input encoded by record.Encode.
+type encodedInput struct {
+	data      []byte
+	artifacts []string // references that the input contains
 }
 
 type programKey struct{ name, version string }
@@ -109,6 +115,10 @@ func (r *Runner) checkOthers(p *program) error {
 // or in a program with another name. It may be called at any time; runs that wait for the program
 // begin with the next sweep.
 //
+// If an input contains references to artifacts that were put into the runner's store before, In needs a
+// method Artifacts() []string that returns them. They are in the run's first record, so that a GC of
+// artifacts keeps them as long as the run.
+//
 // Changed code needs another version. A run that was started by different code under this version
 // stops where the code differs, or at its beginning if its input does not fit In. It is interrupted
 // with the reason record.InterruptDiverge, and can be resumed by a process in which its code is
@@ -126,10 +136,10 @@ func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOp
 			return state.Result[Out](ctx, store, runID)
 		},
 	}
-	p.encode = func(input any) ([]byte, error) {
+	p.encode = func(input any) (encodedInput, error) {
 		encoded, err := encodeInput(actor, input)
 		if err != nil {
-			return nil, &InputError{p.name, p.version, err}
+			return encodedInput{}, &InputError{p.name, p.version, err}
 		}
 		return encoded, nil
 	}
@@ -156,22 +166,26 @@ func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOp
 }
 
 // encodeInput encodes an In, or JSON that can be decoded into an In.
-func encodeInput[In, Out any](actor Actor[In, Out], input any) ([]byte, error) {
+func encodeInput[In, Out any](actor Actor[In, Out], input any) (encodedInput, error) {
 	in, ok := input.(In)
 	if raw, isJSON := input.(json.RawMessage); !ok && isJSON {
 		var err error
 		if in, err = actor.DecodeInput(raw); err != nil {
-			return nil, err
+			return encodedInput{}, err
 		}
 	} else if !ok {
-		return nil, fmt.Errorf("got an input of type %T, want %T or JSON as a json.RawMessage", input, in)
+		return encodedInput{}, fmt.Errorf("got an input of type %T, want %T or JSON as a json.RawMessage", input, in)
 	}
-	encoded, err := record.Encode(in)
+	data, err := record.Encode(in)
 	if err != nil {
-		return nil, err
+		return encodedInput{}, err
 	}
-	if _, err := decodeInput[In](encoded); err != nil { // a run with such an input could never begin
-		return nil, fmt.Errorf("the encoded input cannot be decoded: %w", err)
+	if _, err := decodeInput[In](data); err != nil { // a run with such an input could never begin
+		return encodedInput{}, fmt.Errorf("the encoded input cannot be decoded: %w", err)
+	}
+	encoded := encodedInput{data: data}
+	if a, ok := any(in).(interface{ Artifacts() []string }); ok {
+		encoded.artifacts = a.Artifacts()
 	}
 	return encoded, nil
 }

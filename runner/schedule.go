@@ -116,7 +116,7 @@ func (s *Schedule) runID(at time.Time) string {
 type scheduled struct {
 	Schedule
 	program *program
-	encoded []byte // the input
+	encoded encodedInput // the input
 }
 
 // Schedule starts runs of a program automatically while the runner serves, all with the same input.

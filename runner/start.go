@@ -68,7 +68,7 @@ func (r *Runner) start(ctx context.Context, p *program, runID string, input any,
 	admitted, err := r.admit(ctx, runID, o.Principal)
 	if err != nil {
 		if _, missing := r.store.Info(ctx, runID); missing == nil { // a repeated start is not refused
-			info, err = r.startedBefore(ctx, p, runID, encoded)
+			info, err = r.startedBefore(ctx, p, runID, encoded.data)
 		}
 		return info, false, err
 	}
@@ -78,7 +78,7 @@ func (r *Runner) start(ctx context.Context, p *program, runID string, input any,
 }
 
 // startEncoded starts a run regardless of the limits.
-func (r *Runner) startEncoded(ctx context.Context, p *program, runID string, encoded []byte, o StartOptions) (info snapshot.Info, isNew bool, err error) {
+func (r *Runner) startEncoded(ctx context.Context, p *program, runID string, encoded encodedInput, o StartOptions) (info snapshot.Info, isNew bool, err error) {
 	if r.options.Metadata != nil {
 		o.Metadata = o.Metadata.Clone()
 		r.options.Metadata(ctx, &o.Metadata)
@@ -90,7 +90,7 @@ func (r *Runner) startEncoded(ctx context.Context, p *program, runID string, enc
 	info, err = r.store.Create(ctx, run)
 	switch {
 	case errors.Is(err, snapshot.ErrExists):
-		info, err = r.startedBefore(ctx, p, runID, encoded)
+		info, err = r.startedBefore(ctx, p, runID, encoded.data)
 		return info, false, err
 	case err != nil:
 		return snapshot.Info{}, false, fmt.Errorf("runner: start run %s: %w", runID, err)
@@ -101,7 +101,7 @@ func (r *Runner) startEncoded(ctx context.Context, p *program, runID string, enc
 }
 
 // newRun returns a queued run. Its first record contains the input.
-func newRun(p *program, runID string, encoded []byte, o *StartOptions) (*snapshot.Run, error) {
+func newRun(p *program, runID string, encoded encodedInput, o *StartOptions) (*snapshot.Run, error) {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func newRun(p *program, runID string, encoded []byte, o *StartOptions) (*snapsho
 	}
 	first := record.Record{
 		RunID: runID, Seq: 1, Time: time.Now().UTC().Round(0), Name: p.name, Kind: record.KindRun, Status: record.StatusRecorded,
-		Detail: &record.Detail{Input: encoded, Message: "started as program " + p.String()},
+		Detail: &record.Detail{Input: encoded.data, InputArtifacts: encoded.artifacts, Message: "started as program " + p.String()},
 	}
 	return snapshot.NewRun(info, func(yield func(record.Record, error) bool) { yield(first, nil) })
 }

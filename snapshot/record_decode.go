@@ -265,6 +265,7 @@ func (d *recordDecoder) readDetail(in *codec.Reader) *record.Detail {
 	into.SetInFork = f.bool()
 	into.Signal = f.text()
 	into.ToolCall = f.text()
+	f.list(func() { into.InputArtifacts = append(into.InputArtifacts, f.in.Text()) })
 	f.end()
 	return into
 }

@@ -51,9 +51,13 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		return
 	}
 	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0 || d.Overlaps || d.Awaits != 0 || d.Replaces != nil || d.Irreversible || d.Effect != nil || d.SetInFork || d.Signal != "" || d.ToolCall != ""
-	if more {
+	switch {
+	case len(d.InputArtifacts) > 0:
+		more = true
+		w.Array(detailFields + 20)
+	case more:
 		w.Array(detailFields + 19)
-	} else {
+	default:
 		w.Array(detailFields)
 	}
 	writeHash(w, d.InputHash)
@@ -84,6 +88,12 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Bool(d.SetInFork)
 		w.Text(d.Signal)
 		w.Text(d.ToolCall)
+	}
+	if len(d.InputArtifacts) > 0 {
+		w.Array(len(d.InputArtifacts))
+		for _, reference := range d.InputArtifacts {
+			w.Text(reference)
+		}
 	}
 }
 

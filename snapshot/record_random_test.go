@@ -181,6 +181,9 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 	if rng.IntN(8) == 0 {
 		d.Irreversible, d.Effect, d.SetInFork = true, randomEffect(rng), rng.IntN(2) == 0
 		d.Signal, d.ToolCall = randomText(rng), randomText(rng)
+		for range rng.IntN(3) {
+			d.InputArtifacts = append(d.InputArtifacts, randomText(rng))
+		}
 	}
 	if rng.IntN(8) == 0 {
 		d.Fork = &record.Fork{Keys: randomText(rng)}

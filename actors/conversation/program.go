@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
@@ -15,6 +16,17 @@ import (
 
 // Input is the input of a [Program]: a prompt without history.
 type Input actors.Prompt
+
+// Artifacts returns the references to the data of parts that [Next] has stored. A runner records
+// them when the turn is started.
+func (in Input) Artifacts() (references []string) {
+	for _, part := range in.Parts {
+		if reference, isOurs := strings.CutPrefix(part.URL, artifactURL); isOurs {
+			references = append(references, reference)
+		}
+	}
+	return references
+}
 
 // A Program makes each turn of a conversation as a run of a runner:
 //
