@@ -85,23 +85,58 @@ type InterruptedError = record.InterruptedError
 func IsSuspension(err error) bool { return engine.IsSuspension(err) }
 
 // errors.Is finds each of these in the error of a call that failed for the [record.Reason] of the
-// same name. ErrDivergence is an exception: no call fails with it, since a divergence interrupts the
-// run; see [DivergenceError].
+// same name. ErrDivergence is an exception: no call fails with it.
 var (
-	ErrPermanent         = engine.ErrPermanent
-	ErrExhausted         = engine.ErrExhausted
-	ErrRetryTimeout      = engine.ErrRetryTimeout
-	ErrDeadline          = engine.ErrDeadline
-	ErrContextCanceled   = engine.ErrContextCanceled
+	// ErrPermanent means that the last error is not retried, because of its class, because it is
+	// marked by [Permanent], or because the [RetryConfig] does not select it.
+	ErrPermanent = engine.ErrPermanent
+
+	// ErrExhausted means that the last attempt that MaxAttempts allows failed, with an error that
+	// would have been retried.
+	ErrExhausted = engine.ErrExhausted
+
+	// ErrRetryTimeout means that the RetryTimeout of the call has passed, or would have passed
+	// during the wait before the next attempt.
+	ErrRetryTimeout = engine.ErrRetryTimeout
+
+	// ErrDeadline means that the deadline of the context given to the call has passed, or would
+	// have passed before the next attempt.
+	ErrDeadline = engine.ErrDeadline
+
+	// ErrContextCanceled means that the caller cancelled the context given to the call.
+	ErrContextCanceled = engine.ErrContextCanceled
+
+	// ErrRetryAfterTooLong means that a service asked for a longer delay than MaxRetryAfter.
 	ErrRetryAfterTooLong = engine.ErrRetryAfterTooLong
-	ErrCondition         = engine.ErrCondition
-	ErrPrecondition      = engine.ErrPrecondition
-	ErrPanic             = engine.ErrPanic
-	ErrBudget            = engine.ErrBudget
-	ErrInDoubt           = record.ErrInDoubt
-	ErrDivergence        = engine.ErrDivergence
-	ErrStorage           = engine.ErrStorage
-	ErrGroupTimeout      = engine.ErrGroupTimeout
+
+	// ErrCondition means that a postcondition did not hold in the last attempt, also if the call
+	// failed for another reason, such as ErrExhausted.
+	ErrCondition = engine.ErrCondition
+
+	// ErrPrecondition means that a precondition did not hold; the handler did not run.
+	ErrPrecondition = engine.ErrPrecondition
+
+	// ErrPanic means that a handler, a condition, an interceptor or a function of the RetryConfig
+	// panicked.
+	ErrPanic = engine.ErrPanic
+
+	// ErrBudget means that an interceptor refused an attempt because a budget is used up, or allowed
+	// no further attempt (package policy/retrybudget).
+	ErrBudget = engine.ErrBudget
+
+	// ErrInDoubt means that it is not known whether the call, or a call inside it, took effect, and
+	// that the call is not made again; see [InDoubtPolicy].
+	ErrInDoubt = record.ErrInDoubt
+
+	// ErrDivergence means that the program makes calls that differ from the recorded ones. The run
+	// is then interrupted and has not failed; see [DivergenceError].
+	ErrDivergence = engine.ErrDivergence
+
+	// ErrStorage means that a large output or a record of the call could not be stored.
+	ErrStorage = engine.ErrStorage
+
+	// ErrGroupTimeout means that the time limit of a group passed before all its branches had ended.
+	ErrGroupTimeout = engine.ErrGroupTimeout
 )
 
 // ErrAttemptOver is returned to code that still runs inside an attempt after its handler returned

@@ -273,7 +273,9 @@ func (p *Program[In, Out]) Start(ctx context.Context, runID string, in In, o Sta
 }
 
 // Result returns the output of a run of the program, or the error with which the run failed. If the
-// run has not ended, the error is state.ErrNotEnded; call [Runner.Wait] first.
+// run has not ended, the error is state.ErrNotEnded; call [Runner.Wait] first. If the run belongs to
+// another program, Result returns that program's output if it is an Out, and otherwise an error that
+// names both types.
 func (p *Program[In, Out]) Result(ctx context.Context, runID string) (Out, error) {
 	result, err := p.runner.Result(ctx, runID)
 	out, ok := result.(Out)
