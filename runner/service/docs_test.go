@@ -258,14 +258,9 @@ const stopsWithin = 10 * time.Second
 
 func TestSystemdAcceptsTheUnit(t *testing.T) {
 	blocks := fenced(t, "deploy.md", "ini")
-	require.Len(t, blocks, 1)
+	require.Len(t, blocks, 2)
 	unit := blocks[0]
-	values := make(map[string]string)
-	for line := range strings.Lines(unit) {
-		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
-			values[key] = value
-		}
-	}
+	values := unitValues(unit)
 	args := strings.Fields(values["ExecStart"])
 	o, err := parse(args, Options{}, func(string) (string, bool) { return "", false }, io.Discard)
 	require.NoError(t, err, "the flags are those of a service")
@@ -274,6 +269,13 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 	assert.GreaterOrEqual(t, time.Duration(seconds)*time.Second, o.Runner.Grace+stopsWithin)
 	assert.Equal(t, "/var/lib/"+values["StateDirectory"], o.Dir)
 	assert.Equal(t, "yes", values["DynamicUser"])
+
+	collect := unitValues(blocks[1])
+	assert.Equal(t, "/usr/local/bin/reprise --dir "+o.Dir+" gc", collect["ExecStart"])
+	assert.Equal(t, values["StateDirectory"], collect["StateDirectory"])
+	assert.Equal(t, "yes", collect["DynamicUser"])
+	assert.Equal(t, "agents", collect["User"], "the name of the service's unit, and so of its user")
+
 	verify, err := exec.LookPath("systemd-analyze")
 	if err != nil {
 		return // without systemd, nothing more can be checked
@@ -284,6 +286,17 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), verify, "verify", "--man=no", path).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	assert.NotContains(t, string(out), "agents.service:", "systemd-analyze warns about the unit")
+}
+
+// unitValues returns the settings of a systemd unit.
+func unitValues(unit string) map[string]string {
+	values := make(map[string]string)
+	for line := range strings.Lines(unit) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			values[key] = value
+		}
+	}
+	return values
 }
 
 type (
@@ -354,7 +367,7 @@ type (
 
 func TestManifestIsADeploymentOfTheContainer(t *testing.T) {
 	blocks := fenced(t, "deploy.md", "yaml")
-	require.Len(t, blocks, 2)
+	require.Len(t, blocks, 3)
 	d := decodeDeployment(t, blocks[0])
 	assert.Equal(t, "apps/v1 Deployment", d.APIVersion+" "+d.Kind)
 	assert.Equal(t, d.Spec.Selector.MatchLabels, d.Spec.Template.Metadata.Labels)
@@ -408,7 +421,7 @@ func decodeDeployment(t *testing.T, text string) deployment {
 // The lines for several replicas fit the Deployment that they change.
 func TestSeveralReplicasMigrateBeforeTheyStart(t *testing.T) {
 	blocks := fenced(t, "deploy.md", "yaml")
-	require.Len(t, blocks, 2)
+	require.Len(t, blocks, 3)
 	one, several := decodeDeployment(t, blocks[0]), decodeDeployment(t, blocks[1])
 	assert.Greater(t, several.Spec.Replicas, 1)
 	assert.Zero(t, several.Spec.Strategy.RollingUpdate.MaxUnavailable, "the old pods run while the schema is migrated")
@@ -427,4 +440,56 @@ func TestSeveralReplicasMigrateBeforeTheyStart(t *testing.T) {
 	text := document(t, "deploy.md")
 	assert.Contains(t, text, "kubectl create secret generic "+worker.EnvFrom[0].SecretRef.Name+" ")
 	assert.Contains(t, text, fmt.Sprintf("kubectl create service clusterip %s --tcp=80:%d", one.Spec.Template.Metadata.Labels["app"], was.Ports[0].ContainerPort))
+}
+
+// The job that removes artifacts uses the image, the user and the volume of the Deployment.
+func TestArtifactsAreCollectedInTheVolumeOfTheDeployment(t *testing.T) {
+	blocks := fenced(t, "deploy.md", "yaml")
+	require.Len(t, blocks, 3)
+	var job struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string
+		Metadata   struct{ Name string }
+		Spec       struct {
+			Schedule          string
+			ConcurrencyPolicy string `yaml:"concurrencyPolicy"`
+			JobTemplate       struct {
+				Spec struct {
+					Template struct {
+						Spec struct {
+							RestartPolicy string `yaml:"restartPolicy"`
+							Affinity      struct {
+								PodAffinity struct {
+									Required []struct {
+										TopologyKey   string `yaml:"topologyKey"`
+										LabelSelector struct {
+											MatchLabels map[string]string `yaml:"matchLabels"`
+										} `yaml:"labelSelector"`
+									} `yaml:"requiredDuringSchedulingIgnoredDuringExecution"`
+								} `yaml:"podAffinity"`
+							}
+							SecurityContext map[string]any `yaml:"securityContext"`
+							Containers      []container
+							Volumes         []named
+						}
+					}
+				}
+			} `yaml:"jobTemplate"`
+		}
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(blocks[2]))
+	decoder.KnownFields(true)
+	require.NoError(t, decoder.Decode(&job))
+	assert.Equal(t, "batch/v1 CronJob", job.APIVersion+" "+job.Kind)
+	service, pod := decodeDeployment(t, blocks[0]).Spec.Template, job.Spec.JobTemplate.Spec.Template.Spec
+	near := pod.Affinity.PodAffinity.Required
+	require.Len(t, near, 1)
+	assert.Equal(t, service.Metadata.Labels, near[0].LabelSelector.MatchLabels)
+	assert.Equal(t, service.Spec.SecurityContext.RunAsUser, pod.SecurityContext["runAsUser"])
+	require.Len(t, pod.Containers, 1)
+	assert.Equal(t, service.Spec.Containers[0].Image, pod.Containers[0].Image)
+	assert.Equal(t, service.Spec.Containers[0].VolumeMounts[0], pod.Containers[0].VolumeMounts[0])
+	assert.Equal(t, service.Spec.Volumes[0], pod.Volumes[0])
+	assert.Equal(t, []string{"/reprise", "gc"}, pod.Containers[0].Command)
+	assert.Contains(t, fenced(t, "deploy.md", "dockerfile")[0], "REPRISE_DIR="+pod.Containers[0].VolumeMounts[0].MountPath+" ")
 }
