@@ -27,7 +27,7 @@ func (a *app) runnerCommand() *cobra.Command {
 			"  \t})\n" +
 			"  }\n\n" +
 			"PROGRAM is a binary, or the directory of a main package, which is built first. The flags\n" +
-			"after it are passed to service.Main: -addr, -limit and -grace; -h lists them.",
+			"after it are passed to service.Main; `reprise runner PROGRAM -h` lists them.",
 		Example: "  reprise runner ./cmd/agents\n" +
 			"  reprise --dir /var/lib/agents runner ./agents -addr 127.0.0.1:9090 -limit 20",
 		Args: func(cmd *cobra.Command, args []string) error {
