@@ -17,6 +17,9 @@ import (
 // [record.RegisterErrorType]. A value of more than 64 KB is left out, and a warning is recorded
 // (see [record.Error]).
 //
+// If a run that had failed is opened again and its last root call returns the recorded failure, the
+// text also says so, and how to make the failed calls again. No record contains this addition.
+//
 //	Address  record.Address // zero outside a run
 //	Name     string         // of the actor
 //	Stage    record.Stage   // where the last attempt failed

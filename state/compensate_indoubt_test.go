@@ -367,7 +367,7 @@ func TestLostCallIsCompensatedAsItEnds(t *testing.T) {
 				}
 				require.ErrorIs(t, err, errBoom)
 				assert.Equal(t, test.want, l.entries())
-				require.EqualError(t, call(lost), "trip: permanent: boom")
+				require.ErrorContains(t, call(lost), "trip: permanent: boom (the recorded failure")
 				assert.Equal(t, test.want, l.entries(), "no compensation is made again")
 
 				ended := testkit.LoadRun(t, lost, askedRun)

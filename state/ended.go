@@ -37,6 +37,22 @@ func (r *run) hasEnded() bool {
 	return !r.rootCalls.begun && (r.found.Status == snapshot.StatusCompleted || r.found.Status == snapshot.StatusFailed)
 }
 
+// noteOnFailure returns what the error of the call adds to the recorded text: that the failure is
+// not new. It returns "" unless the run had failed when it was opened, and its last root call has
+// recalled this failure. The text of any other error must be the recorded one, because the program
+// may put it into the input of a later call.
+func (r *run) noteOnFailure(s *engine.Scope, failed *record.Record) string {
+	if !isRootCall(s) || r.settings.Replays || r.config.allowsFurther {
+		return ""
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.found.Status != snapshot.StatusFailed || r.rootCalls.begun || failed.Ordinal < len(r.restored.ordinals.at("").claims) {
+		return ""
+	}
+	return "(the recorded failure: nothing ran again); " + howToRetry(r.settings.RunID)
+}
+
 // restoreOutcome restores the status of a run that had already ended, if a later process opened the
 // run, only repeated its calls, and was killed.
 func restoreOutcome(found *snapshot.Run) {

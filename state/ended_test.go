@@ -3,6 +3,7 @@ package state_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -156,5 +157,61 @@ func TestRequestsToARunThatHasEndedSayThatItHas(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestRecalledFailureOfAFailedRunSaysThatItIsRecorded(t *testing.T) {
+	const (
+		recorded = "agent/ask: permanent: no API key"
+		note     = " (the recorded failure: nothing ran again); to make the failed calls again: reprise --dir DIR retry run-1 (state.Retry, state.WithRerunFailed)"
+	)
+	for _, tt := range []struct {
+		name    string
+		options []state.Option
+		killed  bool // the first process is killed after the failure
+		reports bool // the program makes another call, with the text of the failure
+		want    string
+	}{
+		{name: "failed", want: recorded + note},
+		{name: "killed", killed: true, want: recorded},
+		{name: "further calls may contain the text", options: []state.Option{state.WithFurtherCalls()}, want: recorded},
+		{name: "another call contains the text", reports: true, want: "report: permanent: no mail" + note},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			errNoKey, ran := errors.New("no API key"), 0
+			ask := testkit.Tool(t, "ask", once, testkit.Counted(&ran, testkit.Fail(core.Permanent(errNoKey))))
+			report := testkit.Tool(t, "report", once, testkit.Fail(core.Permanent(errors.New("no mail"))))
+			agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
+				_, err := testkit.Call(ctx, ask)
+				require.EqualError(t, err, recorded, "a call inside says what it said before")
+				return "", err
+			})
+			s := snapshot.Store(memstore.New())
+			run := func() error {
+				st, err := state.Open(t.Context(), s, "run-1", tt.options...)
+				require.NoError(t, err)
+				defer func() { require.NoError(t, st.Close()) }()
+				_, err = testkit.Call(st.Context(t.Context()), agent)
+				if tt.reports {
+					require.EqualError(t, err, recorded)
+					_, err = report.Event().Execute(st.Context(t.Context()), err.Error())
+				}
+				if tt.killed {
+					s = killed(t, s, everyRecord)
+				}
+				return err
+			}
+			live := run()
+			require.NotContains(t, live.Error(), "recorded failure", "it is new")
+			for range 2 {
+				err := run()
+				require.EqualError(t, err, tt.want)
+				require.EqualError(t, testkit.Failed(t, err, record.ReasonPermanent).Err, errors.Unwrap(live).Error())
+			}
+			assert.Equal(t, 1, ran)
+			for _, rec := range testkit.LoadRun(t, s, "run-1").Records {
+				assert.NotContains(t, fmt.Sprint(rec.Err), "recorded failure")
+			}
+		})
 	}
 }

@@ -24,7 +24,12 @@ type FailedError struct {
 
 // Error returns the text of the call's error, followed by what to do.
 func (e *FailedError) Error() string {
-	return fmt.Sprintf("%v; to make the failed calls again: reprise --dir DIR retry %s (state.Retry, state.WithRerunFailed)", e.Err, e.RunID)
+	return fmt.Sprintf("%v; %s", e.Err, howToRetry(e.RunID))
+}
+
+// howToRetry says how a failed run continues.
+func howToRetry(runID string) string {
+	return fmt.Sprintf("to make the failed calls again: reprise --dir DIR retry %s (state.Retry, state.WithRerunFailed)", runID)
 }
 
 // Unwrap returns the call's error.

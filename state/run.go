@@ -316,7 +316,7 @@ func (r *run) readOutcome(s *engine.Scope) (engine.Outcome, error) {
 		return engine.Outcome{}, err
 	case !completed:
 		failed, err := r.restored.found.Record(seq)
-		return engine.Outcome{Failed: &failed}, err
+		return engine.Outcome{Failed: &failed, Note: r.noteOnFailure(s, &failed)}, err
 	case artifact != "" && len(output) == 0:
 		output, err = r.readArtifact(s.Context(context.Background()), s.Address(), artifact)
 	}

@@ -399,7 +399,7 @@ func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	}
 	switch {
 	case outcome.Failed != nil:
-		e := RecordedFailure(outcome.Failed)
+		e := outcome.failure()
 		if c.spec.Kind == record.KindGroup && r.Err != nil {
 			e.Err = r.Err // the errors that the branches returned
 		}
@@ -427,7 +427,7 @@ func (c *Call) replay(s *Scope) (again bool, err error) {
 		return false, c.halt(err)
 	}
 	if outcome.Failed != nil {
-		return false, RecordedFailure(outcome.Failed)
+		return false, outcome.failure()
 	}
 	return false, nil
 }
@@ -447,6 +447,13 @@ func (c *Call) decode(output []byte) (again bool, err error) {
 		return false, c.halt(err)
 	}
 	return again, nil
+}
+
+// failure returns the error of the call, which has failed.
+func (o Outcome) failure() *CallError {
+	e := RecordedFailure(o.Failed)
+	e.note = o.Note
+	return e
 }
 
 // RecordedFailure returns the error of a failed call, from the record of its failure.

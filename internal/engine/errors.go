@@ -19,6 +19,9 @@ import (
 // after a resume. The records contain this part of Err's text. They also contain the values in Err
 // whose types are in the standard library or were registered with [record.RegisterErrorType]. A
 // value of more than 64 KB is left out, and a warning is recorded (see [record.Error]).
+//
+// If a run that had failed is opened again and its last root call returns the recorded failure, the
+// text also says so, and how to make the failed calls again. No record contains this addition.
 type CallError struct {
 	Address  record.Address // zero outside a run
 	Name     string         // of the actor
@@ -27,13 +30,24 @@ type CallError struct {
 	Reason   record.Reason
 	Detail   string // the limit that the call reached; usually empty
 	Err      error  // the last error of the handler, a condition or the storage; never nil
+
+	note string // what a person must know about the error of a resumed run; never recorded
 }
 
 // Error returns a line such as `assistant/fetch: exhausted after 3 attempts: connection refused`.
 // If a call is allowed only one attempt, the line does not say "exhausted". If a call failed
 // because a call inside it failed, the line is the line of the inner call, so that nothing is
-// repeated.
+// repeated. If the run had already failed when it was opened, the line ends with how to make the
+// failed calls again.
 func (e *CallError) Error() string {
+	if e.note != "" {
+		return e.text() + " " + e.note
+	}
+	return e.text()
+}
+
+// text returns the text of the error as it was when the call failed.
+func (e *CallError) text() string {
 	text := record.Truncate(fmt.Sprint(e.Err), record.MessageLimit)
 	reason := strings.ReplaceAll(e.Reason.String(), "_", " ")
 	isOnly := e.Attempts <= 1 && (e.Reason == record.ReasonExhausted || e.isReasonInside())

@@ -65,6 +65,7 @@ type History interface {
 type Outcome struct {
 	Output []byte         // encoded
 	Failed *record.Record // nil if the call completed
+	Note   string         // what the text of the failure adds for a person; usually empty
 }
 
 // A ClaimedInput gives access to the input of a call that is being claimed. Its methods call
