@@ -2,6 +2,8 @@ package record_test
 
 import (
 	"context"
+	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
@@ -80,6 +82,8 @@ func TestClassify(t *testing.T) {
 		{"aborted", dial(syscall.ECONNABORTED), record.ClassConnection},
 		{"broken pipe", dial(syscall.EPIPE), record.ClassConnection},
 		{"bare errno", syscall.ECONNRESET, record.ClassConnection},
+		{"lost connection to a database", fmt.Errorf("insert: %w", driver.ErrBadConn), record.ClassConnection},
+		{"closed sql.Conn", sql.ErrConnDone, record.ClassUnknown}, // every attempt that uses it fails
 		{"connect timed out", dial(syscall.ETIMEDOUT), record.ClassTimeout},
 		{"reset in a url.Error", &url.Error{Op: "Get", URL: "http://example.com", Err: dial(syscall.ECONNRESET)}, record.ClassConnection},
 		{"unexpected EOF in a url.Error", &url.Error{Op: "Get", URL: "http://example.com", Err: io.ErrUnexpectedEOF}, record.ClassEOF},

@@ -107,7 +107,8 @@ func (t *traits) addPlain(err error) {
 	case context.Canceled:
 		t.canceled = true
 	default:
-		t.connection = t.connection || isBrokenHTTP2Text(err.Error())
+		text := err.Error()
+		t.connection = t.connection || text == badConnText || isBrokenHTTP2Text(text)
 	}
 }
 
@@ -222,6 +223,9 @@ func isBrokenHTTP2(err error) bool {
 	}
 	return false
 }
+
+// badConnText is the text of driver.ErrBadConn, whose package is not imported.
+const badConnText = "driver: bad connection"
 
 // isBrokenHTTP2Text is like isBrokenHTTP2, for the text of an error made by errors.New.
 func isBrokenHTTP2Text(text string) bool {
