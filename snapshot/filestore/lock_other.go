@@ -8,13 +8,17 @@ import (
 	"runtime"
 )
 
+// checkLocks returns an error: this system has no flock.
+func checkLocks() error {
+	return fmt.Errorf("snapshot/filestore: %s has no flock, without which two processes could overwrite each other's data; use another store: %w",
+		runtime.GOOS, errors.ErrUnsupported)
+}
+
 const (
 	lockExclusive = iota
 	lockShared
 	lockNone
 )
 
-// flock fails: without locks, two writers would overwrite each other's data.
-func flock(f lockable, _ int) error {
-	return fmt.Errorf("snapshot: lock %s: on %s: %w", f.Name(), runtime.GOOS, errors.ErrUnsupported)
-}
+// flock fails; New has returned an error before.
+func flock(lockable, int) error { return checkLocks() }

@@ -87,7 +87,13 @@ func WithPolling(every time.Duration) Option {
 
 // New returns the store in a directory, and creates the directory if it does not exist. In a
 // testing/synctest bubble, the store needs WithPolling.
+//
+// The store needs file locks (flock), so it works on Linux, macOS, illumos and the BSDs. On other
+// systems, such as Windows, New returns an error that matches errors.ErrUnsupported.
 func New(dir string, opts ...Option) (*Store, error) {
+	if err := checkLocks(); err != nil {
+		return nil, err
+	}
 	s := &Store{root: filepath.Clean(dir), disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom, compactAtClose: compactAtClose, index: newIndex()}
 	s.notices, s.poll = &notices{mkdir: osDisk{}.Mkdir}, poll
 	for _, opt := range opts {
