@@ -382,6 +382,21 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+func TestFlagsSetTheRetention(t *testing.T) {
+	var out bytes.Buffer
+	lookup := func(name string) (string, bool) { return "720h", name == "REPRISE_RETAIN_AGE" }
+	ofProgram := runner.Retention{Runs: 5, Every: time.Hour}
+	o, err := parse([]string{"agents", "-retain-bytes", "5000000000"}, Options{Runner: runner.Options{Retention: ofProgram}}, lookup, &out)
+	require.NoError(t, err)
+	assert.Equal(t, runner.Retention{Age: 720 * time.Hour, Runs: 5, Bytes: 5e9, Every: time.Hour}, o.Runner.Retention)
+
+	_, err = parse([]string{"agents", "-retain-bytes", "5GB"}, Options{}, lookup, &out)
+	require.ErrorContains(t, err, "want a whole number")
+	o, err = parse([]string{"agents", "-dir", t.TempDir(), "-addr", "127.0.0.1:0", "-retain-runs", "-1"}, Options{}, lookup, &out)
+	require.NoError(t, err)
+	require.ErrorContains(t, Serve(t.Context(), o.Options, func(*runner.Runner) error { return nil }), "Retention.Runs is -1; want 0 or more")
+}
+
 func TestRunsAreKeptInTheStoreThatIsGiven(t *testing.T) {
 	store := memstore.New()
 	ctx, cancel := context.WithCancel(t.Context())
