@@ -149,7 +149,11 @@ func newService(o *Options, register func(*runner.Runner) error) (*service, erro
 	if o.Store != nil {
 		return serviceOn(o.Store, o, register)
 	}
-	files, err := filestore.New(o.Dir)
+	var options []filestore.Option
+	if o.Log != nil {
+		options = append(options, filestore.WithWarnings(func(runID string, err error) { o.Log.Warn(err.Error(), "run", runID) }))
+	}
+	files, err := filestore.New(o.Dir, options...)
 	if err != nil {
 		return nil, err
 	}

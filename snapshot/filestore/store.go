@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"math"
 	"path/filepath"
 	"time"
@@ -70,9 +71,15 @@ type Option func(*Store)
 // WithWarnings sets a function that is called for problems that do no harm: the incomplete end of a
 // journal, left by a crash, was cut off (*[TornTail]); a compaction failed and will be tried again;
 // a file in an inbox was not a message and was renamed; or List could not read a run. The function
-// may be called from any goroutine. By default, such problems are not reported.
+// may be called from any goroutine. By default, such problems are logged by slog.Default, at the
+// level Warn.
 func WithWarnings(f func(runID string, err error)) Option {
 	return func(s *Store) { s.warn = f }
+}
+
+// logWarning reports a problem if there is no WithWarnings.
+func logWarning(runID string, err error) {
+	slog.Default().Warn("filestore: "+err.Error(), "run", runID)
 }
 
 // WithPolling makes the store look for changes by other processes at the given interval, instead of
@@ -94,7 +101,7 @@ func New(dir string, opts ...Option) (*Store, error) {
 	if err := checkLocks(); err != nil {
 		return nil, err
 	}
-	s := &Store{root: filepath.Clean(dir), disk: osDisk{}, warn: func(string, error) {}, compactFrom: compactFrom, compactAtClose: compactAtClose, index: newIndex()}
+	s := &Store{root: filepath.Clean(dir), disk: osDisk{}, warn: logWarning, compactFrom: compactFrom, compactAtClose: compactAtClose, index: newIndex()}
 	s.notices, s.poll = &notices{mkdir: osDisk{}.Mkdir}, poll
 	for _, opt := range opts {
 		opt(s)
