@@ -29,6 +29,9 @@ import (
 // implementation are applied, but are ignored when a call is compared with its record. The same holds
 // for instructions and tools, as for every LLM.
 //
+// Some services give several tool calls in a message the same ID, or none. The graph gets a message in
+// which each call has an ID of its own. The model gets its own IDs back.
+//
 // Model returns an error if the name is invalid or m is nil. It panics if an option is
 // invalid.
 func Model(name string, m model.ToolCallingChatModel, opts ...actors.Option) (model.ToolCallingChatModel, error) {
@@ -67,11 +70,13 @@ func ask(ctx context.Context, _ actors.Request) (actors.Response, error) {
 
 // Generate implements [model.BaseChatModel].
 func (m *chatModel) Generate(ctx context.Context, input []*schema.Message, opts ...model.Option) (*schema.Message, error) {
+	input = withOriginalIDs(input)
 	return m.call(ctx, input, opts, func(ctx context.Context) (*schema.Message, error) { return m.inner.Generate(ctx, input, opts...) })
 }
 
 // Stream implements [model.BaseChatModel].
 func (m *chatModel) Stream(ctx context.Context, input []*schema.Message, opts ...model.Option) (*schema.StreamReader[*schema.Message], error) {
+	input = withOriginalIDs(input)
 	msg, err := m.call(ctx, input, opts, func(ctx context.Context) (*schema.Message, error) {
 		stream, err := m.inner.Stream(ctx, input, opts...)
 		if err != nil {
@@ -99,8 +104,9 @@ func (m *chatModel) call(ctx context.Context, input []*schema.Message, opts []mo
 	if err := json.Unmarshal(resp.Raw, &msg); err != nil {
 		return nil, fmt.Errorf("eino: the recorded answer of %s is not a message: %w", m.llm.Name(), err)
 	}
+	makeIDsUnique(msg.ToolCalls)
 	for _, c := range msg.ToolCalls {
-		if t := m.tools[c.Function.Name]; t != nil && c.ID != "" {
+		if t := m.tools[c.Function.Name]; t != nil {
 			t.prepare(ctx, c.ID, c.Function.Arguments)
 		}
 	}
