@@ -24,6 +24,9 @@ import (
 // invokable tool, a streamable tool (whose stream yields the whole result as one piece), or an
 // enhanced invokable tool. Tool returns an error if t cannot be used. It panics if an option is
 // invalid.
+//
+// If a ToolsNode changes the arguments that a model gave, t gets the changed ones, while records and
+// questions contain those of the model.
 func Tool(ctx context.Context, t tool.BaseTool, opts ...actors.Option) (tool.BaseTool, error) {
 	if t == nil {
 		return nil, errors.New("eino: Tool got nil; want a tool")
@@ -42,7 +45,7 @@ func Tool(ctx context.Context, t tool.BaseTool, opts ...actors.Option) (tool.Bas
 	if err != nil {
 		return nil, err
 	}
-	d := &durableTool{inner: t, info: info, prepared: make(map[callKey]*core.PreparedCall[string, string])}
+	d := &durableTool{inner: t, info: info, prepared: make(map[callKey]preparedCall)}
 	d.tool = actors.NewTool(info.Name, info.Desc, schema, execute, opts...)
 	switch t := t.(type) {
 	case tool.InvokableTool:
@@ -74,7 +77,7 @@ type durableTool struct {
 	tool  actors.Tool[string, string]
 
 	mu        sync.Mutex // guards the fields below
-	prepared  map[callKey]*core.PreparedCall[string, string]
+	prepared  map[callKey]preparedCall
 	cleanupAt int // number of entries in prepared above which obsolete ones are removed
 }
 
@@ -82,6 +85,12 @@ type durableTool struct {
 type callKey struct {
 	scope *core.Scope
 	id    string
+}
+
+// A preparedCall is a tool call that has its place in the run, with the arguments that the model gave.
+type preparedCall struct {
+	call      *core.PreparedCall[string, string] // nil if there is none
+	arguments string
 }
 
 // extraKey is the key under which a tool's description contains the durable tool, for use by models.
@@ -118,15 +127,14 @@ func (d *durableTool) prepare(ctx context.Context, id, arguments string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.prepared) > d.cleanupAt { // some calls belong to ended attempts, whose graphs did not make them
-		maps.DeleteFunc(d.prepared, func(at callKey, _ *core.PreparedCall[string, string]) bool { return at.scope.Closed() })
+		maps.DeleteFunc(d.prepared, func(at callKey, _ preparedCall) bool { return at.scope.Closed() })
 		d.cleanupAt = 2*len(d.prepared) + 16
 	}
-	d.prepared[callKey{scope, id}] = p
+	d.prepared[callKey{scope, id}] = preparedCall{p, arguments}
 }
 
-// take removes and returns the prepared call for the tool call in ctx, or returns nil if there is
-// none.
-func (d *durableTool) take(ctx context.Context) *core.PreparedCall[string, string] {
+// take removes and returns the prepared call for the tool call in ctx, if there is one.
+func (d *durableTool) take(ctx context.Context) preparedCall {
 	at := callKey{core.ScopeOf(ctx), compose.GetToolCallID(ctx)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -149,11 +157,15 @@ func execute(ctx context.Context, arguments string) (string, error) {
 
 func (d *durableTool) call(ctx context.Context, arguments string, f func(context.Context, string) (string, error)) (string, error) {
 	p := d.take(ctx)
-	ctx = context.WithValue(ctx, runKey{}, f)
-	if p != nil {
-		return p.Execute(ctx)
+	if p.call == nil {
+		return d.tool.Call(context.WithValue(ctx, runKey{}, f), arguments)
 	}
-	return d.tool.Call(ctx, arguments)
+	return p.call.Execute(context.WithValue(ctx, runKey{}, func(ctx context.Context, input string) (string, error) {
+		if input == p.arguments { // otherwise, whoever approved the call has changed them
+			input = arguments
+		}
+		return f(ctx, input)
+	}))
 }
 
 type invokable struct {
