@@ -26,7 +26,8 @@ import (
 // invalid.
 //
 // If a ToolsNode changes the arguments that a model gave, t gets the changed ones, while records and
-// questions contain those of the model.
+// questions contain those of the model. In an approval, too, arguments are a string that contains
+// JSON, such as actors.ApproveWith(`{"name":"max"}`).
 func Tool(ctx context.Context, t tool.BaseTool, opts ...actors.Option) (tool.BaseTool, error) {
 	if t == nil {
 		return nil, errors.New("eino: Tool got nil; want a tool")
@@ -41,12 +42,8 @@ func Tool(ctx context.Context, t tool.BaseTool, opts ...actors.Option) (tool.Bas
 	if err := actors.CheckFunctionName(info.Name); err != nil {
 		return nil, fmt.Errorf("eino: %w", err)
 	}
-	schema, err := actors.ParseSchema([]byte(`{"type":"object"}`)) // eino checks the arguments
-	if err != nil {
-		return nil, err
-	}
 	d := &durableTool{inner: t, info: info, prepared: make(map[callKey]preparedCall)}
-	d.tool = actors.NewTool(info.Name, info.Desc, schema, execute, opts...)
+	d.tool = actors.NewTool(info.Name, info.Desc, argumentsSchema{}, execute, opts...)
 	switch t := t.(type) {
 	case tool.InvokableTool:
 		return invokable{d, t}, nil
@@ -91,6 +88,22 @@ type callKey struct {
 type preparedCall struct {
 	call      *core.PreparedCall[string, string] // nil if there is none
 	arguments string
+}
+
+// An argumentsSchema is the schema of a durable tool, whose input is a string. A model gets the schema
+// of the inner tool.
+type argumentsSchema struct{}
+
+// JSON implements [actors.Schema].
+func (argumentsSchema) JSON() json.RawMessage { return json.RawMessage(`{"type":"object"}`) }
+
+// Validate implements [actors.Schema] for the arguments in an approval. The inner tool checks them.
+func (argumentsSchema) Validate(arguments json.RawMessage) error {
+	var text string
+	if err := json.Unmarshal(arguments, &text); err != nil || !json.Valid([]byte(text)) {
+		return errors.New("want a string that contains JSON")
+	}
+	return nil
 }
 
 // extraKey is the key under which a tool's description contains the durable tool, for use by models.
