@@ -47,7 +47,10 @@ type options struct {
 
 // WithMaxMessages limits the history: the model receives at most the last n
 // messages of earlier turns. The first of them is always a message from the user,
-// so that no tool result lacks its call. Instructions are not part of the history.
+// so that no tool result lacks its call. A turn that alone has more messages is
+// reduced to its question and its end: the answer, and before it as many whole
+// exchanges with tools as fit. With n = 1 there is no room for a question and its
+// answer, so there is no history. Instructions are not part of the history.
 // Defaults to 100. Open panics if n is below 1.
 func WithMaxMessages(n int) Option { return func(o *options) { o.maxMessages = n } }
 
@@ -224,7 +227,7 @@ func (c *Conversation) turn(ctx context.Context, prompt actors.Prompt) (actors.A
 	c.pending = nil
 	if err == nil {
 		c.lastCompleted = c.turns
-		c.history = lastMessages(slices.Concat(c.history, answer.Messages), c.options.maxMessages)
+		c.history = lastMessages(slices.Concat(c.history, shortened(answer.Messages, c.options.maxMessages)), c.options.maxMessages)
 	}
 	return answer, errors.Join(err, closeErr)
 }

@@ -173,7 +173,8 @@ func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, 
 		if err != nil {
 			return nil, err
 		}
-		all, n = append(all, answer.Messages), n+len(answer.Messages)
+		messages := shortened(answer.Messages, most)
+		all, n = append(all, messages), n+len(messages)
 		turn = lastCompletedBefore(&info.Metadata)
 	}
 	slices.Reverse(all)
@@ -188,6 +189,21 @@ func lastMessages(messages []actors.Message, most int) []actors.Message {
 		first++
 	}
 	return messages[first:]
+}
+
+// shortened returns the messages of a turn, at most the given number. Of a longer turn, it returns the
+// question, and from the end as many messages as fit and begin with one from the model, so that no
+// call lacks its result and no result lacks its call.
+func shortened(turn []actors.Message, most int) []actors.Message {
+	if len(turn) <= most {
+		return turn
+	}
+	for i := len(turn) - most + 1; i < len(turn); i++ {
+		if turn[i].Role == actors.RoleAssistant {
+			return slices.Concat(turn[:1], turn[i:])
+		}
+	}
+	return nil
 }
 
 // prompt returns the prompt of a turn, and whether the agent has ended. If the
