@@ -65,7 +65,7 @@ type Interceptor = engine.Interceptor
 //	Input() ([]byte, error)          // encoded; it must not be changed
 //	InputHash() (record.Hash, error) // of what [Definition.Identify] returns, or else of the whole input
 //	Output() ([]byte, error)         // encoded; an error before next has succeeded, and for an actor that is NoStore
-//	Made() bool                      // the handler of the attempt has run, and no interceptor has answered since
+//	Made() bool                      // the handler of the attempt has run, even if an interceptor has answered since
 //	Answered() bool                  // an interceptor has answered the attempt
 //	Usage() record.Usage             // what the attempt has consumed so far, without the calls inside it
 //	RunCounts() record.Counts        // of the run since it began, including this attempt; zero outside a run

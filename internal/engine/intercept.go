@@ -60,7 +60,7 @@ type interception struct {
 	over     bool          // the attempt has a result
 	parked   time.Duration // how long the run is parked before the attempt is made; 0 if it is not
 	panicked bool          // an interceptor panicked
-	r        attemptEnd    // result of the handler, if the state is made
+	r        attemptEnd    // result of the handler, if it has run
 	failed   *classedError // the failure as seen by interceptors; nil for none
 }
 
@@ -92,7 +92,7 @@ func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, o
 	defer s.close()
 	err := in.runFrom(in.outer, 0)
 	in.over = true
-	ran := in.state == made || in.r.Err != nil // the handler has run
+	ran := in.ran()
 	acted := ran && (in.r.Err == nil || c.mayHaveActed(&in.r))
 	switch e := in.suspended(); {
 	case e != nil && in.state != made:
@@ -117,6 +117,9 @@ func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, o
 	}
 	return r
 }
+
+// ran reports whether the handler has run. An interceptor may answer after the handler failed.
+func (in *interception) ran() bool { return in.state == made || in.r.Err != nil }
 
 func (in *interception) at(i int) *Interceptor {
 	if i < len(in.ofRun) {

@@ -129,9 +129,9 @@ func (i *CallInfo) AddUsage(u record.Usage) {
 	}
 }
 
-// Made reports whether the handler of the attempt has run, and no interceptor has
+// Made reports whether the handler of the attempt has run, even if an interceptor has
 // answered since.
-func (i *CallInfo) Made() bool { return i.in.state == made }
+func (i *CallInfo) Made() bool { return i.in.ran() }
 
 // RunCounts returns the counts of the run since it began. They include this attempt, which has
 // begun. Outside a run they are zero.

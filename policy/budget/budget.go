@@ -191,7 +191,7 @@ func isRefused(err error) bool {
 // usage, it returns the estimate.
 func (b *Budget) used(call *core.CallInfo, estimated Amount, refused bool) (Amount, error) {
 	took := estimated.Time
-	if !call.Made() { // answered or refused by an inner interceptor
+	if !call.Made() { // an inner interceptor answered or refused before the service was asked
 		return Amount{}, nil
 	}
 	u := call.Usage()

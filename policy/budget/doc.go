@@ -14,10 +14,10 @@
 // A call that would exceed the budget does not begin: it fails with core.ErrBudget. Before a call
 // begins, the budget reserves one call and an estimate of its tokens and their price. When the call
 // ends, the actual amount replaces the reservation. A limit on calls is therefore exact; each
-// attempt of a call counts. A limit on tokens or money may be exceeded by the amount that calls in
-// progress use beyond their estimates. The time of a call is counted when the call ends; the call's
-// context ends when the time that was left has passed. If the process ends during a call, its
-// reservation remains.
+// attempt of a call counts, even if an interceptor inside the budget answers after it has failed. A
+// limit on tokens or money may be exceeded by the amount that calls in progress use beyond their
+// estimates. The time of a call is counted when the call ends; the call's context ends when the time
+// that was left has passed. If the process ends during a call, its reservation remains.
 //
 // An agent can be told how much is left: see [Budget.Left]. A person can raise a budget
 // with [Budget.Raise]; a run that failed because of the budget then continues with
