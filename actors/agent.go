@@ -157,6 +157,7 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, *options) {
 		panic(fmt.Sprintf("actors: %q: WithApproval applies only to tools", name))
 	}
 	l := &loop{
+		name:           name,
 		llm:            llm.Ensure(checkNotEmpty),
 		tools:          must(NewToolSet(o.functions...)),
 		toolsFuncs:     o.toolsFuncs,
@@ -204,8 +205,8 @@ func WithTools(functions ...Function) Option {
 // take is called whenever the agent's handler is entered, including when its run is resumed. take
 // must read data from outside the run in a [core.Step]: the list is then recorded, the model sees
 // the same tools after a resume, and a replay needs no server. The call fails if take returns an
-// error or if two tools have the same name. [Agent.Compensations] does not include the
-// compensations of these tools.
+// error, if two tools have the same name, or if a tool of a typed agent is named answer.
+// [Agent.Compensations] does not include the compensations of these tools.
 func WithToolsFunc(take func(context.Context) ([]Function, error)) Option {
 	return agentOption("WithToolsFunc", func(o *options) {
 		if take == nil {

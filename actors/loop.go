@@ -19,6 +19,7 @@ var ErrTurnLimit = errors.New("turn limit reached")
 
 // loop is the handler of an agent made by NewAgent or NewTypedAgent.
 type loop struct {
+	name           string
 	llm            LLM
 	tools          ToolSet
 	toolsFuncs     []func(context.Context) ([]Function, error)
@@ -57,7 +58,18 @@ func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 			return Answer{}, core.Permanent(err)
 		}
 	}
+	if err := own.checkToolNames(); err != nil {
+		return Answer{}, core.Permanent(err)
+	}
 	return own.answer(ctx, prompt)
+}
+
+// checkToolNames returns an error if a tool of a typed agent has the name that is used for the answer.
+func (l *loop) checkToolNames() error {
+	if _, taken := l.tools.Lookup(formatName); l.check != nil && taken {
+		return fmt.Errorf("actors: the agent %q has a tool named %q; that name is reserved for the agent's answer", l.name, formatName)
+	}
+	return nil
 }
 
 func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {

@@ -81,6 +81,18 @@ func TestToolsThatAnAgentCannotTakeFailItsCall(t *testing.T) {
 	})
 }
 
+func TestTypedAgentDoesNotTakeAToolWithTheNameOfItsAnswer(t *testing.T) {
+	script := actorstest.NewScript(t)
+	agent := actors.NewTypedAgent[string, report]("writer", script.LLM("m"), actors.WithToolsFunc(listed(func() ([]string, error) { return []string{"answer"}, nil })),
+		actors.WithRetry(core.RetryConfig{MaxAttempts: 3}))
+	_, err := agent.Call(state.New().Context(t.Context()), "?")
+	require.ErrorContains(t, err, `actors: the agent "writer" has a tool named "answer"; that name is reserved for the agent's answer`)
+	var failed *core.CallError
+	require.ErrorAs(t, err, &failed)
+	assert.Equal(t, 1, failed.Attempts)
+	assert.Empty(t, script.Requests(), "the model is not asked")
+}
+
 // A tool that must be called may be one that is known only inside the call.
 func TestToolChoiceOfAToolThatIsTakenInsideTheCall(t *testing.T) {
 	take := actors.WithToolsFunc(listed(func() ([]string, error) { return []string{"find"}, nil }))

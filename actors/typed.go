@@ -33,8 +33,9 @@ import (
 func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, Out] {
 	l, o := newLoop(name, llm, opts)
 	out := must(outSchema[Out](name))
-	if _, taken := l.tools.Lookup(formatName); taken {
-		panic(fmt.Sprintf("actors: the agent %q has a tool named %q; that name is reserved for the agent's answer", name, formatName))
+	l.check = func(text string) error { return out.Validate(json.RawMessage(text)) }
+	if err := l.checkToolNames(); err != nil {
+		panic(err.Error())
 	}
 	format := &Format{Name: formatName, ByTool: o.answerByTool}
 	switch strict, err := strictOf(out); {
@@ -47,7 +48,6 @@ func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, 
 	}
 	format.Schema = out.JSON()
 	l.options.Format = format
-	l.check = func(text string) error { return out.Validate(json.RawMessage(text)) }
 	if l.maxCorrections == 0 {
 		l.maxCorrections = defaultMaxCorrections
 	}
