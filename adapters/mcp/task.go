@@ -74,12 +74,23 @@ func abilitiesOf(r *sdk.InitializeResult) (can abilities) {
 type begun struct {
 	Output actors.ToolOutput `json:"output,omitzero"`
 	Task   string            `json:"task,omitempty"`
-	Poll   time.Duration     `json:"poll,omitempty"`
+	Poll   time.Duration     `json:"poll,omitempty"` // the interval that the server suggests
+	Began  time.Time         `json:"began,omitzero"` // when the client was told of the task
+}
+
+// polled is the outcome of polling a task for some time: its output, or the wait until the next poll.
+type polled struct {
+	Output actors.ToolOutput `json:"output,omitzero"`
+	Wait   time.Duration     `json:"wait,omitempty"`
 }
 
 // taskHandler returns the handler for a tool whose server may answer with tasks. The request is a
 // separate call named "begin". Its record keeps the task's ID before the task is polled. When the run
 // is resumed, the surrounding call is entered again and polls the existing task.
+//
+// Each sleep is preceded by a step that records for how long to sleep. The handler asks the server
+// nothing by itself: what it does depends only on the records, so a resumed run repeats its sleeps
+// even if the task has ended meanwhile.
 func (c *Client) taskHandler(l *ListedTool) core.Handler[json.RawMessage, actors.ToolOutput] {
 	spec := core.Spec{Kind: record.KindTool, Name: "begin", Description: l.Description, AttemptTimeout: core.NoTimeout, Irreversible: l.isIrreversible()}
 	if !l.isSafe() {
@@ -97,8 +108,8 @@ func (c *Client) taskHandler(l *ListedTool) core.Handler[json.RawMessage, actors
 		b, err := r.begun()
 		return b, l.inDoubt(err)
 	})
-	poll, err2 := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "poll", Retry: &core.RetryConfig{MaxAttempts: 100, MaxDelay: time.Minute}},
-		func(ctx context.Context, b begun) (actors.ToolOutput, error) { return c.poll(ctx, b, parkAfter) })
+	poll, err2 := core.NewDefinition(core.Spec{Kind: record.KindStep, Name: "poll", Retry: &core.RetryConfig{MaxAttempts: 100, MaxDelay: time.Minute}},
+		func(ctx context.Context, b begun) (polled, error) { return c.poll(ctx, b, parkAfter) })
 	if err := errors.Join(err, err2); err != nil {
 		panic(err) // impossible: the specs are valid
 	}
@@ -107,7 +118,15 @@ func (c *Client) taskHandler(l *ListedTool) core.Handler[json.RawMessage, actors
 		if err != nil || b.Task == "" {
 			return b.Output, err
 		}
-		return poll.Event().Execute(ctx, b)
+		for {
+			p, err := poll.Event().Execute(ctx, b)
+			if err != nil || p.Wait == 0 {
+				return p.Output, err
+			}
+			if err := core.Sleep(ctx, p.Wait); err != nil {
+				return actors.ToolOutput{}, err
+			}
+		}
 	}
 }
 
@@ -116,7 +135,7 @@ func (r *rawResult) begun() (begun, error) {
 	if r.TaskID == "" {
 		return begun{}, badResult(errors.New("the task has no ID"))
 	}
-	return begun{Task: r.TaskID, Poll: pollInterval(r.PollInterval)}, nil
+	return begun{Task: r.TaskID, Poll: pollInterval(r.PollInterval), Began: time.Now()}, nil
 }
 
 // pollUnrecorded polls a task on a server that did not support tasks when the run recorded the
@@ -136,11 +155,11 @@ func (c *Client) pollUnrecorded(ctx context.Context, r *rawResult) (actors.ToolO
 	if err != nil {
 		return actors.ToolOutput{}, err
 	}
-	out, err := c.poll(ctx, b, longestPoll) // a parked call would begin another task
+	p, err := c.poll(ctx, b, longestPoll) // without sleeps: a parked call would begin another task
 	if failed := (*ServerError)(nil); err != nil && !errors.As(err, &failed) {
 		err = core.InDoubt(err)
 	}
-	return out, err
+	return p.Output, err
 }
 
 const (
@@ -149,7 +168,7 @@ const (
 	longestPoll  = time.Hour
 
 	// parkAfter is the longest wait between polls for which the call stays in memory. A longer
-	// wait parks the run.
+	// wait is a sleep of the run, which may park it.
 	parkAfter = 10 * time.Second
 )
 
@@ -161,16 +180,17 @@ func pollInterval(ms float64) time.Duration {
 	return min(max(time.Duration(min(ms, float64(longestPoll/time.Millisecond)))*time.Millisecond, shortestPoll), longestPoll)
 }
 
-// poll polls a task until the task has ended. The longer the task takes, the less often it polls:
-// the wait grows to a tenth of the time that has passed. A resumed run repeats all recorded waits,
-// so their number must stay small. If a wait exceeds the duration longest, the run is parked.
-func (c *Client) poll(ctx context.Context, b begun, longest time.Duration) (actors.ToolOutput, error) {
-	began, interval, lastMessage := time.Now(), b.Poll, ""
+// poll polls a task until the task has ended, or until the wait before the next poll exceeds the
+// duration longest. The longer the task takes, the less often it polls: the wait grows to a tenth of
+// the time that has passed. A resumed run repeats all recorded sleeps, so their number must stay
+// small.
+func (c *Client) poll(ctx context.Context, b begun, longest time.Duration) (polled, error) {
+	interval, lastMessage := b.Poll, ""
 	emit := live.Emitter(ctx)
 	for {
 		t, err := c.taskOf(ctx, b.Task)
 		if err != nil {
-			return actors.ToolOutput{}, err
+			return polled{}, err
 		}
 		if t.StatusMessage != lastMessage && emit != nil {
 			emit(live.Delta{Part: live.PartProgress, Text: t.StatusMessage})
@@ -181,26 +201,28 @@ func (c *Client) poll(ctx context.Context, b begun, longest time.Duration) (acto
 		case taskCompleted:
 			r, err := readResult(t.Result)
 			if err != nil {
-				return actors.ToolOutput{}, err
+				return polled{}, err
 			}
-			return r.output(c.options.ForUsers)
+			out, err := r.output(c.options.ForUsers)
+			return polled{Output: out}, err
 		default:
-			return actors.ToolOutput{}, c.endTask(ctx, b.Task, t)
+			return polled{}, c.endTask(ctx, b.Task, t)
 		}
 		if t.PollInterval > 0 {
 			interval = pollInterval(t.PollInterval)
 		}
-		if err := pause(ctx, max(interval, min(time.Since(began)/10, 10*time.Minute)), longest); err != nil {
-			return actors.ToolOutput{}, err
+		wait := max(interval, min(time.Since(b.Began)/10, 10*time.Minute))
+		if wait > longest {
+			return polled{Wait: wait}, nil
+		}
+		if err := pause(ctx, wait); err != nil {
+			return polled{}, err
 		}
 	}
 }
 
-// pause waits for d. If d exceeds the duration longest, the run is parked.
-func pause(ctx context.Context, d, longest time.Duration) error {
-	if d > longest {
-		return core.Sleep(ctx, d)
-	}
+// pause waits for d in the process.
+func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
