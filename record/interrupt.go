@@ -37,6 +37,17 @@ const (
 	InterruptLeaseLost InterruptReason = "lease_lost" // the process may no longer own the run
 )
 
+// ContinuesByItself reports whether a runner continues a run that was interrupted for the reason,
+// because nobody decided that the run should stop. It does so for [InterruptCancel], too: the calls of
+// a cancelled run are compensated before it ends.
+func (r InterruptReason) ContinuesByItself() bool {
+	switch r {
+	case InterruptCrash, InterruptShutdown, InterruptClosed, InterruptContext, InterruptStore, InterruptLeaseLost, InterruptCancel:
+		return true
+	}
+	return false
+}
+
 // An InterruptedError is returned by a call that stopped without an outcome and
 // continues when its run is resumed. It is not a failure and is not retried.
 type InterruptedError struct {

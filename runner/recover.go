@@ -10,25 +10,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// continuesAfter reports whether a run that was interrupted for the reason continues by
-// itself, because nobody decided that it should stop.
-func continuesAfter(reason record.InterruptReason) bool {
-	switch reason {
-	case record.InterruptCrash, record.InterruptShutdown, record.InterruptClosed, record.InterruptContext,
-		record.InterruptStore, record.InterruptLeaseLost,
-		record.InterruptCancel: // the run continues to compensate its calls
-		return true
-	}
-	return false
-}
-
 // canContinue reports whether a run that is not open can continue by itself.
 func canContinue(info *snapshot.Info) bool {
 	switch info.Status {
 	case snapshot.StatusQueued, snapshot.StatusPaused:
 		return true
 	case snapshot.StatusInterrupted:
-		return continuesAfter(info.Stop.Reason)
+		return info.Stop.Reason.ContinuesByItself()
 	}
 	return false
 }

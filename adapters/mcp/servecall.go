@@ -124,7 +124,7 @@ func (s *server) endsSoon(ctx context.Context, c caller, info *snapshot.Info) bo
 	defer cancel()
 	c.token = nil // a task makes no progress
 	progress, err := s.follow(ctx, c, info.RunID, new(uint64))
-	return err == nil && len(progress.questions) == 0
+	return err == nil && hasStopped(&progress.info)
 }
 
 // isServed reports whether a program is served.

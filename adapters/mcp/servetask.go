@@ -147,7 +147,11 @@ func (s *server) describeTask(ctx context.Context, info *snapshot.Info) (*descri
 		t.Status, t.StatusMessage = taskCancelled, info.Stop.Message
 		return t, nil
 	case snapshot.StatusInterrupted:
-		t.StatusMessage = fmt.Sprintf("the run was interrupted (%s)%s; it continues when it is resumed", info.Stop.Reason, afterColon(info.Stop.Message))
+		continues := "when it is resumed"
+		if continuesByItself(info) {
+			continues = "by itself"
+		}
+		t.StatusMessage = fmt.Sprintf("the run was interrupted (%s)%s; it continues %s", info.Stop.Reason, afterColon(info.Stop.Message), continues)
 		return t, nil
 	case snapshot.StatusQueued:
 		t.StatusMessage = "the run has not started yet"

@@ -26,10 +26,10 @@ func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) 
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case isOver:
-			return textResult("The run %s of %s is still running. Call %s with {\"run\": %q} to wait for its result.", runID, progress.info.Program, toolWait, runID), nil
-		case err != nil:
+		case err != nil && !isOver:
 			return nil, err
+		case isOver, progress.continuesElsewhere:
+			return textResult("The run %s of %s is still running. Call %s with {\"run\": %q} to wait for its result.", runID, progress.info.Program, toolWait, runID), nil
 		case len(progress.questions) == 0:
 			return s.outcome(ctx, &progress.info)
 		case !c.elicits:
@@ -51,9 +51,14 @@ func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) 
 type progress struct {
 	info      snapshot.Info
 	questions []core.Question // open questions that a person has to answer
+
+	// continuesElsewhere means that the run was interrupted and continues by itself, but not in this
+	// process, whose runner is stopping.
+	continuesElsewhere bool
 }
 
-// follow waits until a run has stopped or waits for an answer, or ctx ends. It notifies the client of
+// follow waits until a run has stopped or waits for an answer, or ctx ends. If the run continues by
+// itself, follow waits on, unless this process is about to end. It notifies the client of
 // each of the run's records, since many clients give up on a request that makes no progress. Records
 // from before the watch begins are read first, so that a short run reports its progress too.
 func (s *server) follow(ctx context.Context, c caller, runID string, told *uint64) (p progress, err error) {
@@ -75,6 +80,9 @@ func (s *server) follow(ctx context.Context, c caller, runID string, told *uint6
 		p.info = e.Info
 		if err != nil || hasStopped(&p.info) {
 			return p, err
+		}
+		if p.continuesElsewhere = continuesByItself(&p.info) && s.runner.Ready(ctx) != nil; p.continuesElsewhere {
+			return p, nil
 		}
 		if p.questions, err = s.questions(ctx, runID); err != nil {
 			return p, err
@@ -116,16 +124,15 @@ func progressMessage(r *record.Record) string {
 	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s", strings.TrimSuffix(r.Kind.String(), "_call"), r.Name, r.Status)), " ") // a run may have no name
 }
 
-// hasStopped reports whether a run has ended or was interrupted. A run whose process crashed has not
-// stopped, since a runner resumes it.
+// hasStopped reports whether a run has ended, or was interrupted and does not continue by itself.
 func hasStopped(info *snapshot.Info) bool {
-	switch info.Status {
-	case snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled:
-		return !info.Open
-	case snapshot.StatusInterrupted:
-		return !info.Open && info.Stop.Reason != record.InterruptCrash
-	}
-	return false
+	return !info.Open && (info.Status.HasEnded() || info.Status == snapshot.StatusInterrupted && !info.Stop.Reason.ContinuesByItself())
+}
+
+// continuesByItself reports whether a run was interrupted, as by the end of its process, and a runner
+// continues it.
+func continuesByItself(info *snapshot.Info) bool {
+	return info.Status == snapshot.StatusInterrupted && !info.Open && info.Stop.Reason.ContinuesByItself()
 }
 
 // questions returns a run's open questions that a person has to answer.
