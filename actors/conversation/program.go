@@ -1,6 +1,7 @@
 package conversation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,7 +78,13 @@ func (p *Program) Call(ctx context.Context, in Input) (actors.Answer, error) {
 		var err error
 		t := thread{p.store, id}
 		if prompt.Before, err = t.history(ctx, lastCompletedBefore(&metadata), p.options.maxMessages); err != nil {
-			return actors.Answer{}, fmt.Errorf("conversation %q: read the history: %w", id, err)
+			err = fmt.Errorf("conversation %q: read the history: %w", id, err)
+			reason := record.InterruptReplay
+			if snapshot.IsTemporary(err) {
+				reason = record.InterruptStore
+			}
+			h.Interrupt(snapshot.Stop{Reason: reason, Message: err.Error()}) // not a failure: the turn can be resumed
+			return actors.Answer{}, cmp.Or(context.Cause(ctx), err)
 		}
 	}
 	return call(ctx, p.store, p.agent, prompt)
