@@ -62,12 +62,9 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 	err = send(ctx, s, token)
 	end := e.fate()
 	switch {
-	case ctx.Err() != nil && end.sent: // a response that arrives now may only report the cancellation
-		c.release(s, false)
-		return nil, fmt.Errorf("mcp: %s: %w: %w", c.name, ErrLost, context.Cause(ctx))
-	case ctx.Err() != nil:
-		c.release(s, false)
-		return nil, notSentError(context.Cause(ctx))
+	case ctx.Err() != nil: // a response that arrives now may only report the cancellation
+		c.release(s, end.unread)
+		return nil, c.endedError(context.Cause(ctx), end)
 	case end.response != nil:
 		c.release(s, false)
 		return resultOfResponse(end.response)
@@ -79,6 +76,17 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 	lost, failure := c.classify(c.explain(err, s.process), end)
 	c.release(s, lost)
 	return nil, failure
+}
+
+// endedError returns the error for a request whose context ended for the given reason.
+func (c *Client) endedError(cause error, end fate) error {
+	if end.unread {
+		cause = fmt.Errorf("%w (%w)", cause, errUnread)
+	}
+	if end.sent {
+		return fmt.Errorf("mcp: %s: %w: %w", c.name, ErrLost, cause)
+	}
+	return notSentError(cause)
 }
 
 // notSentError returns the error for a request that was never sent. The error is retryable even if

@@ -33,6 +33,8 @@ func TestMain(m *testing.M) {
 		}
 	case "raw":
 		serveRaw(argument)
+	case "deaf":
+		serveDeaf(argument)
 	case "main":
 		os.Args = []string{"programs", "-mcp", "-dir", argument}
 		mcp.Main(func(r *runner.Runner) error {

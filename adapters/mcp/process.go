@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -63,7 +65,67 @@ func (p *process) Connect(ctx context.Context) (sdk.Connection, error) {
 		p.err = p.cmd.Wait()
 	}()
 	io := &sdk.IOTransport{Reader: out, Writer: &stopper{p, out}, MaxLineLength: p.maxBytes}
-	return io.Connect(ctx)
+	connection, err := io.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &processConnection{Connection: connection, writing: make(chan struct{}, 1), closed: make(chan struct{})}, nil
+}
+
+// A processConnection is a connection whose writes end with their contexts, even if the process does
+// not read. The SDK's writes do not.
+type processConnection struct {
+	sdk.Connection
+	writing chan struct{} // holds one value while a message is written
+	closed  chan struct{} // closed when Close begins
+	close   sync.Once
+	err     error // of Close
+}
+
+var (
+	// errUnread means that a write's context ended before the process had read the message.
+	errUnread = errors.New("the server does not read its standard input")
+
+	// errUnwritten is wrapped by the error for a message of which nothing was written.
+	errUnwritten = errors.New("not written")
+)
+
+// Write implements sdk.Connection. If ctx ends before the message was written, Write returns an error
+// that wraps errUnread. The rest of a message that was begun is written if the process reads on, so
+// that other messages do not follow a part of one.
+func (c *processConnection) Write(ctx context.Context, m jsonrpc.Message) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", errUnwritten, context.Cause(ctx))
+	}
+	select {
+	case c.writing <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w: %w", errUnwritten, errUnread, context.Cause(ctx))
+	case <-c.closed:
+		return fmt.Errorf("%w: %w", errUnwritten, os.ErrClosed)
+	}
+	written := make(chan error, 1)
+	go func() { // Close waits for it
+		defer func() { <-c.writing }()
+		written <- c.Connection.Write(context.WithoutCancel(ctx), m)
+	}()
+	select {
+	case err := <-written:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", errUnread, context.Cause(ctx))
+	}
+}
+
+// Close implements sdk.Connection. It ends the process, and waits for the last write, which then
+// fails.
+func (c *processConnection) Close() error {
+	c.close.Do(func() {
+		close(c.closed)
+		c.err = c.Connection.Close()
+		c.writing <- struct{}{}
+	})
+	return c.err
 }
 
 // A signallingReader is a reader that signals when its source has returned an error.

@@ -40,6 +40,7 @@ type exchange struct {
 
 	mu       sync.Mutex
 	sent     bool              // the server may have received the request
+	unread   bool              // the context ended before the server had read the request
 	status   int               // HTTP status; 0 if there was none, as on stdio
 	tooLarge bool              // the response is larger than the limit
 	response *jsonrpc.Response // nil if no response arrived
@@ -106,10 +107,13 @@ func (t *tap) Write(ctx context.Context, m jsonrpc.Message) error {
 		return t.Connection.Write(ctx, m)
 	}
 	err := t.Connection.Write(context.WithValue(ctx, exchangeKey{}, e), m)
-	if err != nil && isUnsent(err) {
+	if err != nil {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.sent = e.status != 0
+		e.unread = errors.Is(err, errUnread)
+		if isUnsent(err) {
+			e.sent = e.status != 0
+		}
 	}
 	return err
 }
@@ -142,13 +146,13 @@ func (t *tap) begin(m jsonrpc.Message) *exchange {
 }
 
 // isUnsent reports whether a write error means that the request did not reach the server: the
-// connection was refused, or the process no longer reads.
+// connection was refused, the process no longer reads, or nothing was written.
 func isUnsent(err error) bool {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {
 		return true
 	}
-	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed)
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) || errors.Is(err, errUnwritten)
 }
 
 // Read implements sdk.Connection.
@@ -295,6 +299,7 @@ func (b *limitedBody) Read(p []byte) (int, error) {
 // A fate is the outcome of an exchange.
 type fate struct {
 	sent     bool
+	unread   bool
 	status   int
 	tooLarge bool
 	response *jsonrpc.Response
@@ -303,7 +308,7 @@ type fate struct {
 func (e *exchange) fate() fate {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return fate{e.sent, e.status, e.tooLarge, e.response}
+	return fate{e.sent, e.unread, e.status, e.tooLarge, e.response}
 }
 
 // tokenOf returns the n-th progress token.
