@@ -133,6 +133,15 @@ func (i *CallInfo) AddUsage(u record.Usage) {
 // answered since.
 func (i *CallInfo) Made() bool { return i.in.ran() }
 
+// Err returns the error of the handler, as next returned it, even if an interceptor has
+// answered since. It returns nil if the handler has not failed.
+func (i *CallInfo) Err() error {
+	if i.in.failed == nil {
+		return nil
+	}
+	return i.in.failed
+}
+
 // RunCounts returns the counts of the run since it began. They include this attempt, which has
 // begun. Outside a run they are zero.
 func (i *CallInfo) RunCounts() record.Counts {

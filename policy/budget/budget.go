@@ -159,11 +159,11 @@ func (b *Budget) attempt(ctx context.Context, call *core.CallInfo, next func(con
 // run makes the attempt and replaces the reserved amount by the amount used, even if
 // the handler panics or calls runtime.Goexit.
 func (b *Budget) run(ctx, limited context.Context, call *core.CallInfo, next func(context.Context) error, account string, reserved Amount) (err error) {
-	began, returned := time.Now(), false
+	began := time.Now()
 	defer func() {
 		estimated := reserved
 		estimated.Time = time.Since(began)
-		used, unpriced := b.used(call, estimated, returned && isRefused(err))
+		used, unpriced := b.used(call, estimated)
 		stored := b.adjust(ctx, account, used.Minus(reserved))
 		if stored != nil { // the reservation remains
 			call.Log(slog.LevelWarn, fmt.Sprintf("budget %q: cannot book %v: %v", b.o.Name, used, stored), nil)
@@ -172,13 +172,11 @@ func (b *Budget) run(ctx, limited context.Context, call *core.CallInfo, next fun
 			err = unpriced
 		}
 	}()
-	err = next(limited)
-	returned = true
-	return err
+	return next(limited)
 }
 
-// isRefused reports whether the service rejected the request without processing it.
-// Other failed requests may have been charged.
+// isRefused reports whether the service rejected the request without processing it. err is the
+// handler's error, or nil. Other failed requests may have been charged.
 func isRefused(err error) bool {
 	switch record.Classify(err) {
 	case record.ClassRateLimit, record.ClassClient, record.ClassTooEarly:
@@ -189,14 +187,14 @@ func isRefused(err error) bool {
 
 // used returns the amount that the attempt used. If the service did not report its
 // usage, it returns the estimate.
-func (b *Budget) used(call *core.CallInfo, estimated Amount, refused bool) (Amount, error) {
+func (b *Budget) used(call *core.CallInfo, estimated Amount) (Amount, error) {
 	took := estimated.Time
 	if !call.Made() { // an inner interceptor answered or refused before the service was asked
 		return Amount{}, nil
 	}
 	u := call.Usage()
 	switch {
-	case u.IsZero() && refused:
+	case u.IsZero() && isRefused(call.Err()):
 		return Amount{Calls: 1, Time: took}, nil
 	case u.IsZero():
 		return estimated, nil

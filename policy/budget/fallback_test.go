@@ -30,18 +30,20 @@ func TestAttemptCountsOnceIfAnInnerInterceptorAnswers(t *testing.T) {
 	for name, c := range map[string]struct {
 		fallback func(context.Context, *core.CallInfo, func(context.Context) error) error
 		usage    core.Usage
+		fail     error
 		left     budget.Amount
 	}{
-		"after a failure that reports its usage": {answersFailures, core.Usage{InputTokens: 900}, budget.Amount{Tokens: 100, Calls: 9, Cost: 91}},
-		"after a failure without usage":          {answersFailures, core.Usage{}, budget.Amount{Tokens: 900, Calls: 9, Cost: 99}},
-		"instead of the model":                   {answersInstead, core.Usage{}, budget.Amount{Tokens: 1000, Calls: 10, Cost: 100}},
+		"after a failure that reports its usage": {answersFailures, core.Usage{InputTokens: 900}, errors.New("cut off"), budget.Amount{Tokens: 100, Calls: 9, Cost: 91}},
+		"after a failure without usage":          {answersFailures, core.Usage{}, errors.New("cut off"), budget.Amount{Tokens: 900, Calls: 9, Cost: 99}},
+		"after the service has refused":          {answersFailures, core.Usage{}, busy{}, budget.Amount{Tokens: 1000, Calls: 9, Cost: 100}},
+		"instead of the model":                   {answersInstead, core.Usage{}, nil, budget.Amount{Tokens: 1000, Calls: 10, Cost: 100}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st, ctx := testkit.Run(t)
 			b := newBudget(budget.Amount{Tokens: 1000, Calls: 10, Cost: 100})
 			llm := actors.NewLLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 				core.AddUsage(ctx, c.usage)
-				return actors.Response{}, errors.New("cut off")
+				return actors.Response{}, c.fail
 			}, once, actors.WithInterceptors(b.Interceptor(), core.Interceptor{Attempt: c.fallback}))
 			resp, err := llm.Call(ctx, question)
 			require.NoError(t, err)
@@ -73,3 +75,8 @@ func TestBudgetEndsWhileAnInnerInterceptorAnswers(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrBudget)
 	assert.Equal(t, 2, s.asked)
 }
+
+type busy struct{}
+
+func (busy) Error() string   { return "429" }
+func (busy) StatusCode() int { return 429 }
