@@ -29,7 +29,8 @@ import (
 // encoded as JSON, which is then sent to the model. An agent whose In is a
 // struct can be a tool of another agent.
 //
-// NewTypedAgent panics for the same reasons as NewAgent, and if Out has no JSON schema.
+// NewTypedAgent panics for the same reasons as NewAgent, if Out has no JSON schema, and if a tool is
+// named answer, which is the name of the tool for the answer.
 func NewTypedAgent[In, Out any](name string, llm LLM, opts ...Option) Agent[In, Out] {
 	l, o := newLoop(name, llm, opts)
 	out := must(outSchema[Out](name))
