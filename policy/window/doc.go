@@ -18,5 +18,7 @@
 // more.
 //
 // The agent and its records keep the complete conversation; only the request to the
-// model is shortened.
+// model is shortened. How it is shortened is recorded before it is sent. A run can
+// therefore be resumed with other instructions, tools and options: the request that was
+// being sent is shortened as before, and later ones as they now need it.
 package window

@@ -38,21 +38,34 @@ func runeBoundary(text string, at int) int {
 }
 
 // fingerprint returns a hash that identifies a conversation. It covers only roles,
-// lengths and the beginnings of texts, because it is computed for each request.
+// lengths and the beginnings of texts, because it is computed for each request. It leaves out what
+// does not belong to the identity of a request: system messages and the texts of tool results.
 func fingerprint(messages []actors.Message) uint64 {
-	if len(messages) == 0 {
+	if countOthers(messages) == 0 {
 		return 0
 	}
 	h := fnv.New64a()
 	for _, m := range messages {
-		_, _ = fmt.Fprintf(h, "%s %d %d %d %q %q\n", m.Role, len(m.Text), len(m.Parts), len(m.ToolCalls), m.ToolCallID, m.Text[:runeBoundary(m.Text, 64)])
+		switch m.Role {
+		case actors.RoleSystem:
+			continue
+		case actors.RoleTool:
+			m.Text, m.Parts = "", nil
+		}
+		_, _ = fmt.Fprintf(h, "%s %d %d %d %q %q\n", m.Role, len(m.Text), len(m.Parts), len(m.ToolCalls), m.ToolCallID, beginning(m.Text))
+		for _, c := range m.ToolCalls {
+			_, _ = fmt.Fprintf(h, "%q %d %q\n", c.Name, len(c.Arguments), beginning(c.Arguments))
+		}
 	}
 	return h.Sum64()
 }
 
-// cutResults truncates large tool results, starting with message from. It stores the
-// complete results as values of the run; large values become artifacts.
-func (w *window) cutResults(ctx context.Context, req actors.Request, from int) ([]actors.Message, error) {
+func beginning(text string) string { return text[:runeBoundary(text, 64)] }
+
+// truncateResults returns the messages of a request with truncated tool results, starting with message
+// from. If stores is set, it stores the complete results as values of the run; large values become
+// artifacts.
+func (w *window) truncateResults(ctx context.Context, req *actors.Request, from int, stores bool) ([]actors.Message, error) {
 	most := w.o.Result
 	if most == 0 {
 		most = w.o.Tokens / 8
@@ -67,8 +80,10 @@ func (w *window) cutResults(ctx context.Context, req actors.Request, from int) (
 		}
 		how, id := "", resultID(m.Text)
 		if key := resultKey(ctx, id); key != "" && hasReadTool(req.Tools) {
-			if err := store(ctx, key, m.Text); err != nil {
-				return nil, err
+			if stores {
+				if err := store(ctx, key, m.Text); err != nil {
+					return nil, err
+				}
 			}
 			how = fmt.Sprintf("; call %s with the id %q and the offset %d to read on", readToolName, id, runeBoundary(m.Text, most*bytesPerToken))
 		}
@@ -167,11 +182,19 @@ func read(ctx context.Context, r Read) (string, error) {
 const summaryPrompt = "Summarize this part of a conversation between a user and an assistant. The assistant will continue with your summary in its place. " +
 	"Keep every fact, name, number, decision and open question that may matter later. Answer with the summary alone."
 
+func (w *window) summarizes() bool { return w.o.Summarizer.Name() != "" }
+
+// longestSummary returns the maximum number of tokens of a summary. One that is longer than what it
+// replaces is useless.
+func longestSummary(dropped []actors.Message, room int, m *memory) int {
+	return min(room/4, estimateAll(dropped)+tokensOf(m.Summary))
+}
+
 // summarize updates the summary to include the messages that are dropped. It stores m in a step,
 // since the values of a call that fails are lost: otherwise, a window whose model is unavailable
 // would make the summary again in each turn of a failover.
 func (w *window) summarize(ctx context.Context, dropped []actors.Message, room int, m *memory) error {
-	if w.o.Summarizer.Name() == "" {
+	if !w.summarizes() {
 		return nil
 	}
 	var b strings.Builder
@@ -193,7 +216,7 @@ func (w *window) summarize(ctx context.Context, dropped []actors.Message, room i
 		fmt.Fprintf(&b, "%s: %s\n", message.Role, shorten(text, share, ""))
 	}
 	prompt := []actors.Message{actors.System(summaryPrompt), actors.User(shorten(b.String(), room, ""))}
-	most := min(room/4, estimateAll(dropped)+tokensOf(m.Summary)) // a summary longer than what it replaces is useless
+	most := longestSummary(dropped, room, m)
 	key := memoryKey(ctx)
 	var err error
 	m.Summary, err = core.Step(ctx, "summary", func(ctx context.Context) (string, error) {

@@ -50,7 +50,7 @@ func New(name string, o Options, llm actors.LLM) actors.LLM {
 	}
 	w := &window{o: o, llm: llm}
 	own := append([]actors.Option{actors.WithRetry(core.RetryConfig{MaxAttempts: 1}), actors.WithAttemptTimeout(core.NoTimeout)}, o.Actor...)
-	return actors.NewLLM(name, w.ask, own...)
+	return actors.NewLLM(name, w.ask, own...).Require(w.prepare)
 }
 
 func (o *Options) check(name string, llm actors.LLM) error {
@@ -76,11 +76,28 @@ type window struct {
 // A memory is what a run remembers about a conversation. It is stored as a value of the
 // run, so that a resumed run sends the same requests.
 type memory struct {
-	Left    int     `json:"left"`    // number of messages left out
+	Left    int     `json:"left"`    // number of messages left out, without system messages
 	Mark    uint64  `json:"mark"`    // their fingerprint
 	Summary string  `json:"summary"` // their summary
 	Scale   float64 `json:"scale"`   // actual tokens per estimated token; 0 means 1
 	Refused int     `json:"refused"` // the lowest estimate for messages that the service refused as too long; 0 if there is none
+}
+
+// forget removes what belongs to another conversation than this one.
+func (m *memory) forget(messages []actors.Message) {
+	if !isMarked(messages, m.Left, m.Mark) {
+		m.Left, m.Mark, m.Summary = 0, 0, ""
+	}
+}
+
+// A cut says how a request that does not fit is shortened. It depends on the lengths of instructions,
+// descriptions and other things that may change while a run exists and that do not belong to the
+// identity of the call to the model. Therefore it is recorded before that call is made.
+type cut struct {
+	Left int    `json:"left"` // number of messages left out, without system messages
+	Mark uint64 `json:"mark"` // their fingerprint
+	Room int    `json:"room"` // number of tokens available for messages
+	Most int    `json:"most"` // maximum number of tokens of each message; 0 if there is none
 }
 
 func (m *memory) scale() float64 {
@@ -90,33 +107,64 @@ func (m *memory) scale() float64 {
 	return m.Scale
 }
 
+// prepare is the precondition of the model. It runs once for each call, and its values are recorded
+// before the handler runs. If the request does not fit, it stores the cut. A handler that finds no
+// cut, also in a resumed run, therefore leaves out only what was left out before.
+func (w *window) prepare(ctx context.Context, req actors.Request) error {
+	key := memoryKey(ctx)
+	if key == "" {
+		return nil
+	}
+	m, _, err := state.Get[memory](ctx, key)
+	if err != nil {
+		return err
+	}
+	m.forget(req.Messages)
+	messages, err := w.truncateResults(ctx, &req, position(req.Messages, m.Left), false)
+	if err != nil {
+		return err
+	}
+	if c := w.fit(&req, messages, m); c != (cut{}) {
+		return state.Put(ctx, cutKey(ctx), c)
+	}
+	return nil
+}
+
 // ask is the handler of the model.
 func (w *window) ask(ctx context.Context, req actors.Request) (actors.Response, error) {
 	key := memoryKey(ctx)
 	var known memory
+	var c cut
 	if key != "" {
 		var err error
 		if known, _, err = state.Get[memory](ctx, key); err != nil {
 			return actors.Response{}, err
 		}
+		if c, _, err = state.Get[cut](ctx, cutKey(ctx)); err != nil {
+			return actors.Response{}, err
+		}
 	}
 	now := known
-	if len(req.Messages) < now.Left || fingerprint(req.Messages[:now.Left]) != now.Mark { // a different conversation
-		now.Left, now.Mark, now.Summary = 0, 0, ""
-	}
-	messages, err := w.cutResults(ctx, req, now.Left)
+	now.forget(req.Messages)
+	messages, err := w.truncateResults(ctx, &req, position(req.Messages, now.Left), true)
 	if err != nil {
 		return actors.Response{}, err
 	}
-	room := w.room(&req)
-	sent, err := w.fit(ctx, req.Messages, messages, room, &now)
+	if key == "" {
+		c = w.fit(&req, messages, now)
+	}
+	sent, err := w.shortened(ctx, req.Messages, messages, c, &now)
 	if err != nil {
 		return actors.Response{}, err
 	}
 	resp, err := w.send(ctx, req, sent)
 	if errors.Is(err, actors.ErrContextTooLong) {
 		now.Refused = max(1, estimateAll(sent))
-		if sent, err = w.fit(ctx, req.Messages, messages, room, &now); err != nil {
+		c, err = core.Step(ctx, "cut", func(context.Context) (cut, error) { return w.fit(&req, messages, now), nil })
+		if err != nil {
+			return actors.Response{}, err
+		}
+		if sent, err = w.shortened(ctx, req.Messages, messages, c, &now); err != nil {
 			return actors.Response{}, err
 		}
 		resp, err = w.send(ctx, req, sent)
@@ -153,6 +201,9 @@ func memoryKey(ctx context.Context) string {
 	return keyOf(ctx, "window", asked.Address().Scope(), name)
 }
 
+// cutKey returns the key of the cut that the call to which ctx belongs has made.
+func cutKey(ctx context.Context) string { return "cut:" + core.ScopeOf(ctx).Address().String() }
+
 // keyOf returns the key of a value that the run stores for an attempt, or "" outside a run. Keys of
 // different attempts differ, since no path contains two slashes in a row.
 func keyOf(ctx context.Context, what, path, name string) string {
@@ -186,49 +237,94 @@ func (m *memory) learn(counted, estimated int) {
 	}
 }
 
-// fit returns the messages to send. whole is the complete conversation; messages is the same
-// conversation with truncated results. If the messages do not fit, fit leaves out turns until half
-// of the room is free: making a few large cuts keeps the beginning of the conversation stable, so
-// that services can cache it.
-func (w *window) fit(ctx context.Context, whole, messages []actors.Message, room int, m *memory) ([]actors.Message, error) {
-	room = int(float64(room) / m.scale())
+// fit returns how to shorten a request. messages are its messages with truncated results. If they fit
+// without those that m leaves out, the result is zero. Otherwise, turns are left out until half of
+// the room is free: making a few large cuts keeps the beginning of the conversation stable, so that
+// services can cache it.
+func (w *window) fit(req *actors.Request, messages []actors.Message, m memory) cut {
+	room := int(float64(w.room(req)) / m.scale())
 	if m.Refused > 0 {
 		room = min(room, m.Refused*2/3)
 	}
-	sent := compose(messages, m)
-	if estimateAll(sent) <= room {
-		return sent, nil
+	if estimateAll(compose(messages, &m)) <= room {
+		return cut{}
 	}
-	first := max(m.Left, countSystem(messages))
-	cut, rest := first, estimateAll(messages[first:])
+	first := position(messages, m.Left)
+	at, rest := first, estimateAll(messages[first:])
 	for _, next := range boundaries(messages, first) {
-		rest -= estimateAll(messages[cut:next])
-		if cut = next; rest <= room/2 {
+		rest -= estimateAll(messages[at:next])
+		if at = next; rest <= room/2 {
 			break
 		}
 	}
-	if cut > first {
-		m.Left, m.Mark = cut, fingerprint(whole[:cut])
-		if err := w.summarize(ctx, messages[first:cut], room, m); err != nil {
+	summary := tokensOf(m.Summary)
+	if at > first {
+		m.Left += countOthers(messages[first:at])
+		m.Mark = fingerprint(messages[:at])
+		if w.summarizes() {
+			summary = longestSummary(req.Messages[first:at], room, &m)
+		}
+	}
+	m.Summary = "" // counted above: the new one does not exist yet
+	return cut{m.Left, m.Mark, room, limit(compose(messages, &m), room, summary)}
+}
+
+// shortened returns the messages to send. whole is the complete conversation; messages is the same
+// conversation with truncated results. If c leaves out more messages than m, shortened updates m.
+func (w *window) shortened(ctx context.Context, whole, messages []actors.Message, c cut, m *memory) ([]actors.Message, error) {
+	if !isMarked(whole, c.Left, c.Mark) {
+		c = cut{} // the request is not the one for which the cut was recorded
+	}
+	if c.Left > m.Left {
+		dropped := whole[position(whole, m.Left):position(whole, c.Left)]
+		m.Left, m.Mark = c.Left, c.Mark
+		if err := w.summarize(ctx, dropped, c.Room, m); err != nil {
 			return nil, err
 		}
 	}
-	return squeeze(compose(messages, m), room), nil
+	return squeeze(compose(messages, m), c.Most), nil
 }
 
-// countSystem returns the number of system messages at the beginning.
-func countSystem(messages []actors.Message) (n int) {
-	for n < len(messages) && messages[n].Role == actors.RoleSystem {
-		n++
+func isSystem(m actors.Message) bool { return m.Role == actors.RoleSystem }
+
+func isUser(m actors.Message) bool { return m.Role == actors.RoleUser }
+
+// countOthers returns the number of messages that are not system messages. Positions are stored as
+// such numbers, so that they stay the same if instructions are added or removed.
+func countOthers(messages []actors.Message) (n int) {
+	for i := range messages {
+		if !isSystem(messages[i]) {
+			n++
+		}
 	}
 	return n
+}
+
+// position returns the index of the first message that remains if left messages are left out, apart
+// from system messages. Those at the beginning are kept: position(messages, 0) is their number.
+func position(messages []actors.Message, left int) int {
+	for i := range messages {
+		if isSystem(messages[i]) {
+			continue
+		}
+		if left == 0 {
+			return i
+		}
+		left--
+	}
+	return len(messages)
+}
+
+// isMarked reports whether the messages that are left out have the fingerprint.
+func isMarked(messages []actors.Message, left int, mark uint64) bool {
+	return left <= countOthers(messages) && fingerprint(messages[:position(messages, left)]) == mark
 }
 
 // boundaries returns the positions where a conversation can be cut. A cut must not
 // separate a tool result from its call.
 func boundaries(messages []actors.Message, from int) (cuts []int) {
 	for i := from + 1; i < len(messages); i++ {
-		if messages[i].Role != actors.RoleTool {
+		if messages[i].Role != actors.RoleTool && !isSystem(messages[i]) {
 			cuts = append(cuts, i)
 		}
 	}
@@ -240,56 +336,73 @@ const note = "[Earlier turns of the conversation were left out because they did 
 // compose returns the system messages, the note or summary that replaces the messages
 // left out, the current question, and the remaining messages.
 func compose(messages []actors.Message, m *memory) []actors.Message {
-	n := countSystem(messages)
-	if m.Left <= n {
+	if m.Left == 0 {
 		return messages
 	}
+	n, at := position(messages, 0), position(messages, m.Left)
 	sent := slices.Clone(messages[:n])
 	text := note
 	if m.Summary != "" {
 		text = "[Summary of earlier turns of the conversation:]\n" + m.Summary
 	}
 	sent = append(sent, actors.User(text))
-	for i := m.Left - 1; i >= n; i-- {
-		if isUser(messages[i]) && !slices.ContainsFunc(messages[m.Left:], isUser) {
+	for i := at - 1; i >= n; i-- {
+		if isUser(messages[i]) && !slices.ContainsFunc(messages[at:], isUser) {
 			sent = append(sent, messages[i])
 			break
 		}
 	}
-	return append(sent, messages[m.Left:]...)
+	return append(sent, messages[at:]...)
 }
 
-func isUser(m actors.Message) bool { return m.Role == actors.RoleUser }
+// content returns the estimate for the part of a message that squeeze can shorten.
+func content(m *actors.Message) int {
+	if isSystem(*m) {
+		return 0
+	}
+	return Estimate(actors.Message{Text: m.Text, Parts: m.Parts}) - perMessage
+}
 
-// squeeze truncates texts and removes pictures, largest first, until the messages fit.
-// System messages are kept.
-func squeeze(messages []actors.Message, room int) []actors.Message {
-	over := estimateAll(messages) - room
-	if over <= 0 {
+// limit returns the maximum for the content of each message with which all messages fit, or 0 if
+// they fit without one. reserved is the part of the room for what is not among the messages.
+func limit(messages []actors.Message, room, reserved int) int {
+	var sizes []int
+	free := room - reserved - estimateAll(messages)
+	for i := range messages {
+		if size := content(&messages[i]); size > 0 {
+			sizes = append(sizes, size)
+			free += size
+		}
+	}
+	slices.Sort(sizes)
+	for i, size := range sizes {
+		if share := free / (len(sizes) - i); size > share {
+			return max(1, share, room/(len(messages)+1))
+		}
+		free -= size
+	}
+	return 0
+}
+
+// squeeze truncates the text and removes the pictures of each message whose content has more than
+// the given number of tokens, unless that is 0. What becomes of a message depends only on the
+// message, so a resumed run does the same although other messages have changed.
+func squeeze(messages []actors.Message, most int) []actors.Message {
+	const notes = 24 // estimate for the notes about what was left out
+	if most == 0 {
 		return messages
 	}
 	messages = slices.Clone(messages)
-	share := max(1, room/(len(messages)+1))
-	bySize := make([]int, len(messages))
-	for i := range bySize {
-		bySize[i] = i
-	}
-	slices.SortStableFunc(bySize, func(a, b int) int { return Estimate(messages[b]) - Estimate(messages[a]) })
-	for _, i := range bySize {
-		m := messages[i]
-		before := Estimate(m)
-		if over <= 0 || before <= share {
-			break
-		}
-		if m.Role == actors.RoleSystem {
+	for i := range messages {
+		m := &messages[i]
+		if content(m) <= most {
 			continue
 		}
+		text := shorten(m.Text, max(most/2, most-notes), "")
 		if len(m.Parts) > 0 {
-			m.Parts, m.Text = nil, m.Text+"\n[Pictures and files were left out because they did not fit.]"
+			m.Parts, text = nil, text+"\n[Pictures and files were left out because they did not fit.]"
 		}
-		m.Text = shorten(m.Text, max(share, before-over), "")
-		messages[i] = m
-		over -= before - Estimate(m)
+		m.Text = text
 	}
 	return messages
 }
