@@ -116,8 +116,8 @@ func (r *Runner) checkOthers(p *program) error {
 // begin with the next sweep.
 //
 // If an input contains references to artifacts that were put into the runner's store before, In needs a
-// method Artifacts() []string that returns them. They are in the run's first record, so that a GC of
-// artifacts keeps them as long as the run.
+// method Artifacts() []string that returns them, which may be called for a zero In. The references are
+// in the run's first record, so that a GC of artifacts keeps the artifacts as long as the run.
 //
 // Changed code needs another version. A run that was started by different code under this version
 // stops where the code differs, or at its beginning if its input does not fit In. It is interrupted

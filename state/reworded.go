@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -18,6 +19,14 @@ type rewordings struct {
 	calls  map[record.Address]bool
 	sites  map[overlap]bool // where these calls were made, with which identity
 	warned map[string]bool  // scopes with a recorded warning
+
+	recorded map[overlap][]recordedRequest // all recorded requests; nil until the first is needed
+}
+
+// A recordedRequest is the request of a recorded LLM call.
+type recordedRequest struct {
+	address record.Address
+	number  uint64 // of the record
 }
 
 // A request is the request that a program makes now, in an LLM call whose record may have another one
@@ -89,22 +98,34 @@ func (r *run) hasRequest(number uint64, hashes ...record.Hash) bool {
 // none. If a program makes two such calls in another order than before, each would otherwise receive
 // the answer to the other.
 func (r *run) recordedAs(c record.Claim, hashes []record.Hash) record.Address {
-	site := callsite.Call(c.Address).Site()
-	for nth := 1; ; nth++ {
-		a := record.Address(site.Call(nth))
-		r.mu.Lock()
-		t, whole := r.restored.calls[a], uint64(0)
-		if t != nil && a != c.Address && t.Input == c.Input {
-			whole = t.whole
-		}
-		r.mu.Unlock()
-		switch {
-		case t == nil && nth > callsite.Call(c.Address).Nth():
-			return record.Address{}
-		case whole > 0 && r.hasRequest(whole, hashes...):
-			return a
+	for _, other := range r.recordedRequests(overlapOf(c)) {
+		if other.address != c.Address && r.hasRequest(other.number, hashes...) {
+			return other.address
 		}
 	}
+	return record.Address{}
+}
+
+// recordedRequests returns the recorded requests of the calls with the given site and identity, in the
+// order of the calls.
+func (r *run) recordedRequests(of overlap) []recordedRequest {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reworded.recorded == nil {
+		r.reworded.recorded = make(map[overlap][]recordedRequest)
+		for a, t := range r.restored.calls {
+			if t.whole > 0 {
+				at := overlap{callsite.Call(a).Site(), t.Input}
+				r.reworded.recorded[at] = append(r.reworded.recorded[at], recordedRequest{a, t.whole})
+			}
+		}
+		for _, all := range r.reworded.recorded {
+			slices.SortFunc(all, func(a, b recordedRequest) int {
+				return cmp.Compare(callsite.Call(a.address).Nth(), callsite.Call(b.address).Nth())
+			})
+		}
+	}
+	return r.reworded.recorded[of]
 }
 
 // swapped returns the difference of a call whose request is recorded as that of another call.
@@ -129,7 +150,7 @@ func (r *run) reportReworded(s *engine.Scope, c record.Claim) {
 		return // nothing follows the last record
 	}
 	if r.reworded.calls == nil {
-		r.reworded = rewordings{make(map[record.Address]bool), make(map[overlap]bool), make(map[string]bool)}
+		r.reworded.calls, r.reworded.sites, r.reworded.warned = make(map[record.Address]bool), make(map[overlap]bool), make(map[string]bool)
 	}
 	a := c.Address
 	r.reworded.calls[a], r.reworded.sites[overlapOf(c)] = true, true

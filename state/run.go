@@ -236,8 +236,7 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 			differs.Fields = append(differs.Fields, r.changedInput(c.Address, input)...)
 		}
 		err = r.handleDivergence(differs)
-	case err != nil:
-	default:
+	case err == nil && !s.Closed():
 		if req := r.compareRequest(c, found != nil && found.HasOutcome(), input); !req.recordedAs.IsZero() {
 			return r.claimSwapped(s, c, found, onRecord, req)
 		} else if req.isReworded {
@@ -256,7 +255,9 @@ func (r *run) claimSwapped(s *engine.Scope, c record.Claim, found *record.Progre
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.makeAgain(s, c, d)
+		if !r.life.closed { // nothing follows the last record
+			r.makeAgain(s, c, d)
+		}
 		return nil, false, nil
 	}
 	return found, onRecord, r.handleDivergence(d)

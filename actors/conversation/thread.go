@@ -174,6 +174,9 @@ func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, 
 			return nil, err
 		}
 		messages := shortened(answer.Messages, most)
+		if len(messages) == 0 { // as for a removed turn
+			break
+		}
 		all, n = append(all, messages), n+len(messages)
 		turn = lastCompletedBefore(&info.Metadata)
 	}

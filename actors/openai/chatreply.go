@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/core/live"
@@ -354,5 +355,5 @@ func (c *callParts) isFollowedBy(id string, f *chatFunction) bool {
 	if f.Name == "" || c.name == "" {
 		return false
 	}
-	return string(f.Name) != c.name || (id == "" || id != c.id) && f.Arguments != "" && isObject(c.arguments.String())
+	return string(f.Name) != c.name || (id == "" || id != c.id) && strings.TrimSpace(string(f.Arguments)) != "" && isObject(c.arguments.String())
 }

@@ -418,8 +418,8 @@ func TestWholeToolCallsOfAStreamStaySeparate(t *testing.T) {
 		"one index, one ID":    {[]string{event(call(`"index":0,"id":"c",`, "f", one)), event(call(`"index":0,"id":"c",`, "g", two))}, nil},
 		"objects":              {[]string{event(call(``, "f", `{"n":1}`)), event(call(``, "g", `{"n":2}`))}, nil},
 		"the name in each piece": {
-			[]string{event(call(`"index":0,`, "f", `"{\"n\":"`)), event(call(`"index":0,`, "f", `"1}"`)), event(call(`"index":0,`, "f", `""`))},
-			[]actors.ToolCall{callOf("", "f", `{"n":1}`)},
+			[]string{event(call(`"index":0,`, "f", `"{\"n\":"`)), event(call(`"index":0,`, "f", `"1}"`)), event(call(`"index":0,`, "f", `"\n"`)), event(call(`"index":0,`, "f", `""`))},
+			[]actors.ToolCall{callOf("", "f", `{"n":1}`+"\n")},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -88,7 +88,7 @@ func (e *DivergenceError) advice() string {
 	case e.How == "version":
 		return "Run a program that has that version, or " + e.fork()
 	case e.How == "swap":
-		return "Make the calls in the recorded order, with actors.Map, actors.Parallel or Prepare if goroutines make them; or " + e.fork() + ", or see state.WithDivergence"
+		return "Make the calls in the recorded order, with actors.Map, actors.Parallel or Prepare if goroutines make them, and take from core.Step what changes from run to run, such as a date; or " + e.fork() + ", or see state.WithDivergence"
 	case e.How == "overlap":
 		return "Use actors.Map, actors.Parallel or Prepare for calls in parallel, and " + e.fork() + "; or state.DivergenceTrust, if it does not matter"
 	case e.How == "input" && e.Scope == "":

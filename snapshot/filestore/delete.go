@@ -62,9 +62,9 @@ func (d *runDir) exists() (bool, error) {
 	return false, err
 }
 
-// discard moves a run, which l has locked, to a new directory in the trash, and removes that directory. It also removes
-// other directories in the trash that are so old that the processes that created them must have
-// ended.
+// discard moves a run, which l has locked, to a new directory in the trash, and removes that
+// directory. It also removes other directories in the trash that are so old that the processes that
+// created them must have ended.
 func (d *runDir) discard(l *fileLock) error {
 	trash := d.store.path("trash")
 	if err := mkdirSynced(d.store.disk, trash); err != nil {

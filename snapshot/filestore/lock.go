@@ -143,8 +143,9 @@ func (l *fileLock) isNamed() (bool, error) {
 	return false, err
 }
 
-// release releases the lock and closes the file and the directory. Closing the file would not be enough: a process
-// that is being started at the same time inherits the descriptor, and with it the lock, for a moment.
+// release releases the lock and closes the file and the directory. Closing the file would not be
+// enough: a process that is being started at the same time inherits the descriptor, and with it the
+// lock, for a moment.
 func (l *fileLock) release() {
 	_ = flock(l.f, lockNone) // if this fails, closing the descriptors releases the lock
 	_ = l.f.Close()

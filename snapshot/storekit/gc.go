@@ -6,28 +6,31 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ReadAll calls read with the ID of each run that list returns, once. It is for the GC of artifacts,
+// ReadAll calls read with the ID of each run that list returns. It is for the GC of artifacts,
 // which must not miss a reference. If read returns an error that matches [snapshot.ErrNotFound], the
 // run was deleted meanwhile. A fork of that run may have been created since the runs were listed, and
-// may refer to its artifacts; ReadAll then lists the runs again and reads those that are new. It returns
-// the first other error of list or read.
+// may refer to its artifacts; ReadAll then lists the runs again and reads those that it has not read. It
+// returns the first other error of list or read.
 func ReadAll(list func() (runIDs []string, err error), read func(runID string) error) error {
-	known := make(map[string]bool)
-	for isMissing := true; isMissing; {
-		isMissing = false
+	isRead := make(map[string]bool)
+	missing := make(map[string]bool) // at the last reading; a run with the same ID may have been created since
+	for again := true; again; {
+		again = false
 		runIDs, err := list()
 		if err != nil {
 			return err
 		}
 		for _, id := range runIDs {
-			if known[id] {
+			if isRead[id] {
 				continue
 			}
-			known[id] = true
 			switch err := read(id); {
+			case err == nil:
+				isRead[id] = true
 			case errors.Is(err, snapshot.ErrNotFound):
-				isMissing = true
-			case err != nil:
+				again = again || !missing[id]
+				missing[id] = true
+			default:
 				return err
 			}
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestRunsThatReplaceDeletedOnesAreReadToo(t *testing.T) {
-	lists := [][]string{{"a", "b"}, {"a", "c"}, {"a", "d"}}
+	lists := [][]string{{"a", "b", "e"}, {"a", "c", "e"}, {"a", "d", "e"}} // b, c and d are new runs, and e is created again
 	deleted := map[string]bool{"b": true, "c": true}
 	var read []string
 	require.NoError(t, storekit.ReadAll(
@@ -24,12 +24,12 @@ func TestRunsThatReplaceDeletedOnesAreReadToo(t *testing.T) {
 		},
 		func(runID string) error {
 			read = append(read, runID)
-			if deleted[runID] {
+			if deleted[runID] || runID == "e" && len(lists) > 1 {
 				return fmt.Errorf("run %s: %w", runID, snapshot.ErrNotFound)
 			}
 			return nil
 		}))
-	assert.Equal(t, []string{"a", "b", "c", "d"}, read)
+	assert.Equal(t, []string{"a", "b", "e", "c", "e", "d"}, read)
 
 	failure := errors.New("the disk is broken")
 	require.ErrorIs(t, storekit.ReadAll(func() ([]string, error) { return nil, failure }, nil), failure)
