@@ -291,7 +291,7 @@ func (v *validation) compareClaim(scope string, c record.Claim) {
 }
 
 // compareQuestion adds a difference if the question was not asked before, or had another text. The
-// text of a sleep is its duration, of which the recorded end counts.
+// text of a sleep is not compared, since its duration may differ when the run is resumed.
 func (v *validation) compareQuestion(asker record.Address, asked bool, was string, q *engine.Question) {
 	switch {
 	case !asked:

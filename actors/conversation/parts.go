@@ -60,11 +60,17 @@ func partData(ctx context.Context, store snapshot.ArtifactStore, url string) (da
 	switch {
 	case err == nil:
 		err = record.Decode(encoded, &data)
-	case errors.Is(err, snapshot.ErrUnavailable): // not a failure: the turn continues when the store is back
-		state.From(ctx).Interrupt(snapshot.Stop{Reason: record.InterruptStore, Message: err.Error()})
-		err = cmp.Or(context.Cause(ctx), err)
+	case errors.Is(err, snapshot.ErrUnavailable):
+		err = interrupt(ctx, record.InterruptStore, err)
 	}
 	return data, true, err
+}
+
+// interrupt interrupts the run that ctx belongs to because of err, which is not a failure of the turn,
+// and returns the interrupt.
+func interrupt(ctx context.Context, reason record.InterruptReason, err error) error {
+	state.From(ctx).Interrupt(snapshot.Stop{Reason: reason, Message: err.Error()})
+	return cmp.Or(context.Cause(ctx), err)
 }
 
 // call calls the agent in a run. The agent's LLM can load the stored data of parts.

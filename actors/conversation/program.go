@@ -1,7 +1,6 @@
 package conversation
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,13 +77,11 @@ func (p *Program) Call(ctx context.Context, in Input) (actors.Answer, error) {
 		var err error
 		t := thread{p.store, id}
 		if prompt.Before, err = t.history(ctx, lastCompletedBefore(&metadata), p.options.maxMessages); err != nil {
-			err = fmt.Errorf("conversation %q: read the history: %w", id, err)
 			reason := record.InterruptReplay
 			if snapshot.IsTemporary(err) {
 				reason = record.InterruptStore
 			}
-			h.Interrupt(snapshot.Stop{Reason: reason, Message: err.Error()}) // not a failure: the turn can be resumed
-			return actors.Answer{}, cmp.Or(context.Cause(ctx), err)
+			return actors.Answer{}, interrupt(ctx, reason, fmt.Errorf("conversation %q: read the history: %w", id, err))
 		}
 	}
 	return call(ctx, p.store, p.agent, prompt)

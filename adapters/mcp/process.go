@@ -86,7 +86,7 @@ var (
 	// errUnread means that a write's context ended before the process had read the message.
 	errUnread = errors.New("the server does not read its standard input")
 
-	// errUnwritten is wrapped by the error for a message of which nothing was written.
+	// errUnwritten means that no part of a message was written.
 	errUnwritten = errors.New("not written")
 )
 

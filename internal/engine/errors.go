@@ -46,7 +46,7 @@ func (e *CallError) Error() string {
 	return e.text()
 }
 
-// text returns the text of the error as it was when the call failed.
+// text returns the text that the error had when the call failed.
 func (e *CallError) text() string {
 	text := record.Truncate(fmt.Sprint(e.Err), record.MessageLimit)
 	reason := strings.ReplaceAll(e.Reason.String(), "_", " ")

@@ -155,9 +155,9 @@ func (d *Dir) addTo(f *os.File, name, account string, a Amount) (Amount, error) 
 	return known.readNew(f, account)
 }
 
-// isPartOf reports whether the file still contains what has been read. It does not if another
-// process has pruned the account and created the file again. Comparing the last line is enough: no
-// two lines are equal, since each contains the time at which it was written.
+// isPartOf reports whether the file still contains the lines that have been read. The result is
+// false if another process has pruned the account and created the file again. Comparing the last
+// line is enough: no two lines are equal, since each contains the time at which it was written.
 func (k *file) isPartOf(f *os.File) bool {
 	last := make([]byte, len(k.last))
 	_, err := f.ReadAt(last, k.read-int64(len(last)))

@@ -73,7 +73,7 @@ func TestEachResultIsReadIfTheServiceRepeatsItsCallIDs(t *testing.T) {
 	}
 }
 
-// A conversation goes on in another run, where its beginning may be missing.
+// The next run continues the conversation, but its history may lack the beginning.
 func TestResultLooksTheSameInTheNextRun(t *testing.T) {
 	result := strings.Repeat("word ", 4000)
 	conversation := []actors.Message{
