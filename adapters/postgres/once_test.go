@@ -245,7 +245,10 @@ func TestKilledTransactionsAreMadeOnce(t *testing.T) {
 	outputs := make([]map[int]int, len(runs))
 	for i := range runs {
 		runs[i], outputs[i] = fmt.Sprint("run-", i), map[int]int{}
-		wait.Go(func() { b.moveOften(ctx, s, runs[i], outputs[i]) })
+		// Opened before the first connection is ended: Open reports a lost connection to its caller.
+		st, err := state.Open(t.Context(), s, runs[i])
+		require.NoError(t, err)
+		wait.Go(func() { b.moveOften(ctx, s, st, runs[i], outputs[i]) })
 	}
 	b.kill(kills)
 	cancel()
@@ -268,12 +271,8 @@ func TestKilledTransactionsAreMadeOnce(t *testing.T) {
 	t.Logf("%d transfers", all)
 }
 
-// moveOften makes one transfer after the other until ctx ends.
-func (b *bank) moveOften(ctx context.Context, s *postgres.Store, run string, outputs map[int]int) {
-	st, err := state.Open(b.t.Context(), s, run)
-	if !assert.NoError(b.t, err) {
-		return
-	}
+// moveOften makes one transfer of the run after the other until ctx ends, and closes st.
+func (b *bank) moveOften(ctx context.Context, s *postgres.Store, st *state.ExecutionState, run string, outputs map[int]int) {
 	pay := decorators.Tool("pay", "", func(ctx context.Context, in transfer) (int, error) { return b.move(ctx, s, in) },
 		actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: time.Millisecond, MaxDelay: 10 * time.Millisecond}))
 	for n := 0; ctx.Err() == nil; n++ {
