@@ -97,7 +97,7 @@ func ApprovalQuestion[In any](text func(In) string) ApprovalOption {
 // constructor panics if the arguments in answer do not fit the tool.
 func ApprovalDefault(after time.Duration, answer Approval) ApprovalOption {
 	if after <= 0 {
-		panic(fmt.Sprintf("actors: ApprovalDefault(%v, …): want a time above 0", after))
+		panic(fmt.Sprintf("actors: ApprovalDefault(%v, …): want a positive duration", after))
 	}
 	return func(a *approval) { a.after, a.answer = after, answer }
 }

@@ -326,7 +326,7 @@ func TestBadOptionsOfAnApprovalPanic(t *testing.T) {
 	assert.PanicsWithValue(t, `actors: "send": ApprovalQuestion got a func(int) string, want a function that takes a actors_test.wire, as the tool does`,
 		tool(actors.ApprovalQuestion(func(int) string { return "" })))
 	assert.PanicsWithValue(t, `actors: "send": an option of WithApproval is nil`, tool(nil))
-	assert.PanicsWithValue(t, "actors: ApprovalDefault(0s, …): want a time above 0", func() { actors.ApprovalDefault(0, actors.Approve()) })
+	assert.PanicsWithValue(t, "actors: ApprovalDefault(0s, …): want a positive duration", func() { actors.ApprovalDefault(0, actors.Approve()) })
 	assert.Panics(t, func() { actors.ApprovalIf[wire](nil) })
 	assert.Panics(t, func() { actors.ApprovalQuestion[wire](nil) })
 }

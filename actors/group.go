@@ -202,7 +202,7 @@ func (g Group) check() error {
 		return fmt.Errorf("actors: Group.Workers is %d, want 1 or more, or 0 for all at once", g.Workers)
 	}
 	if g.Timeout < 0 {
-		return fmt.Errorf("actors: Group.Timeout is %v, want more than 0, or 0 for none", g.Timeout)
+		return fmt.Errorf("actors: Group.Timeout is %v, want a positive duration, or 0 for none", g.Timeout)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func TestGroupThatEndsInTimeHasNoTimeout(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []int{10, 20, 30}, out)
 		_, err = actors.Map(ctx, actors.Group{Name: "g", Timeout: -1}, slowest(), upTo(3))
-		assert.EqualError(t, err, "actors: Group.Timeout is -1ns, want more than 0, or 0 for none")
+		assert.EqualError(t, err, "actors: Group.Timeout is -1ns, want a positive duration, or 0 for none")
 	})
 }
 

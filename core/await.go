@@ -111,7 +111,7 @@ func defaultOf[T any](q Question, options []AwaitOption[T]) (engine.DefaultAnswe
 		return engine.DefaultAnswer{}, nil
 	}
 	if o.after <= 0 {
-		return engine.DefaultAnswer{}, fmt.Errorf("core: AwaitDefault(%v, …): want a time above zero", o.after)
+		return engine.DefaultAnswer{}, fmt.Errorf("core: AwaitDefault(%v, …): want a positive duration", o.after)
 	}
 	encoded, err := q.Encode(o.answer)
 	if err != nil {

@@ -149,11 +149,11 @@ var ErrAttemptOver = engine.ErrAttemptOver
 // ErrNoRun is returned if a run is needed and the context belongs to none.
 var ErrNoRun = engine.ErrNoRun
 
-// ErrNotRecorded is the error in a strict replay for a call that has no recorded outcome and would
+// ErrNotRecorded is returned in a strict replay by a call that has no recorded outcome and would
 // have to be executed.
 var ErrNotRecorded = engine.ErrNotRecorded
 
-// ErrNotStored is the error in a strict replay for a completed call whose actor is NoStore. A
+// ErrNotStored is returned in a strict replay by a completed call whose actor is NoStore. A
 // strict replay does not execute such a call, so it does not know what the call returned.
 var ErrNotStored = engine.ErrNotStored
 

@@ -82,7 +82,7 @@ func (s *Summary) totals() []string {
 	add(all.Running > 0, s.byKind("Not ended", func(of record.Stock) int { return of.Running }))
 	attempts := fmt.Sprintf("Attempts: %d", s.Attempts-s.Repeats)
 	if s.Repeats > 0 {
-		attempts += fmt.Sprintf("; %d entered again after a stop", s.Repeats)
+		attempts += fmt.Sprintf("; %d re-entered after a stop", s.Repeats)
 	}
 	add(true, attempts)
 	add(s.Took > 0, "Total time: "+duration(s.Took))

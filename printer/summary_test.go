@@ -245,7 +245,7 @@ func TestSummaryTellsAttemptsThatWereEnteredAgainApart(t *testing.T) {
 		require.ErrorIs(t, run(), core.ErrInterrupted)
 		require.NoError(t, run())
 		p.PrintSummary()
-		assert.Contains(t, out.String(), "Attempts: 3; 2 entered again after a stop\n", "one of the agent, two of the tool; both were entered again")
+		assert.Contains(t, out.String(), "Attempts: 3; 2 re-entered after a stop\n", "one of the agent, two of the tool; both were entered again")
 	})
 }
 

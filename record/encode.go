@@ -109,8 +109,8 @@ func previewText(encoded []byte) string {
 	return string(text)
 }
 
-// Truncate returns s, cut to at most limit characters. If something was cut, the last character is
-// "…".
+// Truncate returns s, truncated to at most limit characters. The last character of a truncated
+// string is "…".
 func Truncate(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -161,7 +161,7 @@ func TestScheduleWaitsForTheClockOfTheQueue(t *testing.T) {
 		sleep(10 * time.Minute)
 		assert.Empty(t, runIDs(t, store, begin))
 		require.NotEmpty(t, seen.of(runner.NoticeTrouble))
-		require.EqualError(t, seen.of(runner.NoticeTrouble)[0].Err, `runner: schedule "s": the time of the queue: no route to host`)
+		require.EqualError(t, seen.of(runner.NoticeTrouble)[0].Err, `runner: schedule "s": read the clock of the queue: no route to host`)
 		queue.silent.Store(false)
 		sleep(time.Minute)
 		assert.Len(t, runIDs(t, store, begin), 1)

@@ -23,7 +23,7 @@ var (
 	ErrStarted = errors.New("runner: another run with that ID was started")
 
 	// ErrCrashLoop is returned by Wait and Result if the run was set aside because its process
-	// ended again and again, or because its records could not be stored. The run continues when it
+	// crashed repeatedly, or because its records could not be stored. The run continues when it
 	// is resumed.
 	ErrCrashLoop = errors.New("runner: the run was set aside after crashes")
 

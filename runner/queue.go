@@ -26,8 +26,8 @@ type Queue interface {
 	Now(ctx context.Context) (time.Time, error)
 
 	// Take waits until a run of one of the programs is due, and takes that run and up to n-1 other
-	// runs that are due. Runs with a higher priority come first. Take returns the cause of ctx when
-	// ctx ends, and another error if the queue cannot be reached. In both cases nothing is taken.
+	// runs that are due. Runs with a higher priority come first. Take returns the cause of ctx if
+	// ctx is done, or another error if the queue cannot be reached. In both cases nothing is taken.
 	Take(ctx context.Context, programs []ProgramID, n int) ([]Lease, error)
 }
 

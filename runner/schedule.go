@@ -181,7 +181,7 @@ func (r *Runner) follow(ctx context.Context, s *scheduled) {
 				r.reportMissed(ctx, s)
 			}
 		} else if ctx.Err() == nil {
-			r.observe(Notice{Type: NoticeTrouble, Program: s.program.name, Version: s.program.version, Err: fmt.Errorf("runner: schedule %q: the time of the queue: %w", s.Name, err)})
+			r.observe(Notice{Type: NoticeTrouble, Program: s.program.name, Version: s.program.version, Err: fmt.Errorf("runner: schedule %q: read the clock of the queue: %w", s.Name, err)})
 		}
 		if !at.IsZero() {
 			if r.startScheduled(ctx, s, at) {

@@ -264,9 +264,9 @@ func (r *restoredRun) failedAround(a record.Address) record.Address {
 	return record.Address{}
 }
 
-// progressAfterUndo returns p, unless the call or a call inside it was compensated afterwards. In
-// that case the call is made again, and the result describes how it continues. This happens only if
-// the calls around it are tried again. r.mu must be held.
+// progressAfterUndo returns p, the progress of the call at a, unless that call or a call inside it
+// was compensated afterwards. A compensated call is made again if the calls around it are tried
+// again; progressAfterUndo then returns the progress from which it continues. r.mu must be held.
 func (r *run) progressAfterUndo(a record.Address, p *record.Progress) *record.Progress {
 	if p == nil || len(r.restored.compensable) == 0 || r.settings.Replays {
 		return p

@@ -98,6 +98,9 @@ func (c EffectCall) String() string {
 // EffectsAfter returns the calls with effects that a [Fork] of the run at address would not keep,
 // in the order of their records. It uses only the Outputs of o.
 func EffectsAfter(ctx context.Context, store snapshot.Store, runID string, address record.Address, o ForkOptions) ([]EffectCall, error) {
+	if err := checkStore(store); err != nil {
+		return nil, err
+	}
 	f, err := loadFork(ctx, store, runID, address)
 	if err == nil {
 		err = f.set(o.Outputs)
@@ -205,7 +208,7 @@ func (r *restoredRun) nameOf(t *track) string {
 	return latest.Name
 }
 
-// decide returns the effects that the fork takes over, or an error if somebody has to decide how to
+// decide returns the effects that the fork takes over, or an error if the caller has to decide how to
 // handle the calls that the fork does not keep.
 func (e ForkEffects) decide(runID string, calls []EffectCall) (effects []record.Effect, err error) {
 	refuses := e == RefuseEffects && len(calls) > 0

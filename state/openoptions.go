@@ -97,7 +97,7 @@ func WithMaxLosses(n int) Option {
 func WithParking(threshold time.Duration) Option {
 	return func(c *config) {
 		if threshold <= 0 {
-			c.refuse(fmt.Errorf("state: WithParking(%v): want a time above zero", threshold))
+			c.refuse(fmt.Errorf("state: WithParking(%v): want a positive duration", threshold))
 		}
 		c.settings.Park = threshold
 		c.limitTo("WithParking", inOpen)

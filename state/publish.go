@@ -59,8 +59,8 @@ func (r *run) publishAndUnlock() {
 	r.drainAndUnlock()
 }
 
-// publishLatestAndUnlock is publishAndUnlock for a caller that has the latest record. Usually this
-// is the only new record, and it need not be unpacked.
+// publishLatestAndUnlock is publishAndUnlock for a caller that has the latest record. This is
+// usually the only new record, so no record has to be unpacked.
 func (r *run) publishLatestAndUnlock(rec *record.Record) {
 	if len(r.config.publishers) == 0 || r.out.published != int(rec.Seq)-1 || len(r.out.recovered) > 0 || !r.out.turn.take() {
 		r.publishAndUnlock()

@@ -18,8 +18,8 @@ type Report struct {
 	Exhausted int           // calls that failed in this opening because no attempt, no time or no retry budget was left
 	Waited    time.Duration // how long all calls together waited for their next attempts while the run was open
 
-	// Usage is what the run's calls have consumed, including in earlier openings. Once the run is
-	// closed, its Info contains this usage, too.
+	// Usage is what the run's calls have consumed in this opening and the earlier ones. When the
+	// run is closed, this usage is also stored in its Info.
 	Usage record.Usage
 
 	Compensated   int // calls that were undone in this opening

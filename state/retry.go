@@ -48,12 +48,15 @@ var (
 // If the run has not failed, the error is [ErrNotFailed], and nothing is written. If the run has
 // ended, the error also wraps [ErrEnded] or [ErrCancelled].
 func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
+	if err := checkStore(store); err != nil {
+		return snapshot.Info{}, err
+	}
 	info, err := updateIfChanged(ctx, store, runID, func(i *snapshot.Info) error {
 		switch {
 		case isRetryAsked(i):
 			return errUnchanged // Retry was already called
 		case i.Status == snapshot.StatusInterrupted && i.Program == "":
-			return fmt.Errorf("%w; the run is interrupted (%s), and continues when its program opens it", ErrNotFailed, i.Stop)
+			return fmt.Errorf("%w; the run is interrupted (%s); it will continue when its program opens it", ErrNotFailed, i.Stop)
 		case i.Status == snapshot.StatusInterrupted:
 			return fmt.Errorf("%w; it is interrupted (%s): resume it", ErrNotFailed, i.Stop)
 		case i.Status != snapshot.StatusFailed:
@@ -94,6 +97,9 @@ func isRetryAsked(i *snapshot.Info) bool {
 // asked to stop (see [Stopping]) and its process has not closed it yet, the error is
 // snapshot.ErrLocked. In all these cases, nothing is written.
 func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
+	if err := checkStore(store); err != nil {
+		return snapshot.Info{}, err
+	}
 	info, err := updateIfChanged(ctx, store, runID, func(i *snapshot.Info) error {
 		switch {
 		case i.Open && i.Status == snapshot.StatusInterrupted: // a process is closing, opening or changing it
@@ -103,7 +109,7 @@ func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.I
 		case i.Status == snapshot.StatusQueued:
 			return nil // written nevertheless: a runner that could not open the run tries again
 		case i.Status == snapshot.StatusFailed:
-			return alsoEnded(fmt.Errorf("%w; it has failed: retry it", ErrNotInterrupted), i)
+			return alsoEnded(fmt.Errorf("%w; it has failed; retry it instead", ErrNotInterrupted), i)
 		case i.Status != snapshot.StatusInterrupted:
 			return alsoEnded(fmt.Errorf("%w; it is %s", ErrNotInterrupted, i.Status), i)
 		case i.Program == "":

@@ -139,7 +139,7 @@ func TestRetriedRunThatWasInterruptedAgainIsNotRetriedTwice(t *testing.T) {
 	require.NoError(t, st.Close())
 	_, err = state.Retry(t.Context(), store, "order-1")
 	require.ErrorIs(t, err, state.ErrNotFailed)
-	require.ErrorContains(t, err, "the run is interrupted (by ops), and continues when its program opens it")
+	require.ErrorContains(t, err, "the run is interrupted (by ops); it will continue when its program opens it")
 }
 
 func TestResumeOrRetryThatChangesNothingWritesNothing(t *testing.T) {

@@ -55,7 +55,7 @@ func (h *Handler) readBody(w http.ResponseWriter, req *http.Request, body any) b
 }
 
 // receive reads a request's whole body, within bodyTime unless the server has its own limit. Without
-// a limit, a client that stops in the middle would hold the connection forever.
+// a limit, a client that stalls before the end would hold the connection forever.
 func receive(w http.ResponseWriter, req *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	server, _ := req.Context().Value(http.ServerContextKey).(*http.Server)

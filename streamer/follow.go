@@ -93,7 +93,7 @@ type followState struct {
 	yield   func(FollowEvent, error) bool
 }
 
-// errStop reports that the caller has left the loop over Follow.
+// errStop reports that the caller broke out of the loop over Follow.
 var errStop = errors.New("streamer: the loop was left")
 
 func (f *followState) follow(ctx context.Context, whole []Delta) error {

@@ -60,9 +60,9 @@ type Options struct {
 	// executed elsewhere.
 	Elsewhere func(ctx context.Context, runID string) bool
 
-	// Redact is applied to every text that is shown from inputs, outputs and errors, both in
+	// Redact is applied to the texts of inputs, outputs and errors before they are shown, both in
 	// published records and in records from the source; see record.Record.Redacted. A store keeps
-	// texts unchanged, even those of runs with state.WithRedaction: use the same rules for both.
+	// texts unchanged, even those of runs with state.WithRedaction: give that option the same rules.
 	// Names of tools, pipelines and tags are not redacted. Redact is called by the goroutine that
 	// publishes. Deltas are shown as soon as they can no longer be part of a secret. If Redact is
 	// nil, texts are not redacted.

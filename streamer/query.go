@@ -395,7 +395,7 @@ func (h *Handler) isStored(ctx context.Context, r *run) bool {
 	return true
 }
 
-// OpenQuestions are the open questions of some runs. It is the body of /api/questions.
+// OpenQuestions holds open questions of several runs. It is the body of /api/questions.
 type OpenQuestions struct {
 	Now       time.Time      `json:"now"`
 	Questions []OpenQuestion `json:"questions"`

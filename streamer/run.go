@@ -241,8 +241,8 @@ func (r *run) beginReading(upTo uint64) (mine, other *reading) {
 	return mine, nil
 }
 
-// endReading stores what was read, and adds the records that were published while it was read. If
-// the reading failed, the next request reads again.
+// endReading stores the records that were read, and adds those that were published in the meantime.
+// If the read failed, the next request tries again.
 func (r *run) endReading(mine *reading, err error, cancelled bool) {
 	defer close(mine.done)
 	if !cancelled {

@@ -91,8 +91,8 @@ func (c *lenientCount) UnmarshalJSON(data []byte) error {
 }
 
 // A lenientCost accepts a number or, as sent by Perplexity, an object with the parts of
-// the cost and their total. Anything else becomes zero: an answer is not discarded
-// because of an unreadable price.
+// the cost and their total. Anything else becomes zero, since
+// an unreadable price is no reason to discard an answer.
 type lenientCost float64
 
 // UnmarshalJSON accepts any value.

@@ -30,7 +30,7 @@ func requestOf(input []*schema.Message, tools []*schema.ToolInfo, opts []model.O
 	}
 	for _, info := range o.Tools {
 		if info == nil {
-			return req, fmt.Errorf("eino: the description of a tool is nil")
+			return req, fmt.Errorf("eino: the ToolInfo of a tool is nil")
 		}
 		spec, err := functionOf(info)
 		if err != nil {

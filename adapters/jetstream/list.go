@@ -218,7 +218,7 @@ const (
 	lastWindow  = 4096
 )
 
-// latest returns a page in which the last updated run is first.
+// latest returns a page of runs, the most recently updated first.
 func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	page := snapshot.Page{Runs: []snapshot.Info{}}
 	err := s.eachLatest(ctx, f, func(is *foundRun) bool {

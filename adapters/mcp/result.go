@@ -100,9 +100,9 @@ func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
 	return out, nil
 }
 
-// hasValues reports whether a text contains all strings and numbers of a JSON document. For clients
-// that do not read structured content, a result's text should contain the same values. But some
-// servers send a different text.
+// hasValues reports whether text contains all strings and numbers of a JSON document. For clients
+// that do not read structured content, a result's text should contain the same values, but some
+// servers send other text.
 func hasValues(text string, document json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(document))
 	d.UseNumber()

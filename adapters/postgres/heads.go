@@ -52,7 +52,7 @@ func (d *database) find(ctx context.Context, runIDs []string) ([]storekit.Head, 
 	return query(ctx, d, scanHead, `select `+headColumns+` from reprise.runs r where r.id = any($1::text[])`, runIDs)
 }
 
-// findAll finds runs for different callers.
+// findAll finds the runs that several callers asked for in one query.
 func (d *database) findAll(ctx context.Context, runIDs []string) ([][]storekit.Head, error) {
 	heads, err := d.find(ctx, runIDs)
 	return column(runIDs, func(id *string) []storekit.Head {
@@ -279,8 +279,8 @@ var deleteRuns = `with k as (` + rows(`uid text, version bigint, last_seq bigint
 
 // Changes implements [storekit.Heads]. A position is a horizon: all transactions before the
 // position have ended, and their changes were seen. So a change that is committed late is seen
-// late, but is never missed. As long as an earlier transaction is still running, a change is seen
-// again.
+// late, but is never missed. While an earlier transaction is still running, each call returns the
+// changes since then again.
 func (d *database) Changes(ctx context.Context, runID string, since uint64) (changes []storekit.Change, position uint64, err error) {
 	type horizon struct{ Now, Next, Forgotten int64 }
 	found, err := query(ctx, d, pgx.RowToStructByPos[horizon], `select pg_snapshot_xmin(s)::text::bigint, pg_snapshot_xmax(s)::text::bigint, changed::text::bigint

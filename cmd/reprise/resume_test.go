@@ -51,7 +51,7 @@ func TestRetryContinuesAFailedRun(t *testing.T) {
 	require.Equal(t, snapshot.StatusFailed, serveUntil(t, store, "order-1", true).Status)
 	assert.Contains(t, call(t, dir, "show", "order-1").text(t), "to retry the failed calls: reprise")
 
-	call(t, dir, "resume", "order-1").failed(t, exitFailure, "resume run order-1: only a run that was interrupted can be resumed; it has failed: retry it")
+	call(t, dir, "resume", "order-1").failed(t, exitFailure, "resume run order-1: only a run that was interrupted can be resumed; it has failed; retry it instead")
 	assert.Equal(t, "run order-1 is queued, and its failed calls are made again; a runner with program order continues it\n", call(t, dir, "retry", "order-1").text(t))
 	assert.JSONEq(t, `{"run_id":"order-1","status":"queued"}`, call(t, dir, "retry", "order-1", "--json").text(t))
 	require.Equal(t, snapshot.StatusCompleted, serveUntil(t, store, "order-1", false).Status)

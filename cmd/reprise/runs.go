@@ -178,8 +178,8 @@ func (a *app) printRuns(ctx context.Context, store snapshot.Store, infos []snaps
 // may be longer.
 const maxStopped = 80
 
-// waitsForProgram is shown for a paused run that has received what it waited for, and that continues
-// when its program opens it.
+// waitsForProgram is shown for a paused run that has received what it was waiting for. It will
+// continue when its program opens it.
 const waitsForProgram = "its program"
 
 // waitsFor returns what a paused run waits for, as far as that is known without its records.

@@ -211,8 +211,8 @@ func scan(data []byte) (rest []byte, found extensions, err error) {
 // keys.
 const keyNesting = maxNesting / 8
 
-// skip returns the rest of data after the given number of values, nested depth levels
-// deep. In a map, every other value is a key.
+// skip skips the given number of values at the beginning of data, and returns the rest. depth is
+// the nesting level of the values. In a map, every other value is a key.
 func skip(data []byte, values int, inMap bool, depth int, found *extensions) ([]byte, error) {
 	if depth > maxNesting {
 		return nil, malformed("nested deeper than %d levels, where a map key counts as %d levels", maxNesting, keyNesting)

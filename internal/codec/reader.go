@@ -134,7 +134,7 @@ func (r *Reader) Int() int64 {
 	return 0
 }
 
-// Uint reads an integer that is not negative.
+// Uint reads a non-negative integer.
 func (r *Reader) Uint() uint64 {
 	begin := r.off
 	if n, size := commonUint(r.data[begin:]); size > 0 {

@@ -118,7 +118,7 @@ func (c *Call) enter(first *Scope) (free func()) {
 	return c.endWithScope(first)
 }
 
-// leave reverts what enter and checkOverlap counted.
+// leave undoes the counting of enter and checkOverlap.
 func (c *Call) leave(free func()) {
 	if c.isRoot() {
 		c.root.leave()

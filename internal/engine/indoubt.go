@@ -71,7 +71,7 @@ func (q Question) checkDecision(a *answeredInDoubt) error {
 	case q.InDoubt == nil || q.InDoubt.Effect == nil:
 		return fmt.Errorf(`%w: decision: "take_over" is for a call that might repeat the effect of another call; want one of "completed", "run_again", "failed"`, ErrUnfit)
 	}
-	return fmt.Errorf(`%w: decision: "take_over": there is no output of %s to take over; want "completed" with the output, "run_again" or "failed"`, ErrUnfit, q.InDoubt.Effect)
+	return fmt.Errorf(`%w: decision: "take_over": %s has no output to take over; want "completed" with the output, "run_again" or "failed"`, ErrUnfit, q.InDoubt.Effect)
 }
 
 // checkSchema checks a value against the schema, if there is one.

@@ -64,7 +64,8 @@ func (s *Schema) deref(n *jsonschema.Schema) *jsonschema.Schema {
 	return s.root
 }
 
-// nullable is like value, for a schema that allows null or the values that ref allows.
+// nullable is like value, but for a schema that allows null in addition to the values that ref
+// allows.
 func (s *Schema) nullable(path string, ref *jsonschema.Schema, tree any) []Problem {
 	if tree == nil {
 		return nil

@@ -101,7 +101,7 @@ func (f *failover) check() error {
 		}
 	}
 	if f.o.HedgeAfter < 0 {
-		return fmt.Errorf("failover: Options.HedgeAfter of %q is %v; want more than 0, or 0 for none", f.name, f.o.HedgeAfter)
+		return fmt.Errorf("failover: Options.HedgeAfter of %q is %v; want a positive duration, or 0 for none", f.name, f.o.HedgeAfter)
 	}
 	if f.o.Retry != nil {
 		if err := f.o.Retry.Validate(); err != nil {

@@ -318,10 +318,10 @@ func TestServiceThatBreaksOffIsReplaced(t *testing.T) {
 func TestBadInputPanicsAndSaysWhatIsAllowed(t *testing.T) {
 	a, b := (&model{name: "a"}).llm(), (&model{name: "b"}).llm()
 	for want, f := range map[string]func(){
-		`failover: "any" has 1 models; want 2 or more`:                                  func() { failover.New("any", failover.Options{}, a) },
-		`failover: "any" has two models named "a"; names must be unique`:                func() { failover.New("any", failover.Options{}, a, b, a) },
-		`failover: model 2 of "any" is the zero LLM`:                                    func() { failover.New("any", failover.Options{}, a, actors.LLM{}) },
-		`failover: Options.HedgeAfter of "any" is -1s; want more than 0, or 0 for none`: func() { failover.New("any", failover.Options{HedgeAfter: -time.Second}, a, b) },
+		`failover: "any" has 1 models; want 2 or more`:                                          func() { failover.New("any", failover.Options{}, a) },
+		`failover: "any" has two models named "a"; names must be unique`:                        func() { failover.New("any", failover.Options{}, a, b, a) },
+		`failover: model 2 of "any" is the zero LLM`:                                            func() { failover.New("any", failover.Options{}, a, actors.LLM{}) },
+		`failover: Options.HedgeAfter of "any" is -1s; want a positive duration, or 0 for none`: func() { failover.New("any", failover.Options{HedgeAfter: -time.Second}, a, b) },
 		`failover: Options.Retry of "any": core: RetryConfig.MaxDelay is -1ns; want more than 0, or 0 for the default of 1m0s (or InitialDelay, if longer)`: func() {
 			failover.New("any", failover.Options{Retry: &core.RetryConfig{MaxDelay: -1}}, a, b)
 		},

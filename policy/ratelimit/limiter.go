@@ -313,7 +313,7 @@ func (l *Limiter) dispatch() {
 	}
 }
 
-// leave withdraws a ticket whose attempt is not made.
+// leave withdraws a ticket whose attempt will not be made.
 func (l *Limiter) leave(t *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

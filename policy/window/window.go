@@ -290,7 +290,7 @@ func isSystem(m actors.Message) bool { return m.Role == actors.RoleSystem }
 func isUser(m actors.Message) bool { return m.Role == actors.RoleUser }
 
 // countOthers returns the number of messages that are not system messages. Positions are stored as
-// such numbers, so that they stay the same if instructions are added or removed.
+// these counts, so that they stay the same if instructions are added or removed.
 func countOthers(messages []actors.Message) (n int) {
 	for i := range messages {
 		if !isSystem(messages[i]) {

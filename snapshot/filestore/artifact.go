@@ -17,8 +17,8 @@ import (
 )
 
 // Artifacts is a [snapshot.ArtifactStore] in a directory. The file artifacts/ab/cdef…
-// contains the data whose SHA-256 hash is abcdef…. Many goroutines and processes may use
-// it at the same time.
+// contains the data whose SHA-256 hash is abcdef…. It is safe for
+// concurrent use by multiple goroutines and processes.
 type Artifacts struct {
 	dir  string
 	disk disk

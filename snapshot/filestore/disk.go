@@ -125,7 +125,7 @@ func (d osDisk) SyncTogether(f diskFile) bool {
 var (
 	errLink   = errors.New("it is a link, and a store never contains links; replace the link by its target, or delete it")
 	errNoFile = errors.New("it is not a file; a file belongs there")
-	errNoDir  = fmt.Errorf("%w; a directory belongs there", syscall.ENOTDIR)
+	errNoDir  = fmt.Errorf("%w; want a directory", syscall.ENOTDIR)
 )
 
 // checkDir returns an error if name is not a directory. A link to a directory is also an error.
@@ -301,7 +301,7 @@ func remove(d disk, name string) error {
 // process may not open are not synced; syncing them is left to their owners.
 func makeDir(d disk, name string) error {
 	if err := os.MkdirAll(name, 0o700); errors.Is(err, syscall.ENOTDIR) {
-		return fmt.Errorf("%w; a directory belongs there", err)
+		return fmt.Errorf("%w; want a directory", err)
 	} else if err != nil {
 		return err
 	}

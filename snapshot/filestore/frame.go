@@ -120,7 +120,7 @@ func appendHeader(dst []byte, h *header) ([]byte, error) {
 	return endFrame(dst, at, int64(at), int64(at))
 }
 
-// A frame describes a frame that was read from a file.
+// A frame is a frame that was read from a file, and its position.
 type frame struct {
 	offset int64
 	size   int64 // size of the frame, including its head

@@ -117,8 +117,8 @@ func (r *frameReader) next() (*frame, error) {
 	return &r.found, nil
 }
 
-// recordMin is less than the size of any record. Because smaller frames are rejected, the memory
-// that a reader needs is in proportion to the size of the file.
+// recordMin is less than the size of any record. Because smaller frames are rejected, a
+// reader's memory use is proportional to the size of the file.
 const recordMin = 24
 
 // readStep is the minimum number of bytes that are read at once.

@@ -92,7 +92,7 @@ func WithPolling(every time.Duration) Option {
 	return func(s *Store) { s.poll, s.notices = every, nil }
 }
 
-// New returns the store in a directory, and creates the directory if it does not exist. In a
+// New opens the store in dir, and creates the directory if it does not exist. In a
 // testing/synctest bubble, the store needs WithPolling.
 //
 // The store needs file locks (flock), so it works on Linux, macOS, illumos and the BSDs. On other
