@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
@@ -302,4 +303,10 @@ func TestCancelWakesAllCallsOutsideARun(t *testing.T) {
 		calls.Wait()
 		assert.Equal(t, time.Second, elapsed(), "time")
 	})
+}
+
+func TestAZeroPreparedCallIsNotMade(t *testing.T) {
+	var p core.PreparedCall[string, string]
+	_, err := p.Execute(t.Context())
+	require.EqualError(t, err, "core: the prepared call is a zero PreparedCall; Prepare returns one")
 }

@@ -173,6 +173,9 @@ func (p *PreparedCall[In, Out]) InSlot(slot engine.Slot) {
 
 func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 	if p.call == nil {
+		if p.err == nil {
+			return errors.New("core: the prepared call is a zero PreparedCall; Prepare returns one")
+		}
 		return p.err
 	}
 	name := p.call.definition.spec.Name

@@ -40,6 +40,9 @@ var (
 // json.Number, the JSON is used. If the program expects another type of answer when the run
 // continues, the answer is discarded and the question is asked again.
 func Answer(ctx context.Context, store snapshot.Store, runID, questionID, by string, value any) error {
+	if err := checkStore(store); err != nil {
+		return err
+	}
 	err := answer(ctx, store, runID, questionID, by, value)
 	if err == nil || errors.Is(err, ErrAnswered) || errors.Is(err, ErrNotAsked) {
 		return err

@@ -83,6 +83,9 @@ func (st *ExecutionState) Cancel(stop snapshot.Stop) bool {
 // If the run has completed or failed, the error is [ErrEnded] with the run's status, and the run
 // does not change.
 func Cancel(ctx context.Context, store snapshot.Store, runID string, stop snapshot.Stop) error {
+	if err := checkStore(store); err != nil {
+		return err
+	}
 	if err := cancel(ctx, store, runID, stop); err != nil {
 		return fmt.Errorf("state: cancel run %s: %w", runID, err)
 	}

@@ -54,6 +54,9 @@ var ErrCompensated = errors.New("state: the fork would keep calls that were comp
 // kept; the fork does not undo it. If there is no call at the address, the error lists the run's
 // calls.
 func Fork(ctx context.Context, store snapshot.Store, runID string, address record.Address, newID string, o ForkOptions) error {
+	if err := checkStore(store); err != nil {
+		return err
+	}
 	if err := snapshot.CheckRunID(newID); err != nil {
 		return err
 	}

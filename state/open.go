@@ -85,6 +85,11 @@ func checkArguments(store snapshot.Store, runID string) error {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return err
 	}
+	return checkStore(store)
+}
+
+// checkStore takes any of the interfaces through which the functions of this package use a store.
+func checkStore(store any) error {
 	if store == nil {
 		return errors.New("state: the store is nil; filestore.New(dir), for example, returns one")
 	}

@@ -49,7 +49,7 @@ func TestInvalidOptionsAreRefusedAndSayWhatIsAllowed(t *testing.T) {
 		"name of no actor":           {func() state.Option { return state.WithRetryForActor("", core.RetryConfig{}) }, []string{"state: WithRetryForActor: "}},
 		"divergence":                 {func() state.Option { return state.WithDivergence(3) }, []string{"WithDivergence(3): want DivergenceFail, "}},
 		"sync":                       {func() state.Option { return state.WithSync(3) }, []string{"WithSync(3): want SyncOutcomes, "}},
-		"parking":                    {func() state.Option { return state.WithParking(0) }, []string{"WithParking(0s): want a time above zero"}},
+		"parking":                    {func() state.Option { return state.WithParking(0) }, []string{"WithParking(0s): want a positive duration"}},
 		"losses":                     {func() state.Option { return state.WithMaxLosses(0) }, []string{"WithMaxLosses(0): want 1 or more"}},
 		"nil actor":                  {func() state.Option { return state.WithCompensations(nil) }, []string{"WithCompensations: actor 1 has no compensation"}},
 		"nil opening":                {func() state.Option { return state.WithOpening(nil) }, []string{"WithOpening got a func"}},
@@ -128,6 +128,35 @@ func TestNothingIsEncodedUnlessSomebodyNeedsIt(t *testing.T) {
 type listener struct{}
 
 func (*listener) Publish(record.Record) {}
+
+func TestTheStoreMustNotBeNil(t *testing.T) {
+	ctx := t.Context()
+	for name, use := range map[string]func(snapshot.Store) error{
+		"Answer":       func(s snapshot.Store) error { return state.Answer(ctx, s, runID, "q", "", true) },
+		"AwaitAnswers": func(s snapshot.Store) error { return state.AwaitAnswers(ctx, s, runID) },
+		"AwaitsSignal": func(s snapshot.Store) error { _, err := state.AwaitsSignal(ctx, s, runID, nil); return err },
+		"AwaitStop":    func(s snapshot.Store) error { _, err := state.AwaitStop(ctx, s, runID); return err },
+		"Cancel":       func(s snapshot.Store) error { return state.Cancel(ctx, s, runID, snapshot.Stop{}) },
+		"EffectsAfter": func(s snapshot.Store) error {
+			_, err := state.EffectsAfter(ctx, s, runID, record.Address{}, state.ForkOptions{})
+			return err
+		},
+		"Fork": func(s snapshot.Store) error {
+			return state.Fork(ctx, s, runID, record.Address{}, "b", state.ForkOptions{})
+		},
+		"Input":         func(s snapshot.Store) error { _, err := state.Input[int](ctx, s, runID); return err },
+		"Interrupt":     func(s snapshot.Store) error { return state.Interrupt(ctx, s, runID, snapshot.Stop{}) },
+		"Questions":     func(s snapshot.Store) error { _, err := state.Questions(ctx, s, runID); return err },
+		"Result":        func(s snapshot.Store) error { _, err := state.Result[int](ctx, s, runID); return err },
+		"Resume":        func(s snapshot.Store) error { _, err := state.Resume(ctx, s, runID); return err },
+		"Retry":         func(s snapshot.Store) error { _, err := state.Retry(ctx, s, runID); return err },
+		"Signal":        func(s snapshot.Store) error { return state.Signal(ctx, s, runID, "paid", 1, state.SignalOptions{}) },
+		"Uncompensated": func(s snapshot.Store) error { _, err := state.Uncompensated(ctx, s, runID); return err },
+		"Values":        func(s snapshot.Store) error { _, err := state.Values(ctx, s, runID); return err },
+	} {
+		require.ErrorContains(t, use(nil), "the store is nil", name)
+	}
+}
 
 func TestRunsAreOpenedWithAStoreAndAnID(t *testing.T) {
 	for _, open := range []func(snapshot.Store, string) error{

@@ -27,6 +27,9 @@ var ErrNotRunning = errors.New("no process is running it")
 // opening is not interrupted. If the run has ended, the error also wraps [ErrEnded] or
 // [ErrCancelled].
 func Interrupt(ctx context.Context, store snapshot.Store, runID string, stop snapshot.Stop) error {
+	if err := checkStore(store); err != nil {
+		return err
+	}
 	if err := interrupt(ctx, store, runID, stop); err != nil {
 		return fmt.Errorf("state: interrupt run %s: %w", runID, err)
 	}
@@ -173,6 +176,9 @@ func notRunning(found snapshot.Info) error {
 // has passed, and a run whose question has a default answer when the default is due. AwaitAnswers
 // returns an error if ctx ends, and [ErrCancelled] if the run was cancelled.
 func AwaitAnswers(ctx context.Context, store snapshot.Store, runID string) error {
+	if err := checkStore(store); err != nil {
+		return err
+	}
 	if err := awaitAnswers(ctx, store, runID); err != nil {
 		return fmt.Errorf("state: await answers to run %s: %w", runID, err)
 	}

@@ -212,6 +212,9 @@ func (st *ExecutionState) Questions(ctx context.Context) ([]core.Question, error
 // an answer was posted but is not recorded yet, its question is no longer open. Calls that wait for a
 // signal or a time are not listed: nobody has to answer them.
 func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.Question, error) {
+	if err := checkStore(store); err != nil {
+		return nil, err
+	}
 	found, waiting, err := loadWithMessages(ctx, store, runID)
 	if err != nil {
 		return nil, fmt.Errorf("state: questions of run %s: %w", runID, err)

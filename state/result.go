@@ -86,6 +86,9 @@ func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, 
 // how a failed run tries the compensations again. A cancelled run does not try them again: undo
 // its calls by hand.
 func Uncompensated(ctx context.Context, store snapshot.Reader, runID string) ([]core.FailedCompensation, error) {
+	if err := checkStore(store); err != nil {
+		return nil, err
+	}
 	found, err := store.Load(ctx, runID)
 	if err == nil {
 		var failed []core.FailedCompensation
@@ -163,6 +166,9 @@ func cancellation(found *snapshot.Run) error {
 // lastRootCall returns the run and the latest record of its last root call, or nil if no root call
 // was made.
 func lastRootCall(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Run, *record.Record, error) {
+	if err := checkStore(store); err != nil {
+		return nil, nil, err
+	}
 	found, err := store.Load(ctx, runID)
 	if err != nil {
 		return nil, nil, fmt.Errorf("state: run %s: %w", runID, err)

@@ -50,6 +50,9 @@ type SignalOptions struct {
 // [ErrEnded]; if it was cancelled, [ErrCancelled]; and if 1,000 signals are already waiting,
 // [ErrTooManySignals].
 func Signal(ctx context.Context, store snapshot.Store, runID, name string, value any, o SignalOptions) error {
+	if err := checkStore(store); err != nil {
+		return err
+	}
 	if err := signal(ctx, store, runID, name, value, o); err != nil {
 		return fmt.Errorf("state: signal %q to run %s: %w", record.Truncate(name, engine.MaxSignalName), runID, err)
 	}
@@ -258,6 +261,9 @@ func (r *run) takeSignal(k *storeKeeper, s *engine.Scope, q engine.Question, rec
 // AwaitsSignal reports whether a run waits for one of the signals among the waiting messages. Such
 // a run continues when it is opened.
 func AwaitsSignal(ctx context.Context, store snapshot.Store, runID string, waiting []snapshot.Message) (bool, error) {
+	if err := checkStore(store); err != nil {
+		return false, err
+	}
 	if !slices.ContainsFunc(waiting, func(m snapshot.Message) bool { return m.IsSignal() }) {
 		return false, nil
 	}

@@ -14,6 +14,9 @@ import (
 // run completed or failed before its process read the request, the error is [ErrEnded]. If there is
 // no such run, the error is snapshot.ErrNotFound.
 func AwaitStop(ctx context.Context, store snapshot.Store, runID string) (stopped bool, err error) {
+	if err := checkStore(store); err != nil {
+		return false, err
+	}
 	wrap := func(err error) error {
 		if ctx.Err() != nil {
 			return nil

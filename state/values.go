@@ -58,6 +58,9 @@ const shownMessage = "shown"
 // Values returns the values that a stored run exposes (see [PutShown]), as JSON and by key. They
 // are not redacted.
 func Values(ctx context.Context, store snapshot.Store, runID string) (map[string]json.RawMessage, error) {
+	if err := checkStore(store); err != nil {
+		return nil, err
+	}
 	found, err := store.Load(ctx, runID)
 	if err != nil {
 		return nil, fmt.Errorf("state: values of run %s: %w", runID, err)

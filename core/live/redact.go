@@ -16,6 +16,9 @@ import (
 // Deltas of different calls do not wait for each other. The deltas of one call are passed to next
 // in order.
 func Redact(r redact.Redaction, next func(Delta)) func(Delta) {
+	if r == nil {
+		panic("live: Redact got a nil redaction; redact.New returns one")
+	}
 	d := &deltaRedaction{redaction: r, next: next, calls: make(map[callKey]*redactedCall)}
 	return d.show
 }

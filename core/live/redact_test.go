@@ -96,3 +96,7 @@ func TestNoCallWaitsForTheRedactionOfAnother(t *testing.T) {
 		assert.Equal(t, "slow\n", shown["a"])
 	})
 }
+
+func TestRedactNeedsARedaction(t *testing.T) {
+	require.PanicsWithValue(t, "live: Redact got a nil redaction; redact.New returns one", func() { live.Redact(nil, func(live.Delta) {}) })
+}

@@ -72,3 +72,7 @@ func TestThreadsWithOddNamesAreRefused(t *testing.T) {
 	require.Equal(t, 200, status)
 	assert.NotContains(t, body, "..")
 }
+
+func TestServeNeedsPrograms(t *testing.T) {
+	require.EqualError(t, Serve(t.Context(), Options{}, nil), "service: register is nil; it registers the programs of the service")
+}

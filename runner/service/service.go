@@ -80,6 +80,9 @@ const defaultDir = "reprise-data"
 // stopped. If register fails, Serve returns the error before anything is served. See
 // [runner.Runner.Serve].
 func Serve(ctx context.Context, o Options, register func(*runner.Runner) error) error {
+	if register == nil {
+		return errors.New("service: register is nil; it registers the programs of the service")
+	}
 	if o.Dir == "" {
 		o.Dir = defaultDir
 	}
