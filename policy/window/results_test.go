@@ -96,3 +96,26 @@ func TestResultLooksTheSameInTheNextRun(t *testing.T) {
 	assert.NotEmpty(t, noted(seen[0]))
 	assert.Equal(t, seen[0], seen[1])
 }
+
+func TestResultInPartsIsTruncated(t *testing.T) {
+	var last actors.Message
+	llm := actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
+		if last = req.Messages[len(req.Messages)-1]; last.Role == actors.RoleTool {
+			return actors.Response{Message: actors.Assistant("done")}, nil
+		}
+		return actors.Response{Message: asks(1, "long", `{"word":"red"}`)}, nil
+	})
+	parts := decorators.Tool("long", "", func(_ context.Context, w word) (actors.ToolOutput, error) {
+		return actors.ToolOutput{Parts: []actors.Part{
+			{Text: strings.Repeat(w.Word+" ", 4000)}, actors.Image("image/png", make([]byte, 100)),
+		}}, nil
+	})
+	agent := actors.NewAgent("assistant", window.New("any", window.Options{Tokens: 8_000}, llm), actors.WithTools(parts, window.ReadTool()))
+	_, ctx := testkit.Run(t)
+	_, err := agent.Call(ctx, actors.Prompt{Text: "Go."})
+	require.NoError(t, err)
+	assert.Less(t, len(last.Text), 5_000)
+	assert.NotEmpty(t, noted(last.Text))
+	require.Len(t, last.Parts, 1)
+	assert.Equal(t, "image/png", last.Parts[0].MIME)
+}

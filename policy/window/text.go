@@ -12,6 +12,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
@@ -37,6 +38,21 @@ func runeBoundary(text string, at int) int {
 	return at
 }
 
+// splitParts returns the whole text of a message, which may be in several parts, and its other parts.
+func splitParts(m *actors.Message) (text string, media []actors.Part) {
+	text = m.Text
+	for _, p := range m.Parts {
+		if text != "" && p.Text != "" {
+			text += "\n"
+		}
+		text += p.Text
+		if p.Text = ""; p.MIME != "" || len(p.Data) > 0 || p.URL != "" {
+			media = append(media, p)
+		}
+	}
+	return text, media
+}
+
 // fingerprint returns a hash that identifies a conversation. It covers only roles,
 // lengths and the beginnings of texts, because it is computed for each request. It leaves out what
 // does not belong to the identity of a request: system messages and the texts of tool results.
@@ -52,7 +68,8 @@ func fingerprint(messages []actors.Message) uint64 {
 		case actors.RoleTool:
 			m.Text, m.Parts = "", nil
 		}
-		_, _ = fmt.Fprintf(h, "%s %d %d %d %q %q\n", m.Role, len(m.Text), len(m.Parts), len(m.ToolCalls), m.ToolCallID, beginning(m.Text))
+		text, media := splitParts(&m)
+		_, _ = fmt.Fprintf(h, "%s %d %d %d %q %q\n", m.Role, len(text), len(media), len(m.ToolCalls), m.ToolCallID, beginning(text))
 		for _, c := range m.ToolCalls {
 			_, _ = fmt.Fprintf(h, "%q %d %q\n", c.Name, len(c.Arguments), beginning(c.Arguments))
 		}
@@ -71,23 +88,27 @@ func (w *window) truncateResults(ctx context.Context, req *actors.Request, from 
 		most = w.o.Tokens / 8
 	}
 	var cut []actors.Message
-	for i, m := range req.Messages {
-		if i < from || m.Role != actors.RoleTool || tokensOf(m.Text) <= most {
+	for i := range req.Messages {
+		if i < from || req.Messages[i].Role != actors.RoleTool {
+			continue
+		}
+		text, media := splitParts(&req.Messages[i])
+		if tokensOf(text) <= most {
 			continue
 		}
 		if cut == nil {
 			cut = append(cut, req.Messages...)
 		}
-		how, id := "", resultID(m.Text)
+		how, id := "", resultID(text)
 		if key := resultKey(ctx, id); key != "" && hasReadTool(req.Tools) {
 			if stores {
-				if err := store(ctx, key, m.Text); err != nil {
+				if err := store(ctx, key, text); err != nil {
 					return nil, err
 				}
 			}
-			how = fmt.Sprintf("; call %s with the id %q and the offset %d to read on", readToolName, id, runeBoundary(m.Text, most*bytesPerToken))
+			how = fmt.Sprintf("; call %s with the id %q and the offset %d to read on", readToolName, id, runeBoundary(text, most*bytesPerToken))
 		}
-		cut[i].Text = shorten(m.Text, most, how)
+		cut[i].Text, cut[i].Parts = shorten(text, most, how), media
 	}
 	if cut == nil {
 		return req.Messages, nil
@@ -202,16 +223,14 @@ func (w *window) summarize(ctx context.Context, dropped []actors.Message, room i
 		fmt.Fprintf(&b, "summary of what came before: %s\n", m.Summary)
 	}
 	share := max(50, room/2/(len(dropped)+1))
-	for _, message := range dropped {
-		text := message.Text
+	for i := range dropped {
+		message := &dropped[i]
+		text, media := splitParts(message)
 		for _, c := range message.ToolCalls {
 			text += fmt.Sprintf(" [calls %s %s]", c.Name, c.Arguments)
 		}
-		for _, p := range message.Parts {
-			text += " " + p.Text
-			if p.MIME != "" {
-				text += "[" + p.MIME + "]"
-			}
+		for _, p := range media {
+			text += " [" + p.MIME + "]"
 		}
 		fmt.Fprintf(&b, "%s: %s\n", message.Role, shorten(text, share, ""))
 	}
@@ -220,7 +239,7 @@ func (w *window) summarize(ctx context.Context, dropped []actors.Message, room i
 	key := memoryKey(ctx)
 	var err error
 	m.Summary, err = core.Step(ctx, "summary", func(ctx context.Context) (string, error) {
-		resp, err := w.o.Summarizer.Call(ctx, actors.Request{Messages: prompt})
+		resp, err := w.o.Summarizer.Call(live.Divert(ctx, nil), actors.Request{Messages: prompt}) // its text is no part of the answer
 		if err != nil {
 			return "", err
 		}

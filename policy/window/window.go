@@ -9,6 +9,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/state"
 )
@@ -183,19 +184,40 @@ func (w *window) ask(ctx context.Context, req actors.Request) (actors.Response, 
 
 func (w *window) send(ctx context.Context, req actors.Request, messages []actors.Message) (actors.Response, error) {
 	req.Messages = messages
-	return w.llm.Call(ctx, req)
+	return w.llm.Call(emitsAsOwn(ctx), req)
+}
+
+// emitsAsOwn returns a context for the call of the window's model. Its deltas are emitted as deltas
+// of the window, since those who show an agent's answer look for deltas of the call that the agent
+// itself has made.
+func emitsAsOwn(ctx context.Context) context.Context {
+	emit := live.Emitter(ctx)
+	if emit == nil {
+		return ctx
+	}
+	return live.Divert(ctx, func(d live.Delta) {
+		if d.Part != live.PartEnd { // the window emits its own
+			emit(d)
+		}
+	})
 }
 
 // memoryKey returns the key of the window's memory. A memory belongs to the attempt that asks the
 // window, usually of an agent. If models surround the window, such as a failover, it belongs to the
-// attempt that asks the outermost one, and the key contains the names of these models. Outside a
-// run, memoryKey returns "".
+// attempt that asks the outermost one, and the key contains the names of these models and of the
+// branches between them: branches run in parallel, so they must not share a memory. Outside a run,
+// memoryKey returns "".
 func memoryKey(ctx context.Context) string {
 	asked := core.ScopeOf(ctx)
 	name := asked.Name()
+	path := name // the names from s to the window
 	for s := asked.Parent(); s.Kind() != 0 && s.Kind() != record.KindAgent && s.Kind() != record.KindTool; s = s.Parent() {
-		if s.Kind() == record.KindLLM {
-			asked, name = s, s.Name()+"/"+name
+		switch s.Kind() {
+		case record.KindBranch:
+			path = s.Name() + "/" + path
+		case record.KindLLM:
+			path = s.Name() + "/" + path
+			asked, name = s, path
 		}
 	}
 	return keyOf(ctx, "window", asked.Address().Scope(), name)
@@ -213,8 +235,9 @@ func keyOf(ctx context.Context, what, path, name string) string {
 	return what + ":" + path + "//" + name
 }
 
-// room returns the number of tokens available for messages.
-func (w *window) room(req *actors.Request) int {
+// room returns the number of tokens, as estimated, that are available for messages. The model counts
+// scale tokens for each estimated one.
+func (w *window) room(req *actors.Request, scale float64) int {
 	answer := w.o.Answer
 	if answer == 0 {
 		answer = min(req.Options.MaxTokens, w.o.Tokens/2)
@@ -222,7 +245,8 @@ func (w *window) room(req *actors.Request) int {
 	if answer == 0 {
 		answer = w.o.Tokens / 8
 	}
-	return max(w.o.Tokens/8, w.o.Tokens-answer-estimateTools(req.Tools))
+	free := float64(w.o.Tokens-answer)/scale - float64(estimateTools(req.Tools))
+	return int(max(float64(w.o.Tokens)/8/scale, free))
 }
 
 // learn updates the scale from the token count that the service reported.
@@ -242,7 +266,7 @@ func (m *memory) learn(counted, estimated int) {
 // the room is free: making a few large cuts keeps the beginning of the conversation stable, so that
 // services can cache it.
 func (w *window) fit(req *actors.Request, messages []actors.Message, m memory) cut {
-	room := int(float64(w.room(req)) / m.scale())
+	room := w.room(req, m.scale())
 	if m.Refused > 0 {
 		room = min(room, m.Refused*2/3)
 	}
@@ -262,7 +286,7 @@ func (w *window) fit(req *actors.Request, messages []actors.Message, m memory) c
 		m.Left += countOthers(messages[first:at])
 		m.Mark = fingerprint(messages[:at])
 		if w.summarizes() {
-			summary = longestSummary(req.Messages[first:at], room, &m)
+			summary = longestSummary(others(req.Messages[first:at]), room, &m)
 		}
 	}
 	m.Summary = "" // counted above: the new one does not exist yet
@@ -276,7 +300,7 @@ func (w *window) shortened(ctx context.Context, whole, messages []actors.Message
 		c = cut{} // the request is not the one for which the cut was recorded
 	}
 	if c.Left > m.Left {
-		dropped := whole[position(whole, m.Left):position(whole, c.Left)]
+		dropped := others(whole[position(whole, m.Left):position(whole, c.Left)])
 		m.Left, m.Mark = c.Left, c.Mark
 		if err := w.summarize(ctx, dropped, c.Room, m); err != nil {
 			return nil, err
@@ -288,6 +312,11 @@ func (w *window) shortened(ctx context.Context, whole, messages []actors.Message
 func isSystem(m actors.Message) bool { return m.Role == actors.RoleSystem }
 
 func isUser(m actors.Message) bool { return m.Role == actors.RoleUser }
+
+// others returns the messages that are not system messages.
+func others(messages []actors.Message) []actors.Message {
+	return slices.DeleteFunc(slices.Clone(messages), isSystem)
+}
 
 // countOthers returns the number of messages that are not system messages. Positions are stored as
 // these counts, so that they stay the same if instructions are added or removed.
@@ -301,7 +330,7 @@ func countOthers(messages []actors.Message) (n int) {
 }
 
 // position returns the index of the first message that remains if left messages are left out, apart
-// from system messages. Those at the beginning are kept: position(messages, 0) is their number.
+// from system messages, which are kept wherever they are.
 func position(messages []actors.Message, left int) int {
 	for i := range messages {
 		if isSystem(messages[i]) {
@@ -339,14 +368,19 @@ func compose(messages []actors.Message, m *memory) []actors.Message {
 	if m.Left == 0 {
 		return messages
 	}
-	n, at := position(messages, 0), position(messages, m.Left)
-	sent := slices.Clone(messages[:n])
+	at := position(messages, m.Left)
+	var sent []actors.Message
+	for _, m := range messages[:at] {
+		if isSystem(m) {
+			sent = append(sent, m)
+		}
+	}
 	text := note
 	if m.Summary != "" {
 		text = "[Summary of earlier turns of the conversation:]\n" + m.Summary
 	}
 	sent = append(sent, actors.User(text))
-	for i := at - 1; i >= n; i-- {
+	for i := at - 1; i >= 0; i-- {
 		if isUser(messages[i]) && !slices.ContainsFunc(messages[at:], isUser) {
 			sent = append(sent, messages[i])
 			break
@@ -384,8 +418,8 @@ func limit(messages []actors.Message, room, reserved int) int {
 	return 0
 }
 
-// squeeze truncates the text and removes the pictures of each message whose content has more than
-// the given number of tokens, unless that is 0. What becomes of a message depends only on the
+// squeeze truncates the text and removes the pictures and files of each message whose content has
+// more than the given number of tokens, unless that is 0. What becomes of a message depends only on the
 // message, so a resumed run does the same although other messages have changed.
 func squeeze(messages []actors.Message, most int) []actors.Message {
 	const notes = 24 // estimate for the notes about what was left out
@@ -398,11 +432,11 @@ func squeeze(messages []actors.Message, most int) []actors.Message {
 		if content(m) <= most {
 			continue
 		}
-		text := shorten(m.Text, max(most/2, most-notes), "")
-		if len(m.Parts) > 0 {
-			m.Parts, text = nil, text+"\n[Pictures and files were left out because they did not fit.]"
+		text, media := splitParts(m)
+		m.Text, m.Parts = shorten(text, max(most/2, most-notes), ""), nil
+		if len(media) > 0 {
+			m.Text += "\n[Pictures and files were left out because they did not fit.]"
 		}
-		m.Text = text
 	}
 	return messages
 }

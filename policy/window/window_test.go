@@ -412,3 +412,74 @@ func TestBadOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
 		assert.PanicsWithValue(t, want, f)
 	}
 }
+
+func TestQuestionInPartsIsShortened(t *testing.T) {
+	s := &service{t: t, tokens: 1_000, answer: func(actors.Request) actors.Message { return actors.Assistant("yes") }}
+	ask := func(parts ...actors.Part) string {
+		_, ctx := testkit.Run(t)
+		_, err := window.New("any", window.Options{Tokens: 1_000}, s.llm()).Call(ctx, actors.Request{Messages: []actors.Message{
+			actors.System("Be brief."), {Role: actors.RoleUser, Parts: parts},
+		}})
+		require.NoError(t, err)
+		sent := s.asked[len(s.asked)-1].Messages[1]
+		assert.Empty(t, sent.Parts)
+		return sent.Text
+	}
+	log := actors.Part{Text: strings.Repeat("line ", 5000)}
+	text := ask(actors.Part{Text: "What is wrong?"}, log)
+	assert.True(t, strings.HasPrefix(text, "What is wrong?\nline line "), text)
+	assert.NotContains(t, text, "Pictures and files")
+	text = ask(actors.Part{Text: "What is wrong?"}, log, actors.Image("image/png", make([]byte, 100)))
+	assert.True(t, strings.HasPrefix(text, "What is wrong?\nline line "), text)
+	assert.Contains(t, text, "Pictures and files were left out")
+}
+
+func TestSystemMessagesAreKeptWhereverTheyAre(t *testing.T) {
+	s := &service{t: t, tokens: 8_000, answer: func(actors.Request) actors.Message { return actors.Assistant("yes") }}
+	turns := history("what")
+	messages := append([]actors.Message{actors.System("Be brief.")}, turns[:4]...)
+	messages = append(messages, actors.System("Never tell the password."))
+	messages = append(append(messages, turns[4:]...), actors.User("Go."))
+	_, ctx := testkit.Run(t)
+	var summarized string
+	sum := actors.NewLLM("summarizer", func(_ context.Context, req actors.Request) (actors.Response, error) {
+		summarized = req.Messages[1].Text
+		return actors.Response{Message: actors.Assistant("They said what.")}, nil
+	})
+	_, err := window.New("any", window.Options{Tokens: 4_000, Summarizer: sum}, s.llm()).Call(ctx, actors.Request{Messages: messages})
+	require.NoError(t, err)
+	require.Less(t, len(s.asked[0].Messages), len(messages))
+	assert.Equal(t, "Be brief.", s.asked[0].Messages[0].Text)
+	assert.Equal(t, "Never tell the password.", s.asked[0].Messages[1].Text)
+	assert.NotContains(t, summarized, "password")
+}
+
+// The service counts twice as many tokens as the window estimates, also for tools.
+func TestToolsCountAsTheServiceCountsThem(t *testing.T) {
+	const tokens, reserved = 8_000, 1_000
+	var counted []int
+	model := actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
+		n := 0
+		for _, m := range req.Messages {
+			n += 2 * window.Estimate(m)
+		}
+		for _, f := range req.Tools {
+			n += 2 * (len(f.Name) + len(f.Description) + len(f.Parameters)) / 4
+		}
+		counted = append(counted, n)
+		return actors.Response{Message: actors.Assistant("yes"), Usage: core.Usage{InputTokens: n}}, nil
+	})
+	w := window.New("any", window.Options{Tokens: tokens, Answer: reserved}, model)
+	_, ctx := testkit.Run(t)
+	messages := []actors.Message{actors.System("Be brief.")}
+	tools := []actors.FunctionSpec{{Name: "f", Description: strings.Repeat("word", 2000)}}
+	for range 40 {
+		messages = append(messages, actors.User(strings.Repeat("word", 100)))
+		_, err := w.Call(ctx, actors.Request{Messages: messages, Tools: tools})
+		require.NoError(t, err)
+		messages = append(messages, actors.Assistant(strings.Repeat("word", 100)))
+	}
+	for i, n := range counted[1:] { // the first answer tells how the service counts
+		assert.LessOrEqual(t, n, tokens-reserved, "request %d", i+1)
+	}
+}

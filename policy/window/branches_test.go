@@ -1,0 +1,53 @@
+package window_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/actorstest"
+	"github.com/reprise-go/reprise/policy/window"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+// A model that calls the window in parallel branches has a memory for each branch. If the branches
+// shared it, a resumed branch would find the summary of another, and would not make its own again.
+func TestBranchesThatCallAWindowAreResumed(t *testing.T) {
+	var made atomic.Int64
+	sum := actors.NewLLM("summarizer", func(context.Context, actors.Request) (actors.Response, error) {
+		return actors.Response{Message: actors.Assistant(fmt.Sprint("summary ", made.Add(1)))}, nil
+	})
+	model := actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {
+		return actors.Response{Message: actors.Assistant("yes")}, nil
+	})
+	w := window.New("w", window.Options{Tokens: 4_000, Summarizer: sum}, model)
+	vote := actors.NewLLM("vote", func(ctx context.Context, req actors.Request) (actors.Response, error) {
+		ask := func(ctx context.Context) (actors.Response, error) { return w.Call(ctx, req) }
+		all, err := actors.Parallel(ctx, actors.Group{Name: "votes"}, ask, ask, ask)
+		if err != nil {
+			return actors.Response{}, err
+		}
+		return all[0], nil
+	})
+	agent := actors.NewAgent("assistant", vote, actors.WithInstructions("Look."))
+	call := func(store snapshot.Store) error {
+		st, err := state.Open(t.Context(), store, "run")
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, st.Close()) }()
+		_, err = agent.Call(st.Context(t.Context()), actors.Prompt{Text: "Go.", History: history("what")})
+		return err
+	}
+	store := memstore.New()
+	require.NoError(t, call(store))
+	require.EqualValues(t, 3, made.Load())
+	for records, cut := range actorstest.AfterEachRecord(t, store, "run") {
+		require.NoError(t, call(cut), "after %d records", len(records))
+	}
+}
