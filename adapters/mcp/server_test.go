@@ -9,8 +9,10 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -259,11 +261,36 @@ func TestAClientThatCannotAskLearnsHowToAnswer(t *testing.T) {
 	assert.Contains(t, textOf(t, wrong), "want a string")
 	said = textOf(t, callTool(t, s, "run_answer", map[string]any{"run": id, "question": "plan?1", "answer": "Rome"}))
 	assert.Contains(t, said, "How many days?")
+	again := callTool(t, s, "run_answer", map[string]any{"run": id, "question": "plan?1", "answer": "Rome"}) // the response was lost
+	assert.True(t, again.IsError)
+	assert.Contains(t, textOf(t, again), `the question was already answered`)
+	assert.Contains(t, textOf(t, again), `call run_wait with {"run": "`+id+`"}`)
+	assert.Contains(t, textOf(t, callTool(t, s, "run_wait", map[string]any{"run": id})), "How many days?")
 	said = textOf(t, callTool(t, s, "run_answer", map[string]any{"run": id, "question": "plan?2", "answer": 4}))
 	assert.JSONEq(t, `{"city":"Rome","days":4}`, said)
 	assert.JSONEq(t, `{"city":"Rome","days":4}`, textOf(t, callTool(t, s, "run_wait", map[string]any{"run": id})))
 	assert.True(t, callTool(t, s, "run_wait", map[string]any{"run": "mcp-guessed"}).IsError)
 	assert.Contains(t, textOf(t, callTool(t, s, "run_wait", struct{}{})), "run is missing")
+}
+
+// A user may take longer than a call is held. After the answer, the call waits for the result.
+func TestASlowUserGetsTheResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, err := runner.New(memstore.New(), runner.Options{Grace: -1})
+		require.NoError(t, err)
+		runner.Register(r, decorators.Agent("trip", "", func(ctx context.Context, _ struct{}) (string, error) {
+			return core.Await[string](ctx, "Where to?")
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		var serving sync.WaitGroup
+		serving.Go(func() { _ = r.Serve(ctx) }) // returns the error of its context
+		t.Cleanup(func() { cancel(); serving.Wait() })
+		s := connected(t, overPipe(t, r, mcp.ServerOptions{HoldFor: time.Minute}), older, func(*sdk.ElicitParams) *sdk.ElicitResult {
+			<-time.After(time.Hour)
+			return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"answer": "Lisbon"}}
+		})
+		assert.Equal(t, "Lisbon", textOf(t, callTool(t, s, "trip", struct{}{})))
+	})
 }
 
 func TestAClientLearnsHowToDecideAboutACallInDoubt(t *testing.T) {

@@ -3,6 +3,8 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -25,7 +27,7 @@ func (s *server) runTools() []*sdk.Tool {
 		},
 		{
 			Name: toolAnswer, Description: "Answers a question of a run that an earlier call started, in the words of the user, and returns the result of the run.",
-			Annotations: &sdk.ToolAnnotations{DestructiveHint: &yes, IdempotentHint: true},
+			Annotations: &sdk.ToolAnnotations{DestructiveHint: &yes},
 			InputSchema: json.RawMessage(`{"type":"object","properties":{"run":{"type":"string","description":"the ID of the run"},"question":{"type":"string","description":"the ID of the question"},"answer":{"description":"the user's answer, in the form that the question asks for"}},"required":["run","question","answer"],"additionalProperties":false}`),
 		},
 	}
@@ -53,7 +55,9 @@ func (s *server) callRunTool(ctx context.Context, c caller, p *sdk.CallToolParam
 		if err == nil {
 			err = s.runner.Answer(ctx, info.RunID, in.Question, c.principal, value)
 		}
-		if err != nil {
+		if errors.Is(err, state.ErrAnswered) { // perhaps by this client, if it did not receive the result
+			return errorResult(fmt.Sprintf("%v, and the first answer counts; call %s with {\"run\": %q} to wait for the result", err, toolWait, info.RunID)), nil
+		} else if err != nil {
 			return errorResult(err.Error()), nil
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -14,12 +13,12 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// hold waits until a run has stopped or asks a question, but no longer than HoldFor. Meanwhile it
-// reports records to the client as progress, if their numbers are higher than told.
+// hold waits until a run has stopped or asks a question, but no longer than HoldFor. When the user
+// has answered a question, it waits for as long again. Meanwhile it reports records to the client as
+// progress, if their numbers are higher than told.
 func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) (sdk.Result, error) {
-	deadline := time.Now().Add(s.options.HoldFor)
 	for {
-		holding, cancel := context.WithDeadline(ctx, deadline)
+		holding, cancel := context.WithTimeout(ctx, s.options.HoldFor)
 		progress, err := s.follow(holding, c, runID, &told)
 		isOver := holding.Err() != nil
 		cancel()
@@ -29,7 +28,7 @@ func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) 
 		case err != nil && !isOver:
 			return nil, err
 		case isOver, progress.continuesElsewhere:
-			return textResult("The run %s of %s is still running. Call %s with {\"run\": %q} to wait for its result.", runID, progress.info.Program, toolWait, runID), nil
+			return textResult("The run %s is still running. Call %s with {\"run\": %q} to wait for its result.", runID, toolWait, runID), nil
 		case len(progress.questions) == 0:
 			return s.outcome(ctx, &progress.info)
 		case !c.elicits:

@@ -245,8 +245,6 @@ type detailedTask struct {
 
 // taskOf returns the current state of a task.
 func (c *Client) taskOf(ctx context.Context, id string) (*detailedTask, error) {
-	ctx, cancel := c.withTimeout(ctx)
-	defer cancel()
 	raw, err := c.taskMethod(ctx, methodGetTask, id)
 	if err != nil {
 		return nil, err
@@ -258,9 +256,12 @@ func (c *Client) taskOf(ctx context.Context, id string) (*detailedTask, error) {
 	return t, nil
 }
 
-// taskMethod makes a request about a task. Such a request may be repeated.
+// taskMethod makes a request about a task. Such a request may be repeated, also if the server has not
+// responded in time.
 func (c *Client) taskMethod(ctx context.Context, method, id string) (json.RawMessage, error) {
-	raw, err := c.request(ctx, id, func(ctx context.Context, s *session, token string) error {
+	limited, cancel := c.withTimeout(ctx)
+	defer cancel()
+	raw, err := c.request(limited, id, func(ctx context.Context, s *session, token string) error {
 		p := &taskParams{TaskID: id}
 		p.Meta = sdk.Meta{"progressToken": token}
 		_, err := sdk.CallCustomMethod[*taskParams, *taskResult](ctx, s.client, method, p)
