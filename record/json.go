@@ -55,6 +55,7 @@ type recordJSON struct {
 	Signal        string         `json:"signal,omitempty"`
 	ToolCall      string         `json:"tool_call_id,omitempty"`
 	InArtifacts   []string       `json:"input_artifacts,omitempty"`
+	AfterReworded bool           `json:"after_reworded,omitempty"`
 	Fork          *Fork          `json:"fork,omitempty"`
 	Usage         *Usage         `json:"usage,omitempty"`
 	Metadata      map[string]any `json:"metadata,omitempty"`
@@ -193,6 +194,7 @@ func (d *Detail) intoJSON(out *recordJSON) {
 	out.Message, out.Redacted, out.Metadata, out.Artifact, out.AnsweredBy = d.Message, d.Redacted, d.Metadata, d.Artifact, d.By
 	out.NoStore, out.Branches, out.Cached, out.Compensable, out.Fork = d.NoStore, d.Branches, d.Cached, d.Compensable, d.Fork
 	out.Irreversible, out.Effect, out.SetInFork, out.Signal, out.ToolCall, out.InArtifacts = d.Irreversible, d.Effect, d.SetInFork, d.Signal, d.ToolCall, d.InputArtifacts
+	out.AfterReworded = d.AfterReworded
 	if len(d.Schema) > 0 && json.Valid(d.Schema) { // a store may return anything
 		out.Schema = d.Schema
 	}

@@ -125,6 +125,12 @@ type Detail struct {
 	// run's first record, so that the artifacts are kept from the start of the run.
 	InputArtifacts []string
 
+	// AfterReworded is set for an LLM call that starts after a call in the same place and with the same
+	// identity was answered from its record in the same opening of the run, although its request had
+	// changed. The two requests come from different programs, so they say nothing about whether a later
+	// program makes the two calls in another order.
+	AfterReworded bool
+
 	// Fork is set in the first record after those that a fork keeps from its parent.
 	Fork *Fork
 

@@ -266,6 +266,7 @@ func (d *recordDecoder) readDetail(in *codec.Reader) *record.Detail {
 	into.Signal = f.text()
 	into.ToolCall = f.text()
 	f.list(func() { into.InputArtifacts = append(into.InputArtifacts, f.in.Text()) })
+	into.AfterReworded = f.bool()
 	f.end()
 	return into
 }

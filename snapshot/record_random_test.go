@@ -184,6 +184,7 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 		for range rng.IntN(3) {
 			d.InputArtifacts = append(d.InputArtifacts, randomText(rng))
 		}
+		d.AfterReworded = rng.IntN(2) == 0
 	}
 	if rng.IntN(8) == 0 {
 		d.Fork = &record.Fork{Keys: randomText(rng)}

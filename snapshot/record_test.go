@@ -203,7 +203,7 @@ func TestFieldsAddedLaterAreSkipped(t *testing.T) {
 	failure, detail := all[20].([]any), all[21].([]any)
 	detail[4] = append(detail[4].([]any), "new")
 	all[20] = append(failure, map[string]any{"new": []any{1, 2}})
-	detail = append(detail, false, 0, []any{}, nil, nil, false, nil, false, "", nil, nil, false, 0, nil, false, nil, false, "", "", []any{}) // the fields that are written if any of them is set
+	detail = append(detail, false, 0, []any{}, nil, nil, false, nil, false, "", nil, nil, false, 0, nil, false, nil, false, "", "", []any{}, false) // the fields that are written if any of them is set
 	all[21] = append(detail, "new")
 	data, err := msgpack.Marshal(append(all, "new", []any{map[string]any{"deep": 1}}))
 	require.NoError(t, err)

@@ -69,19 +69,21 @@ func (r *restoredRun) isInClosedOpening(seq uint64) bool {
 // Progress does not change once all records have been read.
 type track struct {
 	record.Progress
-	first    uint64 // the first started record
-	entered  uint64 // the latest started record
-	whole    uint64 // the latest record with the hash of its whole input
-	diverged uint64 // the latest record that reports a divergence of the call
-	outcome  uint64 // the latest outcome; 0 once a record says that it is replaced
-	failed   bool   // the outcome is a failure
-	refuted  bool   // somebody has answered that the call, which was in doubt, has failed
-	attempts int32  // number of attempts that began, according to the highest attempt number
-	kind     record.Kind
-	claimed  bool // the claim of the call is recorded
-	resumed  bool // the call was continued in this opening of the run
-	asked    bool // the program has claimed it, in this opening of the run
-	toolCall bool // a model requested the call
+	first         uint64 // the first started record
+	entered       uint64 // the latest started record
+	whole         uint64 // the latest record with the hash of its whole input
+	diverged      uint64 // the latest record that reports a divergence of the call
+	outcome       uint64 // the latest outcome; 0 once a record says that it is replaced
+	failed        bool   // the outcome is a failure
+	refuted       bool   // somebody has answered that the call, which was in doubt, has failed
+	attempts      int32  // number of attempts that began, according to the highest attempt number
+	kind          record.Kind
+	claimed       bool // the claim of the call is recorded
+	resumed       bool // the call was continued in this opening of the run
+	asked         bool // the program has claimed it, in this opening of the run
+	toolCall      bool // a model requested the call
+	afterReworded bool // as in the record with the number whole; see record.Detail
+	unchanged     bool // in this opening, the call was recalled for the recorded request
 }
 
 // isClaimed reports whether the claim of the call is recorded; the claims of an
@@ -190,7 +192,7 @@ func (r *restoredRun) follow(rec *record.Record) {
 		r.startOver(t, rec)
 		t.entered = rec.Seq
 		if rec.Detail != nil && !rec.Detail.WholeInput.IsZero() {
-			t.whole = rec.Seq
+			t.whole, t.afterReworded = rec.Seq, rec.Detail.AfterReworded
 		}
 	}
 	r.loosenAfter(rec, t)

@@ -20,13 +20,14 @@ type rewordings struct {
 	sites  map[overlap]bool // where these calls were made, with which identity
 	warned map[string]bool  // scopes with a recorded warning
 
-	recorded map[overlap][]recordedRequest // all recorded requests; nil until the first is needed
+	recorded map[overlap][]recordedRequest // requests that can be compared with others; nil until the first is needed
 }
 
 // A recordedRequest is the request of a recorded LLM call.
 type recordedRequest struct {
 	address record.Address
-	number  uint64 // of the record
+	number  uint64      // of the record
+	hash    record.Hash // of the whole request; zero until it is needed, or if the record cannot be read
 }
 
 // A request is the request that a program makes now, in an LLM call whose record may have another one
@@ -44,36 +45,43 @@ func (r *run) compareRequest(c record.Claim, isRecalled bool, input engine.Claim
 		return request{}
 	}
 	r.mu.Lock()
-	was, whole := r.restored.calls[c.Address], uint64(0)
-	isRecalled = isRecalled && was != nil && was.HasOutcome() && !was.NoStore && !was.differs(c.Input)
-	if isRecalled {
-		whole = was.whole
+	was, recorded, isComparable := r.restored.calls[c.Address], record.Hash{}, r.reworded.sites[overlapOf(c)]
+	if isRecalled = isRecalled && was != nil && was.HasOutcome() && !was.NoStore && !was.differs(c.Input); isRecalled {
+		recorded, isComparable = r.wholeInput(was.whole), !was.afterReworded
 	}
-	isBesideReworded := !isRecalled && r.reworded.sites[overlapOf(c)]
 	r.mu.Unlock()
-	switch {
-	case whole == 0 && !isBesideReworded:
-		return request{}
-	case isRecalled:
-		if now, err := input.Whole(); err != nil || r.hasRequest(whole, now) {
-			return request{}
-		}
-	}
-	now, ok := allHashes(input)
-	if !ok || isRecalled && r.hasRequest(whole, now...) {
+	if isRecalled && recorded.IsZero() || !isRecalled && !isComparable {
 		return request{}
 	}
-	return request{isReworded: isRecalled, recordedAs: r.recordedAs(c, now)}
+	now, ok := allHashes(input, recorded)
+	if !ok {
+		return request{}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if isRecalled && slices.Contains(now, recorded) {
+		was.unchanged = true
+		return request{}
+	}
+	req := request{isReworded: isRecalled}
+	if isComparable {
+		req.recordedAs = r.recordedAs(c, now)
+	}
+	return req
 }
 
-// allHashes returns the hashes that the whole input may have on record.
-func allHashes(input engine.ClaimedInput) (all []record.Hash, ok bool) {
+// allHashes returns the hashes that the whole input may have on record. It stops at the one that is
+// wanted.
+func allHashes(input engine.ClaimedInput, wanted record.Hash) (all []record.Hash, ok bool) {
 	hash, err := input.Whole()
 	if err != nil {
 		return nil, false
 	}
 	all = append(all, hash)
 	for _, encode := range []func() ([]byte, error){input.Encode, input.EncodeBefore} {
+		if hash == wanted {
+			break
+		}
 		encoded, err := encode()
 		if err == nil {
 			hash, err = codec.Hash(encoded)
@@ -86,20 +94,35 @@ func allHashes(input engine.ClaimedInput) (all []record.Hash, ok bool) {
 	return all, true
 }
 
-// hasRequest reports whether the record with the given number has a request with one of the hashes, or
-// cannot be read.
-func (r *run) hasRequest(number uint64, hashes ...record.Hash) bool {
+// wholeInput returns the hash of the whole input in the record with the given number. It is zero if
+// there is none, or if the record cannot be read.
+func (r *run) wholeInput(number uint64) record.Hash {
+	if number == 0 {
+		return record.Hash{}
+	}
 	rec, err := r.restored.found.Record(number)
-	return err != nil || rec.Detail == nil || slices.Contains(hashes, rec.Detail.WholeInput)
+	if err != nil || rec.Detail == nil {
+		return record.Hash{}
+	}
+	return rec.Detail.WholeInput
 }
 
 // recordedAs returns the address of another call that was made at the same site with the same
 // identity, and that has a request with one of the hashes on record. The result is zero if there is
-// none. If a program makes two such calls in another order than before, each would otherwise receive
-// the answer to the other.
+// none, or if that call was recalled for the same request in this opening: then the program just makes
+// the request twice. If a program makes two such calls in another order than before, each would
+// otherwise receive the answer to the other. r.mu must be held.
 func (r *run) recordedAs(c record.Claim, hashes []record.Hash) record.Address {
-	for _, other := range r.recordedRequests(overlapOf(c)) {
-		if other.address != c.Address && r.hasRequest(other.number, hashes...) {
+	all := r.recordedRequests(overlapOf(c))
+	for i := range all {
+		other := &all[i]
+		if other.address == c.Address || r.restored.calls[other.address].unchanged {
+			continue
+		}
+		if other.hash.IsZero() {
+			other.hash = r.wholeInput(other.number)
+		}
+		if slices.Contains(hashes, other.hash) {
 			return other.address
 		}
 	}
@@ -107,16 +130,15 @@ func (r *run) recordedAs(c record.Claim, hashes []record.Hash) record.Address {
 }
 
 // recordedRequests returns the recorded requests of the calls with the given site and identity, in the
-// order of the calls.
+// order of the calls. It leaves out those that were made after a reworded one; see
+// record.Detail.AfterReworded. r.mu must be held.
 func (r *run) recordedRequests(of overlap) []recordedRequest {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.reworded.recorded == nil {
 		r.reworded.recorded = make(map[overlap][]recordedRequest)
 		for a, t := range r.restored.calls {
-			if t.whole > 0 {
+			if t.whole > 0 && !t.afterReworded {
 				at := overlap{callsite.Call(a).Site(), t.Input}
-				r.reworded.recorded[at] = append(r.reworded.recorded[at], recordedRequest{a, t.whole})
+				r.reworded.recorded[at] = append(r.reworded.recorded[at], recordedRequest{address: a, number: t.whole})
 			}
 		}
 		for _, all := range r.reworded.recorded {
@@ -140,6 +162,22 @@ func (r *run) swapped(s *engine.Scope, c record.Claim, other record.Address) *co
 	}
 }
 
+// add adds a call that is answered from its records.
+func (w *rewordings) add(c record.Claim) {
+	if w.calls == nil {
+		w.calls, w.sites, w.warned = make(map[record.Address]bool), make(map[overlap]bool), make(map[string]bool)
+	}
+	w.calls[c.Address], w.sites[overlapOf(c)] = true, true
+}
+
+// mark sets AfterReworded in the record of an LLM call that starts. r.mu must be held.
+func (w *rewordings) mark(rec *record.Record) {
+	d := rec.Detail
+	if d != nil && !d.WholeInput.IsZero() && w.sites[overlap{callsite.Call(rec.Address).Site(), d.InputHash}] {
+		d.AfterReworded = true
+	}
+}
+
 // reportReworded reports a call that is answered from its records although it is reworded. It adds
 // the call to the Report, and records a warning for the first such call of each attempt. The
 // warning is published with the next record, since nothing is published while a call is claimed.
@@ -149,11 +187,8 @@ func (r *run) reportReworded(s *engine.Scope, c record.Claim) {
 	if r.life.closed {
 		return // nothing follows the last record
 	}
-	if r.reworded.calls == nil {
-		r.reworded.calls, r.reworded.sites, r.reworded.warned = make(map[record.Address]bool), make(map[overlap]bool), make(map[string]bool)
-	}
+	r.reworded.add(c)
 	a := c.Address
-	r.reworded.calls[a], r.reworded.sites[overlapOf(c)] = true, true
 	r.report.Reworded = append(r.report.Reworded, a)
 	scope := s.Path()
 	if r.reworded.warned[scope] {

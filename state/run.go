@@ -134,6 +134,9 @@ func (r *run) Append(s *engine.Scope, appended record.Record) error {
 	if r.keeper.holds() && mustNotRepeat(s, rec) {
 		r.keeper.release()
 	}
+	if len(r.reworded.sites) > 0 {
+		r.reworded.mark(rec)
+	}
 	r.keep(rec)
 	if rec.IsParked() && (r.questions.parked.IsZero() || rec.NextAttemptAt().Before(r.questions.parked)) {
 		r.questions.parked = rec.NextAttemptAt()

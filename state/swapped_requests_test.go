@@ -79,7 +79,7 @@ func TestSwappedRequestsAreNotAnsweredFromEachOthersRecords(t *testing.T) {
 			require.NoError(t, err)
 			found := false
 			for _, d := range differences {
-				found = found || d.Field == "request" && d.Address.String() == c.address && d.Recorded == "another one"
+				found = found || d.Field == "swap" && d.Address.String() == c.address
 			}
 			assert.Equal(t, c.address != "", found, "%+v", differences)
 
@@ -118,12 +118,8 @@ func TestASwapWithACallThatHadNotBegunStopsTheRun(t *testing.T) {
 		asked = append(asked, req.Messages[0].Text)
 		return actors.Response{Message: actors.Assistant("says " + req.Messages[0].Text)}, nil
 	})
-	run := func(texts ...string) error {
-		st, err := state.Open(t.Context(), store, "run")
-		require.NoError(t, err)
-		defer func() { require.NoError(t, st.Close()) }()
-		asked = nil
-		program := decorators.Agent("program", "", func(ctx context.Context, in string) (string, error) {
+	program := func(texts ...string) func(context.Context) error {
+		agent := decorators.Agent("program", "", func(ctx context.Context, in string) (string, error) {
 			for _, text := range texts {
 				if _, err := model.Call(ctx, actors.Request{Messages: []actors.Message{actors.System(text), actors.User(in)}}); err != nil {
 					return "", err
@@ -132,13 +128,72 @@ func TestASwapWithACallThatHadNotBegunStopsTheRun(t *testing.T) {
 			state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
 			return "", ctx.Err()
 		})
-		_, err = program.Call(st.Context(t.Context()), "contract")
-		return err
+		return func(ctx context.Context) error { _, err := agent.Call(ctx, "contract"); return err }
+	}
+	run := func(texts ...string) error {
+		st, err := state.Open(t.Context(), store, "run")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, st.Close()) }()
+		asked = nil
+		return program(texts...)(st.Context(t.Context()))
 	}
 	require.ErrorIs(t, run("pro"), core.ErrInterrupted)
+	differences, err := state.Validate(t.Context(), store, "run", program("con", "pro"))
+	require.NoError(t, err)
+	var lines []string
+	for _, d := range differences {
+		lines = append(lines, d.String())
+	}
+	assert.Contains(t, lines, "program/model#2: swap: recorded another request, now that of program/model")
 	var d *core.DivergenceError
 	require.ErrorAs(t, run("con", "pro"), &d)
 	assert.Equal(t, "program/model#2", d.Address.String())
 	assert.Equal(t, "program/model", d.ForkAddress().String())
 	assert.Empty(t, asked)
+}
+
+// A program asks the same question three times. A deployment rewords the instructions after the first
+// answer. The second request has the new instructions, so in each later opening the first call has the
+// request that is recorded for the second. Nothing was swapped.
+func TestRewordedInstructionsOfOneOpeningAreNotASwapInTheNext(t *testing.T) {
+	for name, last := range map[string]string{"unchanged": "Be brief.", "changed back": "Be kind.", "changed again": "Be clear."} {
+		t.Run(name, func(t *testing.T) {
+			store := memstore.New()
+			var asked []string
+			open := func(instructions string, stopAt int) (string, error) {
+				st, err := state.Open(t.Context(), store, "run")
+				require.NoError(t, err)
+				defer func() { require.NoError(t, st.Close()) }()
+				asked = nil
+				model := actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
+					asked = append(asked, req.Messages[0].Text)
+					return actors.Response{Message: actors.Assistant("says " + req.Messages[0].Text)}, nil
+				})
+				program := decorators.Agent("program", "", func(ctx context.Context, in string) (out string, err error) {
+					for i := range 3 {
+						if i == stopAt {
+							state.From(ctx).Interrupt(snapshot.Stop{By: "ops", Message: "deploy"})
+							return "", ctx.Err()
+						}
+						resp, err := model.Call(ctx, actors.Request{Messages: []actors.Message{actors.System(instructions), actors.User(in)}})
+						if err != nil {
+							return "", err
+						}
+						out += resp.Message.Text + " "
+					}
+					return out, nil
+				})
+				return program.Call(st.Context(t.Context()), "contract")
+			}
+			_, err := open("Be kind.", 1)
+			require.ErrorIs(t, err, core.ErrInterrupted)
+			_, err = open("Be brief.", 2)
+			require.ErrorIs(t, err, core.ErrInterrupted)
+			require.NotErrorIs(t, err, core.ErrDivergence)
+			out, err := open(last, -1)
+			require.NoError(t, err)
+			assert.Equal(t, "says Be kind. says Be brief. says "+last+" ", out)
+			assert.Equal(t, []string{last}, asked)
+		})
+	}
 }

@@ -18,7 +18,7 @@ import (
 // A Difference describes one way in which a program differs from the records of a run.
 type Difference struct {
 	Address  record.Address
-	Field    string // "call", "order", "question", "input", "request", "output", "value", "error", "status" or "version"
+	Field    string // "call", "order", "question", "input", "request", "swap", "output", "value", "error", "status" or "version"
 	Recorded string
 	Now      string
 }
@@ -32,8 +32,9 @@ func (d Difference) String() string {
 // even if it has completed; every tool, LLM and step is recalled and not executed. Validate
 // compares addresses, the order of calls, questions, inputs, and the outputs and errors of agents.
 // A difference in "request" concerns the instructions, tool descriptions, tools or options that are
-// sent to a model, and does not prevent the use of the recorded answer. If a recorded output does
-// not fit its type, the program is stopped there. Nothing is written, so Validate is safe anywhere.
+// sent to a model, and does not prevent the use of the recorded answer. A difference in "swap" means
+// that the request is recorded as that of another call, and stops the run; see
+// [core.DivergenceError]. If a recorded output does not fit its type, the program is stopped there. Nothing is written, so Validate is safe anywhere.
 // The program receives the run's context and makes the root calls. Its error is not returned, since
 // the recorded run may also have ended with an error.
 func Validate(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
@@ -130,10 +131,11 @@ func (v *validation) Claim(s *engine.Scope, c record.Claim, input engine.Claimed
 	if req := v.compareRequest(c, true, input); !req.recordedAs.IsZero() {
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		v.addDifference(c.Address, "request", "another one", "that of "+req.recordedAs.String())
+		v.addDifference(c.Address, "swap", "another request", "that of "+req.recordedAs.String())
 	} else if req.isReworded {
 		v.mu.Lock()
 		defer v.mu.Unlock()
+		v.reworded.add(c)
 		v.addDifference(c.Address, "request", "other instructions, descriptions of tools, tools or options", "these")
 	}
 	return found, false, nil
