@@ -190,6 +190,7 @@ func (r *run) beginAnew(rec *record.Record) {
 	if r.rerun.isDiscarded(rec.Address) {
 		rec.Reason = record.ReasonDivergence
 		delete(r.rerun.discarded, rec.Address)
+		delete(r.restored.preconditions, rec.Address) // the preconditions have run again
 	}
 }
 

@@ -30,6 +30,10 @@ func (r *run) restorePreconditions(s *engine.Scope) error {
 	if r.restored == nil || len(r.restored.preconditions[a]) == 0 || r.rerun.isDiscarded(a) {
 		return nil
 	}
+	if t := r.restored.calls[a]; t == nil || t.first == 0 { // the preconditions run again
+		delete(r.restored.preconditions, a)
+		return nil
+	}
 	written, err := r.restored.decodeValues(r.restored.preconditions[a])
 	if err != nil {
 		return err

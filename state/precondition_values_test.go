@@ -1,0 +1,56 @@
+package state_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors/actorstest"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+// A handler reads what the preconditions of its call have written. If they ran again, with another
+// input, it reads what they have written now.
+func TestAHandlerReadsWhatItsPreconditionsHaveWrittenLast(t *testing.T) {
+	ran := 0
+	type payment struct{ Amount int }
+	pay := decorators.Tool("pay", "", func(ctx context.Context, _ payment) (int, error) {
+		allowed, _, err := state.Get[int](ctx, "allowed")
+		return allowed, err
+	}).Require(func(ctx context.Context, in payment) error { ran++; return state.Put(ctx, "allowed", in.Amount) })
+	call := func(store snapshot.Store, amount int, options ...state.Option) (int, error) {
+		st, err := state.Open(t.Context(), store, "run", options...)
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, st.Close()) }()
+		agent := decorators.Agent("agent", "", func(ctx context.Context, _ struct{}) (int, error) { return pay.Call(ctx, payment{amount}) })
+		return agent.Call(st.Context(t.Context()), struct{}{})
+	}
+	store := memstore.New()
+	_, err := call(store, 10)
+	require.NoError(t, err)
+	for records, cut := range actorstest.AfterEachRecord(t, store, "run") {
+		hasStarted, hasEnded := false, false
+		for _, r := range records {
+			hasStarted = hasStarted || r.Kind == record.KindTool && r.Status == record.StatusStarted
+			hasEnded = hasEnded || r.Kind == record.KindAgent && r.Status == record.StatusCompleted
+		}
+		if hasEnded {
+			continue
+		}
+		var options []state.Option
+		if hasStarted {
+			options = append(options, state.WithDivergence(state.DivergenceRerun))
+		}
+		ran = 0
+		allowed, err := call(cut, 1000, options...)
+		require.NoError(t, err)
+		assert.Equal(t, 1, ran)
+		assert.Equal(t, 1000, allowed, "after %d records", len(records))
+	}
+}
