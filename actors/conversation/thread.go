@@ -209,8 +209,8 @@ func shortened(turn []actors.Message, most int) []actors.Message {
 	return nil
 }
 
-// prompt returns the prompt of a turn, and whether the agent has ended. If the
-// process ended before the prompt was recorded, the prompt is nil.
+// prompt returns the prompt of a turn, and whether the agent has ended and leaves nothing to
+// compensate. If the process ended before the prompt was recorded, the prompt is nil.
 func (t thread) prompt(ctx context.Context, turn int) (prompt *actors.Prompt, ended bool, err error) {
 	run, err := t.store.Load(ctx, t.runID(turn))
 	if err != nil {
