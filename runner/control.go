@@ -39,9 +39,19 @@ func (r *Runner) post(ctx context.Context, runID string, stop snapshot.Stop, ask
 	return ask(ctx, r.store, runID, stop)
 }
 
-// changeTime is the longest time that opening or closing a run is expected to take, and the longest
-// time that post waits for the store.
+// changeTime is the longest time that opening or closing a run is expected to take, the longest time
+// that post waits for the store, and the time that a request may take after its context has ended.
 const changeTime = 2 * time.Second
+
+// outlast returns a context that ends changeTime after ctx. A request whose client leaves while the
+// request is being stored is then completed, and its run does not wait for the next sweep.
+func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	lasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		time.AfterFunc(changeTime, func() { cancel(context.Cause(ctx)) })
+	})
+	return lasting, func() { stop(); cancel(nil) }
+}
 
 // whileChanging repeats an operation that depends on whether a run is open, as long as another
 // process is opening or closing the run.
@@ -98,6 +108,8 @@ func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) e
 			return nil
 		}
 	}
+	ctx, cancel := outlast(ctx)
+	defer cancel()
 	if err := state.Cancel(ctx, r.store, runID, stop); err != nil {
 		return err
 	}
@@ -113,6 +125,8 @@ func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) e
 // open and was not started by a runner, the error is state.ErrNoProgram, and the question stays
 // open.
 func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value any) error {
+	ctx, cancel := outlast(ctx)
+	defer cancel()
 	if info, err := r.store.Info(ctx, runID); err == nil && info.Program == "" && !info.Open && info.Status == snapshot.StatusPaused {
 		return fmt.Errorf("runner: answer a question of run %s: %w; then answer with state.Answer", runID, state.ErrNoProgram)
 	}
@@ -126,6 +140,8 @@ func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value
 // Signal sends a signal to a run; see [state.Signal]. If the run waits for the signal, it
 // continues.
 func (r *Runner) Signal(ctx context.Context, runID, name string, value any, o state.SignalOptions) error {
+	ctx, cancel := outlast(ctx)
+	defer cancel()
 	if err := state.Signal(ctx, r.store, runID, name, value, o); err != nil {
 		return err
 	}
@@ -164,6 +180,8 @@ func (r *Runner) Resume(ctx context.Context, runID string) error {
 		return fmt.Errorf("runner: resume run %s: %w", runID, err)
 	}
 	return r.whileChanging(ctx, runID, func() (bool, error) {
+		ctx, cancel := outlast(ctx)
+		defer cancel()
 		info, err := state.Resume(ctx, r.store, runID)
 		if err == nil {
 			r.requeue(ctx, &info)
@@ -177,6 +195,8 @@ func (r *Runner) Resume(ctx context.Context, runID string) error {
 // [state.Retry], which also describes calls that failed in doubt.
 func (r *Runner) Retry(ctx context.Context, runID string) error {
 	return r.whileChanging(ctx, runID, func() (bool, error) {
+		ctx, cancel := outlast(ctx)
+		defer cancel()
 		info, err := state.Retry(ctx, r.store, runID)
 		if err == nil {
 			r.requeue(ctx, &info)

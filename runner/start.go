@@ -72,6 +72,8 @@ func (r *Runner) start(ctx context.Context, p *program, runID string, input any,
 		}
 		return info, false, err
 	}
+	ctx, cancel := outlast(ctx)
+	defer cancel()
 	info, isNew, err = r.startEncoded(ctx, p, runID, encoded, o)
 	admitted(isNew)
 	return info, isNew, err

@@ -24,7 +24,8 @@ const (
 	// DivergenceTrust uses the outcome that was recorded at the call's address. A warning is
 	// recorded, the [Report] lists the call, and the metadata of the call's recovered record
 	// contains "diverged". If the recorded output does not fit its type, it cannot be used and the
-	// run stops.
+	// run stops. A call that had begun, but has no outcome, continues with the new input, and its
+	// preconditions do not run again.
 	DivergenceTrust
 	// DivergenceRerun makes the differing call again, and then every later call in its scope and in
 	// the scopes around it. The same applies to a call whose recorded output does not fit its type.

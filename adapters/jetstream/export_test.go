@@ -50,6 +50,18 @@ func RemoveArtifacts(ctx context.Context, s *Store, f func()) error {
 	return err
 }
 
+// RemoveHalf removes all artifacts as [Store.GC] does, but leaves their data, as if the process had been
+// killed in between.
+func RemoveHalf(ctx context.Context, s *Store) error {
+	objects, err := s.objects(ctx)
+	for _, o := range objects {
+		if err == nil {
+			_, err = s.markRemoved(ctx, &o)
+		}
+	}
+	return err
+}
+
 // PutHalf stores the data of an artifact without the object that names them, as if the process had
 // been killed in between.
 func PutHalf(ctx context.Context, s *Store, data []byte) error {

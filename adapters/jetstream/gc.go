@@ -40,6 +40,11 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 			removed++
 		}
 	}
+	for i := range g.removed {
+		if err := s.purgeArtifact(ctx, g.bucket, &g.removed[i]); err != nil {
+			return removed, fmt.Errorf("snapshot: artifact %s: %w", g.removed[i].Name, err)
+		}
+	}
 	for _, subject := range g.data {
 		if err := s.purge(ctx, g.bucket, subject, 0); err != nil {
 			return removed, fmt.Errorf("snapshot: artifacts: %w", err)
@@ -96,6 +101,7 @@ func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []
 type garbage struct {
 	bucket    jetstream.Stream
 	artifacts []object
+	removed   []object // artifacts whose removal was not completed
 	data      []string // subjects that hold the data from an unfinished Put
 }
 
@@ -132,7 +138,11 @@ func (s *Store) garbage(ctx context.Context, grace time.Duration) (*garbage, err
 	g := &garbage{bucket: bucket}
 	for _, o := range objects {
 		delete(data.State.Subjects, s.names.objectData(o.NUID))
-		if !o.Deleted && !named[o.Name] && o.put.Before(before) {
+		switch {
+		case !o.put.Before(before):
+		case o.Deleted:
+			g.removed = append(g.removed, o)
+		case !named[o.Name]:
 			g.artifacts = append(g.artifacts, o)
 		}
 	}
@@ -245,21 +255,34 @@ func (s *Store) renew(ctx context.Context, ref string) (bool, error) {
 // removeArtifact removes an artifact, unless the artifact was put again meanwhile. It reports whether
 // the artifact was removed.
 func (s *Store) removeArtifact(ctx context.Context, bucket jetstream.Stream, o *object) (bool, error) {
-	info := o.ObjectInfo
-	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, "" // as the client for object stores does
-	data, err := json.Marshal(info)
-	if err != nil {
-		return false, err
-	}
-	removal := *o
-	if err := s.putObject(ctx, &removal, data); errors.Is(err, errConflict) {
+	removal, err := s.markRemoved(ctx, o)
+	if errors.Is(err, errConflict) {
 		return false, nil
 	} else if err != nil {
 		return false, err
 	}
-	return true, errors.Join(
-		s.purge(ctx, bucket, s.names.objectData(o.NUID), 0),
-		s.purge(ctx, bucket, s.names.object(o.Name), removal.seq+1),
+	return true, s.purgeArtifact(ctx, bucket, removal)
+}
+
+// markRemoved replaces an artifact's entry by one that says that the artifact is removed. If the process
+// ends before it has purged the artifact, the next GC finds that entry. If the artifact was put again
+// meanwhile, the error is errConflict.
+func (s *Store) markRemoved(ctx context.Context, o *object) (*object, error) {
+	info := o.ObjectInfo
+	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, "" // as the client for object stores does
+	data, err := json.Marshal(info)
+	if err != nil {
+		return nil, err
+	}
+	removal := *o
+	return &removal, s.putObject(ctx, &removal, data)
+}
+
+// purgeArtifact purges the data and the entry of a removed artifact, but not a later entry.
+func (s *Store) purgeArtifact(ctx context.Context, bucket jetstream.Stream, removal *object) error {
+	return errors.Join(
+		s.purge(ctx, bucket, s.names.objectData(removal.NUID), 0),
+		s.purge(ctx, bucket, s.names.object(removal.Name), removal.seq+1),
 	)
 }
 

@@ -186,3 +186,27 @@ func TestPutAndRemovalAtOnceLeaveWholeArtifacts(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, left, "if two put the same artifact, the data of one remains until GC")
 }
+
+func TestGCCompletesARemovalThatWasInterrupted(t *testing.T) {
+	t.Parallel()
+	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: patience})
+	put := putText(t, s)
+	gone := put("gone")
+	require.NoError(t, jetstream.RemoveHalf(t.Context(), s))
+	references, err := s.Garbage(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Empty(t, references, "the artifact is removed")
+	_, err = s.GC(t.Context(), time.Hour)
+	require.NoError(t, err)
+	left, err := jetstream.Bucket(t.Context(), s)
+	require.NoError(t, err)
+	assert.EqualValues(t, 2, left, "it is too new")
+	_, err = s.GC(t.Context(), 0)
+	require.NoError(t, err)
+	left, err = jetstream.Bucket(t.Context(), s)
+	require.NoError(t, err)
+	assert.Zero(t, left)
+	assert.Equal(t, gone, put("gone"))
+	_, err = s.Get(t.Context(), gone)
+	require.NoError(t, err)
+}
