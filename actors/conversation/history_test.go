@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/conversation"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
@@ -73,4 +74,31 @@ func TestATurnWhoseHistoryCannotBeReadIsInterrupted(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, snapshot.StatusCompleted, info.Status)
 	})
+}
+
+// An agent of one's own answers some questions without a model, so its answer has no messages. The
+// model is still sent what was said before.
+func TestTurnWithoutMessagesKeepsTheHistory(t *testing.T) {
+	model := actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {
+		return actors.Response{Message: actors.Assistant("I see.")}, nil
+	})
+	inner := actors.NewAgent("inner", model)
+	agent := decorators.Agent("assistant", "", func(ctx context.Context, p actors.Prompt) (actors.Answer, error) {
+		if p.Text == "help" {
+			return actors.Answer{Text: "Ask me anything."}, nil
+		}
+		return inner.Call(ctx, p)
+	})
+	store := memstore.New()
+	c, err := conversation.Open(t.Context(), store, "chat", agent)
+	require.NoError(t, err)
+	for _, text := range []string{"My name is Ada.", "help", "And now?"} {
+		_, err := c.Ask(t.Context(), text)
+		require.NoError(t, err)
+	}
+	want := []actors.Message{actors.User("My name is Ada."), actors.Assistant("I see."), actors.User("And now?"), actors.Assistant("I see.")}
+	assert.Equal(t, want, c.History())
+	next, err := conversation.Open(t.Context(), store, "chat", agent)
+	require.NoError(t, err)
+	assert.Equal(t, want, next.History())
 }

@@ -174,7 +174,7 @@ func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, 
 			return nil, err
 		}
 		messages := shortened(answer.Messages, most)
-		if len(messages) == 0 { // as for a removed turn
+		if len(messages) == 0 && len(answer.Messages) > 0 { // as for a removed turn
 			break
 		}
 		all, n = append(all, messages), n+len(messages)
