@@ -86,6 +86,24 @@ func (h *Handler) publishRest(ctx context.Context, runID string) {
 	}
 }
 
+// PublishMissed publishes the records of a run that the source has and that were not published yet, if
+// a client has asked for the run. It is for the first look at a run of another process: a client may
+// have read the run, or waited for it to begin, before anybody followed the run. If the source cannot
+// be read, the error is that of the source.
+func (h *Handler) PublishMissed(ctx context.Context, runID string) error {
+	r := h.runs.find(runID)
+	if r == nil || h.whole == nil {
+		return nil
+	}
+	for rec, err := range h.whole.Records(ctx, runID, r.publishedTo()) {
+		if err != nil {
+			return err
+		}
+		h.Publish(rec)
+	}
+	return nil
+}
+
 const (
 	maxBy      = 256  // bytes of the sender's name
 	maxMessage = 4096 // bytes of the reason for stopping a run

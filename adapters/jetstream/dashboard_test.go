@@ -73,7 +73,7 @@ func TestADashboardShowsWhatAStoreHas(t *testing.T) {
 	server := httptest.NewServer(h)
 	ctx, cancel := context.WithCancel(t.Context())
 	var following sync.WaitGroup
-	following.Go(func() { _ = runs.Follow(ctx, h.Publish) })
+	following.Go(func() { _ = runs.Follow(ctx, h) })
 	following.Go(func() { _ = runs.FollowChanges(ctx, h.PublishDeletion, h.PublishStopping) })
 	t.Cleanup(func() {
 		cancel()

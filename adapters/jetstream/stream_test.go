@@ -33,7 +33,7 @@ func dashboard(t *testing.T, url string) string {
 		pause := time.NewTimer(0)
 		defer pause.Stop()
 		for ctx.Err() == nil { // the server may be down
-			_ = runs.Follow(ctx, handler.Publish)
+			_ = runs.Follow(ctx, handler)
 			pause.Reset(10 * time.Millisecond)
 			select {
 			case <-pause.C:

@@ -117,7 +117,7 @@ func (a *app) serve(ctx context.Context, s serveOptions) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		changes.Go(func() { _ = runs.FollowChanges(ctx, handler.PublishDeletion, handler.PublishStopping) }) // Follow returns the same errors
-		return runs.Follow(ctx, handler.Publish)
+		return runs.Follow(ctx, handler)
 	})
 }
 

@@ -253,7 +253,7 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 		}
 	})
 	if s.shared != nil {
-		serving.Go(func() { s.follow(ctx, func() error { return s.shared.Follow(ctx, s.dashboard.Publish) }) })
+		serving.Go(func() { s.follow(ctx, func() error { return s.shared.Follow(ctx, s.dashboard) }) })
 	}
 	serving.Go(func() {
 		s.follow(ctx, func() error {

@@ -3,7 +3,7 @@
 //
 //	runs := stored.New(store)
 //	dash, err := streamer.New(runs, streamer.Options{})
-//	go runs.Follow(ctx, dash.Publish) // needed only for runs of other processes
+//	go runs.Follow(ctx, dash) // needed only for runs of other processes
 //
 // A process that publishes its own runs to the handler does not need Follow for them: Follow
 // would publish their records a second time, which is harmless but costs time.

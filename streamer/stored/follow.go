@@ -28,17 +28,27 @@ func (s *Runs) FollowChanges(ctx context.Context, deleted, asked func(ctx contex
 	return context.Cause(ctx)
 }
 
-// Follow publishes the records that any process adds to the store from now on. It
-// returns when ctx ends, with the cause, or with an error if the store cannot be watched. If Follow
-// is called again after such an error, it also publishes the records that were added since. The
-// records of a run are published in order; a record may be published twice. If a run cannot be read,
-// it is skipped; Records returns the error for such a run.
-func (s *Runs) Follow(ctx context.Context, publish func(record.Record)) error {
+// A Publisher shows the records that are published to it. A *[streamer.Handler] is one.
+type Publisher interface {
+	Publish(r record.Record)
+
+	// PublishMissed publishes the stored records of a run that were not published yet, if somebody
+	// watches the run.
+	PublishMissed(ctx context.Context, runID string) error
+}
+
+// Follow publishes the records that any process adds to the store from now on, all records of the
+// runs that were created since [New], and those that clients of other runs have missed. It returns
+// when ctx ends, with the cause, or with an error if the store cannot be watched. If Follow is called
+// again after such an error, it also publishes the records that were added since. The records of a
+// run are published in order; a record may be published twice. If a run cannot be read, it is
+// skipped; Records returns the error for such a run.
+func (s *Runs) Follow(ctx context.Context, to Publisher) error {
 	f := s.interrupted.Swap(nil)
 	if f == nil {
-		f = &follower{store: s.store, began: time.Now(), runs: make(map[string]followed)}
+		f = &follower{store: s.store, began: s.began, runs: make(map[string]followed)}
 	}
-	err := f.follow(ctx, publish)
+	err := f.follow(ctx, to)
 	if ctx.Err() == nil {
 		s.interrupted.Store(f)
 	}
@@ -48,7 +58,7 @@ func (s *Runs) Follow(ctx context.Context, publish func(record.Record)) error {
 // A follower remembers how far it has followed the runs, from one Watch to the next.
 type follower struct {
 	store   snapshot.Store
-	began   time.Time // when the first Watch began; records of a run created later are all new
+	began   time.Time // records of a run created later are all new
 	watches int
 	runs    map[string]followed
 }
@@ -60,7 +70,7 @@ type followed struct {
 	watch   int             // the number of the Watch that yielded the event
 }
 
-func (f *follower) follow(ctx context.Context, publish func(record.Record)) error {
+func (f *follower) follow(ctx context.Context, to Publisher) error {
 	f.watches++
 	for event, err := range f.store.Watch(ctx, snapshot.WatchOptions{Records: true}) {
 		if err != nil {
@@ -75,20 +85,31 @@ func (f *follower) follow(ctx context.Context, publish func(record.Record)) erro
 		if known && !was.created.Equal(info.Created) {
 			was, known = followed{}, false // another run has this ID now
 		}
-		if isFirst := was.watch != f.watches; isFirst && f.watches > 1 && (known || info.Created.After(f.began)) {
-			if was.at, err = f.publishMissed(ctx, info, was.at, publish); err != nil {
+		isFirst := was.watch != f.watches
+		switch {
+		case len(event.Records) > 0 && follows(&event.Records[0], was.at): // nothing is missing
+		case isFirst && (known || info.Created.After(f.began)):
+			if was.at, err = f.publishMissed(ctx, info, was.at, to.Publish); err != nil {
 				return err
 			}
-		} else if isFirst {
+		case isFirst: // a client may have read the run before this Watch began
+			if err := to.PublishMissed(ctx, info.RunID); errors.Is(err, snapshot.ErrUnavailable) {
+				return err
+			}
 			was.at = snapshot.Cursor{Generation: info.Generation, Seq: info.LastSeq}
 		}
 		for _, rec := range event.Records {
-			publish(rec)
+			to.Publish(rec)
 			was.at = snapshot.Cursor{Generation: rec.Generation, Seq: rec.Seq}
 		}
 		f.runs[info.RunID] = followed{info.Created, was.at, f.watches}
 	}
 	return context.Cause(ctx)
+}
+
+// follows reports whether rec is the record directly after a position.
+func follows(rec *record.Record, at snapshot.Cursor) bool {
+	return rec.Seq == at.Seq+1 && (at.Seq == 0 || rec.Generation == at.Generation)
 }
 
 // publishMissed publishes the records after a position, and returns the new position. If the run was

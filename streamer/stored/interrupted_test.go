@@ -41,19 +41,20 @@ func (s *interruptedStore) Watch(ctx context.Context, o snapshot.WatchOptions) i
 func TestFollowPublishesWhatItMissedWhileTheStoreCouldNotBeWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &interruptedStore{Store: memstore.New()}
+		run(t, store, "old", 1)
+		run(t, store, "continued", 1)
+		run(t, store, "replaced", 1)
+		existed := lastSeq(t, store, "continued")
+		<-time.After(time.Second) // on the fake clock
 		runs := stored.New(store)
 		published := make(map[string][]uint64)
 		failed := make(chan error, 1)
 		follow := func() {
 			go func() {
-				failed <- runs.Follow(t.Context(), func(r record.Record) { published[r.RunID] = append(published[r.RunID], r.Seq) })
+				failed <- runs.Follow(t.Context(), publisher(func(r record.Record) { published[r.RunID] = append(published[r.RunID], r.Seq) }))
 			}()
 			synctest.Wait()
 		}
-		run(t, store, "old", 1)
-		run(t, store, "continued", 1)
-		run(t, store, "replaced", 1)
-		existed := lastSeq(t, store, "continued")
 		follow()
 		assert.Empty(t, published)
 		<-time.After(time.Second) // on the fake clock
@@ -96,6 +97,13 @@ func TestFollowPublishesWhatItMissedWhileTheStoreCouldNotBeWatched(t *testing.T)
 		require.NoError(t, open.Close())
 	})
 }
+
+// A publisher is called with each record that is published. Nobody watches a run.
+type publisher func(record.Record)
+
+func (p publisher) Publish(r record.Record) { p(r) }
+
+func (publisher) PublishMissed(context.Context, string) error { return nil }
 
 func lastSeq(t *testing.T, store snapshot.Store, runID string) uint64 {
 	t.Helper()

@@ -22,7 +22,7 @@ func TestRunThatWasDeletedAndStartedAgainIsFollowedFromItsFirstRecord(t *testing
 	records := make(chan record.Record, 1000)
 	var following sync.WaitGroup
 	following.Go(func() {
-		assert.ErrorIs(t, stored.New(store).Follow(ctx, func(r record.Record) { records <- r }), context.Canceled)
+		assert.ErrorIs(t, stored.New(store).Follow(ctx, publisher(func(r record.Record) { records <- r })), context.Canceled)
 	})
 	defer following.Wait()
 	defer cancel()

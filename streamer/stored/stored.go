@@ -7,6 +7,7 @@ import (
 	"iter"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/reprise-go/reprise/internal/caller"
 	"github.com/reprise-go/reprise/record"
@@ -19,11 +20,12 @@ import (
 // use, and need not be closed.
 type Runs struct {
 	store       snapshot.Store
+	began       time.Time                // when the Runs was made; records of a run created later are all new
 	interrupted atomic.Pointer[follower] // where the next call to Follow continues; nil if it begins anew
 }
 
 // New returns the runs in the store.
-func New(store snapshot.Store) *Runs { return &Runs{store: store} }
+func New(store snapshot.Store) *Runs { return &Runs{store: store, began: time.Now()} }
 
 var _ streamer.Source = (*Runs)(nil)
 

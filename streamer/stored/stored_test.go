@@ -161,7 +161,7 @@ func TestRunsOfAnotherProcessAreWatchedLive(t *testing.T) {
 	h, url := serve(t, source)
 	ctx, cancel := context.WithCancel(t.Context())
 	var following sync.WaitGroup
-	following.Go(func() { assert.ErrorIs(t, source.Follow(ctx, h.Publish), context.Canceled) })
+	following.Go(func() { assert.ErrorIs(t, source.Follow(ctx, h), context.Canceled) })
 	defer following.Wait()
 	defer cancel()
 

@@ -43,7 +43,7 @@ func followed(t *testing.T, dir string) *site {
 	runs := stored.New(store)
 	s := newSite(t, runs, streamer.Options{Control: stored.NewControl(store)}, nil)
 	background(t, func() {
-		if err := runs.Follow(t.Context(), s.dash.Publish); !errors.Is(err, context.Canceled) {
+		if err := runs.Follow(t.Context(), s.dash); !errors.Is(err, context.Canceled) {
 			t.Errorf("follow: %v", err)
 		}
 	})

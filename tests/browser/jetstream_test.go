@@ -44,7 +44,7 @@ func TestThePageShowsRunsInJetStream(t *testing.T) {
 	}
 	runs := stored.New(store)
 	s := newSite(t, runs, streamer.Options{Control: stored.NewControl(store)}, nil)
-	background(t, func() { _ = runs.Follow(t.Context(), s.dash.Publish) })
+	background(t, func() { _ = runs.Follow(t.Context(), s.dash) })
 	p := open(t, s.url())
 	p.waitText("#runs-total", "30")
 	p.waitText(`[data-status="failed"].tile b`, "3")

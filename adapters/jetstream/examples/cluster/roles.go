@@ -157,7 +157,7 @@ func (c *cluster) serveDashboard(ctx context.Context) error {
 // unavailable.
 func follow(ctx context.Context, runs *stored.Runs, dashboard *streamer.Handler) {
 	for ctx.Err() == nil {
-		if err := runs.Follow(ctx, dashboard.Publish); err != nil && ctx.Err() == nil {
+		if err := runs.Follow(ctx, dashboard); err != nil && ctx.Err() == nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		select {
