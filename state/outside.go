@@ -145,10 +145,7 @@ func mayContinue(i *snapshot.Info) bool {
 	case snapshot.StatusPaused:
 		return i.Stop.Reason != record.InterruptCancel
 	case snapshot.StatusInterrupted:
-		switch i.Stop.Reason {
-		case record.InterruptCrash, record.InterruptShutdown, record.InterruptContext, record.InterruptClosed, record.InterruptStore:
-			return true
-		}
+		return i.Stop.Reason.ContinuesByItself() && i.Stop.Reason != record.InterruptCancel
 	}
 	return false
 }

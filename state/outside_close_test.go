@@ -146,3 +146,34 @@ func TestInterruptOfARunThatIsClosedAndOpenedMeanwhileIsNotLost(t *testing.T) {
 	require.NoError(t, again.Close())
 	wantInterrupted(t, s)
 }
+
+// A closingStore closes the run when a message is posted to it.
+type closingStore struct {
+	snapshot.Store
+	journal snapshot.Journal
+	reason  record.InterruptReason
+}
+
+func (s *closingStore) Post(ctx context.Context, runID string, m snapshot.Message) error {
+	if err := s.Store.Post(ctx, runID, m); err != nil {
+		return err
+	}
+	return s.journal.Close(ctx, snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: s.reason}})
+}
+
+// A person interrupts a run that is just being closed and would continue by itself.
+func TestInterruptOfARunThatIsBeingClosedKeepsItFromContinuing(t *testing.T) {
+	for _, reason := range []record.InterruptReason{
+		record.InterruptShutdown, record.InterruptClosed, record.InterruptContext, record.InterruptStore, record.InterruptCrash, record.InterruptLeaseLost,
+	} {
+		require.True(t, reason.ContinuesByItself())
+		s := &closingStore{Store: memstore.New(), reason: reason}
+		var err error
+		s.journal, err = s.Open(t.Context(), runID, snapshot.OpenOptions{Create: true})
+		require.NoError(t, err)
+		require.NoError(t, state.Interrupt(t.Context(), s, runID, snapshot.Stop{By: "ann"}), reason)
+		info, err := s.Info(t.Context(), runID)
+		require.NoError(t, err)
+		assert.Equal(t, record.InterruptUser, info.Stop.Reason, reason)
+	}
+}
