@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
@@ -159,18 +161,24 @@ func (w *window) ask(ctx context.Context, req actors.Request) (actors.Response, 
 		return actors.Response{}, err
 	}
 	resp, err := w.send(ctx, req, sent)
-	if errors.Is(err, actors.ErrContextTooLong) {
-		now.Refused = max(1, estimateAll(sent))
+	if refusal := err; errors.Is(refusal, actors.ErrContextTooLong) {
+		now.refuse(estimateAll(sent))
 		c, err = core.Step(ctx, "cut", func(context.Context) (cut, error) { return w.fit(&req, messages, now), nil })
 		if err != nil {
 			return actors.Response{}, err
 		}
-		if sent, err = w.shortened(ctx, req.Messages, messages, c, &now); err != nil {
+		shorter, err := w.shortened(ctx, req.Messages, messages, c, &now)
+		if err != nil {
 			return actors.Response{}, err
 		}
-		resp, err = w.send(ctx, req, sent)
-	}
-	if err != nil {
+		if estimateAll(shorter) >= estimateAll(sent) { // calls and instructions cannot be shortened
+			return actors.Response{}, refusal
+		}
+		sent = shorter
+		if resp, err = w.send(ctx, req, sent); err != nil {
+			return actors.Response{}, err
+		}
+	} else if err != nil {
 		return actors.Response{}, err
 	}
 	now.learn(resp.Usage.InputTokens, estimateAll(sent)+estimateTools(req.Tools))
@@ -204,24 +212,24 @@ func emitsAsOwn(ctx context.Context) context.Context {
 
 // memoryKey returns the key of the window's memory. A memory belongs to the attempt that asks the
 // window, usually of an agent. If models surround the window, such as a failover, it belongs to the
-// attempt that asks the outermost one, and the key contains the names of these models and of the
-// branches between them: branches run in parallel, so they must not share a memory. Outside a run,
-// memoryKey returns "".
+// attempt that asks the outermost one, and the key contains the path from there to the window.
+// Branches run in parallel, so they must not share a memory: their numbers stay in the path, unlike
+// those of calls and attempts. Outside a run, memoryKey returns "".
 func memoryKey(ctx context.Context) string {
 	asked := core.ScopeOf(ctx)
-	name := asked.Name()
-	path := name // the names from s to the window
+	path := asked.Address().String()
 	for s := asked.Parent(); s.Kind() != 0 && s.Kind() != record.KindAgent && s.Kind() != record.KindTool; s = s.Parent() {
-		switch s.Kind() {
-		case record.KindBranch:
-			path = s.Name() + "/" + path
-		case record.KindLLM:
-			path = s.Name() + "/" + path
-			asked, name = s, path
+		if s.Kind() == record.KindLLM {
+			asked = s
 		}
 	}
-	return keyOf(ctx, "window", asked.Address().Scope(), name)
+	scope := asked.Address().Scope()
+	path = strings.TrimPrefix(strings.TrimPrefix(path, scope), "/")
+	return keyOf(ctx, "window", scope, numbers.ReplaceAllString(path, "$1"))
 }
+
+// numbers matches the numbers of calls and attempts in a path.
+var numbers = regexp.MustCompile(`(?:[#@][0-9]+)+(/|$)`)
 
 // cutKey returns the key of the cut that the call to which ctx belongs has made.
 func cutKey(ctx context.Context) string { return "cut:" + core.ScopeOf(ctx).Address().String() }
@@ -258,6 +266,13 @@ func (m *memory) learn(counted, estimated int) {
 	scale := min(most, max(1.0/most, float64(counted)/float64(estimated)))
 	if math.Abs(scale/m.scale()-1) > same {
 		m.Scale = scale
+	}
+}
+
+// refuse notes that the service refused messages with the given estimate as too long.
+func (m *memory) refuse(estimated int) {
+	if estimated = max(1, estimated); m.Refused == 0 || estimated < m.Refused {
+		m.Refused = estimated
 	}
 }
 

@@ -483,3 +483,36 @@ func TestToolsCountAsTheServiceCountsThem(t *testing.T) {
 		assert.LessOrEqual(t, n, tokens-reserved, "request %d", i+1)
 	}
 }
+
+// A refusal of a long request does not hide that a shorter one was refused before. The request is not
+// sent again if it cannot be shortened.
+func TestRefusedRequestIsSentShorterOrNotAgain(t *testing.T) {
+	limit := 900
+	var sent []int
+	model := actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
+		n := 0
+		for _, m := range req.Messages {
+			n += window.Estimate(m)
+		}
+		if sent = append(sent, n); n > limit {
+			return actors.Response{}, core.Permanent(actors.ErrContextTooLong)
+		}
+		return actors.Response{Message: actors.Assistant("yes")}, nil
+	})
+	w := window.New("w", window.Options{Tokens: 100_000}, model)
+	_, ctx := testkit.Run(t)
+	messages := []actors.Message{actors.System("s")}
+	for range 10 {
+		messages = append(messages, actors.User(strings.Repeat("word", 50)), actors.Assistant(strings.Repeat("word", 50)))
+	}
+	messages = append(messages, actors.User("Write the file."))
+	_, err := w.Call(ctx, actors.Request{Messages: messages})
+	require.NoError(t, err)
+	require.Len(t, sent, 2)
+	assert.Less(t, sent[1], sent[0])
+	sent, limit = nil, 2100
+	messages = append(messages, asks(1, "write", `"`+strings.Repeat("word", 2000)+`"`), actors.ToolResult("1", strings.Repeat("word", 2000)))
+	_, err = w.Call(ctx, actors.Request{Messages: messages}) // the arguments cannot be shortened
+	require.ErrorIs(t, err, actors.ErrContextTooLong)
+	assert.Len(t, sent, 1)
+}
