@@ -55,11 +55,20 @@ type rawTool struct {
 // maxTools is the maximum number of tools that a server may list. Models support far fewer.
 const maxTools = 10_000
 
-// list asks the server for its tools.
+// list asks the server for its tools. A list changes nothing, so it may be requested again if the
+// server has not responded in time.
 func (c *Client) list(ctx context.Context) (listing, error) {
-	var l listing
-	ctx, cancel := c.withTimeout(ctx)
+	limited, cancel := c.withTimeout(ctx)
 	defer cancel()
+	l, err := c.readList(limited)
+	if errors.Is(err, ErrLost) && ctx.Err() == nil {
+		err = core.Retryable(err)
+	}
+	return l, err
+}
+
+func (c *Client) readList(ctx context.Context) (listing, error) {
+	var l listing
 	cursor, seen := "", map[string]bool{"": true}
 	for {
 		raw, kept, can, err := c.page(ctx, cursor)

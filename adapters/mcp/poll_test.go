@@ -28,17 +28,17 @@ type taskServer struct {
 	t        *testing.T
 	interval time.Duration // between polls, as suggested to the client
 	done     time.Time
-	fails    int // how many polls fail before one succeeds
-	hangs    int // how many polls are never answered before one succeeds
-	made     int // tools/call requests
-	read     int // tasks/get requests that were answered with the result
+	fails    int            // how many polls fail before one succeeds
+	hangs    map[string]int // how many requests of each method are never answered before one succeeds
+	made     int            // tools/call requests
+	read     int            // tasks/get requests that were answered with the result
 }
 
 // RoundTrip implements http.RoundTripper.
 func (s *taskServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	<-time.After(7 * time.Millisecond) // so that no two entries see the same times
-	if r.Header.Get("Mcp-Method") == "tasks/get" && s.hangs > 0 {
-		s.hangs--
+	if method := r.Header.Get("Mcp-Method"); s.hangs[method] > 0 {
+		s.hangs[method]--
 		<-r.Context().Done()
 		return nil, context.Cause(r.Context())
 	}
@@ -115,7 +115,7 @@ func TestARunThatWasStoppedContinuesToPollItsTask(t *testing.T) {
 		stopAfter time.Duration // 0 if the run is parked only
 		done      time.Duration
 		fails     int
-		hangs     int
+		hangs     map[string]int
 	}{
 		"parked once":                         {interval: 2 * time.Minute, done: 100 * time.Second},
 		"parked often":                        {interval: 2 * time.Minute, done: time.Hour},
@@ -125,7 +125,7 @@ func TestARunThatWasStoppedContinuesToPollItsTask(t *testing.T) {
 		"completed while the run was stopped": {interval: 15 * time.Second, stopAfter: 400 * time.Second, done: 410 * time.Second},
 		"completed soon":                      {interval: 15 * time.Second, stopAfter: 40 * time.Second, done: 50 * time.Second},
 		"polls fail":                          {interval: 15 * time.Second, stopAfter: 40 * time.Second, done: 10 * time.Minute, fails: 7},
-		"polls are not answered":              {interval: 15 * time.Second, stopAfter: 400 * time.Second, done: time.Hour, hangs: 7},
+		"polls are not answered":              {interval: 15 * time.Second, stopAfter: 400 * time.Second, done: time.Hour, hangs: map[string]int{"tools/list": 2, "tasks/get": 7}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
