@@ -54,3 +54,25 @@ func TestAHandlerReadsWhatItsPreconditionsHaveWrittenLast(t *testing.T) {
 		assert.Equal(t, 1000, allowed, "after %d records", len(records))
 	}
 }
+
+func TestValidateExecuteReadsWhatItsPreconditionsWrite(t *testing.T) {
+	rate := 1
+	pay := decorators.Tool("pay", "", func(ctx context.Context, in struct{ Amount int }) (int, error) {
+		rate, _, err := state.Get[int](ctx, "rate")
+		return rate * in.Amount, err
+	}).Require(func(ctx context.Context, _ struct{ Amount int }) error { return state.Put(ctx, "rate", rate) })
+	program := func(ctx context.Context) error { _, err := pay.Call(ctx, struct{ Amount int }{10}); return err }
+	store := memstore.New()
+	st, err := state.Open(t.Context(), store, "run")
+	require.NoError(t, err)
+	require.NoError(t, program(st.Context(t.Context())))
+	require.NoError(t, st.Close())
+	differences, err := state.ValidateExecute(t.Context(), store, "run", program)
+	require.NoError(t, err)
+	assert.Empty(t, differences)
+	rate = 2 // the program has changed
+	differences, err = state.ValidateExecute(t.Context(), store, "run", program)
+	require.NoError(t, err)
+	require.NotEmpty(t, differences)
+	assert.Equal(t, "pay: output: recorded 10, now 20", differences[len(differences)-1].String())
+}

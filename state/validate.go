@@ -224,6 +224,7 @@ func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progr
 	}
 	switch {
 	case v.executes && !c.Kind.IsEntered() && !v.isChoice(c):
+		delete(v.restored.preconditions, c.Address) // the preconditions run again
 		if !found.HasOutcome() {
 			return nil
 		}

@@ -80,8 +80,7 @@ func fingerprint(messages []actors.Message) uint64 {
 func beginning(text string) string { return text[:runeBoundary(text, 64)] }
 
 // truncateResults returns the messages of a request with truncated tool results, starting with message
-// from. If stores is set, it stores the complete results as values of the run; large values become
-// artifacts.
+// from. If stores is set, it stores the complete results as values of the run.
 func (w *window) truncateResults(ctx context.Context, req *actors.Request, from int, stores bool) ([]actors.Message, error) {
 	most := w.o.Result
 	if most == 0 {
