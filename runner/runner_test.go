@@ -106,6 +106,41 @@ func TestStartIsIdempotentByRunID(t *testing.T) {
 	assert.Regexp(t, "^echo-[a-z0-9]{16}$", random.RunID)
 }
 
+// A slowStore takes a second to store a run, whose ID is taken meanwhile.
+type slowStore struct {
+	*memstore.Store
+	taken atomic.Bool
+}
+
+func (s *slowStore) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, error) {
+	if s.taken.Swap(true) {
+		return snapshot.Info{}, snapshot.ErrExists
+	}
+	sleep(time.Second)
+	return s.Store.Create(ctx, run)
+}
+
+// A client that repeats its start too early gets the run, although the first start is still storing it.
+func TestStartThatIsRepeatedWhileItIsStoredReturnsTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, &slowStore{Store: memstore.New()}, runner.Options{})
+		program := runner.Register(r, echo)
+		var first snapshot.Info
+		var starting sync.WaitGroup
+		starting.Go(func() {
+			var err error
+			first, err = program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+			assert.NoError(t, err)
+		})
+		synctest.Wait()
+		again, isNew, err := r.StartOrGet(t.Context(), "echo", "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		starting.Wait()
+		assert.False(t, isNew)
+		assert.Equal(t, first, again)
+	})
+}
+
 func TestBadStartsStoreNothing(t *testing.T) {
 	store := memstore.New()
 	r := newRunner(t, store, runner.Options{})

@@ -92,7 +92,10 @@ func (r *Runner) startEncoded(ctx context.Context, p *program, runID string, enc
 	info, err = r.store.Create(ctx, run)
 	switch {
 	case errors.Is(err, snapshot.ErrExists):
-		info, err = r.startedBefore(ctx, p, runID, encoded.data)
+		err = r.whileChanging(ctx, runID, func() (changing bool, err error) {
+			info, err = r.startedBefore(ctx, p, runID, encoded.data)
+			return errors.Is(err, snapshot.ErrNotFound), err // another start is still storing the run
+		})
 		return info, false, err
 	case err != nil:
 		return snapshot.Info{}, false, fmt.Errorf("runner: start run %s: %w", runID, err)
