@@ -6,7 +6,7 @@
 // run can no longer write to it, because a message is appended only if the run's last message is
 // still the one that the writer knows.
 //
-//	conn, err := nats.Connect(url, nats.MaxReconnects(-1))
+//	conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort())
 //	store, err := jetstream.Open(ctx, conn, jetstream.Options{Replicas: 3})
 //	defer store.Close()
 //	queue, err := jetstream.OpenQueue(ctx, store)

@@ -20,7 +20,7 @@ func Example() {
 	defer stop()
 	ctx := context.Background()
 	for _, process := range []string{"first", "second"} {
-		conn, err := nats.Connect(url, nats.MaxReconnects(-1))
+		conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort())
 		if err != nil {
 			panic(err)
 		}

@@ -34,7 +34,7 @@ func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue run
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("the store: %w", err)
 	}
-	connect := []nats.Option{nats.Name("reprise"), nats.MaxReconnects(-1), nats.ReconnectWait(reconnectWait)}
+	connect := []nats.Option{nats.Name("reprise"), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(), nats.ReconnectWait(reconnectWait)}
 	if credentials != "" {
 		connect = append(connect, nats.UserCredentials(credentials))
 	}

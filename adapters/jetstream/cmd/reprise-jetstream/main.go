@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	if err != nil {
 		return err
 	}
-	options := []nats.Option{nats.Name("reprise-jetstream")}
+	options := []nats.Option{nats.Name("reprise-jetstream"), nats.IgnoreAuthErrorAbort()}
 	if credentialsFile != "" {
 		options = append(options, nats.UserCredentials(credentialsFile))
 	}

@@ -78,7 +78,7 @@ func (c *cluster) serveNATS(ctx context.Context) error {
 
 // open connects to the store and waits for its server.
 func (c *cluster) open(ctx context.Context) (*nats.Conn, *jetstream.Store, *jetstream.Queue, error) {
-	conn, err := nats.Connect(c.url(), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond), nats.RetryOnFailedConnect(true))
+	conn, err := nats.Connect(c.url(), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(), nats.ReconnectWait(100*time.Millisecond), nats.RetryOnFailedConnect(true))
 	if err != nil {
 		return nil, nil, nil, err
 	}
