@@ -34,6 +34,11 @@ var (
 	// ErrStopping is returned for a start after the context of Serve has ended.
 	ErrStopping = errors.New("runner: the runner is stopping")
 
+	// ErrQueueClosed is returned by a [Queue] that can hand out no more runs, such as one whose
+	// connection was closed for good, and by Serve, which then stops. A supervisor should start the
+	// process again.
+	ErrQueueClosed = errors.New("runner: the queue is closed")
+
 	// ErrNotStopped is returned by Serve if runs did not stop when they were interrupted.
 	ErrNotStopped = errors.New("runner: runs did not stop when they were interrupted")
 )
@@ -82,6 +87,7 @@ func init() {
 	record.RegisterError("runner.ErrNotStopped", ErrNotStopped)
 	record.RegisterError("runner.ErrTooMany", ErrTooMany)
 	record.RegisterError("runner.ErrStopping", ErrStopping)
+	record.RegisterError("runner.ErrQueueClosed", ErrQueueClosed)
 	record.RegisterError("runner.ErrNotReady", ErrNotReady)
 	record.RegisterError("runner.ErrClock", ErrClock)
 	record.RegisterErrorType[*NotRegisteredError]("runner.NotRegisteredError")

@@ -27,7 +27,8 @@ type Queue interface {
 
 	// Take waits until a run of one of the programs is due, and takes that run and up to n-1 other
 	// runs that are due. Runs with a higher priority come first. Take returns the cause of ctx if
-	// ctx is done, or another error if the queue cannot be reached. In both cases nothing is taken.
+	// ctx is done, ErrQueueClosed if the queue can never be reached again, or another error if it
+	// cannot be reached now. In all these cases nothing is taken.
 	Take(ctx context.Context, programs []ProgramID, n int) ([]Lease, error)
 }
 

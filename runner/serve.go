@@ -21,8 +21,11 @@ const interruptedGrace = 5 * time.Second
 // see Options.Grace. It returns when everything that it began has ended, and returns nil after a
 // graceful stop. Runs whose handlers ignore their context are closed without waiting for the
 // handlers; they are listed in an error that matches [ErrNotStopped]. If the store fails at the
-// beginning, Serve returns the error at once. A runner can serve only once.
+// beginning, Serve returns the error at once. If the queue is closed, Serve stops as if ctx had
+// ended, and returns an error that matches [ErrQueueClosed]. A runner can serve only once.
 func (r *Runner) Serve(ctx context.Context) error {
+	ctx, stopServing := context.WithCancel(ctx)
+	defer stopServing()
 	r.mu.Lock()
 	if r.serving {
 		r.mu.Unlock()
@@ -52,31 +55,33 @@ func (r *Runner) Serve(ctx context.Context) error {
 	} else { // the clock of this machine decides when entries are due
 		background.Go(func() { r.watchClock(ctx) })
 	}
-	r.dispatch(ctx, own)
+	closed := r.dispatch(ctx, own)
+	stopServing()
 	background.Wait()
 	err = r.stop()
 	cancel()
-	return err
+	return errors.Join(closed, err)
 }
 
-// dispatch takes runs from the queue and begins them until ctx ends.
-func (r *Runner) dispatch(ctx, own context.Context) {
+// dispatch takes runs from the queue and begins them until ctx ends. If the queue is closed, it
+// returns the error.
+func (r *Runner) dispatch(ctx, own context.Context) error {
 	slots := make(chan struct{}, r.options.Limit)
 	free := func() { <-slots }
 	for {
 		n := awaitSlots(ctx, slots)
-		leases := r.take(ctx, n)
+		leases, err := r.take(ctx, n)
 		for range n - len(leases) {
 			free()
 		}
 		if len(leases) == 0 {
-			break
+			r.refuseStarts()
+			return err
 		}
 		for _, lease := range leases {
 			r.begin(own, lease, free)
 		}
 	}
-	r.refuseStarts()
 }
 
 // awaitSlots waits for a free slot and takes all slots that are free. It returns the number of
@@ -106,8 +111,9 @@ func (r *Runner) refuseStarts() {
 // takeRetryDelay is the time to wait after an error from the queue.
 const takeRetryDelay = time.Second
 
-// take waits for runs and takes at most n of them. It returns nil when ctx ends.
-func (r *Runner) take(ctx context.Context, n int) []Lease {
+// take waits for runs and takes at most n of them. It returns none when ctx ends or the queue is
+// closed; the error is only for a queue that is closed.
+func (r *Runner) take(ctx context.Context, n int) ([]Lease, error) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for ctx.Err() == nil {
@@ -116,9 +122,12 @@ func (r *Runner) take(ctx context.Context, n int) []Lease {
 		late := taking.Err() != nil
 		cancel()
 		r.noteQueue(err, late)
-		if err == nil {
-			return leases
-		} else if late {
+		switch {
+		case err == nil:
+			return leases, nil
+		case errors.Is(err, ErrQueueClosed):
+			return nil, err
+		case late:
 			continue
 		}
 		r.observe(Notice{Type: NoticeTrouble, Err: fmt.Errorf("runner: take a run from the queue: %w", err)})
@@ -128,7 +137,7 @@ func (r *Runner) take(ctx context.Context, n int) []Lease {
 		case <-ctx.Done():
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // programIDs returns the IDs of the registered programs.

@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -33,8 +34,20 @@ type pullState struct {
 func (p *pullState) mayHaveMore() bool { return len(p.held) == 0 && !p.waits && p.err == nil }
 
 // Take implements [runner.Queue]. It returns the jobs with the highest levels once these are known to
-// be next.
+// be next. If the connection or the store was closed, the error is [runner.ErrQueueClosed].
 func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, most int) ([]runner.Lease, error) {
+	leases, err := q.take(ctx, programs, most)
+	switch conn := q.store.conn; {
+	case err == nil:
+	case conn.IsClosed():
+		err = fmt.Errorf("%w: %w", runner.ErrQueueClosed, cmp.Or(conn.LastError(), err))
+	case q.store.ctx.Err() != nil:
+		err = fmt.Errorf("%w: %w", runner.ErrQueueClosed, err)
+	}
+	return leases, err
+}
+
+func (q *Queue) take(ctx context.Context, programs []runner.ProgramID, most int) ([]runner.Lease, error) {
 	own, err := q.store.session(ctx)
 	if err == nil {
 		err = q.learnAll(ctx, own)

@@ -311,3 +311,34 @@ func TestConsumerOfAVersionWithoutWorkersMayBeRemoved(t *testing.T) {
 	next := newWorker(t, server, longLease)
 	assert.Equal(t, "after", next.take(t, echoID).Entry().RunID)
 }
+
+// A connection that was closed for good is not used again, so the runner stops, and a supervisor can start the
+// process again.
+func TestRunnerStopsWhenItsConnectionIsClosedForGood(t *testing.T) {
+	server := jstest.Start(t)
+	conn := server.Connect()
+	w := workerOf(t, conn, lease)
+	r, err := runner.New(w.store, runner.Options{Queue: w.queue})
+	require.NoError(t, err)
+	runner.Register(r, decorators.Agent("echo", "", func(_ context.Context, in string) (string, error) { return in, nil }))
+	served := make(chan error, 1)
+	go func() { served <- r.Serve(t.Context()) }()
+	_, err = r.Start(t.Context(), "echo", "run", "hello", runner.StartOptions{})
+	require.NoError(t, err)
+	_, err = r.Wait(t.Context(), "run")
+	require.NoError(t, err)
+	conn.Close()
+	select {
+	case err := <-served:
+		require.ErrorIs(t, err, runner.ErrQueueClosed)
+	case <-time.After(patience):
+		t.Fatal("the runner still serves")
+	}
+}
+
+func TestQueueOfAClosedStoreIsClosed(t *testing.T) {
+	w := newWorker(t, jstest.Start(t), longLease)
+	require.NoError(t, w.store.Close())
+	_, err := w.queue.Take(t.Context(), []runner.ProgramID{echoID}, 1)
+	require.ErrorIs(t, err, runner.ErrQueueClosed)
+}
