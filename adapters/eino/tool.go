@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 
@@ -42,7 +43,7 @@ func Tool(ctx context.Context, t tool.BaseTool, opts ...actors.Option) (tool.Bas
 	if err := actors.CheckFunctionName(info.Name); err != nil {
 		return nil, fmt.Errorf("eino: %w", err)
 	}
-	d := &durableTool{inner: t, info: info, prepared: make(map[callKey]preparedCall)}
+	d := &durableTool{inner: t, info: info, prepared: make(map[callKey][]preparedCall)}
 	d.tool = actors.NewTool(info.Name, info.Desc, argumentsSchema{}, execute, opts...)
 	switch t := t.(type) {
 	case tool.InvokableTool:
@@ -74,11 +75,12 @@ type durableTool struct {
 	tool  actors.Tool[string, string]
 
 	mu        sync.Mutex // guards the fields below
-	prepared  map[callKey]preparedCall
-	cleanupAt int // number of entries in prepared above which obsolete ones are removed
+	prepared  map[callKey][]preparedCall
+	cleanupAt int // number of keys in prepared above which obsolete ones are removed
 }
 
-// A callKey identifies a tool call that a model has requested.
+// A callKey identifies a tool call that a model has requested. Models in parallel branches of a graph may
+// use the same ID.
 type callKey struct {
 	scope *core.Scope
 	id    string
@@ -140,19 +142,33 @@ func (d *durableTool) prepare(ctx context.Context, id, arguments string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.prepared) > d.cleanupAt { // some calls belong to ended attempts, whose graphs did not make them
-		maps.DeleteFunc(d.prepared, func(at callKey, _ preparedCall) bool { return at.scope.Closed() })
+		maps.DeleteFunc(d.prepared, func(at callKey, _ []preparedCall) bool { return at.scope.Closed() })
 		d.cleanupAt = 2*len(d.prepared) + 16
 	}
-	d.prepared[callKey{scope, id}] = preparedCall{p, arguments}
+	at := callKey{scope, id}
+	d.prepared[at] = append(d.prepared[at], preparedCall{p, arguments})
 }
 
-// take removes and returns the prepared call for the tool call in ctx, if there is one.
-func (d *durableTool) take(ctx context.Context) preparedCall {
+// take removes and returns the prepared call for the tool call in ctx, if there is one. Of several, it
+// is the latest one with the given arguments, or just the latest if the graph has changed the arguments.
+func (d *durableTool) take(ctx context.Context, arguments string) preparedCall {
 	at := callKey{core.ScopeOf(ctx), compose.GetToolCallID(ctx)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	p := d.prepared[at]
-	delete(d.prepared, at)
+	calls := d.prepared[at]
+	if len(calls) == 0 {
+		return preparedCall{}
+	}
+	i := len(calls) - 1
+	for j, p := range calls {
+		if p.arguments == arguments {
+			i = j
+		}
+	}
+	p := calls[i]
+	if d.prepared[at] = slices.Delete(calls, i, i+1); len(calls) == 1 {
+		delete(d.prepared, at)
+	}
 	return p
 }
 
@@ -169,7 +185,7 @@ func execute(ctx context.Context, arguments string) (string, error) {
 }
 
 func (d *durableTool) call(ctx context.Context, arguments string, f func(context.Context, string) (string, error)) (string, error) {
-	p := d.take(ctx)
+	p := d.take(ctx, arguments)
 	if p.call == nil {
 		return d.tool.Call(context.WithValue(ctx, runKey{}, f), arguments)
 	}
