@@ -30,9 +30,9 @@ type recordedRequest struct {
 	hash    record.Hash // of the whole request; zero until it is needed, or if the record cannot be read
 }
 
-// A request is the request that a program makes now, in an LLM call whose record may have another one
-// with the same identity.
-type request struct {
+// A requestMatch tells how the request that a program makes now, in an LLM call, relates to the
+// recorded requests with the same identity.
+type requestMatch struct {
 	isReworded bool           // the call is recalled, and its record has another request
 	recordedAs record.Address // the other call that has this request on record; zero if there is none
 }
@@ -40,9 +40,9 @@ type request struct {
 // compareRequest compares the request of an LLM call with the recorded requests that have the same
 // identity. isRecalled is set if the recorded outcome of the call may be used. r.mu must not be held,
 // since encoding the input calls methods of the input's type.
-func (r *run) compareRequest(c record.Claim, isRecalled bool, input engine.ClaimedInput) request {
+func (r *run) compareRequest(c record.Claim, isRecalled bool, input engine.ClaimedInput) requestMatch {
 	if c.Kind != record.KindLLM {
-		return request{}
+		return requestMatch{}
 	}
 	r.mu.Lock()
 	was, recorded, isComparable := r.restored.calls[c.Address], record.Hash{}, r.reworded.sites[overlapOf(c)]
@@ -51,23 +51,23 @@ func (r *run) compareRequest(c record.Claim, isRecalled bool, input engine.Claim
 	}
 	r.mu.Unlock()
 	if isRecalled && recorded.IsZero() || !isRecalled && !isComparable {
-		return request{}
+		return requestMatch{}
 	}
 	now, ok := allHashes(input, recorded)
 	if !ok {
-		return request{}
+		return requestMatch{}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if isRecalled && slices.Contains(now, recorded) {
 		was.unchanged = true
-		return request{}
+		return requestMatch{}
 	}
-	req := request{isReworded: isRecalled}
+	m := requestMatch{isReworded: isRecalled}
 	if isComparable {
-		req.recordedAs = r.recordedAs(c, now)
+		m.recordedAs = r.recordedAs(c, now)
 	}
-	return req
+	return m
 }
 
 // allHashes returns the hashes that the whole input may have on record. It stops at the one that is
@@ -148,6 +148,23 @@ func (r *run) recordedRequests(of overlap) []recordedRequest {
 		}
 	}
 	return r.reworded.recorded[of]
+}
+
+// claimSwapped completes the claim of a call whose request is recorded as that of another call.
+func (r *run) claimSwapped(s *engine.Scope, c record.Claim, found *record.Progress, onRecord bool, m requestMatch) (*record.Progress, bool, error) {
+	d := r.swapped(s, c, m.recordedAs)
+	if r.config.divergence == DivergenceRerun && !r.settings.Strict {
+		if !m.isReworded {
+			return found, onRecord, nil // it is made in any case
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if !r.life.closed { // nothing follows the last record
+			r.makeAgain(s, c, d)
+		}
+		return nil, false, nil
+	}
+	return found, onRecord, r.handleDivergence(d)
 }
 
 // swapped returns the difference of a call whose request is recorded as that of another call.

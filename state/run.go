@@ -240,30 +240,13 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 		}
 		err = r.handleDivergence(differs)
 	case err == nil && !s.Closed():
-		if req := r.compareRequest(c, found != nil && found.HasOutcome(), input); !req.recordedAs.IsZero() {
-			return r.claimSwapped(s, c, found, onRecord, req)
-		} else if req.isReworded {
+		if m := r.compareRequest(c, found != nil && found.HasOutcome(), input); !m.recordedAs.IsZero() {
+			return r.claimSwapped(s, c, found, onRecord, m)
+		} else if m.isReworded {
 			r.reportReworded(s, c)
 		}
 	}
 	return found, onRecord, err
-}
-
-// claimSwapped completes the claim of a call whose request is recorded as that of another call.
-func (r *run) claimSwapped(s *engine.Scope, c record.Claim, found *record.Progress, onRecord bool, req request) (*record.Progress, bool, error) {
-	d := r.swapped(s, c, req.recordedAs)
-	if r.config.divergence == DivergenceRerun && !r.settings.Strict {
-		if !req.isReworded {
-			return found, onRecord, nil // it is made in any case
-		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		if !r.life.closed { // nothing follows the last record
-			r.makeAgain(s, c, d)
-		}
-		return nil, false, nil
-	}
-	return found, onRecord, r.handleDivergence(d)
 }
 
 // lookUpClaim is Claim, except that it returns a difference instead of handling it. It sets the

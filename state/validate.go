@@ -128,13 +128,13 @@ func (v *validation) Claim(s *engine.Scope, c record.Claim, input engine.Claimed
 	found = v.claim(c, found)
 	v.mu.Unlock()
 	v.compareInput(c, found, input)
-	if req := v.compareRequest(c, true, input); !req.recordedAs.IsZero() {
-		v.mu.Lock()
-		defer v.mu.Unlock()
-		v.addDifference(c.Address, "swap", "another request", "that of "+req.recordedAs.String())
-	} else if req.isReworded {
-		v.mu.Lock()
-		defer v.mu.Unlock()
+	m := v.compareRequest(c, true, input)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch {
+	case !m.recordedAs.IsZero():
+		v.addDifference(c.Address, "swap", "another request", "that of "+m.recordedAs.String())
+	case m.isReworded:
 		v.reworded.add(c)
 		v.addDifference(c.Address, "request", "other instructions, descriptions of tools, tools or options", "these")
 	}
