@@ -109,7 +109,8 @@ func (w *window) ask(ctx context.Context, req actors.Request) (actors.Response, 
 	if err != nil {
 		return actors.Response{}, err
 	}
-	c, key := cut{}, memoryKey(ctx)
+	var c cut
+	key := memoryKey(ctx)
 	if key == "" {
 		c = w.fit(&req, messages, now)
 	} else if c, _, err = state.Get[cut](ctx, cutKey(ctx)); err != nil {
