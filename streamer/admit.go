@@ -46,9 +46,12 @@ var (
 	errForwarded = errors.New("a proxy forwarded this request, so anybody may have sent it: without Options.Authorize only requests from this machine itself are served")
 )
 
-// withAccess serves the requests that Authorize admits.
+// withAccess serves the requests that Authorize admits. A client that does not read the response is cut
+// off.
 func (h *Handler) withAccess(next func(http.ResponseWriter, *http.Request, *Access)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		w, end := h.timed(w)
+		defer end()
 		setSecurityHeaders(w.Header())
 		h.allowOrigin(w, req)
 		if h.isForeign(req) {

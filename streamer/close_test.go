@@ -48,14 +48,14 @@ func TestCloseStopsASourceThatDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// unread begins a stream of a run and never reads it.
-func unread(t *testing.T, server *httptest.Server) {
+// unread requests a path and never reads the response.
+func unread(t *testing.T, server *httptest.Server, path string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.(*net.TCPConn).SetReadBuffer(1 << 10)
-	_, err = io.WriteString(conn, "GET /events?run=r HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	_, err = io.WriteString(conn, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	require.NoError(t, err)
 }
 
@@ -119,7 +119,7 @@ func TestCloseDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 				_, err = bufio.NewReader(resp.Body).ReadString('\n')
 				require.NoError(t, err)
 			} else {
-				unread(t, server)
+				unread(t, server, "/events?run=r")
 			}
 			blocked(t, &writing)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -150,7 +150,8 @@
 //
 // Clients read from the events that the handler keeps and have no queues of their own.
 // A client that falls behind these events, or reads almost nothing for a while, is
-// disconnected and can resume. A slow client never slows down a run or another client.
+// disconnected and can resume. A slow client never slows down a run or another client. A client that
+// does not read another response is disconnected, too; see [Options.WriteTimeout].
 //
 // # Permission
 //

@@ -71,7 +71,7 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *A
 		ctx, cancel = context.WithTimeout(ctx, scope.TTL)
 		defer cancel()
 	}
-	ctx, release := s.untilClosed(ctx)
+	ctx, release := h.untilClosed(ctx)
 	defer release()
 	s.begin()
 	id, part := cutPart(id)

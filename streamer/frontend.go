@@ -6,7 +6,8 @@ import (
 
 // AdmitFunc returns a handler that calls next for each request that Authorize admits, and passes
 // it the sender's Access. It is for handlers that show runs in another form, such as those
-// of packages agui and aisdk. Such a handler must itself check which runs the sender may see.
+// of packages agui and aisdk. Such a handler must itself check which runs the sender may see. Its
+// writes fail if the client does not read: see [Options.WriteTimeout] and [Handler.Close].
 func (h *Handler) AdmitFunc(next func(http.ResponseWriter, *http.Request, *Access)) http.Handler {
 	return h.withAccess(next)
 }

@@ -89,7 +89,7 @@ type Options struct {
 
 	Heartbeat    time.Duration // interval between comments on a stream where nothing happens. Defaults to 15 s
 	Reconnect    time.Duration // how long clients wait before they reconnect, with jitter. Defaults to 2 s
-	WriteTimeout time.Duration // how long a client may take to read one write: 16 KB or one event. Defaults to 10 s
+	WriteTimeout time.Duration // how long a client may take to read 16 KB of a response, or the rest of it. Defaults to 10 s
 
 	// Origins are other origins whose pages may read responses, such as "https://ops.example.com".
 	// None by default.
@@ -353,8 +353,9 @@ func (h *Handler) pause(timer *time.Timer, d time.Duration) bool {
 	}
 }
 
-// Close refuses new requests, ends all streams, and waits until they have ended. If ctx
-// ends first, Close returns the cause. Closing twice is fine.
+// Close refuses new requests, ends all streams, and waits until they have ended. Responses that are
+// being sent are cut off if the client takes longer than a second to read the rest. If ctx ends first,
+// Close returns the cause. Closing twice is fine.
 func (h *Handler) Close(ctx context.Context) error {
 	h.mu.Lock()
 	if h.open.Err() == nil {

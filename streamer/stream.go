@@ -23,35 +23,24 @@ type stream struct {
 	control    *http.ResponseController
 	timer      *time.Timer  // ends the wait for the next event
 	watched    *watchedRuns // the runs whose deltas the client has asked for; nil if there are none
+	proto      int          // the major version of HTTP
 	created    int64        // creation time of the run, see cutCreated; 0 if it is not known
 	vocabulary string       // name in Options.Vocabularies; empty for this package's own events
-	proto      int          // the major version of HTTP
 
-	at       cursor        // the newest event that was sent or filtered out
-	sent     cursor        // the newest ID that was sent
-	moves    uint64        // how often at was moved, forward or back
-	out      *bufio.Writer // holds what was written since the last flush; nil if nothing was
-	flushed  time.Time     // when out was last flushed
-	deadline time.Time     // deadline of the current write
+	at      cursor        // the newest event that was sent or filtered out
+	sent    cursor        // the newest ID that was sent
+	moves   uint64        // how often at was moved, forward or back
+	out     *bufio.Writer // holds what was written since the last flush; nil if nothing was
+	flushed time.Time     // when out was last flushed
 }
 
-// closeTimeout is how long a client may take, after the handler is closed, to read what was written.
-const closeTimeout = time.Second
-
-// untilClosed returns a context that also ends when the handler is closed. Closing the handler also
-// ends a write to a client that reads nothing. The caller must call release before it returns.
-func (s *stream) untilClosed(ctx context.Context) (_ context.Context, release func()) {
+// untilClosed returns a context that also ends when the handler is closed. The caller must call
+// release.
+func (h *Handler) untilClosed(ctx context.Context) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	done := make(chan struct{})
-	stop := context.AfterFunc(s.handler.open, func() {
-		defer close(done)
-		cancel(http.ErrServerClosed)
-		_ = s.control.SetWriteDeadline(time.Now().Add(closeTimeout))
-	})
+	stop := context.AfterFunc(h.open, func() { cancel(http.ErrServerClosed) })
 	return ctx, func() {
-		if !stop() {
-			<-done // the writer must not be used after the handler has returned
-		}
+		stop()
 		cancel(nil)
 	}
 }
@@ -64,8 +53,7 @@ func (s *stream) begin() {
 	header.Set("Cache-Control", "no-cache, no-store, no-transform")
 	header.Set("X-Accel-Buffering", "no") // tells nginx not to buffer
 	if s.proto == 1 {
-		// The write deadline would remain on the connection, so the connection is not reused.
-		header.Set("Connection", "close")
+		header.Set("Connection", "close") // some clients read until the connection ends
 	}
 	s.w.WriteHeader(http.StatusOK)
 	// Clients that were disconnected together should not reconnect at the same moment.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/reprise-go/reprise/streamer/internal/wire"
@@ -102,9 +101,8 @@ func (s *stream) event(name string, body any) {
 	_ = s.endWithID()
 }
 
-// gatherBytes is how much is buffered before a write, since the server does not buffer
-// writes to the connection. It is not more, because a client must read that much within
-// the write timeout.
+// gatherBytes is how much is buffered before a write, and the size of the pieces in which a response is
+// written. It is not more, because a client must read that much within the write timeout.
 const gatherBytes = 16 << 10
 
 // newBuffer makes a buffer for [Handler.buffers].
@@ -115,7 +113,7 @@ func newBuffer() any { return bufio.NewWriterSize(nil, gatherBytes) }
 func (s *stream) buffer() *bufio.Writer {
 	if s.out == nil {
 		s.out = s.handler.buffers.Get().(*bufio.Writer)
-		s.out.Reset(deadlineWriter{s})
+		s.out.Reset(s.w)
 	}
 	return s.out
 }
@@ -130,7 +128,7 @@ func (s *stream) release() {
 
 func (s *stream) write(p []byte) error {
 	_, err := s.buffer().Write(p)
-	return err
+	return writeError(err)
 }
 
 func (s *stream) flush() error {
@@ -140,26 +138,10 @@ func (s *stream) flush() error {
 	s.flushed = time.Now()
 	err := s.out.Flush()
 	s.release()
-	if err != nil {
-		return err
+	if err == nil {
+		err = s.control.Flush()
 	}
-	return writeError(s.control.Flush())
-}
-
-// deadlineWriter sets the connection's write deadline before each write.
-type deadlineWriter struct{ *stream }
-
-func (s deadlineWriter) Write(p []byte) (int, error) {
-	if now := time.Now(); s.deadline.Sub(now) < s.handler.options.WriteTimeout*3/4 {
-		s.deadline = now.Add(s.handler.options.WriteTimeout)
-		// The writer of a router or a test may not support deadlines.
-		_ = s.control.SetWriteDeadline(s.deadline)
-		if s.handler.open.Err() != nil { // Close may just have set an earlier deadline
-			return 0, http.ErrServerClosed
-		}
-	}
-	n, err := s.w.Write(p)
-	return n, writeError(err)
+	return writeError(err)
 }
 
 // writeError returns errSlow if a write failed because the client was too slow, and otherwise err.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/net/netutil"
 
+	"github.com/reprise-go/reprise/internal/httpserver"
 	"github.com/reprise-go/reprise/streamer"
 	"github.com/reprise-go/reprise/streamer/stored"
 )
@@ -185,7 +186,7 @@ func (a *app) serveUntil(ctx context.Context, server *http.Server, listener net.
 	err := context.Cause(ctx)
 	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer stop()
-	closed := errors.Join(handler.Close(closing), server.Shutdown(closing))
+	closed := errors.Join(handler.Close(closing), httpserver.Shutdown(closing, server))
 	servers.Wait()
 	if errors.Is(err, context.Canceled) {
 		err = nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core/live"
+	"github.com/reprise-go/reprise/internal/httpserver"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
@@ -267,7 +268,7 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	cancel(nil)
 	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer stop()
-	err = errors.Join(err, s.dashboard.Close(closing), s.server.Shutdown(closing))
+	err = errors.Join(err, s.dashboard.Close(closing), httpserver.Shutdown(closing, s.server))
 	serving.Wait()
 	s.pages.close()
 	if s.files != nil {

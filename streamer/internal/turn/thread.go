@@ -55,7 +55,9 @@ func ReadBody(w http.ResponseWriter, req *http.Request, most int64) ([]byte, err
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer supports deadlines
 	data, err := io.ReadAll(http.MaxBytesReader(w, req.Body, most))
-	_ = control.SetReadDeadline(time.Time{})
+	if err == nil { // otherwise, the server may still have to read the rest
+		_ = control.SetReadDeadline(time.Time{})
+	}
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
