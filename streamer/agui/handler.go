@@ -28,10 +28,9 @@ type Options struct {
 	// to serve.
 	Program string
 
-	MaxBody      int64         // maximum size of a request body in bytes. Defaults to 16 MB, since clients post all messages
-	Heartbeat    time.Duration // time between comments on an idle stream. Defaults to 15 s
-	WriteTimeout time.Duration // how long a client may take to accept what is sent. Defaults to 10 s
-	Turns        int           // how many turns of a thread are sent to a client that attaches. Defaults to 50
+	MaxBody   int64         // maximum size of a request body in bytes. Defaults to 16 MB, since clients post all messages
+	Heartbeat time.Duration // time between comments on an idle stream. Defaults to 15 s
+	Turns     int           // how many turns of a thread are sent to a client that attaches. Defaults to 50
 }
 
 // A Handler serves threads to clients of AG-UI. It is safe for concurrent use.
@@ -48,11 +47,10 @@ func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	switch {
 	case o.Threads == nil || o.Control == nil:
 		return nil, errors.New("agui: Options.Threads and Options.Control are required: use the values in the streamer.Options")
-	case o.MaxBody < 0 || o.Heartbeat < 0 || o.WriteTimeout < 0 || o.Turns < 0:
+	case o.MaxBody < 0 || o.Heartbeat < 0 || o.Turns < 0:
 		return nil, fmt.Errorf("agui: Options contains a negative number: %+v", o)
 	}
-	o.MaxBody, o.Heartbeat = cmp.Or(o.MaxBody, 16<<20), cmp.Or(o.Heartbeat, 15*time.Second)
-	o.WriteTimeout, o.Turns = cmp.Or(o.WriteTimeout, 10*time.Second), cmp.Or(o.Turns, 50)
+	o.MaxBody, o.Heartbeat, o.Turns = cmp.Or(o.MaxBody, 16<<20), cmp.Or(o.Heartbeat, 15*time.Second), cmp.Or(o.Turns, 50)
 	h := &Handler{dash: dash, options: o, hub: turn.NewHub(dash, newEncoder)}
 	h.next = dash.AdmitFunc(h.serve)
 	return h, nil
@@ -107,7 +105,7 @@ func (h *Handler) run(w http.ResponseWriter, req *http.Request, t *turn.Thread, 
 		return
 	}
 	defer leave()
-	s := &stream{handler: h, thread: t, Response: turn.Response{W: w, Heartbeat: h.options.Heartbeat, WriteTimeout: h.options.WriteTimeout}}
+	s := &stream{handler: h, thread: t, Response: turn.Response{W: w, Heartbeat: h.options.Heartbeat}}
 	data, err := turn.ReadBody(w, req, h.options.MaxBody)
 	if err == nil {
 		if s.input, err = decode(data); err != nil {

@@ -105,7 +105,7 @@ func follow(ctx context.Context, t *testing.T, h *Hub) <-chan Kind {
 			return
 		}
 		defer release()
-		r := &Response{W: httptest.NewRecorder(), Heartbeat: time.Hour, WriteTimeout: time.Second}
+		r := &Response{W: httptest.NewRecorder(), Heartbeat: time.Hour}
 		if !assert.NoError(t, r.Begin()) {
 			return
 		}

@@ -1,20 +1,19 @@
 package turn
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"time"
 )
 
-// A Response is an event stream to one client. It is not safe for concurrent use.
+// A Response is an event stream to one client. It is not safe for concurrent use. The writer must have
+// been passed by [streamer.Handler.AdmitFunc], which cuts off a client that does not read.
 type Response struct {
-	W            http.ResponseWriter
-	Heartbeat    time.Duration // time between comments while nothing happens
-	WriteTimeout time.Duration // how long the client may take to accept a write
+	W         http.ResponseWriter
+	Heartbeat time.Duration // time between comments while nothing happens
 
 	control *http.ResponseController
-	buffer  bytes.Buffer
+	err     error // the first error of the connection
 }
 
 // Begin sends the response header.
@@ -24,27 +23,25 @@ func (r *Response) Begin() error {
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-cache, no-store, no-transform")
 	header.Set("X-Accel-Buffering", "no") // tells nginx not to buffer
-	header.Set("Connection", "close")     // the write deadline would remain on a reused connection
+	header.Set("Connection", "close")     // some clients read until the connection ends
 	r.W.WriteHeader(http.StatusOK)
 	return r.Flush()
 }
 
-// Write adds a frame to the buffer.
-func (r *Response) Write(frame []byte) { r.buffer.Write(frame) }
-
-// Flush sends the buffer.
-func (r *Response) Flush() error {
-	_ = r.control.SetWriteDeadline(time.Now().Add(r.WriteTimeout)) // not every writer supports deadlines
-	_, err := r.W.Write(r.buffer.Bytes())
-	r.buffer.Reset()
-	if err != nil {
-		return err
+// Write writes a frame, or a part of one. The next Flush returns an error if this fails.
+func (r *Response) Write(frame []byte) {
+	if r.err == nil {
+		_, r.err = r.W.Write(frame)
 	}
-	return r.control.Flush()
 }
 
-// gatherBytes is how many bytes are buffered before they are sent.
-const gatherBytes = 64 << 10
+// Flush sends what was written and not sent yet.
+func (r *Response) Flush() error {
+	if r.err == nil {
+		r.err = r.control.Flush()
+	}
+	return r.err
+}
 
 // Follow sends a log's frames from the given index on, until a frame that ends the turn or asks the
 // client for answers. After a frame with Snapshot set, it calls write, which must write the snapshot.
@@ -62,10 +59,8 @@ func (r *Response) Follow(ctx context.Context, l *Log, from int, write func(*Fra
 			if frames[i].Snapshot {
 				write(&frames[i])
 			}
-			if r.buffer.Len() >= gatherBytes {
-				if err := r.Flush(); err != nil {
-					return nil, err
-				}
+			if r.err != nil {
+				return nil, r.err
 			}
 		}
 		if n := len(frames); n > 0 {
