@@ -158,5 +158,6 @@
 // Without [Options.Authorize], the handler serves only clients on this machine.
 // Authorize is called for each request. An event stream ends after [Access.TTL], so that
 // Authorize is called again when the client reconnects. Requests that a browser sends for a
-// page of another site are refused, unless [Options.Origins] contains that page's origin.
+// page of another site are refused, unless [Options.Origins] contains that page's origin and the
+// request only reads.
 package streamer

@@ -92,7 +92,7 @@ type Options struct {
 	WriteTimeout time.Duration // how long a client may take to read 16 KB of a response, or the rest of it. Defaults to 10 s
 
 	// Origins are other origins whose pages may read responses, such as "https://ops.example.com".
-	// None by default.
+	// These pages cannot change anything, start runs or send messages. None by default.
 	Origins []string
 }
 

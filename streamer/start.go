@@ -225,12 +225,21 @@ func (h *Handler) admitRun(w http.ResponseWriter, req *http.Request, scope *Acce
 // admitPost refuses requests from other sites' pages: a form cannot send JSON, and a script is
 // refused because of its origin.
 func (h *Handler) admitPost(w http.ResponseWriter, req *http.Request) bool {
-	if err := h.guard.Check(req); err != nil {
-		h.refuse(w, http.StatusForbidden, "cross_origin", "requests from the pages of other sites are refused")
+	if !h.admitOrigin(w, req) {
 		return false
 	}
 	if kind, _, _ := mime.ParseMediaType(req.Header.Get("Content-Type")); kind != "application/json" {
 		h.refuse(w, http.StatusUnsupportedMediaType, "bad_request", "the Content-Type is "+strconv.Quote(req.Header.Get("Content-Type"))+": want application/json")
+		return false
+	}
+	return true
+}
+
+// admitOrigin refuses requests that may change something and come from other sites' pages, even those in
+// Options.Origins.
+func (h *Handler) admitOrigin(w http.ResponseWriter, req *http.Request) bool {
+	if err := h.guard.Check(req); err != nil {
+		h.refuse(w, http.StatusForbidden, "cross_origin", "requests from the pages of other sites are refused")
 		return false
 	}
 	return true
