@@ -18,9 +18,9 @@ type timedWriter struct {
 	handler *Handler
 	control *http.ResponseController
 
-	mu       sync.Mutex // guards the fields below, since Close moves the deadline of a write that is blocked
-	deadline time.Time  // deadline of the current write; zero until the first write
-	final    bool       // deadline is not moved again
+	mu    sync.Mutex // guards the fields below, since Close sets the deadline of a write that is blocked
+	begun bool
+	final bool // the handler was closed, and the deadline is not moved again
 }
 
 // timed returns a writer for one response. The caller must call end before it returns.
@@ -29,45 +29,60 @@ func (h *Handler) timed(w http.ResponseWriter) (t *timedWriter, end func()) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(h.open, func() {
 		defer close(done)
-		t.extendAgain()
+		t.limitAgain()
 	})
 	return t, func() {
-		t.extendAgain() // for what the server has buffered; the server removes the deadline afterwards
+		t.limitAgain() // for what the server has buffered; the server removes the deadline afterwards
 		if !stop() {
 			<-done // the writer must not be used after the handler has returned
 		}
 	}
 }
 
-// extend sets the deadline of the next write.
-func (t *timedWriter) extend() {
+// limit sets the deadline of the next write.
+func (t *timedWriter) limit() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now, timeout := time.Now(), t.handler.options.WriteTimeout
-	switch {
-	case t.final, t.deadline.Sub(now) > timeout*3/4 && t.handler.open.Err() == nil:
-		return
-	case t.handler.open.Err() != nil:
-		timeout, t.final = min(timeout, closeTimeout), true
-	}
-	t.deadline = now.Add(timeout)
-	_ = t.control.SetWriteDeadline(t.deadline) // the writer of a router or a test may not support deadlines
+	t.begun = true
+	t.setDeadline()
 }
 
-// extendAgain is like extend, but does nothing before the first write.
-func (t *timedWriter) extendAgain() {
+// limitAgain is like limit, but does nothing before the first write.
+func (t *timedWriter) limitAgain() {
 	t.mu.Lock()
-	begun := !t.deadline.IsZero()
-	t.mu.Unlock()
-	if begun {
-		t.extend()
+	defer t.mu.Unlock()
+	if t.begun {
+		t.setDeadline()
+	}
+}
+
+// setDeadline sets the deadline of a write. t.mu must be held.
+func (t *timedWriter) setDeadline() {
+	if t.final {
+		return
+	}
+	timeout := t.handler.options.WriteTimeout
+	if t.handler.open.Err() != nil {
+		timeout, t.final = min(timeout, closeTimeout), true
+	}
+	_ = t.control.SetWriteDeadline(time.Now().Add(timeout)) // the writer of a router or a test may not support deadlines
+}
+
+// unlimit removes the deadline after a write. With HTTP/2, a deadline ends the response even if
+// nothing is being written.
+func (t *timedWriter) unlimit() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.final {
+		_ = t.control.SetWriteDeadline(time.Time{})
 	}
 }
 
 func (t *timedWriter) Write(p []byte) (n int, err error) {
+	defer t.unlimit()
 	for {
 		piece := p[n:min(len(p), n+gatherBytes)]
-		t.extend()
+		t.limit()
 		m, err := t.ResponseWriter.Write(piece)
 		if n += m; err != nil || n == len(p) {
 			return n, err
@@ -80,7 +95,8 @@ func (t *timedWriter) Flush() { _ = t.FlushError() }
 
 // FlushError is what [http.ResponseController.Flush] calls.
 func (t *timedWriter) FlushError() error {
-	t.extend()
+	t.limit()
+	defer t.unlimit()
 	return t.control.Flush()
 }
 

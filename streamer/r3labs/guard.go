@@ -49,7 +49,6 @@ func (g *Guarded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		req.Header.Del("Last-Event-ID") // the server would refuse the request
 	}
 	t := &deadlineWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: g.timeout, cancel: cancel}
-	defer func() { _ = t.control.SetWriteDeadline(time.Time{}) }() // the connection may be used again
 	g.server.ServeHTTP(t, req)
 }
 
@@ -105,7 +104,8 @@ type deadlineWriter struct {
 }
 
 func (t *deadlineWriter) Write(p []byte) (int, error) {
-	t.extend()
+	t.limit()
+	defer t.unlimit()
 	n, err := t.ResponseWriter.Write(p)
 	if err != nil {
 		t.cancel()
@@ -115,11 +115,16 @@ func (t *deadlineWriter) Write(p []byte) (int, error) {
 
 // Flush implements http.Flusher, which the server requires.
 func (t *deadlineWriter) Flush() {
-	t.extend()
+	t.limit()
+	defer t.unlimit()
 	if err := t.control.Flush(); err != nil {
 		t.cancel()
 	}
 }
 
-// extend sets the deadline. Writers of tests and middleware need not support deadlines.
-func (t *deadlineWriter) extend() { _ = t.control.SetWriteDeadline(time.Now().Add(t.timeout)) }
+// limit sets the deadline. Writers of tests and middleware need not support deadlines.
+func (t *deadlineWriter) limit() { _ = t.control.SetWriteDeadline(time.Now().Add(t.timeout)) }
+
+// unlimit removes the deadline after a write. With HTTP/2, a deadline ends the response even if
+// nothing is being written.
+func (t *deadlineWriter) unlimit() { _ = t.control.SetWriteDeadline(time.Time{}) }
