@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,6 +155,41 @@ func TestQuestionWhoseAnswerIsRefusedStaysOpen(t *testing.T) {
 		require.ErrorIs(t, <-answered, refused)
 		assert.Equal(t, Paused, <-ended)
 		require.NoError(t, answer(t.Context(), h, &control{}))
+	})
+}
+
+// leaving is a Control whose client leaves while its first answer is being stored.
+type leaving struct {
+	streamer.Control
+	leave    context.CancelFunc
+	answered []string
+}
+
+func (c *leaving) Answer(ctx context.Context, _, question, _ string, _ json.RawMessage) error {
+	c.leave()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	c.answered = append(c.answered, question)
+	return nil
+}
+
+func TestAnswersAreAllStoredAlthoughTheClientLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := asking(t)
+		second := s.asks[1]
+		second.Name = "q2"
+		s.asks = slices.Insert(s.asks, 2, second)
+		h := NewHub(s, func(string) Encoder { return plain{} })
+		defer h.Close()
+		l, release, err := h.Open(t.Context(), "r")
+		require.NoError(t, err)
+		defer release()
+		ctx, leave := context.WithCancel(t.Context())
+		c := &leaving{leave: leave}
+		thread := &Thread{Control: c, Scope: &streamer.Access{}}
+		require.NoError(t, thread.Answer(ctx, "r", l, []Answer{{WireID("r", "q"), []byte("1")}, {WireID("r", "q2"), []byte("2")}}))
+		assert.Equal(t, []string{"q", "q2"}, c.answered)
 	})
 }
 

@@ -3,6 +3,9 @@ package turn
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/codec"
 )
 
 // A Kind specifies what an [Event] reports.
@@ -70,6 +73,17 @@ type Question struct {
 	Due      time.Time       // when the default becomes the answer; zero if there is no default
 	Approval bool            // the question asks for approval of a call
 	Refused  string          // why the previous answer was refused
+
+	asked core.Question // as the run asked it, for check
+}
+
+// check returns an error if a JSON value cannot be the answer.
+func (q *Question) check(value []byte) error {
+	v, err := codec.FromJSON(value)
+	if err == nil {
+		_, err = q.asked.Encode(v)
+	}
+	return err
 }
 
 // IsEnd reports whether no event follows until the run is answered or resumed.

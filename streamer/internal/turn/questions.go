@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -24,11 +25,15 @@ func (b *Builder) ask(r *record.Record) {
 		return
 	}
 	q := Question{ID: WireID(b.runID, r.Name), Text: b.runs.RedactText(r.Message()), Approval: isApproval(r)}
+	q.asked = core.Question{ID: r.Name, Awaits: r.Awaits()}
 	if r.Delay > 0 {
 		q.Due = r.Time.Add(r.Delay)
 	}
 	if r.Detail != nil && json.Valid(r.Detail.Schema) {
 		q.Schema = r.Detail.Schema
+	}
+	if r.Detail != nil {
+		q.asked.Schema, q.asked.InDoubt = r.Detail.Schema, r.Detail.InDoubt
 	}
 	if r.Err != nil {
 		q.Refused = b.errorText(r)

@@ -1,12 +1,14 @@
 package turn
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -171,40 +173,49 @@ type Answer struct {
 }
 
 // Answer answers open questions of the last turn, whose log is l. It ignores answers to
-// questions that are not open. If there are no other answers, it returns an error.
+// questions that are not open. If there are no other answers, it returns an error. If an answer does
+// not fit its question, none is stored. Otherwise all are, even if the client disconnects.
 func (t *Thread) Answer(ctx context.Context, runID string, l *Log, answers []Answer) error {
-	waiting := len(l.Asked()) > 0
+	open := l.Asked()
+	for _, a := range answers {
+		i := slices.IndexFunc(open, func(q Question) bool { return q.ID == a.Question })
+		if i < 0 {
+			continue
+		}
+		if err := open[i].check(a.Value); err != nil {
+			return Refuse("bad_request", "the answer to %q: %s", a.Question, err.Error())
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
+	defer cancel()
 	taken, refused := 0, error(nil)
 	for _, a := range answers {
 		id, ok := QuestionID(runID, a.Question)
 		if !ok || !l.beginAnswer(a.Question) {
 			continue
 		}
-		err := t.Control.Answer(ctx, runID, id, t.by(), a.Value)
-		if err != nil {
+		if err := t.Control.Answer(ctx, runID, id, t.by(), a.Value); err != nil {
 			l.reopen(a.Question)
+			refused = cmp.Or(refused, err)
+			continue
 		}
-		switch {
-		case err == nil:
-			taken++
-		case errors.Is(err, streamer.ErrInvalid):
-			return Refuse("bad_request", "the answer to %q: %s", a.Question, RefusalOf(err).Message)
-		case refused == nil:
-			refused = err
-		}
+		taken++
 	}
 	switch {
 	case taken > 0:
 		return nil
 	case refused != nil:
 		return refused
-	case !waiting:
+	case len(open) == 0:
 		return Refuse("conflict", "the thread waits for no answer: its questions were answered, or its turn has ended")
 	case len(answers) == 0:
 		return Refuse("conflict", "the thread waits for an answer, but the request contains none")
 	}
 	return Refuse("not_found", "no question %q is open: it was answered, or belongs to another turn", answers[0].Question)
 }
+
+// answerTime limits how long storing the answers in a request may take.
+const answerTime = 30 * time.Second
 
 // Stop ends the last turn for good.
 func (t *Thread) Stop(ctx context.Context) error {
