@@ -1,7 +1,6 @@
 package agui
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -126,8 +125,8 @@ type stream struct {
 	input   *input
 	turn.Response
 	begun    bool
-	attaches bool   // the client may know any part of the thread
-	base     []byte // the messages before the turn as JSON, separated by commas
+	attaches bool              // the client may know any part of the thread
+	base     []json.RawMessage // the messages before the turn as JSON; an element may be several, separated by commas
 }
 
 func (s *stream) serve(ctx context.Context, attach bool) error {
@@ -161,15 +160,8 @@ func (s *stream) serve(ctx context.Context, attach bool) error {
 	if last, err = t.Send(ctx, last, streamer.ThreadMessage{Text: text, Parts: files, ID: m.ID}); err != nil {
 		return err
 	}
-	s.base = bytes.Join(raw(in.Messages), []byte(","))
+	s.base = in.Messages
 	return s.follow(ctx, last.RunID, 0, nil)
-}
-
-func raw(messages []json.RawMessage) (all [][]byte) {
-	for _, m := range messages {
-		all = append(all, m)
-	}
-	return all
 }
 
 // checkOpen refuses a new message while the last turn waits for answers.
@@ -242,7 +234,7 @@ func (s *stream) resume(ctx context.Context, last *streamer.ThreadTurn) error {
 	if err != nil {
 		return err
 	}
-	s.base = bytes.Join(raw(s.input.messagesWithout(last.RunID)), []byte(","))
+	s.base = s.input.messagesWithout(last.RunID)
 	return s.follow(ctx, last.RunID, at, nil)
 }
 
@@ -322,12 +314,11 @@ func (s *stream) withdrawal(runID string) []byte {
 
 // history returns the messages of all turns except the last, and the user's message in the last
 // turn.
-func (s *stream) history(ctx context.Context) ([]byte, error) {
+func (s *stream) history(ctx context.Context) (all []json.RawMessage, err error) {
 	turns, err := s.thread.Threads.Turns(ctx, s.thread.ID, s.handler.options.Turns)
 	if err != nil {
 		return nil, err
 	}
-	var all [][]byte
 	for i := range turns {
 		t := &turns[i]
 		text, id := s.handler.dash.RedactText(t.Text), cmp.Or(t.ID, t.RunID+"/user")
@@ -347,7 +338,7 @@ func (s *stream) history(ctx context.Context) ([]byte, error) {
 			all = append(all, messages)
 		}
 	}
-	return bytes.Join(all, []byte(",")), nil
+	return all, nil
 }
 
 // messagesOf returns the messages of a turn that has ended.

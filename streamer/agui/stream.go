@@ -37,6 +37,7 @@ func (s *stream) follow(ctx context.Context, runID string, at int, withdrawal []
 	if s.attaches {
 		s.snapshot(withdrawal)
 	}
+	s.input = &input{ThreadID: s.input.ThreadID, RunID: s.input.RunID} // the messages may be large, and the stream may last for days
 	end, err := s.Follow(ctx, l, at, func(f *turn.Frame) { s.snapshot(f.Messages) })
 	if err != nil {
 		return err
@@ -52,7 +53,12 @@ func (s *stream) follow(ctx context.Context, runID string, at int, withdrawal []
 // that a snapshot omits.
 func (s *stream) snapshot(messages []byte) {
 	s.Write([]byte(`data: {"type":"MESSAGES_SNAPSHOT","messages":[`))
-	s.Write(s.base)
+	for i, m := range s.base {
+		if i > 0 {
+			s.Write([]byte(","))
+		}
+		s.Write(m)
+	}
 	if len(s.base) > 0 && len(messages) > 0 {
 		s.Write([]byte(","))
 	}
