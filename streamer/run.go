@@ -2,6 +2,7 @@ package streamer
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -96,23 +97,40 @@ func (r *run) knownCreated() int64 {
 	return r.created.Load()
 }
 
-// createdOf returns the run's creation time. If the run is not published to this handler,
-// createdOf asks the source, because the run may have been deleted and replaced without
-// notice.
+// createdOf returns the run's creation time, or 0 if it cannot be known. If the run is not published to
+// this handler, createdOf asks the source, because the run may have been deleted and replaced without
+// notice. It also asks the source if the run's first record was stored and not published, as when a
+// runner starts a run.
 func (h *Handler) createdOf(ctx context.Context, r *run) (int64, error) {
+	known := r.knownCreated()
 	r.mu.Lock()
-	published := r.published
+	published, ends := r.published, r.ends.Load()
 	r.mu.Unlock()
-	if published || h.source == nil {
-		return r.knownCreated(), nil
+	if published && known != 0 || h.source == nil {
+		return known, nil
 	}
-	for rec, err := range h.source.Records(ctx, r.id, 0) {
+	created, err := h.storedCreated(ctx, r.id)
+	if published && errors.Is(err, ErrNotFound) { // a run in memory, whose first record is no longer kept
+		return 0, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if published && r.ends.Load() == ends {
+		r.created.CompareAndSwap(0, created)
+	}
+	return created, err
+}
+
+// storedCreated returns the time of the run's first record in the source, or 0 if the run has no such
+// record.
+func (h *Handler) storedCreated(ctx context.Context, id string) (int64, error) {
+	for rec, err := range h.source.Records(ctx, id, 0) {
 		if err != nil || rec.Seq != 1 {
 			return 0, err
 		}
 		return rec.Time.UnixMicro(), nil
 	}
-	_, err := h.source.Run(ctx, r.id) // the run may exist without a record
+	_, err := h.source.Run(ctx, id) // the run may exist without a record
 	return 0, err
 }
 
