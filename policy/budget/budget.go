@@ -48,8 +48,9 @@ type Options struct {
 	// budget of a run starts with the amount in the run's records, and all other
 	// budgets start from zero in each process. The records tell the number of LLM calls,
 	// but not how many attempts each of them had: if attempts failed before the process
-	// ended, a limit on calls allows as many more. With any other Storage, it is exact. Workers that share runs must also share
-	// the Storage; otherwise, each worker counts only what it has seen of a run.
+	// ended, a limit on calls allows as many more. With any other Storage, it is exact.
+	// Workers that share runs must also share the Storage; otherwise, each worker counts
+	// only what it has seen of a run.
 	Storage Storage
 }
 
@@ -257,16 +258,22 @@ func (b *Budget) reserve(ctx context.Context, key, account string, amount Amount
 	if err != nil {
 		return left, err
 	}
-	sum, err := b.add(ctx, account, amount)
+	used, err := b.add(ctx, account, Amount{}) // other calls would see what is booked only to be refused
 	if err != nil {
 		return left, err
 	}
-	problem := amount.shortage(sum.Minus(amount), limit)
+	problem := amount.shortage(used, limit)
 	if problem == "" {
-		return limit.Minus(sum), nil
-	}
-	if err := b.adjust(ctx, account, Amount{}.Minus(amount)); err != nil {
-		return left, fmt.Errorf("budget %q: %w", b.o.Name, err)
+		sum, err := b.add(ctx, account, amount)
+		if err != nil {
+			return left, err
+		}
+		if problem = amount.shortage(sum.Minus(amount), limit); problem == "" {
+			return limit.Minus(sum), nil
+		}
+		if err := b.adjust(ctx, account, Amount{}.Minus(amount)); err != nil { // another call was faster
+			return left, fmt.Errorf("budget %q: %w", b.o.Name, err)
+		}
 	}
 	return left, fmt.Errorf("%w: %q for %q: %s", core.ErrBudget, b.o.Name, key, problem)
 }

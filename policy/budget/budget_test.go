@@ -367,6 +367,32 @@ func TestCallThatIsNotMadeUsesNothing(t *testing.T) {
 	require.NoError(t, st.Close())
 }
 
+// A highWater is a storage that knows the largest number of tokens that was ever booked.
+type highWater struct {
+	*budget.Memory
+	tokens int64
+}
+
+func (h *highWater) Add(ctx context.Context, account string, a budget.Amount) (budget.Amount, error) {
+	sum, err := h.Memory.Add(ctx, account, a)
+	h.tokens = max(h.tokens, sum.Tokens)
+	return sum, err
+}
+
+// What a refused call needs is not booked for a moment, either: other calls that fit would be refused, and if
+// the process ended then, it would stay booked.
+func TestCallThatIsRefusedBooksNothing(t *testing.T) {
+	s := &service{usage: each}
+	h := &highWater{Memory: budget.NewMemory()}
+	llm := s.llm(budget.New(budget.Options{Name: "b", Limit: budget.Amount{Tokens: 1000}, Storage: h}))
+	_, ctx := testkit.Run(t)
+	long := question
+	long.Options.MaxTokens = 5000
+	_, err := llm.Call(ctx, long)
+	testkit.Failed(t, err, record.ReasonBudget)
+	assert.Zero(t, h.tokens)
+}
+
 type broken struct{}
 
 func (broken) Add(context.Context, string, budget.Amount) (budget.Amount, error) {
