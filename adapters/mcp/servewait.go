@@ -72,6 +72,7 @@ func (s *server) follow(ctx context.Context, c caller, runID string, told *uint6
 		if isFirst && c.token != nil {
 			err = s.tellStored(ctx, c, runID, told)
 		}
+		mayAsk := isFirst || !e.Info.Open || slices.ContainsFunc(e.Records, concernsQuestion)
 		isFirst = false
 		for i := range e.Records {
 			c.tell(ctx, &e.Records[i], told)
@@ -82,6 +83,9 @@ func (s *server) follow(ctx context.Context, c caller, runID string, told *uint6
 		}
 		if p.continuesElsewhere = continuesByItself(&p.info) && s.runner.Ready(ctx) != nil; p.continuesElsewhere {
 			return p, nil
+		}
+		if !mayAsk {
+			continue // reading the questions of a long run takes time
 		}
 		if p.questions, err = s.questions(ctx, runID); err != nil {
 			return p, err
@@ -133,6 +137,9 @@ func hasStopped(info *snapshot.Info) bool {
 func continuesByItself(info *snapshot.Info) bool {
 	return info.Status == snapshot.StatusInterrupted && !info.Open && info.Stop.Reason.ContinuesByItself()
 }
+
+// concernsQuestion reports whether a record may have changed which questions are open.
+func concernsQuestion(r record.Record) bool { return r.Awaits() != 0 || r.Kind == record.KindAnswer }
 
 // questions returns a run's open questions that a person has to answer.
 func (s *server) questions(ctx context.Context, runID string) ([]core.Question, error) {
