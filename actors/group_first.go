@@ -35,6 +35,9 @@ func First[T any](ctx context.Context, g Group, branches ...func(context.Context
 			if err != nil {
 				return err
 			}
+			if i >= len(branches) {
+				return engine.MisfitChoice(ctx, f.choice.Address(), fmt.Sprint("branch ", i), fmt.Sprintf("branch %d was first, but there are %d branches", i, len(branches)))
+			}
 			b.recallFailures(ctx, i)
 			won, err = b.calls[i].Execute(ctx)
 			return err

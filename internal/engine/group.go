@@ -103,6 +103,21 @@ func LeaveGroup(ctx context.Context) {
 
 var errEnough = errors.New("the group needs no more branches")
 
+// MisfitChoice stops the run because the choice that a group has recorded, in the call with the given
+// address, is none of the program's branches. ctx is that of the group's handler. It returns the
+// suspension.
+func MisfitChoice(ctx context.Context, choice record.Address, recorded, asked string) error {
+	s := ScopeOf(ctx)
+	d := &DivergenceError{RunID: s.root.settings.RunID, How: "output", Address: choice, Scope: s.Path(), Recorded: recorded, Asked: asked}
+	again, err := s.root.settings.History.Differs(s, d)
+	if again || err == nil { // a choice cannot be made again while its group is under way
+		err = &InterruptedError{Reason: record.InterruptDiverge, Cause: d}
+	}
+	e := s.InterruptionBy(err)
+	s.stop(e)
+	return e
+}
+
 // GroupRecorded reports whether the group whose handler received ctx has a
 // recorded outcome. Its branches without an outcome were interrupted when the
 // group ended, and do not begin.
