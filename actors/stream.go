@@ -27,8 +27,9 @@ import (
 //
 // Leaving the loop early does not end the call, since ending it would be
 // recorded as a failure. The loop statement ends only when the call has ended
-// and out is set. To end the call earlier, interrupt the run. Each range over
-// the sequence makes a new call.
+// and out is set. If the call failed, out is then the zero value, and only the
+// run's records have the error. To end the call earlier, interrupt the run. Each
+// range over the sequence makes a new call.
 func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *Out) iter.Seq2[live.Delta, error] {
 	return func(yield func(live.Delta, error) bool) {
 		switch {
