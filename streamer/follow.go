@@ -13,17 +13,23 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A FollowEvent contains a record or a delta. Otherwise, CaughtUp is true: the records that existed
-// when Follow began have all been yielded.
+// A FollowEvent contains a record, a delta or a stop. Otherwise, CaughtUp is true: the records that
+// existed when Follow began have all been yielded.
 type FollowEvent struct {
-	Record   *record.Record // as it is stored, not redacted
-	Delta    *Delta
+	Record *record.Record // as it is stored, not redacted
+	Delta  *Delta
+
+	// Stop says why the source has the run as interrupted, not redacted, if the run does not continue
+	// by itself. The newest record may say the same, or not: a crash loop, for example, has no record.
+	Stop *Stop
+
 	CaughtUp bool
 }
 
 // Follow yields a run's records, beginning with the first, and between them deltas that show
-// what the run's calls are producing, until ctx ends or the handler is closed. Without a source,
-// it yields only records published after the call. If the run does not exist, Follow waits until
+// what the run's calls are producing, until ctx ends or the handler is closed. If the run is set
+// aside, Follow yields why, and goes on: somebody may resume the run. Without a source, it yields
+// only records published after the call. If the run does not exist, Follow waits until
 // it begins.
 //
 // The deltas of a text are yielded in order, and are joined if they arrive faster than the
@@ -90,6 +96,7 @@ type followState struct {
 	queue   *followQueue
 	ends    int64  // run.ends when Follow began; if run.ends differs, the run was deleted or replaced
 	at      cursor // position of the newest record that was yielded
+	ended   bool   // that record ends the run
 	yield   func(FollowEvent, error) bool
 }
 
@@ -102,6 +109,9 @@ func (f *followState) follow(ctx context.Context, whole []Delta) error {
 		if err == nil && !f.yield(FollowEvent{Delta: &whole[i]}, nil) {
 			return nil
 		}
+	}
+	if err == nil {
+		err = f.readStop(ctx)
 	}
 	if err == nil && !f.yield(FollowEvent{CaughtUp: true}, nil) {
 		return nil
@@ -138,7 +148,10 @@ func (f *followState) yieldArrived(ctx context.Context, e FollowEvent) error {
 		return fmt.Errorf("streamer: run %s was deleted: %w", f.run.id, ErrNotFound)
 	}
 	if e == (FollowEvent{}) {
-		return f.read(ctx)
+		if err := f.read(ctx); err != nil {
+			return err
+		}
+		return f.readStop(ctx)
 	}
 	if e.Record != nil {
 		id := cursorOf(e.Record)
@@ -152,7 +165,7 @@ func (f *followState) yieldArrived(ctx context.Context, e FollowEvent) error {
 				return err
 			}
 		}
-		f.at = id
+		f.advance(e.Record)
 	}
 	if !f.yield(e, nil) {
 		return errStop
@@ -172,10 +185,40 @@ func (f *followState) read(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		f.at = cursorOf(&rec)
+		f.advance(&rec)
 		if !f.yield(FollowEvent{Record: &rec}, nil) {
 			return errStop
 		}
+	}
+	return nil
+}
+
+func (f *followState) advance(rec *record.Record) {
+	f.at, f.ended = cursorOf(rec), rec.Kind == record.KindRun && isEnd(rec.Status)
+}
+
+func isEnd(s record.Status) bool {
+	return s == record.StatusCompleted || s == record.StatusFailed || s == record.StatusCancelled
+}
+
+// readStop yields the stop of a run that was set aside after the newest record that was yielded.
+func (f *followState) readStop(ctx context.Context) error {
+	if f.handler.whole == nil || f.ended {
+		return nil
+	}
+	info, err := f.handler.whole.Run(ctx, f.run.id)
+	switch {
+	case f.at == (cursor{}) && errors.Is(err, ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case info.Status != statusInterrupted || info.Stop == nil || info.LastSeq > f.at.n:
+		return nil
+	case record.InterruptReason(info.Stop.Reason).ContinuesByItself():
+		return nil
+	}
+	if !f.yield(FollowEvent{Stop: info.Stop}, nil) {
+		return errStop
 	}
 	return nil
 }

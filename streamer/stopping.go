@@ -12,9 +12,11 @@ type stoppingBody struct {
 }
 
 // PublishStopping tells the clients who has asked a running run to stop, with an event "stopping" in
-// the stream of all runs. It does nothing if nobody has asked the run to stop, or if the handler has
-// no source.
+// the stream of all runs. It makes the run's followers read why the run was set aside, if it was: see
+// [FollowEvent]. It does nothing if nobody has asked the run to stop and it was not set aside, or if
+// the handler has no source.
 func (h *Handler) PublishStopping(ctx context.Context, runID string) {
+	h.Reread(runID)
 	if h.hasClients() { // a client that connects later reads the state of the run
 		h.sayStopping(ctx, runID)
 	}

@@ -44,4 +44,8 @@
 // previous turn has not ended, an answer to a question that is not open, and assistant messages that
 // are not part of the thread. The server keeps the history: of the messages that a client posts, only
 // the last one counts.
+//
+// The stream of a turn that failed ends with a RUN_ERROR whose code is failed. If the run was set
+// aside until somebody resumes it, the code is the reason of the interrupt, such as divergence or
+// crash_loop; see record.InterruptReason.
 package agui

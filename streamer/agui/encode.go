@@ -2,6 +2,7 @@ package agui
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -144,7 +145,7 @@ func (c *encoder) events(e *turn.Event) []event {
 func (c *encoder) tail(e *turn.Event) *event {
 	switch e.Kind {
 	case turn.Failed:
-		return &event{Type: "RUN_ERROR", Message: e.Text, Code: "failed"}
+		return &event{Type: "RUN_ERROR", Message: e.Text, Code: cmp.Or(e.Reason, "failed")}
 	case turn.Stopped:
 		return &event{Type: "RUN_FINISHED", Outcome: &outcome{Type: "cancelled"}}
 	case turn.Paused:

@@ -48,4 +48,7 @@
 // message while the previous turn has not ended, an answer to a question that is not open, and
 // assistant messages that are not part of the thread. The server keeps the history: of the messages
 // that a client posts, only the last one counts.
+//
+// The stream of a turn that failed, or that was set aside until somebody resumes it, ends with an
+// "error" part, too.
 package aisdk

@@ -10,10 +10,10 @@ import (
 )
 
 // FollowChanges calls the function deleted for each run that any process deletes from now on. It
-// calls the function asked for each open run that may have been asked to stop. It returns when ctx
-// ends, with the cause. Pass it the methods PublishDeletion and PublishStopping of a
-// streamer.Handler, which tell the clients. If there are no clients, PublishStopping reads nothing
-// from the store.
+// calls the function asked for each open run that may have been asked to stop, and for each run that
+// is interrupted and does not continue by itself. It returns when ctx ends, with the cause. Pass it
+// the methods PublishDeletion and PublishStopping of a streamer.Handler, which tell the clients. If
+// there are no clients, PublishStopping reads nothing from the store.
 func (s *Runs) FollowChanges(ctx context.Context, deleted, asked func(ctx context.Context, runID string)) error {
 	for event, err := range s.store.Watch(ctx, snapshot.WatchOptions{Messages: true}) {
 		switch {
@@ -21,7 +21,7 @@ func (s *Runs) FollowChanges(ctx context.Context, deleted, asked func(ctx contex
 			return err
 		case event.Deleted:
 			deleted(ctx, event.Info.RunID)
-		case event.Info.Open:
+		case event.Info.Open, event.Info.Status == snapshot.StatusInterrupted && !event.Info.Stop.Reason.ContinuesByItself():
 			asked(ctx, event.Info.RunID)
 		}
 	}

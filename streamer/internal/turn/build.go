@@ -33,6 +33,7 @@ type Builder struct {
 	asked   map[string]Question
 	done    map[record.Address]bool    // steps that have ended
 	values  map[string]json.RawMessage // values that the run exposes
+	stopped bool                       // an event has reported that the run was interrupted
 }
 
 // NewBuilder returns a builder for a run.
@@ -47,6 +48,8 @@ func (b *Builder) Add(ctx context.Context, e streamer.FollowEvent) ([]Event, err
 		return b.delta(e.Delta), nil
 	case e.Record != nil:
 		return b.record(ctx, e.Record)
+	case e.Stop != nil:
+		return b.interrupted(&record.InterruptedError{Reason: record.InterruptReason(e.Stop.Reason), By: e.Stop.By, Message: e.Stop.Message}), nil
 	}
 	return nil, nil
 }
@@ -98,6 +101,7 @@ func (b *Builder) takePrompt(r *record.Record) {
 
 // runEvents returns the events for a record of the run itself.
 func (b *Builder) runEvents(r *record.Record) []Event {
+	b.stopped = false
 	switch r.Status {
 	case record.StatusRecorded:
 		b.takePrompt(r)
@@ -112,17 +116,31 @@ func (b *Builder) runEvents(r *record.Record) []Event {
 	case record.StatusFailed:
 		return []Event{{Kind: Failed, Text: b.errorText(r)}}
 	case record.StatusCancelled:
-		return append(b.voidStep(nil), Event{Kind: Stopped, Text: b.reason(r), Cancel: true})
+		return append(b.voidStep(nil), Event{Kind: Stopped, Text: b.reason(r.Interrupt()), Cancel: true})
 	case record.StatusInterrupted:
-		if e := r.Interrupt(); e != nil && e.Reason == record.InterruptUser {
-			return append(b.voidStep(nil), Event{Kind: Stopped, Text: b.reason(r)})
-		}
+		return b.interrupted(r.Interrupt())
 	}
 	return nil
 }
 
-func (b *Builder) reason(r *record.Record) string {
-	e := r.Interrupt()
+// interrupted returns the events for a run that was interrupted. There are none if the run is about
+// to continue, or if they were returned before.
+func (b *Builder) interrupted(e *record.InterruptedError) []Event {
+	switch {
+	case b.stopped || e == nil || e.Reason.ContinuesByItself():
+		return nil
+	case e.Reason == record.InterruptFork || e.Reason == record.InterruptRetry: // it was not opened yet
+		return nil
+	}
+	b.stopped = true
+	end := Event{Kind: Failed, Text: b.shortened(e), Reason: string(e.Reason)}
+	if e.Reason == record.InterruptUser {
+		end = Event{Kind: Stopped, Text: b.reason(e)}
+	}
+	return append(b.voidStep(nil), end)
+}
+
+func (b *Builder) reason(e *record.InterruptedError) string {
 	if e == nil || e.Message == "" {
 		return "stopped"
 	}
@@ -134,7 +152,11 @@ func (b *Builder) errorText(r *record.Record) string {
 	if r.Err == nil {
 		return "it failed"
 	}
-	return record.Truncate(b.runs.RedactText(fmt.Sprint(r.Err)), record.MessageLimit)
+	return b.shortened(r.Err)
+}
+
+func (b *Builder) shortened(err error) string {
+	return record.Truncate(b.runs.RedactText(fmt.Sprint(err)), record.MessageLimit)
 }
 
 // retryOver appends an event if the record ends a call's wait for another attempt.

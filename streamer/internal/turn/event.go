@@ -29,7 +29,7 @@ const (
 	Values                       // the values that the run exposes have changed
 	Paused                       // the run waits for answers
 	Completed                    // the run has completed
-	Failed                       // the run has failed
+	Failed                       // the run has failed, or was set aside until somebody resumes it
 	Stopped                      // the run was stopped, for good or until it is resumed
 )
 
@@ -48,6 +48,7 @@ type Event struct {
 	Data   json.RawMessage // the arguments, the output, or the answer; for Values, all values that the run exposes
 	Retry  *Retry
 	Asked  []Question // for Paused, the open questions; for Answered, the question that was answered
+	Reason string     // for Failed: why the run was set aside, such as divergence; empty if it has failed for good
 	Cancel bool       // for Stopped: the run cannot be resumed
 }
 
