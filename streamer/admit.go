@@ -20,7 +20,8 @@ type Access struct {
 	Control   bool                    // the sender may start runs, and change the runs that it may see
 
 	// TTL is how long an event stream lasts before it ends, so that the client reconnects
-	// with its cursor and Authorize is called again. 0 means no limit.
+	// with its cursor and Authorize is called again. 0 means no limit. The streams of packages agui
+	// and aisdk are cut off, since one that ended would look complete.
 	TTL time.Duration
 }
 

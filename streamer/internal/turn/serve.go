@@ -11,6 +11,7 @@ import (
 type Response struct {
 	W         http.ResponseWriter
 	Heartbeat time.Duration // time between comments while nothing happens
+	TTL       time.Duration // how long Follow may last; see streamer.Access
 
 	control *http.ResponseController
 	err     error // the first error of the connection
@@ -45,8 +46,14 @@ func (r *Response) Flush() error {
 
 // Follow sends a log's frames from the given index on, until a frame that ends the turn or asks the
 // client for answers. After a frame with Snapshot set, it calls write, which must write the snapshot.
-// Follow returns the last frame, or the error from the log or the connection.
+// Follow returns the last frame, the error from the log or the connection, or the cause of the end of
+// ctx or of the TTL.
 func (r *Response) Follow(ctx context.Context, l *Log, from int, write func(*Frame)) (*Frame, error) {
+	if r.TTL > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, r.TTL)
+		defer cancel()
+	}
 	heartbeat := time.NewTimer(r.Heartbeat)
 	defer heartbeat.Stop()
 	for {
