@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +32,37 @@ const suspectsWait = time.Minute
 type suspects struct {
 	current *openRun // the suspect that has its turn, or nil
 	waiting []QueueEntry
+}
+
+// An outage is an opening of a run that this process survived although it could not close the run: its
+// lease was lost, or the store was unreachable. The store shows such a run as that of a crashed process.
+type outage struct {
+	generation uint64 // of the opening
+	at         time.Time
+}
+
+// noteOutage remembers that this process survived an opening that it could not close. info is the run's
+// info afterwards, or err the reason why it cannot be read.
+func (r *Runner) noteOutage(o *openRun, info *snapshot.Info, err error) {
+	const kept = 24 * time.Hour // another process may continue the run, so the note is not always taken
+	if err == nil && (info.Generation != o.generation || !info.Open && info.Stop.Reason != record.InterruptCrash) {
+		return
+	}
+	now := time.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.outages, func(_ string, out outage) bool { return now.Sub(out.at) > kept })
+	r.outages[o.runID] = outage{o.generation, now}
+}
+
+// takeOutage reports whether this process survived the latest opening of a run that seems to have
+// crashed.
+func (r *Runner) takeOutage(info *snapshot.Info) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out, ok := r.outages[info.RunID]
+	delete(r.outages, info.RunID)
+	return ok && out.generation == info.Generation
 }
 
 // countCrash counts a crash for a run, and sets the run aside if there were too many. It reports

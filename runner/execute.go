@@ -201,6 +201,9 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 	info, err := r.store.Info(ctx, o.runID)
 	answered := err == nil && info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, &info)
 	ran := o.st != nil
+	if ran {
+		r.noteOutage(o, &info, err)
+	}
 	switch {
 	case err != nil || !ran || info.Open || !canContinue(&info) || info.Stop.Reason == record.InterruptCrash:
 	case info.Stop.Reason == record.InterruptStore:

@@ -196,6 +196,9 @@ func (r *Runner) inspect(ctx context.Context, o *openRun) (bool, error) {
 	if interrupted, err := r.isInterrupted(ctx, &info); err != nil || interrupted {
 		return false, err
 	}
+	if r.takeOutage(&info) {
+		return true, nil
+	}
 	return r.countCrash(ctx, o, info)
 }
 

@@ -144,6 +144,7 @@ type Runner struct {
 	endings   map[string]*ending  // the endings that goroutines wait for
 	refused   map[string]refusal  // runs that cannot continue here
 	suspects  suspects
+	outages   map[string]outage // by run ID
 	admission admission
 	schedules []*scheduled // not changed once the runner serves
 	serving   bool
@@ -172,7 +173,7 @@ func New(store snapshot.Store, o Options) (*Runner, error) {
 		owner:    fmt.Sprintf("runner %s/%d/%s", cmp.Or(host, "?"), os.Getpid(), strings.ToLower(rand.Text()[:6])),
 		programs: make(map[programKey]*program), current: make(map[string]*program),
 		queue: o.Queue, open: make(map[string]*openRun), endings: make(map[string]*ending),
-		refused: make(map[string]refusal), admission: newAdmission(), clock: clockSince(time.Now()),
+		refused: make(map[string]refusal), outages: make(map[string]outage), admission: newAdmission(), clock: clockSince(time.Now()),
 	}
 	r.build = sync.OnceValue(func() string { return cmp.Or(o.Build, executableHash()) })
 	if r.queue == nil {
