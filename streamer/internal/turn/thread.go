@@ -134,8 +134,8 @@ func (t *Thread) Send(ctx context.Context, last *streamer.ThreadTurn, m streamer
 	m.Program, m.Principal, m.Turn = t.Program, t.Scope.Principal, 1
 	if last != nil {
 		m.Turn = last.Turn + 1
-		if err := t.checkNew(ctx, m.ID); err != nil {
-			return nil, err
+		if begun, err := t.begunBy(ctx, m.ID); begun != nil || err != nil {
+			return begun, err
 		}
 	}
 	sent, _, err := t.Threads.Send(ctx, t.ID, m)
@@ -145,25 +145,29 @@ func (t *Thread) Send(ctx context.Context, last *streamer.ThreadTurn, m streamer
 	return &sent, err
 }
 
-// searchedTurns is the number of turns that checkNew searches.
+// searchedTurns is the number of turns that begunBy searches.
 const searchedTurns = 10
 
-// checkNew refuses a message that has already begun a turn. A proxy, for example, may send a message
-// a second time.
-func (t *Thread) checkNew(ctx context.Context, message string) error {
+// begunBy returns the turn that a message has begun, or nil if there is none. A proxy, for example, may
+// send a message a second time. If other turns have followed, begunBy returns a Refusal.
+func (t *Thread) begunBy(ctx context.Context, message string) (*streamer.ThreadTurn, error) {
 	if message == "" {
-		return nil
+		return nil, nil
 	}
 	turns, err := t.Threads.Turns(ctx, t.ID, searchedTurns)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range turns {
-		if turns[i].ID == message {
-			return Refuse("conflict", "the message %q was sent before; it began turn %d, and other turns have followed", message, turns[i].Turn)
+		switch {
+		case turns[i].ID != message:
+		case i == len(turns)-1: // a concurrent request with the same message has begun it
+			return &turns[i], nil
+		default:
+			return nil, Refuse("conflict", "the message %q was sent before; it began turn %d, and other turns have followed", message, turns[i].Turn)
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // An Answer answers a question.
