@@ -104,7 +104,7 @@ func (h *Handler) run(w http.ResponseWriter, req *http.Request, t *turn.Thread, 
 		return
 	}
 	defer leave()
-	s := &stream{handler: h, thread: t, Response: turn.Response{W: w, Heartbeat: h.options.Heartbeat, TTL: t.Scope.TTL}}
+	s := &stream{handler: h, thread: t, Response: turn.Response{W: w, Proto: req.ProtoMajor, Heartbeat: h.options.Heartbeat, TTL: t.Scope.TTL}}
 	data, err := turn.ReadBody(w, req, h.options.MaxBody)
 	if err == nil {
 		if s.input, err = decode(data); err != nil {

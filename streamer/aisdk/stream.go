@@ -22,7 +22,7 @@ func (h *Handler) enter(w http.ResponseWriter, req *http.Request, scope *streame
 	if err != nil {
 		return nil, err
 	}
-	return &stream{handler: h, leave: leave, Response: turn.Response{W: w, Heartbeat: h.options.Heartbeat, TTL: scope.TTL}}, nil
+	return &stream{handler: h, leave: leave, Response: turn.Response{W: w, Proto: req.ProtoMajor, Heartbeat: h.options.Heartbeat, TTL: scope.TTL}}, nil
 }
 
 func (s *stream) begin() error {

@@ -10,6 +10,7 @@ import (
 // been passed by [streamer.Handler.AdmitFunc], which cuts off a client that does not read.
 type Response struct {
 	W         http.ResponseWriter
+	Proto     int           // the request's ProtoMajor
 	Heartbeat time.Duration // time between comments while nothing happens
 	TTL       time.Duration // how long Follow may last; see streamer.Access
 
@@ -24,7 +25,9 @@ func (r *Response) Begin() error {
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-cache, no-store, no-transform")
 	header.Set("X-Accel-Buffering", "no") // tells nginx not to buffer
-	header.Set("Connection", "close")     // some clients read until the connection ends
+	if r.Proto == 1 {
+		header.Set("Connection", "close") // some clients read until the connection ends; with HTTP/2, all streams would lose it
+	}
 	r.W.WriteHeader(http.StatusOK)
 	return r.Flush()
 }
