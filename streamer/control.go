@@ -86,16 +86,21 @@ func (h *Handler) publishRest(ctx context.Context, runID string) {
 	}
 }
 
-// PublishMissed publishes the records of a run that the source has and that were not published yet, if
-// a client has asked for the run. It is for the first look at a run of another process: a client may
-// have read the run, or waited for it to begin, before anybody followed the run. If the source cannot
-// be read, the error is that of the source.
+// PublishMissed publishes the newest record that the source has of a run, if a client has asked for the
+// run and the record was not published yet. The client reads the records before it from the source. It
+// is for the first look at a run of another process: a client may have read the run, or waited for it
+// to begin, before anybody followed the run. If the source cannot be read, the error is that of the
+// source.
 func (h *Handler) PublishMissed(ctx context.Context, runID string) error {
 	r := h.runs.find(runID)
 	if r == nil || h.whole == nil {
 		return nil
 	}
-	for rec, err := range h.whole.Records(ctx, runID, r.publishedTo()) {
+	info, err := h.whole.Run(ctx, runID)
+	if err != nil || info.LastSeq == 0 {
+		return err
+	}
+	for rec, err := range h.whole.Records(ctx, runID, max(r.publishedTo(), info.LastSeq-1)) {
 		if err != nil {
 			return err
 		}

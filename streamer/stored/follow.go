@@ -32,17 +32,18 @@ func (s *Runs) FollowChanges(ctx context.Context, deleted, asked func(ctx contex
 type Publisher interface {
 	Publish(r record.Record)
 
-	// PublishMissed publishes the stored records of a run that were not published yet, if somebody
-	// watches the run.
+	// PublishMissed publishes the newest stored record of a run, if somebody watches the run and the
+	// record was not published yet.
 	PublishMissed(ctx context.Context, runID string) error
 }
 
 // Follow publishes the records that any process adds to the store from now on, all records of the
-// runs that were created since [New], and those that clients of other runs have missed. It returns
-// when ctx ends, with the cause, or with an error if the store cannot be watched. If Follow is called
-// again after such an error, it also publishes the records that were added since. The records of a
-// run are published in order; a record may be published twice. If a run cannot be read, it is
-// skipped; Records returns the error for such a run.
+// runs that were created since [New], and the newest record of other runs if clients may have missed
+// it: they read the records before it from the source. It returns when ctx ends, with the cause, or
+// with an error if the store cannot be watched. If Follow is called again after such an error, it also
+// publishes the records that were added since. The records of a run are published in order; a record
+// may be published twice. If a run cannot be read, it is skipped; Records returns the error for such a
+// run.
 func (s *Runs) Follow(ctx context.Context, to Publisher) error {
 	f := s.interrupted.Swap(nil)
 	if f == nil {
@@ -70,6 +71,9 @@ type followed struct {
 	watch   int             // the number of the Watch that yielded the event
 }
 
+// clockSkew is how far the clock of another process may be behind.
+const clockSkew = time.Minute
+
 func (f *follower) follow(ctx context.Context, to Publisher) error {
 	f.watches++
 	for event, err := range f.store.Watch(ctx, snapshot.WatchOptions{Records: true}) {
@@ -93,8 +97,10 @@ func (f *follower) follow(ctx context.Context, to Publisher) error {
 				return err
 			}
 		case isFirst: // a client may have read the run before this Watch began
-			if err := to.PublishMissed(ctx, info.RunID); errors.Is(err, snapshot.ErrUnavailable) {
-				return err
+			if info.Open || info.Updated.After(f.began.Add(-clockSkew)) {
+				if err := to.PublishMissed(ctx, info.RunID); errors.Is(err, snapshot.ErrUnavailable) {
+					return err
+				}
 			}
 			was.at = snapshot.Cursor{Generation: info.Generation, Seq: info.LastSeq}
 		}

@@ -3,6 +3,7 @@ package stored_test
 import (
 	"context"
 	"iter"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,4 +111,39 @@ func lastSeq(t *testing.T, store snapshot.Store, runID string) uint64 {
 	info, err := store.Info(t.Context(), runID)
 	require.NoError(t, err)
 	return info.LastSeq
+}
+
+// A missedRuns collects the runs whose clients may have missed a record.
+type missedRuns struct{ runs []string }
+
+func (*missedRuns) Publish(record.Record) {}
+
+func (m *missedRuns) PublishMissed(_ context.Context, runID string) error {
+	m.runs = append(m.runs, runID)
+	return nil
+}
+
+// Nobody can have missed a record of a run that ended before the process began.
+func TestFollowLooksOnlyAtRunsThatMayHaveChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		run(t, store, "old", 1)
+		run(t, store, "continued", 1)
+		open, err := state.Open(t.Context(), store, "open")
+		require.NoError(t, err)
+		<-time.After(time.Hour)
+		runs := stored.New(store)
+		<-time.After(time.Second)
+		run(t, store, "continued", 1)
+		run(t, store, "new", 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		var following sync.WaitGroup
+		var missed missedRuns
+		following.Go(func() { assert.ErrorIs(t, runs.Follow(ctx, &missed), context.Canceled) })
+		synctest.Wait()
+		cancel()
+		following.Wait()
+		assert.ElementsMatch(t, []string{"continued", "open"}, missed.runs)
+		require.NoError(t, open.Close())
+	})
 }
