@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/internal/engine"
@@ -234,10 +233,7 @@ func (r *restoredRun) followDivergence(rec *record.Record) {
 // beginAnew discards what the call did before rec was written, and the values written inside the
 // call, except those that the call's preconditions have just written.
 func (r *restoredRun) beginAnew(rec *record.Record, t *track) {
-	if written := r.preconditions[rec.Address]; len(written) > 0 {
-		i, _ := slices.BinarySearch(written, t.Last)
-		r.preconditions[rec.Address] = written[i:]
-	}
+	r.dropPreconditions(rec.Address, t.Last)
 	r.restartsAfterDivergence.add(rec)
 	r.keepDoubt(rec.Address)
 	delete(r.completedGroups, rec.Address)

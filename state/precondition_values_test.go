@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/actors/actorstest"
+	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
@@ -75,4 +76,46 @@ func TestValidateExecuteReadsWhatItsPreconditionsWrite(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, differences)
 	assert.Equal(t, "pay: output: recorded 10, now 20", differences[len(differences)-1].String())
+}
+
+// The process ended after a precondition had written a value, and before the call began. The precondition
+// runs again and writes another value. Later openings restore only what it wrote then.
+func TestValuesOfPreconditionsThatRanAgainReplaceTheOlderOnes(t *testing.T) {
+	key := "a"
+	var read []string
+	pay := decorators.Tool("pay", "", func(ctx context.Context, _ struct{}) (string, error) {
+		read = nil
+		for _, key := range []string{"a", "b"} {
+			if _, ok, err := state.Get[int](ctx, key); err != nil || ok {
+				read = append(read, key)
+			}
+		}
+		if key == "b" {
+			state.From(ctx).Interrupt(snapshot.Stop{})
+			return "", ctx.Err()
+		}
+		return "", nil
+	}).Require(func(ctx context.Context, _ struct{}) error { return state.Put(ctx, key, 1) })
+	open := func(store snapshot.Store) error {
+		st, err := state.Open(t.Context(), store, "run")
+		require.NoError(t, err)
+		defer func() { require.NoError(t, st.Close()) }()
+		_, err = pay.Call(st.Context(t.Context()), struct{}{})
+		return err
+	}
+	store := memstore.New()
+	require.NoError(t, open(store))
+	for records, cut := range actorstest.AfterEachRecord(t, store, "run") {
+		if last := records[len(records)-1]; last.Kind != record.KindValue {
+			continue
+		}
+		key = "b"
+		require.ErrorIs(t, open(cut), core.ErrInterrupted)
+		assert.Equal(t, []string{"b"}, read)
+		key = "none"
+		require.NoError(t, open(cut))
+		assert.Equal(t, []string{"b"}, read)
+		return
+	}
+	t.Fatal("the value of the precondition has no record of its own")
 }

@@ -181,6 +181,7 @@ func (r *restoredRun) follow(rec *record.Record) {
 		}
 		if t.first == 0 {
 			t.first = rec.Seq
+			r.dropPreconditions(rec.Address, r.began) // they have run again in this opening
 		}
 		if rec.Detail != nil && rec.Detail.Overlaps {
 			r.overlaps.add(rec)

@@ -74,6 +74,15 @@ func (r *restoredRun) followValue(rec *record.Record) {
 	r.preconditions[rec.Address] = append(r.preconditions[rec.Address], rec.Seq)
 }
 
+// dropPreconditions drops the values that the preconditions of the call at a wrote before the given
+// record.
+func (r *restoredRun) dropPreconditions(a record.Address, before uint64) {
+	if written := r.preconditions[a]; len(written) > 0 {
+		i, _ := slices.BinarySearch(written, before)
+		r.preconditions[a] = written[i:]
+	}
+}
+
 // valuesOf takes the values that the call and the calls inside it wrote. For the zero address, it
 // takes the values that were written outside every call.
 func (r *restoredRun) valuesOf(a record.Address) []uint64 {
