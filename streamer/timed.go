@@ -1,7 +1,9 @@
 package streamer
 
 import (
+	"bufio"
 	"context"
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -99,6 +101,9 @@ func (t *timedWriter) FlushError() error {
 	defer t.unlimit()
 	return t.control.Flush()
 }
+
+// Hijack implements [http.Hijacker], for handlers of WebSockets behind [Handler.Admit].
+func (t *timedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return t.control.Hijack() }
 
 // Unwrap returns the writer for [http.ResponseController].
 func (t *timedWriter) Unwrap() http.ResponseWriter { return t.ResponseWriter }

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -229,7 +230,7 @@ func (w *window) summarize(ctx context.Context, dropped []actors.Message, room i
 			text += fmt.Sprintf(" [calls %s %s]", c.Name, c.Arguments)
 		}
 		for _, p := range media {
-			text += " [" + p.MIME + "]"
+			text += " [" + cmp.Or(p.MIME, "file") + "]"
 		}
 		fmt.Fprintf(&b, "%s: %s\n", message.Role, shorten(text, share, ""))
 	}

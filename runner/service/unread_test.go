@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// unread requests a path and does not read the response.
-func unread(t *testing.T, url, path string) {
+// unread requests a path and reads at most the beginning of the response.
+func unread(t *testing.T, url, path string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"))
 	require.NoError(t, err)
@@ -24,6 +23,7 @@ func unread(t *testing.T, url, path string) {
 	require.NoError(t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
 	_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path)
 	require.NoError(t, err)
+	return conn
 }
 
 // The service ends without an error although a client does not read an output, and a route's handler
@@ -42,10 +42,9 @@ func TestServiceEndsWithoutAnErrorAlthoughRequestsDoNot(t *testing.T) {
 	status, body := do(t, "POST", url+"api/runs", `{"program":"big","run_id":"big","input":{"text":""}}`)
 	require.Equal(t, 201, status, body)
 	until(t, url, "big", "run_completed")
-	unread(t, url, "/api/runs/big/calls/big/output")
+	_, err := unread(t, url, "/api/runs/big/calls/big/output").Read(make([]byte, 1))
+	require.NoError(t, err)
 	unread(t, url, "/hooks/deaf")
 	<-begun
-	began := time.Now()
 	stop()
-	require.Less(t, time.Since(began), 20*time.Second)
 }
