@@ -43,12 +43,22 @@ func (r *Runner) post(ctx context.Context, runID string, stop snapshot.Stop, ask
 // that post waits for the store, and the time that a request may take after its context has ended.
 const changeTime = 2 * time.Second
 
-// outlast returns a context that ends changeTime after ctx. A request whose client leaves while the
-// request is being stored is then completed, and its run does not wait for the next sweep.
+// outlast returns a context that ends changeTime after ctx, or ctx if it has ended already. A request
+// whose client leaves while the request is being stored is then completed, and its run does not wait
+// for the next sweep.
 func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() != nil {
+		return ctx, func() {}
+	}
 	lasting, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
-		time.AfterFunc(changeTime, func() { cancel(context.Cause(ctx)) })
+		timer := time.NewTimer(changeTime)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			cancel(context.Cause(ctx))
+		case <-lasting.Done():
+		}
 	})
 	return lasting, func() { stop(); cancel(nil) }
 }

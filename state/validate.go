@@ -34,9 +34,9 @@ func (d Difference) String() string {
 // A difference in "request" concerns the instructions, tool descriptions, tools or options that are
 // sent to a model, and does not prevent the use of the recorded answer. A difference in "swap" means
 // that the request is recorded as that of another call, and stops the run; see
-// [core.DivergenceError]. If a recorded output does not fit its type, the program is stopped there. Nothing is written, so Validate is safe anywhere.
-// The program receives the run's context and makes the root calls. Its error is not returned, since
-// the recorded run may also have ended with an error.
+// [core.DivergenceError]. If a recorded output does not fit its type, the program is stopped there.
+// Nothing is written, so Validate is safe anywhere. The program receives the run's context and makes
+// the root calls. Its error is not returned, since the recorded run may also have ended with an error.
 func Validate(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
 	return validate(ctx, store, runID, program, false, options)
 }

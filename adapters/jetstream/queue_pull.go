@@ -1,7 +1,6 @@
 package jetstream
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -40,7 +39,7 @@ func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, most int)
 	switch conn := q.store.conn; {
 	case err == nil:
 	case conn.IsClosed():
-		err = fmt.Errorf("%w: %w", runner.ErrQueueClosed, cmp.Or(conn.LastError(), err))
+		err = fmt.Errorf("%w: %w", runner.ErrQueueClosed, errors.Join(err, conn.LastError()))
 	case q.store.ctx.Err() != nil:
 		err = fmt.Errorf("%w: %w", runner.ErrQueueClosed, err)
 	}
