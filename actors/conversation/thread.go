@@ -217,6 +217,7 @@ func (t thread) prompt(ctx context.Context, turn int) (prompt *actors.Prompt, en
 		return nil, false, err
 	}
 	var agent record.Address
+	var failed, compensable bool
 	for rec, err := range run.Records() {
 		if err != nil {
 			return nil, false, err
@@ -232,8 +233,9 @@ func (t thread) prompt(ctx context.Context, turn int) (prompt *actors.Prompt, en
 			agent = rec.Address
 		}
 		if !agent.IsZero() && rec.Address == agent {
-			ended = rec.IsOutcome() // false if the agent is tried again
+			ended, failed = rec.IsOutcome(), rec.Status == record.StatusFailed // not ended if the agent is tried again
 		}
+		compensable = compensable || rec.Detail != nil && rec.Detail.Compensable
 	}
-	return prompt, ended, nil
+	return prompt, ended && !(failed && compensable), nil
 }

@@ -170,7 +170,7 @@ func TestUnreadableRunsAreListedAsSuch(t *testing.T) {
 	got = call(t, dir, "runs")
 	assert.Equal(t, exitFailure, got.code)
 	assert.Regexp(t, `(?m)^worse +unreadable`, got.stdout)
-	assert.Regexp(t, "^"+damaged+"reprise: run worse: read run worse: .*it is not a file; a file belongs there\n2 runs cannot be read; `reprise verify` says why\n$", got.stderr)
+	assert.Regexp(t, "^"+damaged+"reprise: run worse: read run worse: .*it is not a file; want a file\n2 runs cannot be read; `reprise verify` says why\n$", got.stderr)
 	inJSON := call(t, dir, "runs", "--json")
 	assert.Equal(t, exitFailure, inJSON.code)
 	assert.Empty(t, inJSON.stderr)

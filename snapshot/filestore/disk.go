@@ -124,7 +124,7 @@ func (d osDisk) SyncTogether(f diskFile) bool {
 // The errors for directory entries that do not belong in a store.
 var (
 	errLink   = errors.New("it is a link, and a store never contains links; replace the link by its target, or delete it")
-	errNoFile = errors.New("it is not a file; a file belongs there")
+	errNoFile = errors.New("it is not a file; want a file")
 	errNoDir  = fmt.Errorf("%w; want a directory", syscall.ENOTDIR)
 )
 

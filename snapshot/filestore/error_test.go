@@ -65,7 +65,7 @@ func TestAStoreNeedsTheNameOfADirectory(t *testing.T) {
 }
 
 func TestErrorsSayIfAFileIsWhereADirectoryBelongs(t *testing.T) {
-	const file, directory = "it is not a file; a file belongs there", "; want a directory"
+	const file, directory = "it is not a file; want a file", "; want a directory"
 	for _, name := range []string{"00000001.snapshot", "00000001.journal"} {
 		dir := t.TempDir()
 		s := newFileStore(t, dir)
