@@ -80,7 +80,7 @@ var exportedErrors = map[string]error{
 	"record.ErrInDoubt":   record.ErrInDoubt,
 	"record.ErrRedacted":  record.ErrRedacted,
 	"runner.ErrCrashLoop": runner.ErrCrashLoop, "runner.ErrInput": runner.ErrInput,
-	"runner.ErrStarted": runner.ErrStarted, "runner.ErrNotStopped": runner.ErrNotStopped, "runner.ErrNotRegistered": runner.ErrNotRegistered,
+	"runner.ErrStarted": runner.ErrStarted, "runner.ErrQueueClosed": runner.ErrQueueClosed, "runner.ErrNotStopped": runner.ErrNotStopped, "runner.ErrNotRegistered": runner.ErrNotRegistered,
 	"runner.ErrClock": runner.ErrClock, "runner.ErrNoRunner": runner.ErrNoRunner, "runner.ErrNotReady": runner.ErrNotReady, "runner.ErrStopping": runner.ErrStopping, "runner.ErrTooMany": runner.ErrTooMany,
 	"runner.CalledError":        &runner.CalledError{RunID: "r", Status: snapshot.StatusFailed, Message: "why"},
 	"runner.InputError":         &runner.InputError{Program: "p", Version: "2", Err: errInner},
