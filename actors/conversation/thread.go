@@ -237,5 +237,5 @@ func (t thread) prompt(ctx context.Context, turn int) (prompt *actors.Prompt, en
 		}
 		compensable = compensable || rec.Detail != nil && rec.Detail.Compensable
 	}
-	return prompt, ended && !(failed && compensable), nil
+	return prompt, ended && (!failed || !compensable), nil
 }
