@@ -78,12 +78,18 @@ func (h *Handler) publishRest(ctx context.Context, runID string) {
 	if r := h.runs.find(runID); r != nil {
 		after = cmp.Or(r.publishedTo(), after)
 	}
+	_ = h.publishStored(ctx, runID, after) // clients see the records when they read the run again
+}
+
+// publishStored publishes the records with numbers above after that the source has.
+func (h *Handler) publishStored(ctx context.Context, runID string, after uint64) error {
 	for rec, err := range h.whole.Records(ctx, runID, after) {
 		if err != nil {
-			return // clients see the records when they read the run again
+			return err
 		}
 		h.Publish(rec)
 	}
+	return nil
 }
 
 // PublishMissed publishes the newest record that the source has of a run, if a client has asked for the
@@ -100,13 +106,7 @@ func (h *Handler) PublishMissed(ctx context.Context, runID string) error {
 	if err != nil || info.LastSeq == 0 {
 		return err
 	}
-	for rec, err := range h.whole.Records(ctx, runID, max(r.publishedTo(), info.LastSeq-1)) {
-		if err != nil {
-			return err
-		}
-		h.Publish(rec)
-	}
-	return nil
+	return h.publishStored(ctx, runID, max(r.publishedTo(), info.LastSeq-1))
 }
 
 const (

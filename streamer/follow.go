@@ -28,8 +28,8 @@ type FollowEvent struct {
 
 // Follow yields a run's records, beginning with the first, and between them deltas that show
 // what the run's calls are producing, until ctx ends or the handler is closed. If the run is set
-// aside, Follow yields why, and goes on: somebody may resume the run. Without a source, it yields
-// only records published after the call. If the run does not exist, Follow waits until
+// aside, Follow yields the reason and continues, since the run may be resumed. Without a source, it
+// yields only records published after the call. If the run does not exist, Follow waits until
 // it begins.
 //
 // The deltas of a text are yielded in order, and are joined if they arrive faster than the

@@ -103,9 +103,9 @@ func LeaveGroup(ctx context.Context) {
 
 var errEnough = errors.New("the group needs no more branches")
 
-// MisfitChoice stops the run because the choice that a group has recorded, in the call with the given
-// address, is none of the program's branches. ctx is that of the group's handler. It returns the
-// suspension.
+// MisfitChoice stops the run because the choice that a group recorded, in the call with the given
+// address, is not a branch of the program any more. ctx is the context of the group's handler. The
+// result is the suspension.
 func MisfitChoice(ctx context.Context, choice record.Address, recorded, asked string) error {
 	s := ScopeOf(ctx)
 	d := &DivergenceError{RunID: s.root.settings.RunID, How: "output", Address: choice, Scope: s.Path(), Recorded: recorded, Asked: asked}

@@ -148,8 +148,8 @@ func (t *Thread) Send(ctx context.Context, last *streamer.ThreadTurn, m streamer
 // searchedTurns is the number of turns that begunBy searches.
 const searchedTurns = 10
 
-// begunBy returns the turn that a message has begun, or nil if there is none. A proxy, for example, may
-// send a message a second time. If other turns have followed, begunBy returns a Refusal.
+// begunBy returns the turn that a message has begun, or nil if it has begun none. A message may be sent
+// twice, for example by a proxy. If other turns have followed, the error is a Refusal.
 func (t *Thread) begunBy(ctx context.Context, message string) (*streamer.ThreadTurn, error) {
 	if message == "" {
 		return nil, nil
