@@ -3,6 +3,7 @@ package agui_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -35,15 +36,18 @@ func TestRefusedResumeHasNoEffect(t *testing.T) {
 	asked := post(t, url, say("a", "go"))
 	open := asked[len(asked)-1].Outcome.Interrupts
 	require.Len(t, open, 2)
+	one, two := open[0].ID, open[1].ID
+	if strings.Contains(two, "/one") { // the tools run at the same time
+		one, two = two, one
+	}
 	resume := func(first, second string) []event {
 		return post(t, url, input("a", fmt.Sprintf(
 			`"resume":[{"interruptId":%q,"status":"resolved","payload":%s},{"interruptId":%q,"status":"resolved","payload":%s}],`,
-			open[0].ID, first, open[1].ID, second), user("go")))
+			one, first, two, second), user("go")))
 	}
 	refused := resume("1", `"two"`)
 	require.Equal(t, []string{"RUN_ERROR"}, types(refused))
 	assert.Equal(t, "bad_request", refused[0].Code)
-	assert.Contains(t, refused[0].Message, open[1].ID)
-	t.Log(refused[0].Message)
+	assert.Contains(t, refused[0].Message, two)
 	assert.Equal(t, "one 7, two 2", shown(resume("7", "2")))
 }

@@ -193,6 +193,50 @@ func TestAnswersAreAllStoredAlthoughTheClientLeaves(t *testing.T) {
 	})
 }
 
+// continuing is a Control whose run continues as soon as its first answer is stored, and waits again
+// while the second answer is being stored.
+type continuing struct {
+	streamer.Control
+	run      *source
+	answered []string
+}
+
+func (c *continuing) Answer(_ context.Context, _, question, _ string, _ json.RawMessage) error {
+	c.answered = append(c.answered, question)
+	run := func(s record.Status) record.Record { return record.Record{Kind: record.KindRun, Status: s} }
+	taken := record.Record{Kind: record.KindAnswer, Status: record.StatusRecorded, Name: question}
+	records := []record.Record{run(record.StatusStarted), taken}
+	if question == "q2" {
+		records = []record.Record{run(record.StatusAwaiting), run(record.StatusStarted), taken, run(record.StatusCompleted)}
+	}
+	for i := range records {
+		c.run.more <- records[i]
+	}
+	synctest.Wait() // until the log contains the records
+	return nil
+}
+
+// A fast worker continues a run after the first answer of a request. The other answers must neither
+// be dropped nor asked for again.
+func TestAnswersAreAllStoredAlthoughTheRunContinues(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := asking(t)
+		second := s.asks[1]
+		second.Name = "q2"
+		s.asks = slices.Insert(s.asks, 2, second)
+		h := NewHub(s, func(string) Encoder { return plain{} })
+		defer h.Close()
+		l, release, err := h.Open(t.Context(), "r")
+		require.NoError(t, err)
+		defer release()
+		c := &continuing{run: s}
+		thread := &Thread{Control: c, Scope: &streamer.Access{}}
+		require.NoError(t, thread.Answer(t.Context(), "r", l, []Answer{{WireID("r", "q"), []byte("1")}, {WireID("r", "q2"), []byte("2")}}))
+		require.Equal(t, []string{"q", "q2"}, c.answered)
+		assert.Equal(t, Completed, <-follow(t.Context(), t, h))
+	})
+}
+
 func TestALaterAttemptOfAToolBeginsNoStep(t *testing.T) {
 	b := NewBuilder(asking(t), "r")
 	add := func(e streamer.FollowEvent) []Event {

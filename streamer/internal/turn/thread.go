@@ -192,12 +192,11 @@ func (t *Thread) Answer(ctx context.Context, runID string, l *Log, answers []Ans
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
 	defer cancel()
+	// The run continues once the first answer is stored, so all must be marked before that.
+	begun := slices.DeleteFunc(slices.Clone(answers), func(a Answer) bool { return !l.beginAnswer(a.Question) })
 	taken, refused := 0, error(nil)
-	for _, a := range answers {
-		id, ok := QuestionID(runID, a.Question)
-		if !ok || !l.beginAnswer(a.Question) {
-			continue
-		}
+	for _, a := range begun {
+		id, _ := QuestionID(runID, a.Question)
 		if err := t.Control.Answer(ctx, runID, id, t.by(), a.Value); err != nil {
 			l.reopen(a.Question)
 			refused = cmp.Or(refused, err)
