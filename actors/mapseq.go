@@ -53,8 +53,8 @@ func MapSeq[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inp
 	}
 }
 
-// hasOnlyBranchErrors reports whether err contains only failures of branches. These have
-// already been yielded.
+// hasOnlyBranchErrors reports whether err contains only failures of branches, which have already been
+// yielded.
 func hasOnlyBranchErrors(err error) bool {
 	var failed *GroupError
 	return errors.As(err, &failed) && failed.Err == nil

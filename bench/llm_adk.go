@@ -122,7 +122,7 @@ func (m adkModel) tools(tools []*genai.Tool) (out []goopenai.Tool, err error) {
 	return out, nil
 }
 
-// toMessages converts a content to messages: one for its text and calls, and one
+// toMessages converts content to messages: one for its text and calls, and one
 // for each result.
 func toMessages(content *genai.Content) ([]goopenai.ChatCompletionMessage, error) {
 	message := goopenai.ChatCompletionMessage{Role: "user", Content: textOf(content)}

@@ -75,7 +75,7 @@ type work struct {
 
 var errBoom = errors.New("boom")
 
-// succeed is the handler of Success.
+// succeed is the handler for Success.
 func (w *work) succeed(_ context.Context, in int) (int, error) {
 	w.calls++
 	return in, nil

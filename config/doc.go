@@ -14,7 +14,7 @@
 // [Document.Options] converts a document to options for a run. The keys are the same as in printed
 // configuration; docs/retry.schema.json describes them for editors. Levels are not merged: only the
 // most specific level applies, and its missing fields have the defaults of [core.RetryConfig].
-// Levels can share parts by YAML anchors, aliases and merge keys.
+// Levels can share parts through YAML anchors, aliases and merge keys.
 //
 // A document is read completely or not at all: if it has unknown keys, wrong types or values out of
 // range, the error is an [*Error] that lists each problem with its line and column.

@@ -166,7 +166,7 @@ func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) erro
 // method that requires it.
 func (s *Spec) mustSupportDoubt(method string) {
 	if s.Kind.IsEntered() {
-		panic(fmt.Sprintf("core: %s does not apply to %q, which is never in doubt itself; use it for the calls inside", method, s.Name))
+		panic(fmt.Sprintf("core: %s does not apply to %q, which is never in doubt itself; use it for the calls that %[2]q makes", method, s.Name))
 	}
 }
 

@@ -43,7 +43,7 @@ func checkInput(spec *Spec, input reflect.Type) error {
 
 func checkWholeInput(spec *Spec, input reflect.Type) error {
 	if err := codec.CheckInput(input); err != nil {
-		return fmt.Errorf("core: inputs of %q could not be told apart: %w; %s, or define the identity of the input (actors.WithIdentity, Definition.Identify, or a method Identity() any of the type)",
+		return fmt.Errorf("core: inputs of %q could not be told apart: %w; %s, or define the identity of the input (with actors.WithIdentity or Definition.Identify, or with the method Identity of an Identifier)",
 			spec.Name, err, howToStore)
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An ExecutionEvent is a call of an actor before it is made. It is a value: its methods return
+// An ExecutionEvent describes a call that an actor can make. It is a value: its methods return
 // changed copies, and executing it twice makes two calls.
 type ExecutionEvent[In, Out any] struct {
 	definition *Definition[In, Out]

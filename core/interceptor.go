@@ -9,8 +9,8 @@ import "github.com/reprise-go/reprise/internal/engine"
 // inside them do. A nil function does nothing.
 //
 // An interceptor sees calls without their types, so that one interceptor can serve all actors. Code
-// that needs the types belongs in a function that calls the handler and is passed to the actor's
-// constructor in the handler's place; there is no API for that.
+// that needs the types belongs in a function that calls the handler. Pass that function to the
+// actor's constructor in place of the handler.
 //
 // Interceptors are called by many goroutines and belong to the process: they are not recorded, and
 // a run may be resumed with others. They are not called for recalled calls, for handlers that run

@@ -451,7 +451,7 @@ func TestWaitOfAnInterceptor(t *testing.T) {
 		retry = core.RetryConfig{RetryTimeout: 30 * time.Second}
 		_, err = testkit.Call(ctx, testkit.Tool(t, "tool", retry, testkit.Succeed))
 		failed := testkit.Failed(t, err, record.ReasonRetryTimeout)
-		assert.ErrorContains(t, failed, "a wait of 1m0s for the limit of requests does not end in time")
+		assert.ErrorContains(t, failed, "waiting 1m0s for the limit of requests would take too long")
 		assert.Equal(t, "RetryTimeout is 30s", failed.Detail)
 		assert.Equal(t, time.Minute, passed(), "the second wait does not begin")
 	})

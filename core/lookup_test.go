@@ -111,7 +111,7 @@ func TestASearchThatFailsInterruptsTheRun(t *testing.T) {
 
 func TestLookUpIsForCallsThatMayBeInDoubt(t *testing.T) {
 	agent := testkit.Define(t, core.Spec{Kind: record.KindAgent, Name: "agent"}, testkit.Fail(errors.New("x")))
-	assert.PanicsWithValue(t, `core: LookUp does not apply to "agent", which is never in doubt itself; use it for the calls inside`, func() {
+	assert.PanicsWithValue(t, `core: LookUp does not apply to "agent", which is never in doubt itself; use it for the calls that "agent" makes`, func() {
 		agent.LookUp(func(context.Context, string) (string, bool, error) { return "", false, nil })
 	})
 	assert.Panics(t, func() {

@@ -168,8 +168,8 @@ func (s *scheduler) progress(n *node) {
 	s.out.addIndented(n.depth, []byte(s.out.capture(func(t *text) { t.progress(g) })))
 }
 
-// open writes the buffered lines of n and of its ancestors, because something inside n
-// is written next.
+// open writes the buffered lines of n and of its ancestors. It is called before something inside n is
+// written.
 func (s *scheduler) open(n *node) {
 	if n == nil {
 		return

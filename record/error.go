@@ -136,8 +136,8 @@ func (e *Error) Is(target error) bool {
 	return e.isStandard(target)
 }
 
-// As sets the value that target points to, if errors.As found an error of its type in the original
-// error, and that type is registered, belongs to the standard library, or is an interface that a
+// As sets *target if errors.As found an error of the type of *target in the original error, and that
+// type is registered, belongs to the standard library, or is an interface that a
 // kept error implements.
 func (e *Error) As(target any) bool {
 	pointer := reflect.TypeOf(target)

@@ -115,7 +115,7 @@ func (l *Ledger) restoreReplaced(call *Call, r *Record) {
 	call.State, call.Highest = state, int32(max(0, min(replaced.Attempts, maxAttempts)))
 }
 
-// maxAttempts is the largest number of attempts of a call that is counted.
+// maxAttempts is the number at which the ledger stops counting the attempts of a call.
 const maxAttempts = 1 << 30
 
 // move moves the call into its new state.

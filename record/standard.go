@@ -20,7 +20,7 @@ import (
 // standardName is the name of the value in [Error.Typed] that contains the parts.
 const standardName = "std"
 
-// keptError is an error in the value with the name standardName.
+// keptError is an error in the value named standardName.
 type keptError struct {
 	Kind    string     `json:"kind"` // the name of a standardType, or one of the kinds below
 	Texts   []string   `json:"texts,omitempty"`

@@ -206,7 +206,7 @@ func addJSON() {
 }
 
 // restoreMarshalerError rebuilds the error of a MarshalJSON method, or of a MarshalText method if
-// the second number is 1. Only package json can make the latter.
+// the second number is 1. Only package json can set that method.
 func restoreMarshalerError(p parts) *json.MarshalerError {
 	e := new(json.MarshalerError)
 	if p.number(1) == 1 {

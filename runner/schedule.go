@@ -73,7 +73,7 @@ func (s *Schedule) check() error {
 	case s.Cron != "" && !isCron(s.Cron):
 		return fmt.Errorf("the field Cron is %q; want a cron expression, such as \"0 9 * * MON-FRI\" or \"@daily\"", s.Cron)
 	case s.Cron != "" && !occurs(s.Cron):
-		return fmt.Errorf("the field Cron is %q, which never occurs; want an expression for a day that exists", s.Cron)
+		return fmt.Errorf("the field Cron is %q, which matches no date; want an expression for a day that exists", s.Cron)
 	}
 	return snapshot.CheckRunID(s.runID(time.Unix(0, 0)))
 }

@@ -189,10 +189,10 @@ func TestBadSchedulesAreRefused(t *testing.T) {
 		"CatchUp":              {Name: "a", Every: day, CatchUp: -1},
 		"Options.At":           {Name: "a", Every: day, Options: runner.StartOptions{At: time.Now()}},
 		`Cron is "61 * * * *"`: {Name: "a", Cron: "61 * * * *"},
-		`Cron is "0 0 30 2 *", which never occurs`: {Name: "a", Cron: "0 0 30 2 *"},
-		`Cron is "often"`:                          {Name: "a", Cron: "often"},
-		`Cron is "0 0 0 1 1 * 2030"`:               {Name: "a", Cron: "0 0 0 1 1 * 2030"},
-		"not allowed":                              {Name: "a b", Every: day},
+		`Cron is "0 0 30 2 *", which matches no date`: {Name: "a", Cron: "0 0 30 2 *"},
+		`Cron is "often"`:            {Name: "a", Cron: "often"},
+		`Cron is "0 0 0 1 1 * 2030"`: {Name: "a", Cron: "0 0 0 1 1 * 2030"},
+		"not allowed":                {Name: "a b", Every: day},
 	} {
 		assert.ErrorContains(t, r.Schedule("echo", word{"x"}, s), want)
 	}

@@ -80,7 +80,7 @@ func recordError(err error) error {
 
 // The lengths of the arrays in this version. Later versions only add fields at the
 // end, and readers skip fields that they do not know. A record with fewer fields is
-// rejected; otherwise, a file of many tiny records could need many times its size in
+// rejected, because a file of many tiny records could otherwise need many times its size in
 // memory.
 const (
 	recordFields = 22

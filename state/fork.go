@@ -216,7 +216,7 @@ func errNoCallAt(records []record.Record, address record.Address) error {
 	case n == 0:
 		return fmt.Errorf("no call at %q; the run has no calls to fork at", address)
 	case n > maxListed:
-		return fmt.Errorf("no call at %q; want one of the %d calls of the run, which begin with %s", address, n, strings.Join(calls[:maxListed], ", "))
+		return fmt.Errorf("no call at %q; want one of the run's %d calls; the first are %s", address, n, strings.Join(calls[:maxListed], ", "))
 	}
 	return fmt.Errorf("no call at %q; want one of %s", address, strings.Join(calls, ", "))
 }

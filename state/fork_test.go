@@ -288,7 +288,7 @@ func TestForkAtNoCallListsTheCalls(t *testing.T) {
 	for calls, want := range map[int]string{
 		0:  `state: fork run old: no call at "agent/nobody"; the run has no calls to fork at`,
 		2:  `state: fork run old: no call at "agent/nobody"; want one of look, look#2`,
-		12: `want one of the 12 calls of the run, which begin with look, look#2, look#3, look#4, look#5, look#6, look#7, look#8, look#9, look#10`,
+		12: `want one of the run's 12 calls; the first are look, look#2, look#3, look#4, look#5, look#6, look#7, look#8, look#9, look#10`,
 	} {
 		store := memstore.New()
 		st, err := state.Open(t.Context(), store, "old")

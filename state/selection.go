@@ -36,8 +36,8 @@ type SelectedRun struct {
 
 // Each calls do for each selected run with the given status, most recently updated first, and
 // returns the results. It continues after an error from do. If a run's records cannot be read, the
-// results contain this error, and do is not called for the run. If no run with this status can have
-// the selection's reason, Each returns [ErrSelection] without calling do.
+// results contain this error, and do is not called for the run. If runs with this status never
+// have the selection's reason, Each returns [ErrSelection] without calling do.
 func (c Selection) Each(ctx context.Context, store snapshot.Store, status snapshot.Status, do func(ctx context.Context, runID string) error) ([]SelectedRun, error) {
 	if err := c.check(status); err != nil {
 		return nil, err

@@ -69,7 +69,7 @@ func (b *answersBody) check() error {
 		return fmt.Errorf(`questions and value are needed: {"questions": [{"run_id": "ticket-1", "question": "agent/refund?1"}], "value": true}`)
 	}
 	if len(b.Questions) > maxAnswers {
-		return fmt.Errorf("there are %d questions: want at most %d in one request", len(b.Questions), maxAnswers)
+		return fmt.Errorf("the request has %d questions; want at most %d", len(b.Questions), maxAnswers)
 	}
 	seen := make(map[questionRef]bool)
 	for i, q := range b.Questions {

@@ -83,8 +83,8 @@ func (r *run) end(f *frame) (due bool) {
 	return r.tape.end(f)
 }
 
-// end removes all events and appends f, which ends the streams of clients that have read the
-// removed events.
+// end removes all events and appends f. When a client that has read some of the removed events
+// receives f, its stream ends.
 func (t *tape) end(f *frame) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

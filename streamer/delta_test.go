@@ -388,8 +388,8 @@ func TestDeltasAreThoseOfOneRun(t *testing.T) {
 	newFeed("r", h.Publish).open()
 	for query, want := range map[string]string{
 		"deltas=true":            "bad_request: deltas are sent only for named runs: use run=ID, or watch=ID in the stream of all runs",
-		"run=r&deltas=maybe":     `bad_request: deltas is ["maybe"]: want true or false, once`,
-		"run=r&deltas=1&deltas=": `bad_request: deltas is ["1" ""]: want true or false, once`,
+		"run=r&deltas=maybe":     `bad_request: deltas is ["maybe"]: want a single value, true or false`,
+		"run=r&deltas=1&deltas=": `bad_request: deltas is ["1" ""]: want a single value, true or false`,
 	} {
 		var got refusal
 		assert.Equal(t, http.StatusBadRequest, get(t, server.URL+"/events?"+query, &got))

@@ -26,8 +26,8 @@ type FollowEvent struct {
 	CaughtUp bool
 }
 
-// Follow yields a run's records, beginning with the first, and between them deltas that show
-// what the run's calls are producing, until ctx ends or the handler is closed. If the run is set
+// Follow yields a run's records, beginning with the first, until ctx ends or the handler is closed.
+// Between the records, it yields deltas that show what the run's calls are producing. If the run is set
 // aside, Follow yields the reason and continues, since the run may be resumed. Without a source, it
 // yields only records published after the call. If the run does not exist, Follow waits until
 // it begins.

@@ -25,7 +25,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 	"require-trusted-types-for 'script'; trusted-types hub"
 
 // contentTypes maps the extensions of the page's files to their types. The system's own table is not
-// used, because it may be wrong, and browsers refuse a script with a wrong type.
+// used, because it may be wrong, and browsers refuse scripts whose type is wrong.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",

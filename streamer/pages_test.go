@@ -60,7 +60,7 @@ func TestInvalidRequestsAreRefusedWithAText(t *testing.T) {
 		{"POST", "/api/questions/answer", `{"questions":[{"run_id":"r","question":"q"},{"run":"r"}],"value":1}`, 400, `unknown field "run"; the fields of questions[1] are run_id, question`},
 		{"POST", "/api/questions/answer", `{"question":[],"value":[{"run":1}]}`, 400, `unknown field "question"; the fields of the body are questions, value, by`},
 		{"POST", "/api/questions/answer", `{"questions":[{"run_id":"r"}],"value":1}`, 400, "question 1 needs a run_id and a question"},
-		{"POST", "/api/questions/answer", `{"questions":[` + many + `{"run_id":"r","question":"q"}],"value":1}`, 400, "there are 1002 questions: want at most 1000"},
+		{"POST", "/api/questions/answer", `{"questions":[` + many + `{"run_id":"r","question":"q"}],"value":1}`, 400, "the request has 1002 questions; want at most 1000"},
 		{"POST", "/api/questions/answer", `{"questions":[{"run_id":"r","question":"q"},{"run_id":"r","question":"q"}],"value":1}`, 400, `question "q" of run "r" is given twice`},
 	} {
 		status, body := request(t, c.method, server.URL+c.path, c.body, "")

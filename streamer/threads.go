@@ -21,7 +21,7 @@ type Threads interface {
 	// turn, and isNew is false.
 	Send(ctx context.Context, thread string, m ThreadMessage) (turn ThreadTurn, isNew bool, err error)
 
-	// Turns returns the last turns of a thread in order, at most limit of them.
+	// Turns returns up to limit turns of a thread: the most recent ones, in order.
 	Turns(ctx context.Context, thread string, limit int) ([]ThreadTurn, error)
 }
 
@@ -160,7 +160,7 @@ func (c *Client) Send(ctx context.Context, thread string, m ThreadMessage) (Thre
 	return turn, err
 }
 
-// Thread returns up to 50 of the latest turns of a thread, in order.
+// Thread returns the latest turns of a thread in order, 50 at most.
 func (c *Client) Thread(ctx context.Context, thread string) ([]ThreadTurn, error) {
 	u, err := c.address("api", "threads", thread)
 	if err != nil {

@@ -36,7 +36,7 @@ func parseDeltas(values []string, one bool) (bool, error) {
 	wanted, err := strconv.ParseBool(values[0])
 	switch {
 	case err != nil || len(values) > 1:
-		return false, fmt.Errorf("deltas is %q: want true or false, once", values)
+		return false, fmt.Errorf("deltas is %q: want a single value, true or false", values)
 	case wanted && !one:
 		return false, errors.New("deltas are sent only for named runs: use run=ID, or watch=ID in the stream of all runs")
 	}
@@ -49,7 +49,7 @@ func parseWatched(watch, others []string) (ids []string, all bool, err error) {
 	all = true
 	if len(others) > 0 {
 		if all, err = strconv.ParseBool(others[0]); err != nil || len(others) > 1 {
-			return nil, false, fmt.Errorf("others is %q: want true or false, once", others)
+			return nil, false, fmt.Errorf("others is %q: want a single value, true or false", others)
 		}
 	}
 	if len(watch) > maxWatched {

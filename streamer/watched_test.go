@@ -65,7 +65,7 @@ func TestWhatCannotBeWatchedIsRefused(t *testing.T) {
 		"watch=":                             `watch is "": want the ID of a run`,
 		"watch=" + strings.Repeat("x", 1000): "want the ID of a run",
 		many:                                 "watch names 101 runs: want at most 100",
-		"others=maybe":                       `others is ["maybe"]: want true or false, once`,
+		"others=maybe":                       `others is ["maybe"]: want a single value, true or false`,
 		"run=r&watch=r":                      "watch and others are for the stream of all runs",
 		"run=r&others=false":                 "watch and others are for the stream of all runs",
 	} {

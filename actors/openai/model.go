@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 )
 
-// New returns an LLM for a model of OpenAI or of a compatible service:
+// New returns an LLM that calls a model at OpenAI or at a compatible service:
 //
 //	llm := openai.New("gpt-4o-mini")
 //

@@ -12,8 +12,8 @@ import (
 // original ID follow.
 const newIDPrefix = "reprise_"
 
-// makeIDsUnique replaces empty and repeated IDs of a message's calls. A tool learns only the ID of its
-// call from eino, and the results are assigned to the calls by it.
+// makeIDsUnique replaces empty and repeated IDs of a message's calls. From eino, a tool
+// learns only the ID of its call, and eino matches results to calls by these IDs.
 func makeIDsUnique(calls []schema.ToolCall) {
 	seen := make(map[string]bool, len(calls))
 	for i := range calls {

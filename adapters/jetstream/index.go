@@ -225,7 +225,7 @@ func (s *Store) reindex(ctx context.Context, runID string) (changed bool, err er
 	}
 }
 
-// mend is like reindex, but after an error it causes another attempt later.
+// mend is like reindex, but after an error it schedules another attempt.
 func (s *Store) mend(ctx context.Context, runID string) {
 	if _, err := s.reindex(ctx, runID); err != nil && !errors.Is(err, nats.ErrPermissionViolation) { // without the permission, other processes have to correct the index
 		s.noteLagging(runID)

@@ -29,7 +29,7 @@ type ServerOptions struct {
 	// Instructions tell models what the server is for. They may be empty.
 	Instructions string
 
-	// Only lists the names of the programs to serve. Nil means all registered programs.
+	// Only contains the names of the programs to serve. Nil means all registered programs.
 	Only []string
 
 	// HoldFor limits how long a request from a client without tasks is held open until its run has

@@ -55,7 +55,7 @@ func (a *app) answerCommand() *cobra.Command {
 func (a *app) answer(ctx context.Context, runID, questionID, by, text string) error {
 	value, err := state.JSONAnswer([]byte(text))
 	if err != nil {
-		return usageErrorf("the answer is not JSON: %v; write a string in double quotes, inside single quotes for the shell: '\"yes\"'", err)
+		return usageErrorf("the answer is not JSON: %v; put a string in double quotes, and for the shell, put those in single quotes: '\"yes\"'", err)
 	}
 	store, _, err := a.load(ctx, runID)
 	if err != nil {

@@ -39,7 +39,7 @@ func (a *app) signalCommand() *cobra.Command {
 func (a *app) signal(ctx context.Context, runID, name, text string, o state.SignalOptions) error {
 	value, err := state.JSONAnswer([]byte(text))
 	if err != nil {
-		return usageErrorf("the value is not JSON: %v; write a string in double quotes, inside single quotes for the shell: '\"yes\"'", err)
+		return usageErrorf("the value is not JSON: %v; put a string in double quotes, and for the shell, put those in single quotes: '\"yes\"'", err)
 	}
 	store, _, err := a.load(ctx, runID)
 	if err != nil {

@@ -127,7 +127,7 @@ func TestSignalIsReceivedByTheRun(t *testing.T) {
 	assert.Contains(t, call(t, dir, "show", "r8").text(t), "AWAITS SIGNAL wait?1: paid")
 	assert.Equal(t, result{exitOK, "", "run r8 has no open questions\n"}, call(t, dir, "questions", "r8"))
 	assert.Equal(t, "run r8 is paused and waits for the signal paid\n", call(t, dir, "resume", "r8").text(t))
-	call(t, dir, "signal", "r8", "paid", "forty").failed(t, exitUsage, "the value is not JSON: invalid character 'o' in literal false (expecting 'a'); write a string in double quotes, inside single quotes for the shell: '\"yes\"'")
+	call(t, dir, "signal", "r8", "paid", "forty").failed(t, exitUsage, "the value is not JSON: invalid character 'o' in literal false (expecting 'a'); put a string in double quotes, and for the shell, put those in single quotes: '\"yes\"'")
 	call(t, dir, "signal", "r8", "paid?", "40").failed(t, exitFailure, `signal "paid?" to run r8: it cannot be sent: want a name of 1 to 64 letters, digits, dots, dashes and underscores; nothing was sent`)
 	assert.Equal(t, "signal paid was sent to run r8 and is stored until the run receives it\n", call(t, dir, "signal", "r8", "paid", "40", "--id", "i", "--by", "bank").text(t))
 	amount, err := wait()
@@ -213,7 +213,7 @@ to answer:
   reprise answer r7 'step:pay?in-doubt1' '{"decision": "failed", "message": "why"}'
 `)
 	call(t, dir, "answer", "r7", "step:pay?in-doubt1", `{"decision": "completed", "output": JSON}`).failed(t, exitUsage,
-		"the answer is not JSON: invalid character 'J' looking for beginning of value; write a string in double quotes, inside single quotes for the shell: '\"yes\"'")
+		"the answer is not JSON: invalid character 'J' looking for beginning of value; put a string in double quotes, and for the shell, put those in single quotes: '\"yes\"'")
 	call(t, dir, "answer", "r7", "step:pay?in-doubt1", `{"decision": "DECISION"}`).failed(t, exitFailure,
 		"the answer does not fit: decision: got \"DECISION\", want one of \"completed\", \"run_again\", \"failed\", and \"take_over\" for an effect;"+
 			" nothing was recorded, and question step:pay?in-doubt1 is still open: `reprise questions r7` shows how to answer it")
@@ -234,11 +234,11 @@ func TestAnswersAreValuesOfJSON(t *testing.T) {
 		assert.Equal(t, want, got, text)
 	}
 	for text, want := range map[string]string{
-		"": "it is empty", "{": "it ends in the middle", "1 2": "there is more after the value", "[1]]": "there is more after the value",
+		"": "it is empty", "{": "it ends in the middle", "1 2": "unexpected data after the value", "[1]]": "unexpected data after the value",
 		"1e999": "the number 1e999 is too large", "yes": "invalid character 'y' looking for beginning of value",
 	} {
 		call(t, t.TempDir(), "answer", "r7", "q", text).failed(t, exitUsage,
-			"the answer is not JSON: "+want+"; write a string in double quotes, inside single quotes for the shell: '\"yes\"'")
+			"the answer is not JSON: "+want+"; put a string in double quotes, and for the shell, put those in single quotes: '\"yes\"'")
 	}
 }
 

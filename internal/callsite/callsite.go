@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/internal/segment"
 )
 
-// Attempt numbers of scopes that are not attempts.
+// In scopes that are not attempts, these take the place of the attempt number.
 const (
 	PreconditionAttempt = -1 // preconditions make the calls
 	CompensationAttempt = -2 // the calls are compensations

@@ -18,8 +18,8 @@ func Encode(v any) ([]byte, error) { return encode(v, encoder{}) }
 // that of its decoded form, in which structs are maps.
 func EncodeIdentity(v any) ([]byte, error) { return encodeIdentity(v, encoder{}) }
 
-// EncodeIdentityOfAny is like EncodeIdentity for a v whose type is unknown after
-// decoding.
+// EncodeIdentityOfAny is like EncodeIdentity, but for a value that is stored as an any. Its type is
+// not known when it is decoded.
 func EncodeIdentityOfAny(v any) ([]byte, error) { return encodeIdentity(v, encoder{untyped: true}) }
 
 // EncodeBefore is like Encode, but uses the old form, in which no values are encoded as JSON

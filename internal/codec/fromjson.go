@@ -46,7 +46,7 @@ func parseJSON(data []byte) (v any, err error) {
 		return nil, err
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("there is more after the value")
+		return nil, errors.New("unexpected data after the value")
 	}
 	return v, nil
 }

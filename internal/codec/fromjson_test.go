@@ -23,7 +23,7 @@ func TestFromJSONKeepsNumbersWhole(t *testing.T) {
 		`{"a":[-1e999]}`:        "the number -1e999 is too large",
 		"":                      "it is empty",
 		"[1":                    "it ends in the middle",
-		"1 2":                   "there is more after the value",
+		"1 2":                   "unexpected data after the value",
 	} {
 		_, err := FromJSON([]byte(text))
 		assert.EqualError(t, err, want, text)

@@ -84,8 +84,8 @@ func beginsWith(text, words string) bool {
 	return ok && (rest == "" || strings.ContainsRune(",:;", rune(rest[0])))
 }
 
-// isReasonInside reports whether a call inside failed for the same reason, so that
-// its text already names the reason.
+// isReasonInside reports whether e.Err is the failure of another call for the same reason. The text of
+// e.Err then names the reason already.
 func (e *CallError) isReasonInside() (is bool) {
 	defer func() { _ = recover() }() // in methods of the user's errors
 	var inside *CallError

@@ -180,10 +180,10 @@ func (i *CallInfo) waitFor(ctx context.Context, ready <-chan struct{}, d, most t
 		return in.stopError(ctx)
 	}
 	if total := in.c.policy.RetryTimeout; total > 0 && in.spentUntil(time.Now()) >= total-d {
-		return fmt.Errorf("core: a wait of %v for %s does not end in time: %w", d, why, errNoTimeLeft)
+		return fmt.Errorf("core: waiting %v for %s would take too long: %w", d, why, errNoTimeLeft)
 	}
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= d {
-		return fmt.Errorf("core: a wait of %v for %s does not end in time: %w", d, why, context.DeadlineExceeded)
+		return fmt.Errorf("core: waiting %v for %s would take too long: %w", d, why, context.DeadlineExceeded)
 	}
 	if in.c.parks(ctx, d) && !in.c.root.isOutside() {
 		return in.park(d, why)

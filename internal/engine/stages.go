@@ -108,7 +108,8 @@ type KeptOutput struct {
 	Artifact string // the reference, if it was stored as an artifact
 }
 
-// An attemptEnd describes how an attempt ended, or what ended the call instead of an attempt.
+// An attemptEnd describes how an attempt ended. If the call ended without an attempt, it describes
+// what ended the call.
 type attemptEnd struct {
 	Result
 	findings

@@ -29,9 +29,9 @@ func (c *Call) mayHaveActed(r *attemptEnd) bool {
 	return false
 }
 
-// isResponseLost reports whether err means that a request may have been handled, and its result is
-// not known. It reports false if the service was not reached, refused the request, or reports that
-// it does not handle requests at present.
+// isResponseLost reports whether err means that a request may have been handled although its result
+// is unknown. It returns false if the service was not reached, refused the request, or reported that
+// it is temporarily unavailable.
 func isResponseLost(err error, t *record.Traits) bool {
 	switch {
 	case t.HTTPStatus == 503 || t.HTTPStatus >= 400 && t.HTTPStatus < 500:

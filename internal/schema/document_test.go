@@ -104,7 +104,7 @@ func TestDocumentThatIsNotASchemaIsRefused(t *testing.T) {
 	for doc, want := range map[string]string{
 		``:                                      `schema: not valid JSON: the document is empty`,
 		`{`:                                     `schema: not valid JSON at byte 1: unexpected end of JSON input`,
-		`{} {}`:                                 `there is more after the end`,
+		`{} {}`:                                 `unexpected data after the`,
 		`[]`:                                    `schema: got an array, want a JSON object`,
 		`true`:                                  `schema: got a boolean, want a JSON object`,
 		`{}`:                                    `the root has type "", want "object": arguments are a JSON object`,

@@ -80,7 +80,7 @@ func syntaxError(raw json.RawMessage) error {
 	case !errors.As(err, &at):
 		return fmt.Errorf("not valid JSON: %w", err)
 	case strings.Contains(err.Error(), "after top-level value"):
-		return fmt.Errorf("not valid JSON at byte %d: there is more after the end of the JSON value", at.Offset)
+		return fmt.Errorf("not valid JSON at byte %d: unexpected data after the JSON value", at.Offset)
 	}
 	return fmt.Errorf("not valid JSON at byte %d: %w", at.Offset, err)
 }

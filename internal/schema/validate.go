@@ -167,7 +167,7 @@ func (s *Schema) object(path string, n *jsonschema.Schema, o *object) []Problem 
 	return found
 }
 
-// member returns the problems of one member of the object at path.
+// member returns the problems with one member of the object at path.
 func (s *Schema) member(path string, n *jsonschema.Schema, name string, tree any) []Problem {
 	at := member(path, name)
 	if p := n.Properties[name]; p != nil {

@@ -106,7 +106,7 @@ func TestProblemNamesPlaceAndWhatIsAllowed(t *testing.T) {
 		` `:                                          `not valid JSON: the document is empty`,
 		`{"name":`:                                   `not valid JSON at byte 8: unexpected end of JSON input`,
 		`{name:1}`:                                   `not valid JSON at byte 2: invalid character 'n' looking for beginning of object key string`,
-		`{"name":"a"} {}`:                            `not valid JSON at byte 14: there is more after the end of the JSON value`,
+		`{"name":"a"} {}`:                            `not valid JSON at byte 14: unexpected data after the JSON value`,
 		`"text"`:                                     `got a string, want an object`,
 		`{"name":"a","extra":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`:       `values are nested deeper than 256 levels`,
 		`{"name":` + strings.Repeat("[", 20000):                                                  `values are nested deeper than 256 levels`,

@@ -329,7 +329,8 @@ func (l *Limiter) leave(t *ticket) {
 // service, which counts the request when it arrives.
 const maxTransit = time.Second
 
-// count records that the service has counted a request. The caller holds l.mu.
+// count charges the limits for a request, once per ticket. The service counts a request when it
+// arrives. The caller holds l.mu.
 func (l *Limiter) count(t *ticket, now time.Time) {
 	if t.counted {
 		return

@@ -105,8 +105,8 @@ func ownPanic(err error) (own *core.PanicError) {
 	return nil
 }
 
-// panics returns an interceptor that logs the stack of each panic of a handler, with level error: a
-// record keeps only the text of the panic.
+// panics returns an interceptor that logs the stack of each panic in a handler at level error, because
+// a record keeps only the text of the panic.
 func (l *logger) panics() core.Interceptor {
 	return core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 		err := next(ctx)

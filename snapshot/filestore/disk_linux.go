@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// allocate reserves space on the disk for size bytes at offset, which read as zeros.
+// allocate reserves disk space for size bytes at offset. They read as zeros.
 func allocate(f *os.File, offset, size int64) error {
 	err := retryEINTR(func() error { return syscall.Fallocate(int(f.Fd()), 0, offset, size) })
 	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {

@@ -317,7 +317,7 @@ func isZero(data []byte) bool {
 	return true
 }
 
-// bytesSource is a source in memory.
+// bytesSource is an in-memory source.
 type bytesSource []byte
 
 func (b bytesSource) ReadAt(dst []byte, offset int64) (int, error) {

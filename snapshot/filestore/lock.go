@@ -110,8 +110,8 @@ func tryExclusive(name string, open func() (lockable, error)) (*fileLock, error)
 	return l, nil
 }
 
-// openDir opens the directory that contains the locked file. It returns errRetry if the file no longer
-// has its name there.
+// openDir opens the directory that contains the locked file. It returns errRetry if the
+// directory no longer contains the file under its name.
 func (l *fileLock) openDir() error {
 	dir, err := os.OpenRoot(filepath.Dir(l.name))
 	if err == nil {

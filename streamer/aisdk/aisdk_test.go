@@ -179,7 +179,7 @@ func TestWhatCannotBeSaidIsAnErrorOfTheStream(t *testing.T) {
 		``:                           "not a request from useChat",
 		`[]`:                         `such as {"id": "chat", "messages": […]}: got an array, want an object`,
 		"\"\xff\"":                   "UTF-8",
-		`{"messages":[]}`:            "id is required",
+		`{"messages":[]}`:            "the field id is required",
 		`{"id":"a"}`:                 "messages is empty",
 		`{"id":"a","messages":[{}]}`: "has the role",
 		`{"id":"a","messages":[{"role":"system"}]}`:                              "the last message has the role system",

@@ -62,7 +62,7 @@ func decode(data []byte) (*request, error) {
 	}
 	switch {
 	case r.ID == "":
-		return nil, errors.New("id is required: the chat's ID")
+		return nil, errors.New("the field id is required; it is the ID of the chat")
 	case r.Trigger == "regenerate-message":
 		return nil, errors.New("an answer cannot be regenerated: send the message again, or fork the run")
 	case r.Trigger != "" && r.Trigger != "submit-message":

@@ -13,10 +13,10 @@ import (
 // same for all attempts. It is not the key from core.IdempotencyKey, which also depends on the input.
 //
 // Compensations cause the same events, with the prefix compensation_ instead of work_. Argyll's
-// document defines only compensation_failed; the other names follow its pattern. What Argyll has no
-// term for is a separate field or event: work_succeeded contains cached: true if a cache answered,
-// and breaker_opened, breaker_half_opened and breaker_closed report how a circuit breaker changed
-// at a step.
+// document defines only compensation_failed; the other names follow its pattern. Argyll has
+// no terms for caches and circuit breakers. If a cache answered, work_succeeded contains cached: true.
+// The events breaker_opened, breaker_half_opened and breaker_closed report that the circuit breaker of
+// a step has changed.
 func Argyll(r record.Record) []Event {
 	if changed, ok := breakerEvent(&r); ok {
 		changed.Fields["flow_id"] = r.RunID

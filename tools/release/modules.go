@@ -54,8 +54,8 @@ func filesOf(ctx context.Context, dir, folder string) ([]string, error) {
 	return slices.Compact(files), nil
 }
 
-// checkReplaces refuses replace directives, with which users could not install the commands. Only
-// a nested module may replace the root module.
+// checkReplaces refuses replace directives, because users cannot install commands from a module that
+// has one. Only a nested module may replace the root module.
 func checkReplaces(dir string) error {
 	f, err := readGoMod(filepath.Join(dir, "go.mod"))
 	if err != nil {

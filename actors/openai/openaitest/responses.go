@@ -173,7 +173,7 @@ func (s *streamer) responses(calls []ToolCall) {
 	s.piece(event(last, map[string]any{"response": whole}))
 }
 
-// deltas returns the event type for the deltas of an item, and the deltas.
+// deltas returns the deltas of an item and their event type.
 func (r reply) deltas(item map[string]any) (event string, pieces []string) {
 	switch item["type"] {
 	case "reasoning":

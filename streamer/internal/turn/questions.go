@@ -48,8 +48,8 @@ func (b *Builder) ask(r *record.Record) {
 	b.asked[r.Name] = q
 }
 
-// isApproval reports whether the question asks for approval of a tool call. Such a question is
-// asked by the call around the tool call; see actors.WithApproval.
+// isApproval reports whether the question asks for approval of a tool call. The call
+// that contains the tool call asks such a question; see actors.WithApproval.
 func isApproval(r *record.Record) bool {
 	path := r.Address.String()
 	return strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], "approve_") && r.Awaits() == record.AwaitAnswer
