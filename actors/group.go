@@ -289,7 +289,7 @@ func (b *branches[In, Out]) run(ctx context.Context) error {
 	if b.failed {
 		engine.EndGroup(ctx, b.firstFailure())
 	}
-	if b.closed || engine.GroupRecorded(ctx) {
+	if _, recorded := engine.GroupRecorded(ctx); b.closed || recorded {
 		for _, i := range open {
 			b.noteEnd(i, nil, nil)
 		}
@@ -312,7 +312,7 @@ func (b *branches[In, Out]) recallFailures(ctx context.Context, winner int) {
 
 // make executes the given branches. It calls fail with the error that fails the group.
 func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(error)) {
-	one := func(n int, slot engine.Slot) {
+	one := func(ctx context.Context, n int, slot engine.Slot) {
 		i := which[n]
 		if ctx.Err() != nil {
 			b.noteEnd(i, nil, fail)
@@ -339,7 +339,7 @@ func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(err
 	if b.group.YieldWaits && workers < len(which) {
 		each = eachYielding
 	}
-	each(len(which), workers, one, func(n int, err error) { b.noteEnd(which[n], err, fail) })
+	each(ctx, len(which), workers, one, func(n int, err error) { b.noteEnd(which[n], err, fail) })
 }
 
 // noteEnd records that a branch did not succeed. err is nil if the branch was not started.
@@ -416,7 +416,7 @@ func (b *branches[In, Out]) err(ctx context.Context) error {
 	}
 	slices.Sort(b.notFinished)
 	failed.NotEnded = b.notFinished
-	if len(b.notFinished) > 0 && (errors.Is(groupEnd(ctx), core.ErrGroupTimeout) || engine.GroupRecorded(ctx) && len(failed.Failed) == 0) {
+	if len(b.notFinished) > 0 && hasTimedOut(ctx) {
 		failed.Err = core.ErrGroupTimeout
 	}
 	switch {
@@ -430,6 +430,12 @@ func (b *branches[In, Out]) err(ctx context.Context) error {
 	return nil
 }
 
+// hasTimedOut reports whether the group's timeout has ended it, now or according to its record.
+func hasTimedOut(ctx context.Context) bool {
+	reason, _ := engine.GroupRecorded(ctx)
+	return reason == record.ReasonGroupTimeout || groupEnd(ctx) == core.ErrGroupTimeout //nolint:errorlint // itself, not that of a group inside
+}
+
 // groupEnd returns why the group itself has ended, or nil if it has not.
 func groupEnd(ctx context.Context) error {
 	var e *core.InterruptedError
@@ -439,5 +445,5 @@ func groupEnd(ctx context.Context) error {
 	return nil
 }
 
-// errLeft is the error of a branch or a tool call that ended its goroutine.
+// errLeft is the error of a branch or a tool call that ended its goroutine outside a call.
 var errLeft = errors.New("it ended its goroutine without returning (runtime.Goexit)")

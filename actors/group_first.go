@@ -75,7 +75,7 @@ func (f *race[T]) succeeded(i int) bool {
 	if f.winner >= 0 {
 		return true
 	}
-	if groupEnd(f.ctx) != nil || engine.GroupRecorded(f.ctx) {
+	if _, recorded := engine.GroupRecorded(f.ctx); recorded || groupEnd(f.ctx) != nil {
 		return false
 	}
 	f.winner = i

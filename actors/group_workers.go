@@ -13,7 +13,7 @@ import (
 // eachLimited calls f for 0 … n-1, in order, with at most workers calls at
 // once. It returns when all calls have returned. If f panics or ends its
 // goroutine, broken is called.
-func eachLimited(n, workers int, f func(i int, slot engine.Slot), broken func(i int, err error)) {
+func eachLimited(ctx context.Context, n, workers int, f eachFunc, broken func(i int, err error)) {
 	var (
 		next atomic.Int64
 		wg   sync.WaitGroup
@@ -21,7 +21,7 @@ func eachLimited(n, workers int, f func(i int, slot engine.Slot), broken func(i 
 	var work func()
 	work = func() {
 		for i := next.Add(1); i <= int64(n); i = next.Add(1) {
-			callGuarded(int(i-1), nil, f, broken, func() {
+			callGuarded(ctx, int(i-1), nil, f, broken, func() {
 				wg.Go(work) // this goroutine is ending; another replaces it
 			})
 		}
@@ -32,8 +32,11 @@ func eachLimited(n, workers int, f func(i int, slot engine.Slot), broken func(i 
 	wg.Wait()
 }
 
+// An eachFunc executes one call with ctx.
+type eachFunc func(ctx context.Context, i int, slot engine.Slot)
+
 // eachYielding is like eachLimited, but when a call releases its slot, the next call may begin.
-func eachYielding(n, workers int, f func(i int, slot engine.Slot), broken func(i int, err error)) {
+func eachYielding(ctx context.Context, n, workers int, f eachFunc, broken func(i int, err error)) {
 	var wg sync.WaitGroup
 	places := make(places, workers)
 	for i := range n {
@@ -41,7 +44,7 @@ func eachYielding(n, workers int, f func(i int, slot engine.Slot), broken func(i
 		slot.Acquire(context.Background())
 		wg.Go(func() {
 			defer slot.Release()
-			callGuarded(i, slot, f, broken, func() {})
+			callGuarded(ctx, i, slot, f, broken, func() {})
 		})
 	}
 	wg.Wait()
@@ -75,7 +78,8 @@ func (s *slot) Release() {
 
 // callGuarded calls f. If f panics, callGuarded calls broken. If f ends the goroutine, callGuarded
 // calls broken and then left, even if broken ends the goroutine, too.
-func callGuarded(i int, slot engine.Slot, f func(i int, slot engine.Slot), broken func(i int, err error), left func()) {
+func callGuarded(ctx context.Context, i int, slot engine.Slot, f eachFunc, broken func(i int, err error), left func()) {
+	ctx, exit := engine.CatchExit(ctx)
 	returned := false
 	defer func() {
 		if returned {
@@ -86,8 +90,12 @@ func callGuarded(i int, slot engine.Slot, f func(i int, slot engine.Slot), broke
 			return
 		}
 		defer left()
-		broken(i, errLeft)
+		err := exit()
+		if err == nil {
+			err = errLeft
+		}
+		broken(i, err)
 	}()
-	f(i, slot)
+	f(ctx, i, slot)
 	returned = true
 }

@@ -248,7 +248,7 @@ func (l *loop) callTools(ctx context.Context, calls []ToolCall, cut bool) ([]Mes
 	failed := func(i int, err error) {
 		results[i], failures[i] = errorResult(calls[i].ID, err), fatalError(err, l.stopOnError && !isRefused[i])
 	}
-	eachLimited(len(calls), l.workers, func(i int, _ engine.Slot) {
+	eachLimited(ctx, len(calls), l.workers, func(ctx context.Context, i int, _ engine.Slot) {
 		out, err := prepared[i](ctx)
 		if err != nil {
 			failed(i, err)

@@ -26,7 +26,7 @@ func TestActorWhoseInputsCouldNotBeToldApartIsRefusedUnlessItHasAnIdentity(t *te
 	refused := func() { decorators.Tool("send", "Sends it.", send) }
 	assert.PanicsWithError(t, `core: inputs of "send" could not be told apart: codec: field .Seal: a actors_test.seal would be lost: it has no exported field, and no methods `+
 		`that encode and decode it; export the fields, give the type a pair of methods that encode and decode it (such as MarshalJSON and UnmarshalJSON), tag a field that is `+
-		`not needed with json:"-", or define the identity of the input (actors.WithIdentity, Definition.Identify, or a method Identity() any of the type)`, refused)
+		`not needed with json:"-", or define the identity of the input (with actors.WithIdentity or Definition.Identify, or with the method Identity of an Identifier)`, refused)
 	assert.NotPanics(t, func() {
 		decorators.Tool("send", "Sends it.", send, actors.WithIdentity(func(p shipment) any { return p.ID }))
 		decorators.Tool("send", "Sends it.", send, actors.WithIdentity(func(p shipment) any { return p.ID }), actors.WithApproval())

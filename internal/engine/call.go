@@ -227,7 +227,7 @@ func (c *Call) checkPreconditions(p *record.Progress, s *Scope) error {
 	defer func() {
 		if exit != nil { // runtime.Goexit, as in attempt
 			before.close()
-			_ = c.refuse(p, s, Result{Err: exit, Stage: record.StagePrecondition, Panicked: true}, record.ReasonPanic)
+			c.exit(p, s, c.refuse(p, s, Result{Err: exit, Stage: record.StagePrecondition, Panicked: true}, record.ReasonPanic))
 		}
 	}()
 	r := &attemptEnd{Result: c.typed.Require(before.context())}
@@ -276,7 +276,7 @@ func (c *Call) attempt(p *record.Progress, s *Scope) error {
 	}
 	exit := errGoexit // the failure if the goroutine ends now; nil once user code can no longer end it
 	defer func() {
-		if exit != nil { // runtime.Goexit: nobody receives the failure, but it is recorded
+		if exit != nil { // runtime.Goexit
 			c.settleGoexit(p, s, began, exit)
 		}
 	}()
@@ -298,7 +298,32 @@ func (c *Call) settleGoexit(p *record.Progress, s *Scope, began time.Time, err e
 	s.close()
 	r := attemptEnd{Result: Result{Err: err, Stage: record.StageHandler, Panicked: true}}
 	r.end(began)
-	_ = c.settle(p, s, &r)
+	c.exit(p, s, c.settle(p, s, &r))
+}
+
+// exit ends a call whose goroutine is ending (runtime.Goexit), and passes the call's error to
+// [CatchExit].
+func (c *Call) exit(p *record.Progress, s *Scope, err error) {
+	err = c.undo(p, s, err)
+	if caught, ok := s.outer.Value(exitKey{}).(*atomic.Pointer[error]); ok && err != nil {
+		caught.Store(&err)
+	}
+}
+
+// exitKey is the context key of the error stored for CatchExit.
+type exitKey struct{}
+
+// CatchExit returns a context for executing a call, and a function that returns the call's error if
+// its handler called runtime.Goexit. Since the call does not return then, this is the only way to
+// learn its error. If there is none, the function returns nil.
+func CatchExit(ctx context.Context) (caught context.Context, exit func() error) {
+	err := new(atomic.Pointer[error])
+	return context.WithValue(ctx, exitKey{}, err), func() error {
+		if e := err.Load(); e != nil {
+			return *e
+		}
+		return nil
+	}
 }
 
 // pass runs the handler and the postconditions, and stores the artifact, once.
@@ -366,9 +391,15 @@ func (c *Call) settle(p *record.Progress, s *Scope, r *attemptEnd) error {
 // The results of the handler come from the calls inside it.
 func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	if c.spec.Kind == record.KindGroup {
+		recorded, err := c.root.settings.History.Outcome(s)
+		if err != nil {
+			return c.halt(err)
+		}
 		s.beginGroup()
-		s.group.recorded = true
 		defer s.endGroup()
+		if s.group.recorded = true; recorded.Failed != nil {
+			s.group.reason = recorded.Failed.Reason
+		}
 	}
 	r := c.pass(s, time.Now(), 0)
 	r.Err = replaceEndless(r.Err)

@@ -15,6 +15,7 @@ type group struct {
 	cancel   context.CancelCauseFunc
 	end      atomic.Pointer[groupEnd] // nil before EndGroup
 	recorded bool                     // the group has a recorded outcome
+	reason   record.Reason            // why it is recorded as failed
 }
 
 // groupEnd tells why a group ended before its handler returned.
@@ -120,8 +121,11 @@ func MisfitChoice(ctx context.Context, choice record.Address, recorded, asked st
 
 // GroupRecorded reports whether the group whose handler received ctx has a
 // recorded outcome. Its branches without an outcome were interrupted when the
-// group ended, and do not begin.
-func GroupRecorded(ctx context.Context) bool {
+// group ended, and do not begin. If the group failed, reason is the recorded reason.
+func GroupRecorded(ctx context.Context) (reason record.Reason, recorded bool) {
 	s := ScopeOf(ctx)
-	return s != nil && s.group != nil && s.group.recorded
+	if s == nil || s.group == nil {
+		return record.ReasonNone, false
+	}
+	return s.group.reason, s.group.recorded
 }
