@@ -103,8 +103,9 @@ func giveBack(ctx context.Context, journal snapshot.Journal) error {
 }
 
 // Replay reads the run from the store. No tool, LLM or step is executed: if a call to one of these
-// has no recorded outcome, the call fails with core.ErrNotRecorded. Agents without an outcome are
-// entered again. A replay writes nothing and waits for nothing.
+// has no recorded outcome, the error is core.ErrNotRecorded. If the run would continue with this
+// call, the program is also interrupted there. Agents without an outcome are entered again. A replay
+// writes nothing and waits for nothing.
 func Replay(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	if err := checkArguments(store, runID); err != nil {
 		return nil, err

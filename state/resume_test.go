@@ -209,7 +209,8 @@ func TestReplayOfAFinishedRunExecutesNothingAndWaitsForNothing(t *testing.T) {
 	}
 }
 
-func TestStrictReplayRefusesWhatWasNotRecorded(t *testing.T) {
+// The program does not handle the end of the records as a failure of the call.
+func TestStrictReplayStopsWhereTheRunStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		program := &node{name: "agent", kind: record.KindAgent, loops: 1, children: []*node{{name: "a", kind: record.KindTool}, {name: "b", kind: record.KindTool}}}
 		whole := new(tape)
@@ -219,9 +220,9 @@ func TestStrictReplayRefusesWhatWasNotRecorded(t *testing.T) {
 		require.NoError(t, err)
 		defer st.Close()
 		again := newEffects()
-		out, err := again.call(t, st.Context(t.Context()), program)
-		require.NoError(t, err)
-		assert.Contains(t, out, core.ErrNotRecorded.Error())
+		_, err = again.call(t, st.Context(t.Context()), program)
+		require.ErrorIs(t, err, core.ErrNotRecorded)
+		assert.True(t, core.IsSuspension(err))
 		assert.Empty(t, again.ran)
 	})
 }

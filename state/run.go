@@ -275,6 +275,9 @@ func (r *run) lookUpClaim(s *engine.Scope, c *record.Claim, input engine.Claimed
 	if err := r.refuseFurther(s, *c); err != nil {
 		return nil, false, nil, err
 	}
+	if err := r.stopAtEnd(s, *c, found); err != nil {
+		return nil, false, nil, err
+	}
 	if found != nil && t.HasOutcome() && !found.HasOutcome() {
 		r.restored.ordinals.uncheckAfter(c.Address, r.restored.calls) // the call is made again
 	}

@@ -35,6 +35,7 @@ func (d Difference) String() string {
 // sent to a model, and does not prevent the use of the recorded answer. A difference in "swap" means
 // that the request is recorded as that of another call, and stops the run; see
 // [core.DivergenceError]. If a recorded output does not fit its type, the program is stopped there.
+// If the run has not ended, the program is interrupted at the calls with which the run would continue.
 // Nothing is written, so Validate is safe anywhere. The program receives the run's context and makes
 // the root calls. Its error is not returned, since the recorded run may also have ended with an error.
 func Validate(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
@@ -66,7 +67,7 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 	v := &validation{
 		run: st.run, executes: executes,
 		seen: make(map[record.Address]bool), made: make(map[record.Address]bool),
-		ordinals: st.run.restored.ordinals.byAddress(), furthest: make(map[string]int),
+		ordinals: st.run.restored.ordinals.byAddress(), furthest: make(map[string]int), stopped: make(map[string]bool),
 	}
 	v.root, v.settings.History = engine.NewRoot(v, v.settings), v
 	v.settings.Strict = !executes
@@ -89,6 +90,7 @@ type validation struct {
 	made        map[record.Address]bool // calls whose handlers ran, or that recorded something
 	ordinals    map[record.Address]int  // the recorded ordinals of the claims
 	furthest    map[string]int          // the highest recorded ordinal that was claimed, by the path of the scope
+	stopped     map[string]bool         // paths of scopes in which the run had not come further
 	differences []Difference
 	cut         bool // the program was stopped: calls that it did not make are not differences
 }
@@ -125,7 +127,11 @@ func (v *validation) Claim(s *engine.Scope, c record.Claim, input engine.Claimed
 		found = v.restored.progress(c.Address)
 	}
 	v.compareClaim(s.Path(), c)
-	found = v.claim(c, found)
+	stop := v.stopAtEnd(s, c, found)
+	if stop != nil {
+		v.stopped[s.Path()] = true
+	}
+	found = v.claim(s, c, found)
 	v.mu.Unlock()
 	v.compareInput(c, found, input)
 	m := v.compareRequest(c, true, input)
@@ -138,7 +144,7 @@ func (v *validation) Claim(s *engine.Scope, c record.Claim, input engine.Claimed
 		v.reworded.add(c)
 		v.addDifference(c.Address, "request", "other instructions, descriptions of tools, tools or options", "these")
 	}
-	return found, false, nil
+	return found, false, stop
 }
 
 // Replay implements engine.History.
@@ -170,7 +176,9 @@ func (v *validation) Differs(_ *engine.Scope, d *core.DivergenceError) (again bo
 func (v *validation) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, claims []record.Claim) (engine.Asked, error) {
 	v.mu.Lock()
 	before, asked := v.askedBefore(s, q)
-	v.compareQuestion(s.Address(), asked, before.text, &q)
+	if asked || !slices.ContainsFunc(claims, func(c record.Claim) bool { return v.isAtEnd(s, c) }) {
+		v.compareQuestion(s.Address(), asked, before.text, &q)
+	}
 	v.mu.Unlock()
 	answer, err := v.run.Ask(s, q, def, claims)
 	if answer.Recorded {
@@ -214,10 +222,10 @@ func (v *validation) addTypeDifference(d *core.DivergenceError) error {
 }
 
 // claim causes calls to run again, and adds a difference for a call that is not on record.
-func (v *validation) claim(c record.Claim, found *record.Progress) *record.Progress {
+func (v *validation) claim(s *engine.Scope, c record.Claim, found *record.Progress) *record.Progress {
 	v.seen[c.Address] = true
 	if found == nil {
-		if !v.isNotBegun(c) {
+		if !v.isNotBegun(c) && !v.isAtEnd(s, c) {
 			v.addDifference(c.Address, "call", "none", c.Kind.String())
 		}
 		return nil
@@ -433,11 +441,20 @@ func (v *validation) end() {
 }
 
 // isExpected reports whether the program must make the call at a: the calls around it were entered,
-// and it belongs to their last attempts.
+// and it belongs to their last attempts. Where the run had not come further, the program need not
+// repeat what it did at the same time.
 func (v *validation) isExpected(a record.Address) bool {
+	if v.stopped[a.Scope()] && v.ordinals[a] > v.furthest[a.Scope()] {
+		return false
+	}
+	inside := a
 	for scope := a.Scope(); scope != ""; scope = outerScope(scope) {
 		around, err := record.ParseAddress(callOf(scope))
 		t := v.restored.calls[around]
+		if t != nil && t.kind == record.KindGroup && !t.HasOutcome() && !v.restored.hasOutcome(inside) {
+			return false // another branch may end the group first
+		}
+		inside = around
 		if err != nil || t == nil && v.made[around] {
 			continue // made by preconditions of a call
 		}

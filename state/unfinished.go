@@ -1,0 +1,42 @@
+package state
+
+import (
+	"fmt"
+
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/engine"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// stopAtEnd returns an error if a strict replay has come to the point at which the run stopped: the
+// call, which would have to be executed, has no outcome yet, or the run stopped before it. The error
+// suspends the scope s. If it were a failure instead, the program would handle it, for example by
+// telling a model, and would continue in a way in which the run will not. r.mu must be held.
+func (r *run) stopAtEnd(s *engine.Scope, c record.Claim, found *record.Progress) error {
+	if !r.settings.Strict || c.Kind.IsEntered() || found != nil && found.HasOutcome() || !r.isAtEnd(s, c) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", c.Address, core.ErrNotRecorded)
+}
+
+// isAtEnd reports whether the claimed call or question is one with which the run continues when it
+// is resumed: either it is on record and has no outcome, or nothing was recorded at its position,
+// and the call around it has not ended. r.mu must be held.
+func (r *run) isAtEnd(s *engine.Scope, c record.Claim) bool {
+	if r.rerun.isDiscarded(c.Address) || r.hasEndedAround(s) {
+		return false
+	}
+	t := r.restored.calls[c.Address]
+	return t != nil && !t.HasOutcome() || t == nil && r.restored.ordinals[s.Path()].recorded(c.Ordinal) == nil
+}
+
+// hasEndedAround reports whether the call whose scope is s has an outcome, or for a root, whether
+// the run has. r.mu must be held.
+func (r *run) hasEndedAround(s *engine.Scope) bool {
+	if s.Parent() == nil {
+		return r.found.Status == snapshot.StatusCompleted || r.found.Status == snapshot.StatusFailed || r.found.Status == snapshot.StatusCancelled
+	}
+	t := r.restored.calls[s.Address()]
+	return t != nil && t.HasOutcome()
+}

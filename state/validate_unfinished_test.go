@@ -1,0 +1,125 @@
+package state_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/reprise-go/reprise/actors"
+	"github.com/reprise-go/reprise/actors/actorstest"
+	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
+	"github.com/reprise-go/reprise/state"
+)
+
+// A program that has not changed has no differences from a run that was killed at any place.
+func TestUnchangedProgramHasNoDifferencesFromAnUnfinishedRun(t *testing.T) {
+	for seed := range testkit.Seeds(60) {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				program := randomTree(rand.New(rand.NewPCG(seed, 11)), 2)
+				whole := new(tape)
+				resumedWithValues(t, whole, newEffects(), program)
+				for n := 1; n <= len(whole.records); n++ {
+					again := newEffects()
+					differences, err := state.Validate(t.Context(), whole.cut(n), "run-1", func(ctx context.Context) error {
+						_, err := again.call(t, ctx, program)
+						return err
+					})
+					require.NoError(t, err)
+					require.Empty(t, differences, "cut after record %d: %v", n, whole.records[n-1])
+					require.Empty(t, again.ran)
+				}
+			})
+		})
+	}
+}
+
+// An agent is validated against a run that was killed at any place. No model is told that a tool has
+// failed because it has no outcome yet.
+func TestAnAgentIsValidatedAgainstAnUnfinishedRun(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		fails := true
+		stock := decorators.Tool("stock", "", func(context.Context, struct{ Item string }) (string, error) {
+			if fails = !fails; !fails {
+				return "", core.Retryable(errors.New("busy"))
+			}
+			return "7", nil
+		})
+		charge := decorators.Tool("charge", "", func(context.Context, struct{ Item string }) (string, error) { return "charged", nil }, actors.WithIrreversible())
+		model := actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
+			call := func(name, id string) actors.ToolCall {
+				return actors.ToolCall{ID: id, Name: name, Arguments: `{"Item":"cup"}`}
+			}
+			switch len(req.Messages) {
+			case 1:
+				return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{call("stock", "1"), call("stock", "2")}}}, nil
+			case 4:
+				return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{call("charge", "3")}}}, nil
+			}
+			return actors.Response{Message: actors.Assistant("done")}, nil
+		})
+		clerk := actors.NewAgent("clerk", model, actors.WithTools(stock, charge))
+		program := func(wording string, last bool) func(ctx context.Context) error {
+			shop := decorators.Agent("shop", "", func(ctx context.Context, _ string) (string, error) {
+				if _, err := clerk.Call(ctx, actors.Ask("a cup")); err != nil {
+					return "", err
+				}
+				if _, err := actors.Map(ctx, actors.Group{Name: "items", Workers: 2, CollectAll: true}, stock, make([]struct{ Item string }, 6)); err != nil {
+					return "", err
+				}
+				if ok, err := core.Await[bool](ctx, wording); err != nil || !ok {
+					return "", err
+				}
+				if last {
+					answer, err := clerk.Call(ctx, actors.Ask("another cup"))
+					return answer.Text, err
+				}
+				return core.Step(ctx, "other", func(context.Context) (string, error) { return "", nil })
+			})
+			return func(ctx context.Context) error {
+				_, err := shop.Call(ctx, "open")
+				return err
+			}
+		}
+		store := memstore.New()
+		for {
+			st, err := state.Open(t.Context(), store, "run", state.WithWait())
+			require.NoError(t, err)
+			err = program("go on?", true)(st.Context(t.Context()))
+			require.NoError(t, st.Close())
+			if err == nil {
+				break
+			}
+			require.ErrorIs(t, err, core.ErrInterrupted)
+			questions, err := state.Questions(t.Context(), store, "run")
+			require.NoError(t, err)
+			require.NoError(t, state.Answer(t.Context(), store, "run", questions[0].ID, "ann", true))
+		}
+		validated := func(store snapshot.Store, program func(context.Context) error) []state.Difference {
+			differences, err := state.Validate(t.Context(), store, "run", program)
+			require.NoError(t, err)
+			return differences
+		}
+		asked, again := false, false
+		for records, killed := range actorstest.AfterEachRecord(t, store, "run") {
+			last := &records[len(records)-1]
+			require.Empty(t, validated(killed, program("go on?", true)), "killed after record %d: %v", len(records), last)
+			asked = asked || last.Kind == record.KindQuestion
+			again = again || asked && last.Address.String() == "shop/clerk#2"
+			assert.Equal(t, asked, len(validated(killed, program("go?", true))) > 0, "another question, killed after record %d", len(records))
+			assert.Equal(t, again, len(validated(killed, program("go on?", false))) > 0, "another call, killed after record %d", len(records))
+		}
+		assert.True(t, again)
+	})
+}
