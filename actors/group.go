@@ -314,7 +314,7 @@ func (b *branches[In, Out]) recallFailures(ctx context.Context, winner int) {
 func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(error)) {
 	one := func(ctx context.Context, n int, slot engine.Slot) {
 		i := which[n]
-		if ctx.Err() != nil {
+		if ctx.Err() != nil && b.calls[i].Recorded() == 0 {
 			b.noteEnd(i, nil, fail)
 			return
 		}

@@ -54,6 +54,9 @@ func First[T any](ctx context.Context, g Group, branches ...func(context.Context
 		}
 		return err
 	})
+	if err != nil {
+		won = *new(T) // the winner came too late
+	}
 	return won, err
 }
 

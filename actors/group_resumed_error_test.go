@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,17 +39,37 @@ func TestTheErrorOfAResumedGroupIsTheSame(t *testing.T) {
 		runtime.Goexit()
 		return 0, nil
 	}
+	late := func(ctx context.Context) (int, error) { // succeeds, although it was interrupted
+		select {
+		case <-ctx.Done():
+		case <-time.After(2 * time.Second):
+		}
+		return 7, nil
+	}
 	good := func(context.Context) (int, error) { return 1, nil }
+	within := func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithTimeout(ctx, time.Second)
+	}
+	ended := func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(ctx)
+		cancel()
+		return ctx, cancel
+	}
+	type branches []func(context.Context) (int, error)
 	for name, c := range map[string]struct {
 		group    actors.Group
-		branches []func(context.Context) (int, error)
+		branches branches
+		derive   func(context.Context) (context.Context, context.CancelFunc)
 		timeout  bool
 	}{
-		"a timeout beside a failure":   {actors.Group{CollectAll: true, Timeout: time.Second}, []func(context.Context) (int, error){good, bad, slow}, true},
-		"a timeout":                    {actors.Group{Timeout: time.Second}, []func(context.Context) (int, error){good, slow}, true},
-		"a failure before a timeout":   {actors.Group{Timeout: time.Second}, []func(context.Context) (int, error){bad, slow}, false},
-		"the timeout of another group": {actors.Group{}, []func(context.Context) (int, error){inner, slow}, false},
-		"a branch that calls Goexit":   {actors.Group{CollectAll: true}, []func(context.Context) (int, error){good, leave}, false},
+		"a timeout beside a failure":       {actors.Group{CollectAll: true, Timeout: time.Second}, branches{good, bad, slow}, nil, true},
+		"a timeout":                        {actors.Group{Timeout: time.Second}, branches{good, slow}, nil, true},
+		"a failure before a timeout":       {actors.Group{Timeout: time.Second}, branches{bad, slow}, nil, false},
+		"the timeout of another group":     {actors.Group{}, branches{inner, slow}, nil, true},
+		"a branch that calls Goexit":       {actors.Group{CollectAll: true}, branches{good, leave}, nil, false},
+		"a deadline":                       {actors.Group{}, branches{good, slow}, within, false},
+		"a deadline beside a failure":      {actors.Group{CollectAll: true}, branches{good, bad, slow}, within, false},
+		"a context that has ended already": {actors.Group{}, branches{good, bad}, ended, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			testkit.Bubble(t, func(t *testing.T) {
@@ -56,13 +77,23 @@ func TestTheErrorOfAResumedGroupIsTheSame(t *testing.T) {
 				var seen []string
 				report := decorators.Agent("report", "", func(_ context.Context, text string) (string, error) { return text, nil })
 				agent := decorators.Agent("agent", "", func(ctx context.Context, _ string) (string, error) {
-					_, err := actors.Parallel(ctx, c.group, c.branches...)
-					var failed *actors.GroupError
-					if !errors.As(err, &failed) {
+					groupContext := ctx
+					if c.derive != nil {
+						var cancel context.CancelFunc
+						groupContext, cancel = c.derive(ctx)
+						defer cancel()
+					}
+					out, err := actors.Parallel(groupContext, c.group, c.branches...)
+					first, firstErr := actors.First(groupContext, actors.Group{Name: "first"}, late)
+					if core.IsSuspension(err) {
 						return "", err
 					}
-					seen = append(seen, fmt.Sprint(err, failed.NotEnded))
-					assert.Equal(t, c.timeout, failed.Err != nil)
+					var failed *actors.GroupError
+					if errors.As(err, &failed) {
+						failed = &actors.GroupError{Failed: make([]actors.BranchError, len(failed.Failed))}
+					}
+					seen = append(seen, fmt.Sprint(out, err, failed, first, firstErr))
+					assert.Equal(t, c.timeout, errors.Is(err, core.ErrGroupTimeout))
 					if _, err := report.Call(ctx, err.Error()); err != nil {
 						return "", err
 					}
@@ -137,4 +168,66 @@ func TestAToolThatEndsItsGoroutineFailsLikeAnyOther(t *testing.T) {
 		require.NoError(t, call())
 		assert.Equal(t, []string{"a flight"}, undone)
 	})
+}
+
+// The loop of MapSeq yields the same branches and the same error live and after a resume, also if
+// its group ends early.
+func TestAResumedMapSeqYieldsTheSame(t *testing.T) {
+	work := decorators.Agent("work", "", func(ctx context.Context, how string) (string, error) {
+		switch how {
+		case "bad":
+			return "", core.Permanent(errors.New("bad"))
+		case "late": // succeeds, although it was interrupted
+			<-ctx.Done()
+		}
+		return how, nil
+	})
+	for name, c := range map[string]struct {
+		group  actors.Group
+		inputs []string
+		yields string
+	}{
+		"a timeout":                    {actors.Group{CollectAll: true, Timeout: time.Second}, []string{"good", "late"}, "1 good, 0 agent/group:g: group timeout"},
+		"a timeout after a failure":    {actors.Group{CollectAll: true, Timeout: time.Second}, []string{"bad", "late"}, "1 agent/group:g/1: permanent: bad, 0 agent/group:g: group timeout: 1 of 2 branches failed; agent/group:g/1: permanent: bad"},
+		"all branches have ended":      {actors.Group{CollectAll: true, Workers: 1}, []string{"bad", "good"}, "1 agent/group:g/1: permanent: bad, 2 good"},
+		"a failure that ends the loop": {actors.Group{Workers: 1}, []string{"bad", "good"}, "1 agent/group:g/1: permanent: bad"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testkit.Bubble(t, func(t *testing.T) {
+				c.group.Name = "g"
+				use := decorators.Agent("use", "", func(_ context.Context, text string) (string, error) { return text, nil })
+				agent := decorators.Agent("agent", "", func(ctx context.Context, _ string) (string, error) {
+					var yielded []string
+					for out, err := range actors.MapSeq(ctx, c.group, work, c.inputs) {
+						text := out.Output
+						if err != nil {
+							text = err.Error()
+						}
+						yielded = append(yielded, fmt.Sprint(out.Branch, " ", text))
+						if _, err := use.Call(ctx, text); err != nil {
+							return "", err
+						}
+					}
+					if _, err := core.Await[bool](ctx, "go on?"); err != nil {
+						return "", err
+					}
+					return strings.Join(yielded, ", "), nil
+				})
+				store := memstore.New()
+				call := func() (string, error) {
+					st, err := state.Open(t.Context(), store, "run")
+					require.NoError(t, err)
+					out, err := agent.Call(st.Context(t.Context()), "x")
+					require.NoError(t, st.Close())
+					return out, err
+				}
+				_, err := call()
+				require.ErrorIs(t, err, core.ErrAwaiting)
+				require.NoError(t, state.Answer(t.Context(), store, "run", "agent?1", "ann", true))
+				yielded, err := call()
+				require.NoError(t, err)
+				assert.Equal(t, c.yields, yielded)
+			})
+		})
+	}
 }

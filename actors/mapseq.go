@@ -2,7 +2,6 @@ package actors
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -35,29 +34,25 @@ func MapSeq[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inp
 			yield(BranchOutput[Out]{}, fmt.Errorf("actors: MapSeq in group %q: the actor is nil", g.Name))
 			return
 		}
-		failFast, over := !g.CollectAll, false // over is true once the caller has left the loop
-		g.CollectAll = true                    // f.each ends the group
+		failFast, whole := !g.CollectAll, false // whole is true once nothing is left to yield
+		g.CollectAll = true                     // f.each ends the group
 		err := group(ctx, g, len(inputs), func(ctx context.Context) error {
 			f := &finishedIterator[In, Out]{ctx: ctx, failFast: failFast, ended: make(chan int, len(inputs))}
 			f.branches = newBranches(ctx, g, make([]Out, len(inputs)), func(ctx context.Context, i int) *core.PreparedCall[In, Out] {
 				return event(&g, actor, i).Prepare(ctx, inputs[i])
 			})
+			n := 0
 			return f.run(func(out BranchOutput[Out], err error) bool {
-				over = !yield(out, err)
-				return !over
+				n++
+				more := yield(out, err)
+				whole = !more || n == len(inputs) || err != nil && failFast
+				return more
 			})
 		})
-		if err != nil && !over && !hasOnlyBranchErrors(err) {
+		if err != nil && !whole {
 			yield(BranchOutput[Out]{}, err)
 		}
 	}
-}
-
-// hasOnlyBranchErrors reports whether err contains only failures of branches, which have already been
-// yielded.
-func hasOnlyBranchErrors(err error) bool {
-	var failed *GroupError
-	return errors.As(err, &failed) && failed.Err == nil
 }
 
 // finishedIterator yields the branches of a group as they end.
@@ -116,6 +111,9 @@ func (f *finishedIterator[In, Out]) each(yield func(BranchOutput[Out], error) bo
 		next := -1
 		choice := prepareChoice(f.ctx, "next", func() (int, error) { return next, nil })
 		if choice.Recorded() != record.StatusCompleted {
+			if _, ended := engine.GroupRecorded(f.ctx); ended {
+				break // the group had ended before another branch was yielded
+			}
 			if next = f.awaitAny(); next < 0 {
 				break
 			}

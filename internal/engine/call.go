@@ -432,7 +432,7 @@ func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	case outcome.Failed != nil:
 		e := outcome.failure()
 		if c.spec.Kind == record.KindGroup && r.Err != nil {
-			e.Err = r.Err // the errors that the branches returned
+			e.addBranchErrors(r.Err)
 		}
 		return e
 	case !p.HasOutput: // a group, a branch, or NoStore

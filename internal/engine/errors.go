@@ -156,6 +156,24 @@ func (e *afterError) Error() string { return fmt.Sprintf("%v; before that: %v", 
 
 func (e *afterError) Unwrap() []error { return []error{e.err, e.before} }
 
+// addBranchErrors adds the error of a group's handler, which contains the errors of the branches, to
+// the failure that is recorded for the group.
+func (e *CallError) addBranchErrors(err error) {
+	if e.Reason == record.ReasonDeadline || e.Reason == record.ReasonContextCanceled {
+		// A context that the program has derived had ended the group. It does so at another time when
+		// the run is resumed, or not at all, so the handler's own error may differ.
+		err = &branchesError{recorded: e.Err, branches: err}
+	}
+	e.Err = err
+}
+
+// branchesError is a recorded error that also wraps the errors of the branches.
+type branchesError struct{ recorded, branches error }
+
+func (e *branchesError) Error() string { return e.recorded.Error() }
+
+func (e *branchesError) Unwrap() []error { return []error{e.recorded, e.branches} }
+
 // A PanicError is the error for a panic in a handler or a condition. It is never retried.
 type PanicError struct {
 	Value any    // after a resume: its text, unless it is a number or a bool
