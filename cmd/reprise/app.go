@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,7 +51,10 @@ func run(ctx context.Context, env *environment, args []string) int {
 	root.SetIn(env.stdin)
 	root.SetOut(a.out)
 	root.SetErr(env.stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err != nil && !a.parsed {
+		err = oneDash(cmd, args, err)
+	}
 	if !a.parsed { // for an unknown command, cobra parses no flags
 		flags := args
 		if end := slices.Index(args, "--"); end >= 0 {
@@ -155,6 +159,33 @@ func helpCommand() *cobra.Command {
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},
 	}
+}
+
+// oneDash replaces the error for arguments that contain a flag with one dash, such as -dir, which
+// cobra takes for the shorthands d, i and r. Flags of Go programs, such as those of a service, may
+// have one dash. For -help, it prints the help of the command.
+func oneDash(cmd *cobra.Command, args []string, err error) error {
+	for _, arg := range args {
+		if arg == "--" {
+			break
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(arg, "-"), "=")
+		switch {
+		case arg == "-help":
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		case strings.HasPrefix(arg, "-") && len(name) > 1 && hasFlag(cmd, name):
+			return usageErrorf("-%s has one dash: want --%s; see %s --help", name, name, cmd.CommandPath())
+		}
+	}
+	return err
+}
+
+// hasFlag reports whether cmd has the flag. If cmd is the root command, the flag may be that of any
+// command, since an unknown flag before the command hides which command was meant.
+func hasFlag(cmd *cobra.Command, name string) bool {
+	isOf := func(c *cobra.Command) bool { return c.Flag(name) != nil }
+	return isOf(cmd) || !cmd.HasParent() && slices.ContainsFunc(cmd.Commands(), isOf)
 }
 
 // exactArgs requires one argument for each name. The error names the first missing

@@ -106,6 +106,27 @@ func TestWrongUsageExitsWith2(t *testing.T) {
 	assert.Contains(t, call(t, dir, "show", "--json").stderr, `"code":"usage"`)
 }
 
+func TestFlagWithOneDashIsExplained(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "oslo", false, snapshot.Metadata{})
+	assert.Equal(t, call(t, dir, "--help").text(t), call(t, dir, "-help").text(t))
+	assert.Equal(t, call(t, dir, "runs", "--help").text(t), call(t, dir, "runs", "-help").text(t))
+	for line, want := range map[string]string{
+		"-dir " + dir + " runs":            "-dir has one dash: want --dir; see reprise --help",
+		"-json runs":                       "-json has one dash: want --json; see reprise runs --help",
+		"-version":                         "-version has one dash: want --version; see reprise --help",
+		"-status failed runs":              "-status has one dash: want --status; see reprise --help",
+		"runs -status=failed":              "-status has one dash: want --status; see reprise runs --help",
+		"runs --limit 1 -since 1h":         "-since has one dash: want --since; see reprise runs --help",
+		"export oslo -output oslo.reprise": "-output has one dash: want --output; see reprise export --help",
+		"runs -x":                          "unknown shorthand flag: 'x' in -x; see reprise runs --help",
+		"show oslo -- -dir":                `"-dir" is one argument too many: usage is reprise show RUN [flags]`,
+	} {
+		call(t, dir, strings.Fields(line)...).failed(t, exitUsage, want)
+	}
+	assert.Contains(t, call(t, dir, "runs", "-limit", "1", "--json").stderr, `{"error":"-limit has one dash: want --limit`)
+}
+
 func TestInterruptEndsAListing(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "oslo", false, snapshot.Metadata{})
