@@ -21,7 +21,8 @@ type environment struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	now            func() time.Time
-	terminal       bool // stdin is a terminal
+	username       func() string // name of the operating system's user; empty if it is unknown
+	terminal       bool          // stdin is a terminal
 }
 
 // An app is one execution of the command.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,16 +43,17 @@ func (a *app) stopFlags(cmd *cobra.Command, by, message *string) {
 
 // byFlag adds the flag --by.
 func (a *app) byFlag(cmd *cobra.Command, by *string, usage string) {
-	cmd.Flags().StringVar(by, "by", a.user(), usage)
+	cmd.Flags().StringVar(by, "by", a.user(), usage+"; your user name by default")
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.NoFileCompletions)
 }
 
-// user returns the user's name from the environment, or "reprise" if there is none.
+// user returns the user's name from the environment or the operating system, or "reprise" if both do
+// not know it.
 func (a *app) user() string {
 	if name := a.getenv("USER"); name != "" {
 		return name
 	}
-	return "reprise"
+	return cmp.Or(a.username(), "reprise")
 }
 
 func (a *app) interrupt(ctx context.Context, runID, by, message string) error {

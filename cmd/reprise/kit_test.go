@@ -42,7 +42,7 @@ func callWith(t testing.TB, dir string, change func(*environment), args ...strin
 func callContext(ctx context.Context, dir string, change func(*environment), args ...string) result {
 	var stdout, stderr bytes.Buffer
 	env := &environment{
-		stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, now: time.Now,
+		stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, now: time.Now, username: func() string { return "" },
 		getenv: func(key string) string { return map[string]string{"REPRISE_DIR": dir}[key] },
 	}
 	change(env)

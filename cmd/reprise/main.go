@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"os/user"
 	"syscall"
 	"time"
 )
@@ -17,10 +18,21 @@ func main() {
 		stderr:   os.Stderr,
 		getenv:   os.Getenv,
 		now:      time.Now,
+		username: username,
 		terminal: isTerminal(os.Stdin),
 	}, os.Args[1:])
 	stop()
 	os.Exit(code)
+}
+
+// username returns the name of the operating system's user, or "" if it is unknown. A container may
+// run with a user that has no name.
+func username() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return u.Username
 }
 
 // isTerminal reports whether f may be a terminal. It is also true for the null device,

@@ -154,7 +154,7 @@ func TestClosedOutputIsNotReported(t *testing.T) {
 
 func TestEveryCommandHasExamplesThatExist(t *testing.T) {
 	dir := t.TempDir()
-	a := &app{environment: &environment{getenv: func(string) string { return "" }}}
+	a := &app{environment: &environment{getenv: func(string) string { return "" }, username: func() string { return "" }}}
 	for _, cmd := range a.root().Commands() {
 		assert.NotEmpty(t, cmd.Short, cmd.Name())
 		require.NotEmpty(t, cmd.Example, cmd.Name())

@@ -57,6 +57,26 @@ func TestAnswerContinuesTheRun(t *testing.T) {
 	assert.Regexp(t, `ANSWER +to refund\?1 by ann\b`, call(t, dir, "show", "r7").text(t))
 }
 
+func TestUserNameIsRecordedByDefault(t *testing.T) {
+	dir := t.TempDir()
+	for user, as := range map[string]func(*environment){
+		"root": func(env *environment) { env.username = func() string { return "root" } },
+		"ann": func(env *environment) {
+			env.getenv = func(key string) string { return map[string]string{"REPRISE_DIR": dir, "USER": "ann"}[key] }
+		},
+		"reprise": func(*environment) {},
+	} {
+		_, err := refund(t, dir, user)
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		callWith(t, dir, as, "answer", user, "refund?1", "true").text(t)
+		approved, err := refund(t, dir, user)
+		require.NoError(t, err)
+		assert.True(t, approved)
+		assert.Regexp(t, `ANSWER +to refund\?1 by `+user+`\b`, call(t, dir, "show", user).text(t))
+		assert.Regexp(t, `--by who +who asks; your user name by default \(default "`+user+`"\)`, callWith(t, dir, as, "cancel", "--help").text(t))
+	}
+}
+
 func TestQuestionsOfAllRunsAreListed(t *testing.T) {
 	dir := t.TempDir()
 	newStore(t, dir)
