@@ -125,6 +125,10 @@ func TestFiltersPickRuns(t *testing.T) {
 		{"--since 2d --until " + tomorrow, "third second first"},
 		{"--since " + tomorrow, ""},
 		{"--limit 2", "third second"},
+		{"--reason exhausted", "first"},
+		{"--reason exhausted --limit 1", "first"},
+		{"--reason exhausted --status completed", ""},
+		{"--reason permanent", ""},
 	} {
 		t.Run(c.flags, func(t *testing.T) {
 			out := call(t, dir, append([]string{"runs", "--json"}, strings.Fields(c.flags)...)...).text(t)

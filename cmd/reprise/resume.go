@@ -33,6 +33,7 @@ func (a *app) resumeCommand() *cobra.Command {
 			"runner with its program continues it from where it stopped. A run that was not started\n" +
 			"by a runner is continued by the program that opens it.",
 		Example: "  reprise resume refund-7\n" +
+			"  reprise resume --reason divergence --program refund --since 2h --dry-run\n" +
 			"  reprise resume --reason divergence --program refund --since 2h",
 	})
 }
@@ -54,6 +55,7 @@ func (a *app) retryCommand() *cobra.Command {
 
 func (a *app) continueCommand(what *continueAction, cmd *cobra.Command) *cobra.Command {
 	var f continueFlags
+	var dryRun bool
 	cmd.GroupID = groupWork
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -66,7 +68,9 @@ func (a *app) continueCommand(what *continueAction, cmd *cobra.Command) *cobra.C
 		case len(args) > 1:
 			return usageErrorf("%q is one argument too many: usage is %s", printable(args[1]), cmd.UseLine())
 		case chosen:
-			return a.continueAll(cmd.Context(), what, f)
+			return a.continueAll(cmd.Context(), what, f, dryRun)
+		case dryRun:
+			return usageErrorf("RUN %s and --dry-run, which shows what flags select: want one or the other", printable(args[0]))
 		}
 		return a.continueOne(cmd.Context(), what, args[0])
 	}
@@ -76,6 +80,7 @@ func (a *app) continueCommand(what *continueAction, cmd *cobra.Command) *cobra.C
 	flags.StringVar(&f.reason, "reason", "", "runs that were stopped, or failed, for this `reason`")
 	flags.StringVar(&f.program, "program", "", "runs of this `program`")
 	flags.StringVar(&f.since, "since", "", "runs updated at this `time` or later")
+	flags.BoolVar(&dryRun, "dry-run", false, "only list the runs that the flags select")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions([]string{string(what.status)}, cobra.ShellCompDirectiveNoFileComp))
 	for _, name := range []string{"reason", "program", "since"} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
@@ -159,8 +164,9 @@ func awaited(ctx context.Context, store snapshot.Store, runID string) (answers i
 	return answers, others, nil
 }
 
-// continueAll continues the selected runs. If one cannot continue, the others still do.
-func (a *app) continueAll(ctx context.Context, what *continueAction, f continueFlags) error {
+// continueAll continues the selected runs. If one cannot continue, the others still do. If dryRun is
+// true, it only lists them.
+func (a *app) continueAll(ctx context.Context, what *continueAction, f continueFlags, dryRun bool) error {
 	since, err := a.parseTime("--since", f.since)
 	if err != nil {
 		return err
@@ -174,6 +180,9 @@ func (a *app) continueAll(ctx context.Context, what *continueAction, f continueF
 	}
 	choice := state.Selection{Reason: f.reason, Program: f.program, Since: since}
 	chosen, err := choice.Each(ctx, store, what.status, func(ctx context.Context, runID string) error {
+		if dryRun {
+			return nil
+		}
 		_, err := what.resume(ctx, store, runID)
 		return err
 	})
@@ -186,7 +195,7 @@ func (a *app) continueAll(ctx context.Context, what *continueAction, f continueF
 			failed++
 		}
 	}
-	if listed := a.printContinued(what, chosen, failed); listed != nil || err != nil {
+	if listed := a.printContinued(what, chosen, failed, dryRun); listed != nil || err != nil {
 		return errors.Join(err, listed)
 	}
 	if failed > 0 {
@@ -196,7 +205,7 @@ func (a *app) continueAll(ctx context.Context, what *continueAction, f continueF
 }
 
 // printContinued writes the results for the selected runs.
-func (a *app) printContinued(what *continueAction, chosen []state.SelectedRun, failed int) error {
+func (a *app) printContinued(what *continueAction, chosen []state.SelectedRun, failed int, dryRun bool) error {
 	if a.json {
 		type line struct {
 			RunID string `json:"run_id"`
@@ -212,14 +221,21 @@ func (a *app) printContinued(what *continueAction, chosen []state.SelectedRun, f
 		return a.writeJSON(lines)
 	}
 	for _, one := range chosen {
-		if one.Err != nil {
+		switch {
+		case one.Err != nil:
 			fmt.Fprintf(a.stderr, "%s: %s\n", one.RunID, message(one.Err))
-		} else {
+		case dryRun:
+			a.printf("%s\n", one.RunID)
+		default:
 			a.printf("run %s %s\n", one.RunID, what.done)
 		}
 	}
-	if len(chosen) == 0 {
+	switch {
+	case len(chosen) == 0:
 		fmt.Fprintln(a.stderr, "no runs")
+		return nil
+	case dryRun:
+		fmt.Fprintf(a.stderr, "would %s %s\n", what.name, plural(len(chosen)-failed, "run"))
 		return nil
 	}
 	text := plural(len(chosen)-failed, "run") + " queued"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -81,6 +82,10 @@ func TestManyRunsAreRetriedAtOnce(t *testing.T) {
 	}
 	assert.Equal(t, result{0, "", "no runs\n"}, call(t, dir, "retry", "--program", "other"))
 	assert.Equal(t, result{0, "", "no runs\n"}, call(t, dir, "resume", "--reason", "divergence", "--since", "1h"))
+	dry := call(t, dir, "retry", "--reason", "permanent", "--dry-run")
+	assert.Equal(t, result{0, "order-2\norder-1\norder-0\n", "would retry 3 runs\n"}, dry)
+	assert.JSONEq(t, `[{"run_id":"order-2"},{"run_id":"order-1"},{"run_id":"order-0"}]`, call(t, dir, "retry", "--reason", "permanent", "--dry-run", "--json").text(t))
+	assert.Equal(t, 3, strings.Count(call(t, dir, "runs", "--reason", "permanent").text(t), " failed "), "nothing has changed")
 	text := call(t, dir, "retry", "--status", "failed", "--reason", "permanent", "--program", "order").text(t)
 	assert.Contains(t, text, "run order-0 is queued, and its failed calls are made again\n")
 	assert.Contains(t, text, "3 runs queued\n")
@@ -95,12 +100,34 @@ func TestResumeNeedsARunOrFlags(t *testing.T) {
 	for _, name := range []string{"resume", "retry"} {
 		call(t, dir, name).failed(t, exitUsage, "RUN is missing: name a run, or select runs with --status, --reason, --program or --since")
 		call(t, dir, name, "r", "--since", "1h").failed(t, exitUsage, "RUN r and flags that select runs: want one or the other")
+		call(t, dir, name, "r", "--dry-run").failed(t, exitUsage, "RUN r and --dry-run, which shows what flags select: want one or the other")
+		call(t, dir, name, "--dry-run").failed(t, exitUsage, "RUN is missing: name a run, or select runs with --status, --reason, --program or --since")
 		call(t, dir, name, "r", "s").failed(t, exitUsage, `"s" is one argument too many: usage is reprise `+name+" [RUN] [flags]")
 		call(t, dir, name, "--status", "queued").failed(t, exitUsage, `--status is "queued": want `+map[string]string{"resume": "interrupted", "retry": "failed"}[name])
 	}
 	got := call(t, dir, "retry", "--reason", "bad luck")
 	assert.Equal(t, exitUsage, got.code)
 	assert.Contains(t, got.stderr, `reason "bad luck": runs fail for one of permanent, exhausted`)
+}
+
+func TestRunsAreListedByReason(t *testing.T) {
+	dir := t.TempDir()
+	fail(t, dir, "failed", false)
+	weather(t, dir, "exhausted", true, snapshot.Metadata{})
+	refund(t, dir, "cancelled")
+	call(t, dir, "cancel", "cancelled").text(t)
+	for reason, want := range map[string]string{"permanent": "failed", "exhausted": "exhausted", "cancel": "cancelled"} {
+		got := call(t, dir, "runs", "--reason", reason).text(t)
+		assert.Contains(t, got, want)
+		assert.Equal(t, 2, strings.Count(got, "\n"), "one run and the header: %s", got)
+	}
+	assert.Equal(t, result{0, "", "no runs\n"}, call(t, dir, "runs", "--reason", "crash"))
+
+	damage(t, dir, "failed")
+	got := call(t, dir, "runs", "--reason", "exhausted")
+	assert.Equal(t, exitFailure, got.code)
+	assert.Contains(t, got.stdout, "exhausted", "the other runs are listed")
+	assert.Regexp(t, "^reprise: run failed is damaged: .*; `reprise repair failed` saves what can be read\n$", got.stderr)
 }
 
 // fail calls a tool in a run that no runner starts. The tool fails unless it is mended.

@@ -33,6 +33,7 @@ type runFilter struct {
 	program      string
 	version      string
 	since, until string
+	reason       string // not part of snapshot.Filter; see hasReason
 	limit        int
 }
 
@@ -54,18 +55,24 @@ func (a *app) runsCommand() *cobra.Command {
 			"if it has them, and continues when its program opens it. The column is empty if the run\n" +
 			"waits for a signal. STOPPED shows who or what stopped an interrupted or cancelled\n" +
 			"run: a person, a shutdown, a crash. A long text is cut; the command show has all of it.\n" +
+			"--reason selects runs by the first word there, such as divergence. Runs that failed are\n" +
+			"selected by the reason of the failure, such as exhausted, which is read from their records.\n" +
 			"A column that is empty for all runs is left out, except RUN, STATUS, UPDATED and RECORDS.",
 		Example: "  reprise runs\n" +
 			"  reprise runs --status failed,interrupted --since 24h\n" +
+			"  reprise runs --reason divergence\n" +
 			"  reprise runs --tag nightly --pipeline weather --limit 10\n" +
 			"  reprise runs --program support --version 1 --status queued,running,paused,interrupted\n" +
 			"  reprise runs --status paused --json",
 		Args: exactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runs(cmd, f) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runs(cmd.Context(), f) },
 	}
 	f.flags(cmd)
+	cmd.Flags().StringVar(&f.reason, "reason", "", "runs that were stopped, or failed, for this `reason`")
 	cmd.Flags().IntVar(&f.limit, "limit", 0, "the maximum `number` of runs, 0 for all")
-	_ = cmd.RegisterFlagCompletionFunc("limit", cobra.NoFileCompletions)
+	for _, name := range []string{"reason", "limit"} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return cmd
 }
@@ -115,7 +122,7 @@ func (a *app) filter(f runFilter) (snapshot.Filter, error) {
 	return out, err
 }
 
-func (a *app) runs(cmd *cobra.Command, f runFilter) error {
+func (a *app) runs(ctx context.Context, f runFilter) error {
 	filter, err := a.filter(f)
 	if err != nil {
 		return err
@@ -124,14 +131,30 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 	if err != nil {
 		return err
 	}
+	if f.reason != "" {
+		filter.Limit = 0 // it limits the runs with this reason
+	}
 	var infos []snapshot.Info
-	unreadable := 0
-	for info, err := range snapshot.Runs(cmd.Context(), store, filter) {
+	unreadable, unknown := 0, 0 // unknown: the reason cannot be read
+	for info, err := range snapshot.Runs(ctx, store, filter) {
 		if err != nil {
 			return err
 		}
+		if f.reason != "" {
+			has, err := hasReason(ctx, store, &info, f.reason)
+			switch {
+			case err != nil && ctx.Err() != nil:
+				return err
+			case err != nil && !errors.Is(err, snapshot.ErrNotFound): // otherwise it was deleted meanwhile
+				a.printError(exitFailure, a.explain(info.RunID, err))
+				unknown++
+			}
+			if !has {
+				continue
+			}
+		}
 		if info.Open { // the run may have more records by now
-			if now, err := store.Info(cmd.Context(), info.RunID); err == nil {
+			if now, err := store.Info(ctx, info.RunID); err == nil {
 				info = now
 			}
 		}
@@ -139,15 +162,35 @@ func (a *app) runs(cmd *cobra.Command, f runFilter) error {
 			info.Status = statusUnreadable
 			unreadable++
 		}
-		infos = append(infos, info)
+		if infos = append(infos, info); len(infos) == f.limit {
+			break
+		}
 	}
-	if err := a.printRuns(cmd.Context(), store, infos); err != nil || unreadable == 0 {
+	if err := a.printRuns(ctx, store, infos); err != nil || unreadable+unknown == 0 {
 		return err
 	}
-	if !a.json {
+	if unreadable > 0 && !a.json {
 		fmt.Fprintf(a.stderr, "%s cannot be read; `%s verify` says why\n", plural(unreadable, "run"), a.command)
 	}
 	return errReported
+}
+
+// hasReason reports whether a run was stopped, or failed, for the reason. Like [state.Selection], it
+// reads why a run failed from the records.
+func hasReason(ctx context.Context, store snapshot.Reader, in *snapshot.Info, reason string) (bool, error) {
+	if in.Status != snapshot.StatusFailed {
+		return string(in.Stop.Reason) == reason, nil
+	}
+	failed := false
+	for r, err := range store.Records(ctx, in.RunID, 0) {
+		if err != nil {
+			return false, err
+		}
+		if r.Kind.IsCall() && r.Address.Scope() == "" { // the last one counts
+			failed = r.Status == record.StatusFailed && r.Reason.String() == reason
+		}
+	}
+	return failed, nil
 }
 
 func (a *app) printRuns(ctx context.Context, store snapshot.Store, infos []snapshot.Info) error {
