@@ -7,13 +7,11 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/reprise-go/reprise/internal/caller"
+	"github.com/reprise-go/reprise/internal/needed"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -125,58 +123,11 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked ti
 		there[info.RunID] = true
 	}
 	maps.DeleteFunc(sizes, func(id string, _ sizeAt) bool { return !there[id] })
-	if slices.ContainsFunc(over, isTurn) {
-		readers, err := r.lastReaders(ctx, page.Runs, over)
-		if err != nil {
-			return looked, err
-		}
-		over = slices.DeleteFunc(over, func(i *snapshot.Info) bool {
-			return slices.ContainsFunc(i.Metadata.Tags, func(tag string) bool { return i.Created.Before(readers[tag]) })
-		})
+	if over, err = needed.WithoutTurns(ctx, r.store, over); err != nil {
+		return looked, err
 	}
 	r.removeRuns(ctx, over)
 	return looked, nil
-}
-
-// conversationTag is the prefix of the tag that package conversation gives to a conversation's
-// turns.
-const conversationTag = "conversation:"
-
-func isConversation(tag string) bool { return strings.HasPrefix(tag, conversationTag) }
-
-// isTurn reports whether a run is a turn of a conversation.
-func isTurn(i *snapshot.Info) bool { return slices.ContainsFunc(i.Metadata.Tags, isConversation) }
-
-// lastReaders returns, for the tags of conversations, when the last turn was created that may read
-// the earlier turns again: one that has not ended, or that failed and is not over a limit.
-func (r *Runner) lastReaders(ctx context.Context, ended []snapshot.Info, over []*snapshot.Info) (map[string]time.Time, error) {
-	page, err := r.store.List(ctx, snapshot.Filter{Status: []snapshot.Status{
-		snapshot.StatusQueued, snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted,
-	}})
-	if err != nil {
-		return nil, err
-	}
-	isOver := make(map[*snapshot.Info]bool, len(over))
-	for _, info := range over {
-		isOver[info] = true
-	}
-	readers := make(map[string]time.Time)
-	add := func(info *snapshot.Info) {
-		for _, tag := range info.Metadata.Tags {
-			if isConversation(tag) && info.Created.After(readers[tag]) {
-				readers[tag] = info.Created
-			}
-		}
-	}
-	for i := range page.Runs {
-		add(&page.Runs[i])
-	}
-	for i := range ended {
-		if info := &ended[i]; info.Status == snapshot.StatusFailed && !isOver[info] {
-			add(info)
-		}
-	}
-	return readers, nil
 }
 
 // removedTogether is the number of runs that are removed at the same time, so that a database can
@@ -232,8 +183,8 @@ func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[stri
 // been pinned or resumed, or replaced by another run with the same ID.
 func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info, archiving *sync.Mutex) {
 	notice := Notice{Type: NoticeRemoved, RunID: info.RunID, Program: info.Program, Version: info.Version, Status: info.Status}
-	if isAwaited, err := r.isAwaited(ctx, info); err != nil {
-		notice.Type, notice.Err = NoticeTrouble, err
+	if isAwaited, err := needed.ByCaller(ctx, r.store, info); err != nil {
+		notice.Type, notice.Err = NoticeTrouble, fmt.Errorf("runner: retention: %w", err)
 	} else if isAwaited {
 		return
 	} else if err := r.archive(ctx, info.RunID, archiving); err != nil {
@@ -251,22 +202,6 @@ func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info, archiving *
 		return // the runner is stopping
 	}
 	r.observe(notice)
-}
-
-// isAwaited reports whether the run was called by a run that has not ended, and that may not have
-// read the result yet.
-func (r *Runner) isAwaited(ctx context.Context, info *snapshot.Info) (bool, error) {
-	by, ok := caller.Of(&info.Metadata)
-	if !ok {
-		return false, nil
-	}
-	calling, err := r.store.Info(ctx, by.RunID)
-	if errors.Is(err, snapshot.ErrNotFound) {
-		return false, nil
-	} else if err != nil {
-		return false, fmt.Errorf("runner: retention: run %s: %w", by.RunID, err)
-	}
-	return !calling.Status.HasEnded(), nil
 }
 
 func (r *Runner) isAsListed(ctx context.Context, listed *snapshot.Info) (bool, error) {

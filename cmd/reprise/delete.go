@@ -5,62 +5,271 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-go/reprise/internal/needed"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
+// deleteFlags holds the flags of the command delete.
+type deleteFlags struct {
+	runFilter
+	older       string
+	yes, dryRun bool
+}
+
 func (a *app) deleteCommand() *cobra.Command {
-	var yes bool
+	var f deleteFlags
 	cmd := &cobra.Command{
-		Use:     "delete RUN",
+		Use:     "delete [RUN...]",
 		GroupID: groupMaintain,
 		Aliases: []string{"rm"},
-		Short:   "Delete a run",
-		Long: "Delete a run permanently. The command asks first, unless --yes is given. Artifacts are\n" +
-			"kept until `reprise gc`, since other runs may refer to them.",
+		Short:   "Delete runs",
+		Long: "Delete runs permanently: those that are named, or those that the flags select. The command\n" +
+			"asks first, unless --yes is given. Artifacts are kept until `reprise gc`, since other runs\n" +
+			"may refer to them. A run that a program has open is not deleted.\n\n" +
+			"The flags are those of `reprise runs`. Without --status, they select only runs that have\n" +
+			"ended: completed, failed and cancelled. They never select a run that is pinned, that is\n" +
+			"listed as unreadable, or that another run may still read: a run whose caller has not\n" +
+			"ended, and the turns of a conversation before one that has not ended, or that failed and\n" +
+			"is kept. Name such a run to delete it. --dry-run lists what the flags select.",
 		Example: "  reprise delete weather-42\n" +
-			"  reprise delete --yes weather-42",
-		Args: exactArgs("RUN"),
+			"  reprise delete --yes weather-42 weather-43\n" +
+			"  reprise delete --older 30d --dry-run\n" +
+			"  reprise delete --older 30d --status completed,cancelled --program weather --yes",
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.delete(cmd.Context(), args[0], yes)
+			chosen := chosenFlag(cmd, "older")
+			switch {
+			case len(args) == 0 && chosen == "":
+				return usageErrorf("RUN is missing: name runs, or select runs with --status, --program, --older or other flags")
+			case len(args) > 0 && chosen != "":
+				return usageErrorf("RUN %s and --%s, which selects runs: want one or the other", printable(args[0]), chosen)
+			case len(args) > 0 && f.dryRun:
+				return usageErrorf("RUN %s and --dry-run, which shows what flags select: want one or the other", printable(args[0]))
+			case chosen != "":
+				return a.deleteSelected(cmd.Context(), f)
+			}
+			return a.deleteNamed(cmd.Context(), args, f.yes)
 		},
-		ValidArgsFunction: a.completeRuns(1),
+		ValidArgsFunction: a.completeRuns(0),
 	}
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	f.flags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.older, "older", "", "runs that were last updated before this `age`, such as 30d")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only list the runs that the flags select")
+	cmd.MarkFlagsMutuallyExclusive("older", "until")
+	_ = cmd.RegisterFlagCompletionFunc("older", cobra.NoFileCompletions)
 	return cmd
 }
 
 // errNotConfirmed means that the user did not confirm a deletion.
 var errNotConfirmed = errors.New("nothing was deleted")
 
-func (a *app) delete(ctx context.Context, runID string, yes bool) error {
-	if err := checkRunID(runID); err != nil {
-		return err
+func (a *app) deleteNamed(ctx context.Context, runIDs []string, yes bool) error {
+	for _, runID := range runIDs {
+		if err := checkRunID(runID); err != nil {
+			return err
+		}
 	}
 	store, err := a.store()
 	if err != nil {
 		return err
 	}
 	if !yes {
-		// Ignore other errors, since a damaged run can be deleted.
-		if _, err := store.Load(ctx, runID); errors.Is(err, snapshot.ErrNotFound) {
-			return a.explain(runID, err)
+		for _, runID := range runIDs {
+			// Ignore other errors, since a damaged run can be deleted.
+			if _, err := store.Load(ctx, runID); errors.Is(err, snapshot.ErrNotFound) {
+				return a.explain(runID, err)
+			}
 		}
-		if err := a.confirm(ctx, fmt.Sprintf("Delete run %s permanently?", runID)); err != nil {
+		which := "run " + runIDs[0]
+		if len(runIDs) > 1 {
+			which = plural(len(runIDs), "run")
+		}
+		if err := a.confirm(ctx, fmt.Sprintf("Delete %s permanently?", which)); err != nil {
 			return err
 		}
 	}
-	if err := store.Delete(ctx, runID); err != nil {
-		return a.explain(runID, err)
+	if len(runIDs) > 1 {
+		return a.deleteEach(ctx, runIDs, store.Delete)
+	}
+	if err := store.Delete(ctx, runIDs[0]); err != nil {
+		return a.explain(runIDs[0], err)
 	}
 	if a.json {
-		return a.writeJSON(map[string]string{"deleted": runID})
+		return a.writeJSON(map[string]string{"deleted": runIDs[0]})
 	}
-	a.printf("deleted %s\n", runID)
+	a.printf("deleted %s\n", runIDs[0])
 	return nil
+}
+
+// deleteEach calls the function for each run and writes the results. If a run cannot be deleted, the
+// others still are.
+func (a *app) deleteEach(ctx context.Context, runIDs []string, remove func(ctx context.Context, runID string) error) error {
+	type line struct {
+		RunID string `json:"run_id"`
+		Error string `json:"error,omitempty"`
+	}
+	lines, failed := []line{}, false
+	for _, runID := range runIDs {
+		err := remove(ctx, runID)
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+		switch {
+		case err != nil && a.json:
+			lines = append(lines, line{runID, message(a.explain(runID, err))})
+		case err != nil:
+			a.printError(exitFailure, a.explain(runID, err))
+		case a.json:
+			lines = append(lines, line{RunID: runID})
+		default:
+			a.printf("deleted %s\n", runID)
+		}
+		failed = failed || err != nil
+	}
+	if a.json {
+		if err := a.writeJSON(lines); err != nil {
+			return err
+		}
+	}
+	if failed {
+		return errReported
+	}
+	return nil
+}
+
+func (a *app) deleteSelected(ctx context.Context, f deleteFlags) error {
+	filter, err := a.filter(f.runFilter)
+	if err != nil {
+		return err
+	}
+	if f.older != "" {
+		age, ok := parseAge(f.older)
+		if !ok {
+			return usageErrorf("--older %q: want an age such as 90s, 24h or 7d", printable(f.older))
+		}
+		filter.Until = a.now().Add(-age)
+	}
+	if len(filter.Status) == 0 {
+		filter.Status = []snapshot.Status{snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled}
+	}
+	store, err := a.store()
+	if err != nil {
+		return err
+	}
+	chosen, kept, err := deletable(ctx, store, filter)
+	if err != nil {
+		return err
+	}
+	if kept.count() > 0 && !a.json {
+		fmt.Fprintf(a.stderr, "kept %s: %s\n", plural(kept.count(), "run"), kept)
+	}
+	listed, runIDs, unfinished := make(map[string]*snapshot.Info), []string{}, 0
+	for _, info := range chosen {
+		listed[info.RunID], runIDs = info, append(runIDs, info.RunID)
+		if !info.Status.HasEnded() {
+			unfinished++
+		}
+	}
+	if f.dryRun {
+		return a.printDeletable(runIDs)
+	}
+	if len(runIDs) == 0 && !a.json {
+		fmt.Fprintln(a.stderr, "no runs")
+		return nil
+	}
+	if !f.yes && len(runIDs) > 0 {
+		question := fmt.Sprintf("Delete %s permanently", plural(len(runIDs), "run"))
+		if unfinished > 0 {
+			question += fmt.Sprintf(" (%d not ended)", unfinished)
+		}
+		if err := a.confirm(ctx, question+"?"); err != nil {
+			return err
+		}
+	}
+	return a.deleteEach(ctx, runIDs, func(ctx context.Context, runID string) error {
+		return deleteAsListed(ctx, store, listed[runID])
+	})
+}
+
+func (a *app) printDeletable(runIDs []string) error {
+	if a.json {
+		return a.writeJSON(map[string][]string{"would_delete": runIDs})
+	}
+	for _, runID := range runIDs {
+		a.printf("%s\n", runID)
+	}
+	fmt.Fprintf(a.stderr, "would delete %s\n", plural(len(runIDs), "run"))
+	return nil
+}
+
+// keptRuns counts the runs that match a filter and are not deleted, by why they are kept.
+type keptRuns struct{ pinned, read, unreadable int }
+
+func (k keptRuns) count() int { return k.pinned + k.read + k.unreadable }
+
+func (k keptRuns) String() string {
+	var parts []string
+	for _, part := range []struct {
+		n   int
+		why string
+	}{{k.pinned, "pinned"}, {k.read, "may be read by other runs"}, {k.unreadable, "unreadable"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.why))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// deletable returns the runs that the filter selects and that may be deleted, and counts the others.
+func deletable(ctx context.Context, store snapshot.Store, filter snapshot.Filter) (chosen []*snapshot.Info, kept keptRuns, err error) {
+	for info, err := range snapshot.Runs(ctx, store, filter) {
+		switch {
+		case err != nil:
+			return nil, kept, err
+		case info.Created.IsZero(): // every readable run has a creation time
+			kept.unreadable++
+		case info.Pinned:
+			kept.pinned++
+		default:
+			chosen = append(chosen, &info)
+		}
+	}
+	matched := len(chosen)
+	if chosen, err = needed.WithoutTurns(ctx, store, chosen); err != nil {
+		return nil, kept, err
+	}
+	chosen = slices.DeleteFunc(chosen, func(info *snapshot.Info) bool {
+		isNeeded, failed := needed.ByCaller(ctx, store, info)
+		err = errors.Join(err, failed)
+		return isNeeded
+	})
+	kept.read = matched - len(chosen)
+	return chosen, kept, err
+}
+
+// errChanged means that a run has changed since it was selected.
+var errChanged = errors.New("it has changed since it was selected, and is kept")
+
+// deleteAsListed deletes a run, unless it has changed since it was listed. It may have been pinned or
+// resumed, or replaced by another run with the same ID.
+func deleteAsListed(ctx context.Context, store snapshot.Store, listed *snapshot.Info) error {
+	now, err := store.Info(ctx, listed.RunID)
+	if errors.Is(err, snapshot.ErrNotFound) {
+		return nil // another process has deleted it
+	} else if err != nil {
+		return err
+	}
+	if !now.Open && (!now.Created.Equal(listed.Created) || !now.Updated.Equal(listed.Updated)) {
+		return fmt.Errorf("run %s: %w", listed.RunID, errChanged)
+	}
+	return store.Delete(ctx, listed.RunID)
 }
 
 // confirm asks the user at the terminal. Only y and yes confirm.

@@ -66,10 +66,8 @@ func (a *app) questionsCommand() *cobra.Command {
 			if len(args) == 0 {
 				return a.questionsOfRuns(cmd.Context(), f, &redact)
 			}
-			for _, name := range []string{"status", "tag", "pipeline", "program", "version", "since", "until", "limit"} {
-				if cmd.Flags().Changed(name) {
-					return usageErrorf("RUN %s and --%s, which selects runs: want one or the other", printable(args[0]), name)
-				}
+			if name := chosenFlag(cmd, "limit"); name != "" {
+				return usageErrorf("RUN %s and --%s, which selects runs: want one or the other", printable(args[0]), name)
 			}
 			store, found, err := a.load(cmd.Context(), args[0])
 			if err != nil {

@@ -88,9 +88,23 @@ func (f *runFilter) flags(cmd *cobra.Command) {
 	flags.StringVar(&f.since, "since", "", "runs updated at this `time` or later")
 	flags.StringVar(&f.until, "until", "", "runs updated before this `time`")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(strings.Split(statusNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
-	for _, name := range []string{"tag", "pipeline", "program", "version", "since", "until"} {
+	for _, name := range selectingFlags[1:] {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
 	}
+}
+
+// selectingFlags holds the names of the flags of a runFilter.
+var selectingFlags = []string{"status", "tag", "pipeline", "program", "version", "since", "until"}
+
+// chosenFlag returns the name of a flag that selects runs and was given, or "" if there is none. more
+// holds the names of further flags that select runs.
+func chosenFlag(cmd *cobra.Command, more ...string) string {
+	for _, name := range slices.Concat(selectingFlags, more) {
+		if cmd.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
 }
 
 func statusNames() string {

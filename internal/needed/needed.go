@@ -1,0 +1,70 @@
+// Package needed reports which ended runs must be kept because other runs may still read them.
+package needed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/reprise-go/reprise/internal/caller"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// ByCaller reports whether the run was called by a run that has not ended, and that may not have
+// read the result yet.
+func ByCaller(ctx context.Context, store snapshot.Reader, info *snapshot.Info) (bool, error) {
+	by, ok := caller.Of(&info.Metadata)
+	if !ok {
+		return false, nil
+	}
+	calling, err := store.Info(ctx, by.RunID)
+	if errors.Is(err, snapshot.ErrNotFound) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("run %s: %w", by.RunID, err)
+	}
+	return !calling.Status.HasEnded(), nil
+}
+
+// WithoutTurns removes from runs, which are to be deleted, the turns of conversations that a later
+// turn may read again: one that has not ended, or that failed and is not among the runs.
+func WithoutTurns(ctx context.Context, store snapshot.Reader, runs []*snapshot.Info) ([]*snapshot.Info, error) {
+	if !slices.ContainsFunc(runs, isTurn) {
+		return runs, nil
+	}
+	deleted := make(map[string]bool, len(runs))
+	for _, info := range runs {
+		deleted[info.RunID] = true
+	}
+	readers := make(map[string]time.Time) // for the tag of a conversation, when its last reader was created
+	for info, err := range snapshot.Runs(ctx, store, snapshot.Filter{Status: []snapshot.Status{
+		snapshot.StatusQueued, snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusFailed,
+	}}) {
+		if err != nil {
+			return nil, err
+		}
+		if deleted[info.RunID] {
+			continue
+		}
+		for _, tag := range info.Metadata.Tags {
+			if isConversation(tag) && info.Created.After(readers[tag]) {
+				readers[tag] = info.Created
+			}
+		}
+	}
+	return slices.DeleteFunc(runs, func(i *snapshot.Info) bool {
+		return slices.ContainsFunc(i.Metadata.Tags, func(tag string) bool { return i.Created.Before(readers[tag]) })
+	}), nil
+}
+
+// conversationTag is the prefix of the tag that package conversation gives to a conversation's
+// turns.
+const conversationTag = "conversation:"
+
+func isConversation(tag string) bool { return strings.HasPrefix(tag, conversationTag) }
+
+// isTurn reports whether a run is a turn of a conversation.
+func isTurn(i *snapshot.Info) bool { return slices.ContainsFunc(i.Metadata.Tags, isConversation) }
