@@ -39,7 +39,9 @@ func (t *threads) Send(ctx context.Context, thread string, m streamer.ThreadMess
 	}
 	r := t.control.runner
 	next, err := conversation.Next(ctx, r.Store(), thread, prompt, m.Turn)
-	if err != nil {
+	if errors.Is(err, conversation.ErrPending) {
+		return turn, false, fmt.Errorf("%w: the last turn has not ended%s", streamer.ErrConflict, t.pending(ctx, thread))
+	} else if err != nil {
 		return turn, false, convertThreadError(err)
 	}
 	program, err := t.answeringProgram(ctx, thread, m.Program, &next)
@@ -54,6 +56,30 @@ func (t *threads) Send(ctx context.Context, thread string, m streamer.ThreadMess
 		return turn, false, convertError(err)
 	}
 	return streamer.ThreadTurn{Turn: next.Number, RunID: next.RunID, Program: program, Status: string(info.Status), ID: m.ID}, isNew, nil
+}
+
+// pending says which run is the last turn of a thread, and how the thread continues. It returns "" if
+// that is not known.
+func (t *threads) pending(ctx context.Context, thread string) string {
+	store := t.control.runner.Store()
+	turns, err := conversation.Read(ctx, store, thread, 1)
+	if err != nil {
+		return ""
+	}
+	info, err := store.Info(ctx, turns[len(turns)-1].RunID)
+	if err != nil {
+		return ""
+	}
+	text := fmt.Sprintf(": run %s is %s", info.RunID, info.Status)
+	switch {
+	case info.Status == snapshot.StatusPaused && info.Summary.Asking > 0:
+		text += "; answer its questions or cancel it"
+	case info.Status == snapshot.StatusPaused:
+		text += "; send the signal that it waits for, wait, or cancel it"
+	case info.Status == snapshot.StatusInterrupted && !info.Stop.Reason.ContinuesByItself():
+		text += fmt.Sprintf(" (%s); resume it or cancel it", info.Stop.Reason)
+	}
+	return text
 }
 
 // answeringProgram returns the program that answers. That is the program that was asked for, or
@@ -142,8 +168,6 @@ func (t *threads) Turns(ctx context.Context, thread string, limit int) ([]stream
 // specifies.
 func convertThreadError(err error) error {
 	switch {
-	case errors.Is(err, conversation.ErrPending):
-		return fmt.Errorf("%w: the last turn has not ended", streamer.ErrConflict)
 	case errors.Is(err, snapshot.ErrNotFound):
 		return fmt.Errorf("%w: %w", streamer.ErrNotFound, err)
 	case errors.Is(err, snapshot.ErrUnavailable), errors.Is(err, snapshot.ErrCorrupt), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

@@ -81,11 +81,15 @@ func TestConversationsAreRunsOfTheService(t *testing.T) {
 	ended(say("fail")) // a failed turn leaves nothing in the history
 	second := say("refund")
 	until(t, url, second.RunID, "run_paused")
+	for paused := false; !paused; { // the status is stored a moment later
+		turns, err := client.Thread(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Len(t, turns, 3, "the history can be read while a turn is pending")
+		paused = turns[2].Status == "paused"
+	}
 	_, err := client.Send(t.Context(), "ann", streamer.ThreadMessage{Text: "meanwhile"})
 	require.ErrorIs(t, err, streamer.ErrConflict)
-	turns, err := client.Thread(t.Context(), "ann")
-	require.NoError(t, err)
-	require.Len(t, turns, 3, "the history can be read while a turn is pending")
+	assert.ErrorContains(t, err, "the last turn has not ended: run ann-0003 is paused; answer its questions or cancel it")
 	require.NoError(t, client.Answer(t.Context(), second.RunID, "assistant/refund?1", "", true))
 	ended(second)
 
@@ -96,7 +100,7 @@ func TestConversationsAreRunsOfTheService(t *testing.T) {
 	again, err := client.Send(t.Context(), "ann", streamer.ThreadMessage{Text: "again", Turn: 5})
 	require.NoError(t, err)
 	assert.Equal(t, "ann-0005", again.RunID)
-	turns, err = client.Thread(t.Context(), "ann")
+	turns, err := client.Thread(t.Context(), "ann")
 	require.NoError(t, err)
 	var lines []string
 	for _, turn := range turns {
