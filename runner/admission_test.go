@@ -157,6 +157,8 @@ func TestStoppingRunnerStartsNothing(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		require.ErrorContains(t, r.Ready(t.Context()), "is stopping")
+		require.ErrorIs(t, r.Ready(t.Context()), runner.ErrStopping)
+		require.ErrorIs(t, r.Ready(t.Context()), runner.ErrNotReady)
 		_, err = program.Start(t.Context(), "b", word{}, runner.StartOptions{})
 		require.ErrorIs(t, err, runner.ErrStopping)
 		_, err = program.Start(t.Context(), "a", word{}, runner.StartOptions{})

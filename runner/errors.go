@@ -31,7 +31,8 @@ var (
 	// MaxQueuedPerPrincipal. Nothing is stored; the start can be tried again later.
 	ErrTooMany = errors.New("runner: too many runs wait")
 
-	// ErrStopping is returned for a start after the context of Serve has ended.
+	// ErrStopping is returned for a start after the context of Serve has ended. The error of
+	// [Runner.Ready] matches it then, too.
 	ErrStopping = errors.New("runner: the runner is stopping")
 
 	// ErrQueueClosed is returned by a [Queue] that can hand out no more runs, such as one whose

@@ -156,7 +156,9 @@ func (r *Runner) setState(o *openRun, st *state.ExecutionState) {
 	if late {
 		st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown})
 	}
-	r.observe(o.notice(NoticeOpened, snapshot.StatusRunning, nil))
+	notice := o.notice(NoticeOpened, snapshot.StatusRunning, nil)
+	notice.Resumed = o.generation > 1
+	r.observe(notice)
 }
 
 // noticeCancelled reports, once, that a run that was cancelled while it was not open has been opened

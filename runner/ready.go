@@ -23,7 +23,7 @@ func (r *Runner) Ready(ctx context.Context) error {
 	r.mu.Unlock()
 	switch {
 	case stopping:
-		return fmt.Errorf("%w: the runner is stopping", ErrNotReady)
+		return fmt.Errorf("%w: %w", ErrNotReady, stoppingError{})
 	case !swept:
 		return fmt.Errorf("%w: the runner is starting", ErrNotReady)
 	case queueErr != nil:
@@ -34,6 +34,13 @@ func (r *Runner) Ready(ctx context.Context) error {
 	}
 	return nil
 }
+
+// A stoppingError matches ErrStopping. Its text has no prefix, since it follows that of ErrNotReady.
+type stoppingError struct{}
+
+func (stoppingError) Error() string { return "the runner is stopping" }
+
+func (stoppingError) Is(target error) bool { return target == ErrStopping } //nolint:errorlint // the target is not wrapped
 
 // noteQueue records the result of a request to the queue. late means that the request only reached
 // its time limit, which is not an error.

@@ -33,6 +33,7 @@ type Notice struct {
 	Due              time.Time       // when a paused run continues by itself
 	Took             time.Duration   // closed: how long the run was open
 	Restarts         int             // crashed: the number of crashes in a row
+	Resumed          bool            // opened: the run had been opened before, and continues
 	Err              error           // trouble: the error; closed: why the run failed or cannot continue, such as a divergence, or why its status cannot be read
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
+	"github.com/reprise-go/reprise/snapshot"
 )
 
 // A logger writes what a service does. A nil slog.Logger writes nothing.
@@ -26,7 +27,23 @@ func (l *logger) log(level slog.Level, message string, attrs ...slog.Attr) {
 	}
 }
 
-func (l *logger) notReady(err error) { l.log(slog.LevelWarn, "not ready", slog.Any("error", err)) }
+func (l *logger) notReady(err error) {
+	level := slog.LevelWarn
+	if errors.Is(err, runner.ErrStopping) { // somebody has stopped the service
+		level = slog.LevelInfo
+	}
+	l.log(level, "not ready", slog.Any("error", err))
+}
+
+// stopping logs that the service was asked to stop, and how long the open runs may continue.
+func (l *logger) stopping(open int, grace time.Duration) {
+	l.log(slog.LevelInfo, "stopping", slog.Int("open", open), slog.String("grace", grace.String()))
+}
+
+// stopped logs that the service has stopped, and how long that took.
+func (l *logger) stopped(took time.Duration) {
+	l.log(slog.LevelInfo, "stopped", slog.String("took", took.Round(time.Millisecond).String()))
+}
 
 // left logs which runs were closed while their handlers were still running.
 func (l *logger) left(err error) {
@@ -71,7 +88,18 @@ func (l *logger) notice(n *runner.Notice) {
 	if n.Err != nil {
 		add("error", l.text(n.Err))
 	}
-	l.log(level, "run "+string(n.Type), attrs...)
+	l.log(level, "run "+verbOf(n), attrs...)
+}
+
+// verbOf says what has happened to a run.
+func verbOf(n *runner.Notice) string {
+	switch {
+	case n.Type == runner.NoticeStarted && n.Status == snapshot.StatusQueued:
+		return "queued"
+	case n.Type == runner.NoticeOpened && n.Resumed:
+		return "resumed"
+	}
+	return string(n.Type)
 }
 
 // text returns the redacted text of an error, whose method may panic.
@@ -125,7 +153,7 @@ func levelOf(n *runner.Notice) slog.Level {
 		return slog.LevelError
 	case n.Type == runner.NoticeCrashed, n.Err != nil:
 		return slog.LevelWarn
-	case n.Type == runner.NoticeOpened:
+	case n.Type == runner.NoticeOpened && !n.Resumed: // it was logged when it was queued
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo

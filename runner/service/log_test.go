@@ -19,13 +19,14 @@ import (
 	"github.com/reprise-go/reprise/record/redact"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/memstore"
 	"github.com/reprise-go/reprise/streamer"
 )
 
 // A logLine is a line of a service's log.
 type logLine struct {
-	Level, Msg, Run, Status, Reason, Error, Call, Stack, Took string
-	Attempt                                                   int
+	Level, Msg, Run, Status, Reason, Error, Call, Stack, Took, Grace string
+	Attempt, Open                                                    int
 }
 
 // logged serves programs while use runs, and returns what the service logged.
@@ -89,6 +90,44 @@ func TestMessageOfAStopIsRedactedInTheLog(t *testing.T) {
 	l.notice(&runner.Notice{Type: runner.NoticeClosed, RunID: "a", Stop: snapshot.Stop{By: "ann", Message: "the key sk-" + strings.Repeat("a", 20) + " is public"}})
 	assert.Contains(t, out.String(), "is public")
 	assert.NotContains(t, out.String(), "sk-a")
+}
+
+func TestRunThatIsOpenedAgainIsLoggedAsResumed(t *testing.T) {
+	o := Options{Store: memstore.New()}
+	isRunning := func(url string) {
+		for body := ""; !strings.Contains(body, `"status":"running"`); {
+			_, body = do(t, "GET", url+"api/runs/w", "")
+		}
+	}
+	logged(t, o, "info", register, func(url string) {
+		startRun(t, url, "wait", "w")
+		isRunning(url)
+	})
+	lines := logged(t, o, "info", register, isRunning)
+	for i := range lines {
+		lines[i].Took = ""
+	}
+	assert.Equal(t, []logLine{
+		{Level: "INFO", Msg: "run resumed", Run: "w", Status: "running"},
+		{Level: "INFO", Msg: "stopping", Grace: "0s", Open: 1},
+		{Level: "INFO", Msg: "run closed", Run: "w", Status: "interrupted", Reason: "shutdown"},
+		{Level: "INFO", Msg: "stopped"},
+	}, lines)
+}
+
+func TestProbeOfAServiceThatStopsIsNoWarning(t *testing.T) {
+	var out bytes.Buffer
+	l := logger{to: slog.New(slog.NewTextHandler(&out, nil))}
+	r, err := runner.New(memstore.New(), runner.Options{})
+	require.NoError(t, err)
+	l.notReady(r.Ready(t.Context()))
+	assert.Contains(t, out.String(), `level=WARN msg="not ready" error="runner: not ready: the runner is starting"`)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.NoError(t, r.Serve(ctx))
+	out.Reset()
+	l.notReady(r.Ready(t.Context()))
+	assert.Contains(t, out.String(), `level=INFO msg="not ready" error="runner: not ready: the runner is stopping"`)
 }
 
 // TestPanicOfAToolIsLoggedOnceWithItsStack: even if the calls around it do not fail.

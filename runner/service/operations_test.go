@@ -268,9 +268,10 @@ func TestWhatRunsDoIsLoggedWithLevels(t *testing.T) {
 		lines = append(lines, strings.Join([]string{l.Level, l.Msg, l.Run, l.Status, l.Reason}, "|"))
 	}
 	assert.ElementsMatch(t, []string{
-		"INFO|run started|echo|queued|", "INFO|run started|wait|queued|",
-		"INFO|run closed|echo|completed|", "INFO|run closed|wait|interrupted|shutdown",
+		"INFO|run queued|echo|queued|", "INFO|run queued|wait|queued|",
+		"INFO|run closed|echo|completed|", "INFO|stopping|||", "INFO|run closed|wait|interrupted|shutdown", "INFO|stopped|||",
 	}, lines)
+	assert.Equal(t, "INFO|stopped|||", lines[len(lines)-1])
 	for e, want := range map[*runner.Notice]slog.Level{
 		{Type: runner.NoticeTrouble, Err: errors.New("no")}: slog.LevelError,
 		{Type: runner.NoticeCrashed}:                        slog.LevelWarn,

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -77,6 +78,9 @@ const (
 
 const defaultDir = "reprise-data"
 
+// defaultGrace is the default of runner.Options.Grace.
+const defaultGrace = 10 * time.Second
+
 // Serve serves the programs that the function register adds, until ctx ends and the runs have
 // stopped. If register fails, Serve returns the error before anything is served. See
 // [runner.Runner.Serve].
@@ -145,8 +149,9 @@ type service struct {
 	files     *filestore.Store // nil if Options.Store is set
 	stored    *stored.Runs
 	pages     *pages
-	shared    *stored.Runs // the runs of all processes; nil if this process has all runs
-	log       *slog.Logger // nil if nothing is logged
+	shared    *stored.Runs  // the runs of all processes; nil if this process has all runs
+	grace     time.Duration // how long open runs may continue when the service stops
+	log       *slog.Logger  // nil if nothing is logged
 }
 
 func newService(o *Options, register func(*runner.Runner) error) (*service, error) {
@@ -211,6 +216,7 @@ func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) e
 		ErrorLog: (&logger{to: o.Log}).ofServer(), Handler: mux, ReadHeaderTimeout: readHeaderTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 	}
 	s := &service{runner: r, dashboard: dashboard, server: server, stored: runs, pages: pages, log: o.Log}
+	s.grace = max(cmp.Or(o.Runner.Grace, defaultGrace), 0)
 	if o.Shared {
 		s.shared = runs
 	}
@@ -261,7 +267,13 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 			return s.stored.FollowChanges(ctx, s.dashboard.PublishDeletion, s.dashboard.PublishStopping)
 		})
 	})
+	log, asked := &logger{to: s.log}, make(chan time.Time, 1)
+	notAsked := context.AfterFunc(ctx, func() {
+		log.stopping(s.runner.Stats().Open, s.grace)
+		asked <- time.Now()
+	})
 	err := s.runner.Serve(ctx)
+	isAsked := !notAsked()
 	if failed := context.Cause(ctx); failed != nil && !errors.Is(failed, context.Canceled) {
 		err = errors.Join(err, failed)
 	}
@@ -273,6 +285,9 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	s.pages.close()
 	if s.files != nil {
 		err = errors.Join(err, s.files.Close())
+	}
+	if isAsked {
+		log.stopped(time.Since(<-asked))
 	}
 	return err
 }
