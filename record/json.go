@@ -119,8 +119,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	}
 	if r.Err != nil {
 		out.OriginalError, out.ErrorClass = fmt.Sprint(r.Err), r.Class.String()
-		if r.Status == StatusStarted {
-			out.ErrorClass = "" // the class belongs to the previous attempt
+		if r.Status == StatusStarted || r.Status == StatusAwaiting {
+			out.ErrorClass = "" // the class belongs to the previous attempt, or to none: a suspended call has not failed
 		}
 	}
 	if r.Detail != nil {

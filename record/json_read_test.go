@@ -49,6 +49,16 @@ func TestRecordReadsBackItsJSON(t *testing.T) {
 	}
 }
 
+// A suspended call has not failed, so clients must not show it as an error.
+func TestCallThatWaitsHasNoErrorClassInJSON(t *testing.T) {
+	waits := &record.InterruptedError{Reason: record.InterruptAwait, Question: "agent/pay?1", Awaits: record.AwaitAnswer}
+	for status, want := range map[record.Status]bool{record.StatusAwaiting: false, record.StatusInterrupted: true} {
+		data, err := json.Marshal(record.Record{Kind: record.KindTool, Status: status, Err: waits, Class: record.ClassCanceled})
+		require.NoError(t, err)
+		assert.Equal(t, want, strings.Contains(string(data), `"error_class":"canceled"`), "%s", data)
+	}
+}
+
 func TestRecordIsNotReadFromOtherJSON(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"event_type":"log"}`: `event_type and execution_status are required`,
