@@ -22,7 +22,8 @@ func (a *app) answerCommand() *cobra.Command {
 		Short:   "Answer a question that a run waits for",
 		Long: "Answer a question of a run, even while a program has the run open. The value is JSON:\n" +
 			"true, 42, \"a string in quotes\", {\"approved\": true}. The call that asked continues when\n" +
-			"the run is resumed, and the command reports whether a program has resumed it.\n" +
+			"the run is resumed, and the command reports whether a program has resumed it. A run that a\n" +
+			"runner started is resumed by a runner with its program.\n" +
 			"The first answer counts. If an answer does not fit, the command says what is wrong\n" +
 			"with it, and nothing is recorded. Write -- before a value that begins with a minus sign.\n\n" +
 			"A question with ?in-doubt in its ID is about a call that has begun,\n" +
@@ -95,9 +96,10 @@ const resumeWait = time.Second
 
 // A continuation describes what happens to a run after an answer.
 type continuation struct {
-	open    int  // number of open questions
-	held    bool // a program had the run open before the answer, and still has
-	resumed bool // a program has opened the run since the answer
+	open    int    // number of open questions
+	held    bool   // a program had the run open before the answer, and still has
+	resumed bool   // a program has opened the run since the answer
+	program string // name of the program, if a runner started the run
 }
 
 func (g continuation) String() string {
@@ -109,12 +111,16 @@ func (g continuation) String() string {
 	case g.held:
 		return "a program has the run open, and the call continues when that program resumes the run"
 	}
+	if g.program != "" {
+		return printable(fmt.Sprintf("a runner with program %s continues the run", g.program))
+	}
 	return "no program has resumed the run yet: it continues when its program opens it"
 }
 
 // awaitResumed waits briefly for a program to resume the run. A program that waits for
 // answers resumes at once.
 func (a *app) awaitResumed(ctx context.Context, store snapshot.Store, before snapshot.Info) (g continuation, err error) {
+	g.program = before.Program
 	open, err := state.Questions(ctx, store, before.RunID)
 	if g.open = len(open); err != nil || g.open > 0 {
 		return g, err

@@ -110,6 +110,28 @@ func TestResumeNeedsARunOrFlags(t *testing.T) {
 	assert.Contains(t, got.stderr, `reason "bad luck": runs fail for one of permanent, exhausted`)
 }
 
+func TestAnswerSaysThatARunnerContinuesTheRun(t *testing.T) {
+	dir := t.TempDir()
+	store := newStore(t, dir)
+	r, err := runner.New(store, runner.Options{})
+	require.NoError(t, err)
+	runner.Register(r, decorators.Agent("order", "", func(ctx context.Context, _ string) (bool, error) { return core.Await[bool](ctx, "send it?") }))
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- r.Serve(ctx) }()
+	_, err = r.Start(ctx, "order", "order-1", "a book", runner.StartOptions{})
+	require.NoError(t, err)
+	for event, err := range store.Watch(ctx, snapshot.WatchOptions{RunID: "order-1"}) {
+		require.NoError(t, err)
+		if event.Info.Status == snapshot.StatusPaused {
+			break
+		}
+	}
+	stop()
+	require.NoError(t, <-served)
+	assert.Equal(t, "question order?1 of run order-1 is answered; a runner with program order continues the run\n", call(t, dir, "answer", "order-1", "order?1", "true").text(t))
+}
+
 func TestRunsAreListedByReason(t *testing.T) {
 	dir := t.TempDir()
 	fail(t, dir, "failed", false)
