@@ -78,7 +78,9 @@ func (l *logger) notice(n *runner.Notice) {
 	add("status", string(n.Status))
 	add("reason", string(n.Stop.Reason))
 	add("by", n.Stop.By)
-	add("message", l.redacted(n.Stop.Message))
+	if n.Err == nil { // otherwise the error contains the message
+		add("message", l.redacted(n.Stop.Message))
+	}
 	if n.Took > 0 {
 		add("took", n.Took.Round(time.Microsecond).String()) // JSON would have nanoseconds without a unit
 	}

@@ -92,6 +92,14 @@ func TestMessageOfAStopIsRedactedInTheLog(t *testing.T) {
 	assert.NotContains(t, out.String(), "sk-a")
 }
 
+func TestWhatDiffersIsLoggedOnce(t *testing.T) {
+	var out bytes.Buffer
+	l := logger{to: slog.New(slog.NewTextHandler(&out, nil))}
+	stop := snapshot.Stop{Reason: record.InterruptDiverge, Message: "recorded look, now tell"}
+	l.notice(&runner.Notice{Type: runner.NoticeClosed, RunID: "a", Stop: stop, Err: errors.New("divergence: " + stop.Message)})
+	assert.Equal(t, 1, strings.Count(out.String(), stop.Message), out.String())
+}
+
 func TestRunThatIsOpenedAgainIsLoggedAsResumed(t *testing.T) {
 	o := Options{Store: memstore.New()}
 	isRunning := func(url string) {

@@ -371,9 +371,10 @@ func TestFlags(t *testing.T) {
 	assert.ErrorContains(t, err, `invalid value "some" for REPRISE_LIMIT`)
 	delete(set, "REPRISE_LIMIT")
 	for args, want := range map[string]string{
-		"-limit many": "invalid value \"many\" for flag -limit: want a whole number\n",
-		"-grace 5":    "invalid value \"5\" for flag -grace: want a duration, such as 5s\n",
-		"-grce 5s":    "flag provided but not defined: -grce; -h lists the flags\n",
+		"-limit many":     "invalid value \"many\" for flag -limit: want a whole number\n",
+		"-retain-age 30d": "invalid value \"30d\" for flag -retain-age: want a duration in hours, such as 720h for 30 days\n",
+		"-grace 5":        "invalid value \"5\" for flag -grace: want a duration, such as 5s\n",
+		"-grce 5s":        "flag provided but not defined: -grce; -h lists the flags\n",
 	} {
 		out.Reset()
 		_, err = parse(append([]string{"agents"}, strings.Fields(args)...), Options{}, lookup, &out)

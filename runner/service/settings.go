@@ -125,6 +125,9 @@ func explainValue(f *flag.Flag, why string) string {
 	}
 	switch getter.Get().(type) {
 	case time.Duration:
+		if f.Name == "retain-age" {
+			return "want a duration in hours, such as 720h for 30 days"
+		}
 		return "want a duration, such as 5s"
 	case int, int64:
 		return "want a whole number"
