@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-go/reprise/internal/runcopy"
 	"github.com/reprise-go/reprise/snapshot"
 )
 
@@ -18,10 +19,14 @@ func (a *app) importCommand() *cobra.Command {
 		GroupID: groupWork,
 		Short:   "Import an exported run into this store",
 		Long: "Import a run that `reprise export --format msgpack` wrote into this store, under its\n" +
-			"own ID or as RUN. The program that opens it continues where the run stopped. The\n" +
-			"whole run is imported, or nothing. The directory is created if it does not exist.\n" +
-			"The file does not contain artifacts: copy the artifacts directory of the other store\n" +
-			"too. If FILE is -, stdin is read.",
+			"own ID or as RUN. The whole run is imported, or nothing. The directory is created if it\n" +
+			"does not exist. The file does not contain artifacts: copy the artifacts directory of the\n" +
+			"other store too. If FILE is -, stdin is read.\n\n" +
+			"A run that has not ended is interrupted until `reprise resume`, or until its program\n" +
+			"opens it, and then continues where it stopped. The original run may continue, too: if\n" +
+			"both do, the calls that are not in the file happen twice. As RUN, the new run's calls\n" +
+			"also have new idempotency keys, so a call that was running may have its effect a second\n" +
+			"time even if nothing else continues.",
 		Example: "  reprise --dir old export weather-42 --format msgpack -o weather-42.run\n" +
 			"  reprise --dir new import weather-42.run",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -54,6 +59,7 @@ func (a *app) importRun(ctx context.Context, file, runID string) error {
 	if runID != "" {
 		imported.RunID = runID
 	}
+	runcopy.Hold(&imported.Info)
 	store, err := a.storeToFill()
 	if err != nil {
 		return err
@@ -76,6 +82,13 @@ func (a *app) importRun(ctx context.Context, file, runID string) error {
 		return a.writeJSON(info)
 	}
 	a.printf("imported run %s (%s, %s)\n", info.RunID, plural(int(info.LastSeq), "record"), info.Status)
+	if info.Status != snapshot.StatusInterrupted {
+		return nil
+	}
+	a.printf("it does not continue by itself; %s\n", printable(a.howToContinue(&info)))
+	if info.RunID != run.RunID {
+		a.printf("its calls have new idempotency keys: calls of run %s without an outcome are made again, even if they have had effects\n", run.RunID)
+	}
 	return nil
 }
 

@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
@@ -59,7 +61,7 @@ func TestARunThatIsExportedInABackoffEndsInAnotherStore(t *testing.T) {
 		require.Error(t, err)
 		require.Equal(t, 1, calls)
 		file := export(t, one, "oslo")
-		assert.Regexp(t, `^imported run oslo \(\d+ records, \w+\)\n$`, call(t, other, "import", file).text(t))
+		assert.Regexp(t, `^imported run oslo \(\d+ records, interrupted\)\nit does not continue by itself; to continue it: open it again with its program\n$`, call(t, other, "import", file).text(t))
 
 		out, err := execute(other, 0)
 		require.NoError(t, err)
@@ -159,4 +161,51 @@ type zeros struct{}
 func (zeros) Read(b []byte) (int, error) {
 	clear(b)
 	return len(b), nil
+}
+
+// An import executes nothing: the original run may continue, and the effects of its calls would happen
+// twice.
+func TestAnImportedRunDoesNotContinueUntilItIsResumed(t *testing.T) {
+	dir, paid := t.TempDir(), 0
+	store := newStore(t, dir)
+	pay := func(context.Context, string) (string, error) { paid++; return "paid", nil }
+	serve := func() (r *runner.Runner, stop func()) {
+		r, err := runner.New(store, runner.Options{})
+		require.NoError(t, err)
+		runner.Register(r, decorators.Agent("order", "", pay))
+		ctx, cancel := context.WithCancel(t.Context())
+		served := make(chan error, 1)
+		go func() { served <- r.Serve(ctx) }()
+		return r, func() { cancel(); require.NoError(t, <-served) }
+	}
+	began, err := runner.New(store, runner.Options{})
+	require.NoError(t, err)
+	runner.Register(began, decorators.Agent("order", "", pay))
+	_, err = began.Start(t.Context(), "order", "order-1", "a book", runner.StartOptions{})
+	require.NoError(t, err)
+	file := export(t, dir, "order-1")
+
+	assert.Equal(t, "imported run copy (1 record, interrupted)\n"+
+		"it does not continue by itself; to continue it: reprise resume copy\n"+
+		"its calls have new idempotency keys: calls of run order-1 without an outcome are made again, even if they have had effects\n",
+		call(t, dir, "import", file, "copy").text(t))
+	assert.Contains(t, call(t, dir, "runs").text(t), "imported; it continues when it is resumed")
+
+	r, stop := serve()
+	_, err = r.Wait(t.Context(), "order-1")
+	require.NoError(t, err)
+	_, err = r.Start(t.Context(), "order", "order-2", "a pen", runner.StartOptions{})
+	require.NoError(t, err)
+	_, err = r.Wait(t.Context(), "order-2")
+	require.NoError(t, err)
+	stop()
+	assert.Equal(t, 2, paid, "order-1 and order-2")
+
+	call(t, dir, "resume", "copy").text(t)
+	r, stop = serve()
+	info, err := r.Wait(t.Context(), "copy")
+	require.NoError(t, err)
+	stop()
+	assert.Equal(t, snapshot.StatusCompleted, info.Status)
+	assert.Equal(t, 3, paid)
 }

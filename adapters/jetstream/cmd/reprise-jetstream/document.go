@@ -32,6 +32,9 @@ func importRuns(ctx context.Context, s snapshot.Store, files []string, out io.Wr
 			continue
 		}
 		fmt.Fprintf(out, "run %s was imported\n", run.RunID)
+		if run.Status == snapshot.StatusInterrupted {
+			fmt.Fprintf(out, "run %s is interrupted, and does not continue by itself\n", run.RunID)
+		}
 		if missing > 0 {
 			fmt.Fprintf(out, "run %s: %d of its artifacts are not in this store; copy-from and copy-to copy artifacts, too\n", run.RunID, missing)
 		}
@@ -53,6 +56,7 @@ func importRun(ctx context.Context, s snapshot.Store, file string) (run *snapsho
 	if err != nil {
 		return nil, 0, err
 	}
+	runcopy.Hold(&run.Info)
 	if _, err := s.Create(ctx, run); err != nil {
 		return nil, 0, err
 	}

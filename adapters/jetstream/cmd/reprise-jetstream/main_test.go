@@ -13,6 +13,7 @@ import (
 
 	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/snapshot/storetest"
@@ -159,4 +160,24 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 	}
 	err = run(t.Context(), []string{"-url", "nats://127.0.0.1:1", "runs"}, &bytes.Buffer{}, &bytes.Buffer{})
 	require.ErrorContains(t, err, "connect to nats://127.0.0.1:1")
+}
+
+// The original of an imported run may continue, too.
+func TestAnImportedRunIsInterruptedUntilItIsResumed(t *testing.T) {
+	url, file := jstest.Start(t).URL(), filepath.Join(t.TempDir(), "run")
+	queued, err := snapshot.NewRun(snapshot.Info{RunID: "run-1", Status: snapshot.StatusQueued, Program: "job", Version: "1"}, func(func(record.Record, error) bool) {})
+	require.NoError(t, err)
+	require.NoError(t, queued.WriteFile(file))
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"-url", url, "import", file}, &out, &out))
+	assert.Equal(t, "run run-1 was imported\nrun run-1 is interrupted, and does not continue by itself\n", out.String())
+
+	store := openStore(t, jstest.Connect(t, url), "reprise")
+	info, err := store.Info(t.Context(), "run-1")
+	require.NoError(t, err)
+	assert.Equal(t, snapshot.StatusInterrupted, info.Status)
+	assert.Equal(t, "imported; it continues when it is resumed", info.Stop.Message)
+	info, err = state.Resume(t.Context(), store, "run-1")
+	require.NoError(t, err)
+	assert.Equal(t, snapshot.StatusQueued, info.Status)
 }

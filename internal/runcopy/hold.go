@@ -1,0 +1,29 @@
+package runcopy
+
+import (
+	"time"
+
+	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/snapshot"
+)
+
+// Hold changes the info of a run that is about to be imported, so that no runner continues the run by
+// itself: the original may continue, too, and the effects of its calls would happen twice. A run that
+// has ended, or that waits for a decision anyway, does not change. Hold reports whether it changed
+// info.
+func Hold(info *snapshot.Info) bool {
+	isInterrupted := info.Status == snapshot.StatusInterrupted
+	if info.Status.HasEnded() || isInterrupted && !info.Stop.Reason.ContinuesByItself() {
+		return false
+	}
+	message := "imported"
+	switch {
+	case info.Stop.Reason == record.InterruptCancel: // the request is a message, which is not imported
+		message += " while it was being cancelled; cancel it again"
+	case info.Program != "":
+		message += "; it continues when it is resumed"
+	}
+	info.Status, info.Due = snapshot.StatusInterrupted, time.Time{}
+	info.Stop = snapshot.Stop{Reason: record.InterruptUser, Message: message}
+	return true
+}
