@@ -26,7 +26,7 @@ const (
 	InterruptGroup     InterruptReason = "group"          // the group ended before the branch, because another branch failed or was enough, or because the group's time had passed
 	InterruptClosed    InterruptReason = "closed"         // the run was closed
 	InterruptAwait     InterruptReason = "awaiting"       // a call waits for an answer, a signal or a time
-	InterruptReplay    InterruptReason = "replay"         // the records cannot be used
+	InterruptReplay    InterruptReason = "replay"         // the records cannot be used, or a repair has lost some
 	InterruptDiverge   InterruptReason = "divergence"     // the program differs from its records
 	InterruptStore     InterruptReason = "store"          // the run could no longer be stored
 

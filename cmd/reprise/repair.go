@@ -30,8 +30,11 @@ func (a *app) repairCommand() *cobra.Command {
 		Long: "Repair a damaged run so that it can be opened. The command keeps the records before the\n" +
 			"first damage, which are an earlier state of the run. The damaged files stay in the\n" +
 			"directory of the run, as *.damaged. A run that is not damaged does not change.\n\n" +
-			"Calls whose outcomes come after the damage run again when the run is resumed, even\n" +
-			"those that must run only once. The command warns about this and exits with 1.",
+			"Calls whose outcomes come after the damage are made again when the run continues, even\n" +
+			"those that must be made only once. The command warns about this and exits with 1. A\n" +
+			"service may use the directory meanwhile: a run that has lost records, or may have lost\n" +
+			"some, is interrupted, and continues only after `reprise resume`, or when its program\n" +
+			"opens it.",
 		Example: "  reprise verify weather-42\n" +
 			"  reprise repair weather-42",
 		Args: exactArgs("RUN"),
@@ -59,7 +62,11 @@ func (a *app) repair(ctx context.Context, runID string) error {
 	if err := a.printRepaired(&report); err != nil || report.IsWhole {
 		return err
 	}
-	return &lostError{report.RunID, report.Lost, a.dir, a.command}
+	repaired, err := store.Info(ctx, runID)
+	if err != nil {
+		return a.explain(runID, err)
+	}
+	return &lostError{report.RunID, report.Lost, a.howToContinue(&repaired), a.dir, a.command}
 }
 
 func (a *app) printRepaired(report *filestore.RepairReport) error {
@@ -84,9 +91,10 @@ func (a *app) printRepaired(report *filestore.RepairReport) error {
 
 // A lostError reports a run that lost records in a repair.
 type lostError struct {
-	runID        string
-	n            uint64
-	dir, command string
+	runID         string
+	n             uint64
+	howToContinue string
+	dir, command  string
 }
 
 func (e *lostError) Error() string {
@@ -94,7 +102,7 @@ func (e *lostError) Error() string {
 	if e.n > 0 {
 		lost = plural(int(e.n), "record")
 	}
-	return fmt.Sprintf("WARNING: run %s lost %s: when it is opened, calls whose outcomes were lost run again, even those that must run only once; "+
-		"before you open it, check with `%s show %s` and in %s/artifacts what is left of them, or leave the run unchanged and continue in a fork from a call before the loss, with `%s fork`",
-		e.runID, lost, e.command, e.runID, e.dir, e.command)
+	return fmt.Sprintf("WARNING: run %s lost %s: calls whose outcomes were lost are made again when it continues, even those that must be made only once; "+
+		"it does not continue by itself: first check with `%s show %s`, and in %s/artifacts, what is left of them; %s; to end it instead: %s cancel %s",
+		e.runID, lost, e.command, e.runID, e.dir, e.howToContinue, e.command, e.runID)
 }

@@ -100,6 +100,8 @@ func TestRepairOfALostEndSaysHowMuchWasLost(t *testing.T) {
 		run, err := s.Load(t.Context(), "run")
 		require.NoError(t, err)
 		require.Equal(t, snapshot.StatusInterrupted, run.Status)
+		require.False(t, run.Stop.Reason.ContinuesByItself(), "a runner would make the calls again whose outcomes were lost")
+		require.Regexp(t, "^a repair has lost [123] records?: ", run.Stop.Message)
 		requireStored(t, run, 20+kept)
 		j := begin(t, s)
 		require.NoError(t, j.Append(storetest.Records(uint64(kept)+21, 10)...))

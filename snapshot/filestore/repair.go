@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
@@ -26,7 +27,8 @@ type RepairReport struct {
 // the run returns to an earlier state. All records after the damage are lost, even those that are
 // undamaged. When the run is resumed, calls whose outcomes are lost run again, including calls that
 // must happen only once. So look at RepairReport.Lost before you open the run. If the run has lost
-// records, or may have lost some, its status is set to interrupted.
+// records, or may have lost some, its status is set to interrupted, with the reason
+// [record.InterruptReplay] and a message about the loss: no runner continues it by itself.
 //
 // The run's next generation has a number that was never used, so that followers that have read lost
 // records get ErrReset. If the meta file is also lost, the number of the last generation is unknown;
@@ -120,8 +122,10 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 		info.Created = storekit.NewInfo(report.RunID, &snapshot.OpenOptions{}).Created
 	}
 	report.IsWhole = ok && !r.unchecked && meta.LastSeq == report.Kept && meta.Status != snapshot.StatusRunning
-	if info = storekit.CrashedInfo(info); report.IsWhole {
+	if report.IsWhole {
 		info.Status, info.Stop, info.Due = meta.Status, meta.Stop, meta.Due
+	} else {
+		info.Status, info.Stop, info.Due = snapshot.StatusInterrupted, lossStop(report.Lost), time.Time{}
 	}
 	info.Updated = storekit.TimeAfter(info.Updated)
 	info.Generation = r.usedGeneration()
@@ -149,6 +153,21 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	}
 	d.removeCovered(number - 1)
 	return nil
+}
+
+// lossStop explains why a run that lost records, or an unknown number of them if lost is 0, does not
+// continue by itself after its repair.
+func lossStop(lost uint64) snapshot.Stop {
+	records := "an unknown number of records"
+	if lost == 1 {
+		records = "1 record"
+	} else if lost > 1 {
+		records = fmt.Sprintf("%d records", lost)
+	}
+	return snapshot.Stop{
+		Reason:  record.InterruptReplay,
+		Message: "a repair has lost " + records + ": calls whose outcomes were lost are made again when the run continues, even those that must be made only once",
+	}
 }
 
 // laterGeneration returns a number that is at least as high as that of any generation of a run, if
