@@ -50,7 +50,8 @@ func WithAttemptTimeout(d time.Duration) Option {
 // or lost the response of a service; [core.InDoubtPolicy] contains the whole list.
 // [Tool.CompensateInDoubt] undoes possible effects.
 //
-// WithInDoubt has no effect on an agent: agents are always entered again.
+// WithInDoubt does not apply to agents, which are always entered again: the constructor of an agent
+// panics if d forbids that.
 func WithInDoubt(d core.InDoubtPolicy) Option {
 	return func(o *options) { o.spec.InDoubt = d }
 }
@@ -85,6 +86,9 @@ func WithInDoubt(d core.InDoubtPolicy) Option {
 // that knows that nothing has happened should return [core.Retryable] or [core.Permanent]. For a
 // service that honors idempotency keys, WithInDoubt(core.InDoubtRetry) makes such attempts again
 // without asking, with the same key.
+//
+// WithIrreversible does not apply to agents, which are always entered again, and whose constructor
+// panics: give it to the tools with which an agent takes effect.
 //
 // The actor's output must be stored, so WithIrreversible cannot be combined with WithNoStore.
 // Outside a run, WithIrreversible has no effect.
@@ -205,6 +209,17 @@ func apply(spec core.Spec, opts []Option) *options {
 	}
 	if o.settingName != "" {
 		panic(fmt.Sprintf("actors: %q: %s is not an option of this constructor", spec.Name, o.settingName))
+	}
+	option := ""
+	switch {
+	case spec.Kind != record.KindAgent:
+	case o.spec.Irreversible:
+		option = "WithIrreversible"
+	case o.spec.InDoubt > core.InDoubtRetry:
+		option = "WithInDoubt"
+	}
+	if option != "" {
+		panic(fmt.Sprintf("actors: %q: %s applies only to tools and models: an agent that was cut off is always entered again; give the option to the tool with the effect", spec.Name, option))
 	}
 	if o.cached && o.spec.NoStore {
 		panic(fmt.Sprintf("actors: %q has WithNoStore, so its output is not kept, and WithCache; use one or the other", spec.Name))
