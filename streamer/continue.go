@@ -10,8 +10,8 @@ import (
 // safe for concurrent use. It returns the errors of a [Control]. If a run cannot continue in this
 // way, the error is ErrConflict, too.
 type Continuer interface {
-	// Resume continues a run that was interrupted. If no runner has started the run, the
-	// error is ErrConflict.
+	// Resume continues a run that was interrupted. If no runner has started the run, or the run is
+	// paused and waits for an answer, a signal or a time, the error is ErrConflict.
 	Resume(ctx context.Context, runID string) error
 
 	// Retry continues a run that failed, and repeats the calls that failed for good. If no runner

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-go/reprise/internal/waiting"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
@@ -100,6 +99,8 @@ func (a *app) continueOne(ctx context.Context, what *continueAction, runID strin
 	switch {
 	case err != nil:
 		return a.explain(runID, err)
+	case info.Status == snapshot.StatusPaused:
+		return a.printUnchanged(ctx, store, info)
 	case a.json:
 		return a.writeJSON(map[string]string{"run_id": runID, "status": string(info.Status)})
 	case info.Stop.Reason == record.InterruptRetry:
@@ -112,56 +113,24 @@ func (a *app) continueOne(ctx context.Context, what *continueAction, runID strin
 	return nil
 }
 
-// printUnchanged prints why a run was not queued, and what a paused run waits for. A run that was
-// answered need not be queued.
+// printUnchanged prints why a run need not be queued: it is running, or was answered. For a paused run
+// that waits, the error says what it waits for.
 func (a *app) printUnchanged(ctx context.Context, store snapshot.Store, info snapshot.Info) error {
 	if info.Status != snapshot.StatusPaused {
 		a.printf("run %s is %s and does not change\n", info.RunID, info.Status)
 		return nil
 	}
-	answers, others, err := awaited(ctx, store, info.RunID)
-	if err != nil {
-		return a.explain(info.RunID, err)
-	}
+	waits, answers, err := waiting.For(ctx, store, info.RunID)
 	switch {
-	case answers > 0:
-		waits := strings.Join(append([]string{plural(answers, "answer")}, others...), ", ")
-		a.printf("run %s is paused and waits for %s; to see how to answer: %s questions %s\n", info.RunID, printable(waits), a.command, info.RunID)
-	case len(others) > 0:
-		a.printf("run %s is paused and waits for %s\n", info.RunID, printable(strings.Join(others, ", ")))
-	default:
-		a.printf("run %s was answered, and continues when its program opens it\n", info.RunID)
+	case err != nil:
+		return a.explain(info.RunID, err)
+	case answers:
+		return fmt.Errorf("run %s is paused and waits for %s; to see how to answer: %s questions %s", info.RunID, printable(waits), a.command, info.RunID)
+	case waits != "":
+		return fmt.Errorf("run %s is paused and waits for %s", info.RunID, printable(waits))
 	}
+	a.printf("run %s was answered, and continues when its program opens it\n", info.RunID)
 	return nil
-}
-
-// awaited returns how many answers a paused run waits for, and the signals and times that it waits
-// for. If there are none of these, the run waits only for its program. The run must not have been
-// cancelled.
-func awaited(ctx context.Context, store snapshot.Store, runID string) (answers int, others []string, err error) {
-	posted, err := store.Messages(ctx, runID) // first, since an answer is removed after it was recorded
-	if err != nil {
-		return 0, nil, err
-	}
-	var l record.Ledger
-	for r, err := range store.Records(ctx, runID, 0) {
-		if err != nil {
-			return 0, nil, err
-		}
-		l.Add(&r)
-	}
-	for _, q := range l.Questions(true) {
-		isAnswer := func(m snapshot.Message) bool { return m.IsAnswer() && m.Record.Name == q.ID }
-		switch {
-		case q.Awaits == record.AwaitSignal:
-			others = append(others, "the signal "+q.Text)
-		case q.Awaits == record.AwaitTime:
-			others = append(others, timeText(q.Due))
-		case !slices.ContainsFunc(posted, isAnswer):
-			answers++
-		}
-	}
-	return answers, others, nil
 }
 
 // continueAll continues the selected runs. If one cannot continue, the others still do. If dryRun is

@@ -14,6 +14,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/internal/waiting"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
@@ -202,9 +203,8 @@ func TestRecordsOfAPausedRunAreReadOnce(t *testing.T) {
 	_, err := refund(t, dir, "r7")
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	s := &countingStore{Store: newStore(t, dir)}
-	answers, others, err := awaited(t.Context(), s, "r7")
+	waits, _, err := waiting.For(t.Context(), s, "r7")
 	require.NoError(t, err)
-	assert.Equal(t, 1, answers)
-	assert.Empty(t, others)
+	assert.Equal(t, "1 answer", waits)
 	assert.Equal(t, 1, s.reads)
 }

@@ -35,7 +35,7 @@ func TestAnswerContinuesTheRun(t *testing.T) {
 
 	paused, err := newStore(t, dir).Info(t.Context(), "r7")
 	require.NoError(t, err)
-	assert.Equal(t, "run r7 is paused and waits for 1 answer; to see how to answer: reprise questions r7\n", call(t, dir, "resume", "r7").text(t))
+	call(t, dir, "resume", "r7").failed(t, exitFailure, "run r7 is paused and waits for 1 answer; to see how to answer: reprise questions r7")
 	now, err := newStore(t, dir).Info(t.Context(), "r7")
 	require.NoError(t, err)
 	assert.Equal(t, paused, now, "the run is not updated")
@@ -146,7 +146,7 @@ func TestSignalIsReceivedByTheRun(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	assert.Contains(t, call(t, dir, "show", "r8").text(t), "AWAITS SIGNAL wait?1: paid")
 	assert.Equal(t, result{exitOK, "", "run r8 has no open questions\n"}, call(t, dir, "questions", "r8"))
-	assert.Equal(t, "run r8 is paused and waits for the signal paid\n", call(t, dir, "resume", "r8").text(t))
+	call(t, dir, "resume", "r8").failed(t, exitFailure, "run r8 is paused and waits for the signal paid")
 	call(t, dir, "signal", "r8", "paid", "forty").failed(t, exitUsage, "the value is not JSON: invalid character 'o' in literal false (expecting 'a'); put a string in double quotes, and for the shell, put those in single quotes: '\"yes\"'")
 	call(t, dir, "signal", "r8", "paid?", "40").failed(t, exitFailure, `signal "paid?" to run r8: it cannot be sent: want a name of 1 to 64 letters, digits, dots, dashes and underscores; nothing was sent`)
 	assert.Equal(t, "signal paid was sent to run r8 and is stored until the run receives it\n", call(t, dir, "signal", "r8", "paid", "40", "--id", "i", "--by", "bank").text(t))

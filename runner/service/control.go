@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/waiting"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
@@ -68,7 +69,15 @@ func (c *Control) Start(ctx context.Context, s streamer.Start) (info streamer.Ru
 // handlers do. Resume does not wait for this, but returns ErrConflict.
 func (c *Control) Resume(ctx context.Context, runID string) error {
 	info, err := c.runner.Info(ctx, runID)
-	if err != nil || !info.Open {
+	switch {
+	case err == nil && info.Status == snapshot.StatusPaused:
+		if why, err := waiting.Refusal(ctx, c.runner.Store(), runID); err != nil {
+			return convertError(err)
+		} else if why != "" {
+			return fmt.Errorf("%w: %s", streamer.ErrConflict, why)
+		}
+		fallthrough
+	case err != nil || !info.Open:
 		return convertError(c.runner.Resume(ctx, runID))
 	}
 	if stop, err := c.runner.Stopping(ctx, runID); err == nil && stop != nil {

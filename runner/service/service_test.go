@@ -150,6 +150,9 @@ func TestRunsAreStartedAnsweredAndStoppedOverHTTP(t *testing.T) {
 		assert.Equal(t, 400, status, body)
 		assert.Contains(t, body, want)
 	}
+	status, body = do(t, "POST", url+"api/runs/a/resume", `{}`)
+	assert.Equal(t, 409, status, body)
+	assert.JSONEq(t, `{"error":{"code":"conflict","message":"it is paused and waits for 1 answer; to answer: POST /api/runs/a/answer"}}`, body)
 	status, body = do(t, "POST", url+"api/runs/a/answer", `{"question":"ask?1","value":"Ada"}`)
 	assert.Equal(t, 200, status, body)
 	until(t, url, "a", "run_completed")

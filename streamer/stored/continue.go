@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/reprise-go/reprise/internal/waiting"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/state"
@@ -42,7 +43,14 @@ func (c *Control) continueAll(ctx context.Context, choice streamer.Selection, st
 }
 
 func (c *Control) resume(ctx context.Context, runID string) error {
-	_, err := state.Resume(ctx, c.store, runID)
+	info, err := state.Resume(ctx, c.store, runID)
+	if err != nil || info.Status != snapshot.StatusPaused {
+		return err
+	}
+	why, err := waiting.Refusal(ctx, c.store, runID)
+	if err == nil && why != "" {
+		err = fmt.Errorf("%w: %s", streamer.ErrConflict, why)
+	}
 	return err
 }
 

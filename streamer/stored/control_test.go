@@ -29,6 +29,9 @@ func TestAnswerThatNoQuestionCouldHaveIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	require.NoError(t, st.Close())
 
+	err = stored.NewControl(store).Resume(t.Context(), "r")
+	require.ErrorIs(t, err, streamer.ErrConflict, "resuming the run has no effect")
+	require.ErrorContains(t, err, "it is paused and waits for 1 answer; to answer: POST /api/runs/r/answer")
 	h, url := serveWith(t, stored.New(store), streamer.Options{Control: stored.NewControl(store)})
 	_ = h
 	client := &streamer.Client{URL: url}
@@ -41,6 +44,7 @@ func TestAnswerThatNoQuestionCouldHaveIsRefused(t *testing.T) {
 		}
 	}
 	require.NoError(t, client.Answer(t.Context(), "r", "ask?1", "", true))
+	require.NoError(t, stored.NewControl(store).Resume(t.Context(), "r"), "it waits only for its program")
 	require.ErrorIs(t, client.Answer(t.Context(), "r", "ask?1", "", true), streamer.ErrConflict)
 }
 
