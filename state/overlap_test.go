@@ -189,3 +189,27 @@ func TestCallsOfGoroutinesAreNotSwappedSilently(t *testing.T) {
 		})
 	}
 }
+
+// Quick calls need not overlap to be numbered in another order, so no warning came before.
+func TestDivergenceOfAnInputNamesWhatNumbersCallsFromGoroutines(t *testing.T) {
+	s := memstore.New()
+	look := testkit.Tool(t, "look", core.RetryConfig{}, testkit.Succeed)
+	visit := func(first string) error {
+		st, err := state.Open(t.Context(), s, "run-1")
+		require.NoError(t, err)
+		defer st.Close()
+		_, err = testkit.Call(st.Context(t.Context()), testkit.Agent(t, "agent", core.RetryConfig{}, func(ctx context.Context, _ string) (string, error) {
+			_, err := look.Event().Execute(ctx, first)
+			st.Interrupt(snapshot.Stop{By: "ops"})
+			if err == nil {
+				err = ctx.Err()
+			}
+			return "", err
+		}))
+		return err
+	}
+	require.ErrorIs(t, visit("Oslo"), core.ErrInterrupted)
+	err := visit("Rome")
+	require.ErrorIs(t, err, core.ErrDivergence)
+	require.ErrorContains(t, err, "actors.Map, actors.Parallel or Prepare for calls from goroutines")
+}

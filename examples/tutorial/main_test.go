@@ -19,6 +19,7 @@ import (
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/actors/actorstest"
+	"github.com/reprise-go/reprise/actors/conversation"
 	"github.com/reprise-go/reprise/actors/openai"
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 	"github.com/reprise-go/reprise/core"
@@ -128,6 +129,25 @@ func TestChangedAgentFitsStoredRun(t *testing.T) {
 	require.NoError(t, err)
 	differences, err := state.Validate(t.Context(), store, run.RunID, func(ctx context.Context) error {
 		_, err := host(model()).Call(ctx, actors.Ask("A table for 4 at 19:30, please, and tell ann@example.com."))
+		return err
+	})
+	require.NoError(t, err)
+	require.Empty(t, differences)
+}
+
+func TestChangedAgentFitsStoredTurn(t *testing.T) {
+	store := memstore.New()
+	for _, turn := range []string{"ann-0001", "ann-0002"} {
+		data, err := os.ReadFile("testdata/" + turn + ".run")
+		require.NoError(t, err)
+		run, err := snapshot.Decode(data)
+		require.NoError(t, err)
+		_, err = store.Create(t.Context(), run)
+		require.NoError(t, err)
+	}
+	program := conversation.NewProgram(store, host(model()))
+	differences, err := state.Validate(t.Context(), store, "ann-0002", func(ctx context.Context) error {
+		_, err := program.Call(ctx, conversation.Input(actors.Ask("And one for Bob, please.")))
 		return err
 	})
 	require.NoError(t, err)

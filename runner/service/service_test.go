@@ -375,8 +375,8 @@ func TestFlags(t *testing.T) {
 	delete(set, "REPRISE_LIMIT")
 	for args, want := range map[string]string{
 		"-limit many":     "invalid value \"many\" for flag -limit: want a whole number\n",
-		"-retain-age 30d": "invalid value \"30d\" for flag -retain-age: want a duration in hours, such as 720h for 30 days\n",
-		"-grace 5":        "invalid value \"5\" for flag -grace: want a duration, such as 5s\n",
+		"-grace 5":        "invalid value \"5\" for flag -grace: want a duration, such as 5s or 720h\n",
+		"-retain-age 30d": "invalid value \"30d\" for flag -retain-age: want a duration, such as 5s or 720h\n",
 		"-grce 5s":        "flag provided but not defined: -grce; -h lists the flags\n",
 	} {
 		out.Reset()

@@ -76,7 +76,7 @@ func (s *settings) define(flags *flag.FlagSet) {
 	flags.IntVar(&s.Runner.MaxQueued, "max-queued", s.Runner.MaxQueued, "how many runs may wait for a slot; 0 for no limit")
 	flags.IntVar(&s.Runner.MaxQueuedPerPrincipal, "max-queued-per-principal", s.Runner.MaxQueuedPerPrincipal, "how many runs of one principal may wait to begin; 0 for no limit")
 	keep := &s.Runner.Retention
-	flags.DurationVar(&keep.Age, "retain-age", keep.Age, "how long after its end a run is kept; 0 for ever")
+	flags.DurationVar(&keep.Age, "retain-age", keep.Age, "how long after its end a run is kept, such as 720h for 30 days; 0 for ever")
 	flags.IntVar(&keep.Runs, "retain-runs", keep.Runs, "how many runs that have ended are kept, the latest; 0 for no limit")
 	flags.Int64Var(&keep.Bytes, "retain-bytes", keep.Bytes, "the total size of the records of runs that have ended; the latest are kept; 0 for no limit")
 	flags.StringVar(&s.tokens, "tokens", "", "the `file` with the tokens that are admitted, one line for each: principal, token, and control or read")
@@ -125,10 +125,7 @@ func explainValue(f *flag.Flag, why string) string {
 	}
 	switch getter.Get().(type) {
 	case time.Duration:
-		if f.Name == "retain-age" {
-			return "want a duration in hours, such as 720h for 30 days"
-		}
-		return "want a duration, such as 5s"
+		return "want a duration, such as 5s or 720h"
 	case int, int64:
 		return "want a whole number"
 	}
