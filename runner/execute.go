@@ -170,8 +170,12 @@ func (r *Runner) noticeCancelled(o *openRun, st *state.ExecutionState) {
 	}
 	r.mu.Lock()
 	o.cancelled, o.compensating = true, st
+	late := r.stopped
 	close(o.opened)
 	r.mu.Unlock()
+	if late && st != nil {
+		st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown})
+	}
 	r.observe(o.notice(NoticeOpened, snapshot.StatusRunning, nil))
 }
 

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -197,7 +198,9 @@ func (r *Runner) stop() error {
 	r.stopped = true // runs that are being opened check this
 	r.mu.Unlock()
 	for _, st := range r.states() {
-		st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown})
+		if st != nil {
+			st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown})
+		}
 	}
 	if closedWithin(done, interruptedGrace) {
 		return nil
@@ -205,8 +208,10 @@ func (r *Runner) stop() error {
 	var stuck []string
 	var err error
 	for id, st := range r.states() {
-		stuck = append(stuck, id)
-		err = errors.Join(err, st.Close())
+		if stuck = append(stuck, id); st != nil {
+			st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown}) // it may have been cancelled since
+			err = errors.Join(err, st.Close())
+		}
 	}
 	slices.Sort(stuck)
 	return errors.Join(fmt.Errorf("%w: %s", ErrNotStopped, strings.Join(stuck, ", ")), err)
@@ -224,15 +229,14 @@ func closedWithin(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// states returns the states of the runs that are open, by their IDs.
+// states returns the states of the runs that are open, by their IDs. The state of a run that is still
+// being opened is nil.
 func (r *Runner) states() map[string]*state.ExecutionState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := make(map[string]*state.ExecutionState, len(r.open))
 	for id, o := range r.open {
-		if o.st != nil {
-			all[id] = o.st
-		}
+		all[id] = cmp.Or(o.st, o.compensating)
 	}
 	return all
 }

@@ -375,34 +375,95 @@ func isCompensated(found *snapshot.Run) (bool, error) {
 	return true, nil
 }
 
-// errLeft is reported if calls are left uncompensated because a compensation ended its goroutine.
-var errLeft = errors.New("a compensation ended its goroutine without returning (runtime.Goexit)")
+// errLeft is the interrupt of a cancelled run until its compensations return. It is reported if calls
+// are left uncompensated because a compensation ended its goroutine.
+var errLeft = &core.InterruptedError{
+	Reason: record.InterruptClosed, Cause: errors.New("a compensation ended its goroutine without returning (runtime.Goexit)"),
+}
+
+// leavesToNext reports whether e means that this process has to leave the run to the next process that
+// opens it. Such an interrupt stops the compensations of a cancelled run, too; the cancel stays.
+func leavesToNext(e *core.InterruptedError) bool {
+	switch e.Reason {
+	case record.InterruptShutdown, record.InterruptStore, record.InterruptLeaseLost:
+		return true
+	}
+	return false
+}
+
+// beginUndoing makes the context of the compensations of a cancelled run, and returns the function that
+// ends it. r.mu must be held.
+func (r *run) beginUndoing() context.CancelCauseFunc {
+	u := &r.life.undoing
+	u.ctx, u.cancel = context.WithCancelCause(context.Background())
+	if u.stopped != nil {
+		u.cancel(u.stopped)
+	}
+	r.life.uncompensated = errLeft
+	return u.cancel
+}
+
+// stopCompensating stops the compensations of a cancelled run because of e. It reports whether it did:
+// the run must have been cancelled, must have calls that may have to be compensated, and must not have
+// ended or been stopped in this way before.
+func (r *run) stopCompensating(e *core.InterruptedError) bool {
+	r.mu.Lock()
+	u := &r.life.undoing
+	if !r.isCancelled() || !r.root.MayCompensate() || r.life.closed || u.stopped != nil {
+		r.mu.Unlock()
+		return false
+	}
+	u.stopped = e
+	cancel := u.cancel
+	r.mu.Unlock()
+	if cancel != nil {
+		cancel(e)
+	}
+	return true
+}
 
 // compensate compensates the completed calls of a cancelled run. The cancel is
 // made durable first: if the process ends meanwhile, the next opening
 // compensates the rest.
 func (r *run) compensate() {
 	r.mu.Lock()
-	e := r.life.interrupted
-	cancelled := r.isCancelled() && r.root.MayCompensate()
+	e, ctx := r.life.interrupted, r.life.undoing.ctx
+	cancelled := r.isCancelled()
 	r.mu.Unlock()
 	if !cancelled {
 		return
 	}
+	var failed []core.FailedCompensation
+	var left *core.InterruptedError
+	if r.root.MayCompensate() {
+		failed, left = r.compensateCancelled(ctx, e)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.life.closed { // otherwise awaitEnd did not wait for this
+		r.life.failedUndos, r.life.uncompensated = failed, left
+	}
+}
+
+// compensateCancelled makes the cancel e durable and makes the compensations. It stops if ctx ends, or
+// if the process loses the run.
+func (r *run) compensateCancelled(ctx context.Context, e *core.InterruptedError) ([]core.FailedCompensation, *core.InterruptedError) {
 	if k, ok := r.keeper.(*storeKeeper); ok {
 		if err := k.postCancel(e); err != nil {
-			r.life.uncompensated = &core.InterruptedError{Reason: record.InterruptStore, Cause: err}
-			return
+			return nil, &core.InterruptedError{Reason: record.InterruptStore, Cause: err}
 		}
+		defer r.watchLease(k)() // the inbox, which watched it until now, is closed
 	}
-	r.life.uncompensated = &core.InterruptedError{Reason: record.InterruptClosed, Cause: errLeft} // replaced if it returns
-	r.life.failedUndos, r.life.uncompensated = r.root.Compensate(context.Background())
+	return r.root.Compensate(ctx)
 }
 
 // endCancelled compensates the completed calls of a run that was opened after it
 // was cancelled, and closes the run. It returns the *[CancelledError], joined
-// with any other error, such as a *[core.CompensationError].
-func (r *run) endCancelled() error {
+// with any other error, such as a *[core.CompensationError]. If ctx ends, the compensations stop.
+func (r *run) endCancelled(ctx context.Context) error {
+	defer context.AfterFunc(ctx, func() {
+		r.stopCompensating(&core.InterruptedError{Reason: record.InterruptContext, Cause: context.Cause(ctx)})
+	})()
 	err := r.close()
 	cancelled := engine.WithUncompensated(cancelledError(r.settings.RunID, stopOf(r.life.interrupted)), r.life.failedUndos)
 	switch {

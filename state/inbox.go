@@ -33,15 +33,34 @@ func (r *run) listen(ctx context.Context, k *storeKeeper) {
 			case <-k.journal.Notify():
 				b.takeIn(ctx)
 			case <-k.journal.Lost():
-				err := fmt.Errorf("%w: %w", ErrStore, snapshot.ErrLease)
-				k.lose(err)
-				_ = r.stop(err)
+				r.loseLease(k)
 				return
 			case <-ctx.Done():
 				return
 			}
 		}
 	})
+}
+
+// loseLease stops the run because another process may own it.
+func (r *run) loseLease(k *storeKeeper) {
+	err := fmt.Errorf("%w: %w", ErrStore, snapshot.ErrLease)
+	k.lose(err)
+	_ = r.stop(err)
+}
+
+// watchLease stops the run if its lease is lost before stop is called.
+func (r *run) watchLease(k *storeKeeper) (stop func()) {
+	stopped := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-k.journal.Lost():
+			r.loseLease(k)
+		case <-stopped:
+		}
+	})
+	return func() { close(stopped); watching.Wait() }
 }
 
 // isLost reports whether err means that the run may belong to another process.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/reprise-go/reprise/core"
@@ -20,10 +21,19 @@ type lifecycle struct {
 	interrupted   *core.InterruptedError
 	ending        bool // Close has begun
 	closed        bool // only the run's last record, and warnings before it, may still be added
+	ended         sync.Once
 	done          chan struct{}
 	closeErr      error
+	undoing       undoing
 	uncompensated *core.InterruptedError    // why a cancelled run could not compensate all its calls; nil if it did
 	failedUndos   []core.FailedCompensation // compensations of a cancelled run that failed for good
+}
+
+// undoing controls the compensations of a cancelled run.
+type undoing struct {
+	ctx     context.Context         // of the compensations; nil until a cancelled run is closed
+	cancel  context.CancelCauseFunc // ends ctx
+	stopped *core.InterruptedError  // why no further compensations are made now; nil if they may be made
 }
 
 // rootCalls tracks a run's root calls, on which the run's status depends.
@@ -190,7 +200,8 @@ var errClosing = &core.InterruptedError{Reason: record.InterruptClosed, Cause: E
 var errNothingCalled = &core.InterruptedError{Reason: record.InterruptClosed, Message: "before a call was made with its context"}
 
 // interrupt cancels all of the run's contexts with the cause e. Only the first interrupt and the
-// first cancel take effect; the result reports whether e took effect.
+// first cancel take effect, and the first interrupt that stops the compensations of a cancelled run.
+// The result reports whether e took effect.
 func (r *run) interrupt(e *core.InterruptedError) bool {
 	if e.Reason == record.InterruptCancel && e.Cause == nil {
 		cancelled := *e
@@ -201,7 +212,10 @@ func (r *run) interrupt(e *core.InterruptedError) bool {
 	isCancel := e.Reason == record.InterruptCancel
 	if r.life.ending || r.isCancelled() || r.life.interrupted != nil && !isCancel || isCancel && r.hasEnded() { // an outcome is final
 		r.mu.Unlock()
-		return false
+		return leavesToNext(e) && r.stopCompensating(e)
+	}
+	if before := r.life.interrupted; before != nil && leavesToNext(before) {
+		r.life.undoing.stopped = before
 	}
 	r.life.interrupted = e
 	r.root.Interrupt(e)
@@ -272,10 +286,13 @@ func (r *run) close() (err error) {
 	}
 	if r.life.ending {
 		r.mu.Unlock()
-		<-r.life.done
+		r.awaitEnd()
 		return r.life.closeErr
 	}
 	r.life.ending = true
+	if r.isCancelled() {
+		defer r.beginUndoing()(nil)
+	}
 	r.root.Interrupt(errClosing)
 	cancels := r.takeContexts()
 	r.mu.Unlock()
@@ -292,11 +309,41 @@ func (r *run) close() (err error) {
 	return nil
 }
 
-// end records how the run ended and closes the run's keeper. It does so even if a method of the
+// awaitEnd waits until the run has ended. If its compensations were stopped and one of them ignores its
+// context, awaitEnd ends the run without waiting for that one.
+func (r *run) awaitEnd() {
+	r.mu.Lock()
+	ctx := r.life.undoing.ctx
+	r.mu.Unlock()
+	if ctx == nil {
+		<-r.life.done
+		return
+	}
+	select {
+	case <-r.life.done:
+		return
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(closeGrace)
+	defer timer.Stop()
+	select {
+	case <-r.life.done:
+	case <-timer.C:
+		r.end()
+		<-r.life.done
+	}
+}
+
+// end records how the run ended and closes the run's keeper, once. It does so even if a method of the
 // error that stopped the run panics or ends the goroutine, since that error may have a type that a
 // user has defined.
-func (r *run) end() {
+func (r *run) end() { r.life.ended.Do(r.endOnce) }
+
+func (r *run) endOnce() {
 	r.mu.Lock()
+	if r.life.uncompensated == errLeft && r.life.undoing.stopped != nil {
+		r.life.uncompensated = r.life.undoing.stopped
+	}
 	r.life.closed = true
 	end := snapshot.End{Status: r.status()}
 	var e, stopped *core.InterruptedError

@@ -28,7 +28,8 @@ var ErrStore = errors.New("state: the run's store failed")
 // The outcome of a run is final: opening the run again replays it, and a root call that is not in
 // its records fails with [ErrEnded] (see [WithFurtherCalls]). A run that was cancelled cannot be
 // opened: the error is [ErrCancelled]. If calls of the cancelled run must still be compensated,
-// Open compensates them before it returns the error (see [WithCompensations]).
+// Open compensates them before it returns the error (see [WithCompensations]). If ctx ends, the
+// compensations stop, and the next opening makes the rest.
 func Open(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	if err := checkArguments(store, runID); err != nil {
 		return nil, err
@@ -69,13 +70,13 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	}
 	k.held = cancelled == nil && r.restored != nil && mayRepeat(r.found.Status)
 	st := &ExecutionState{run: r}
-	if cancelled != nil && c.host.Compensating != nil {
-		c.host.Compensating(st)
-	}
 	r.begin(ctx)
 	r.listen(ctx, k)
 	if cancelled != nil {
-		return nil, fmt.Errorf("state: open run %s: %w", runID, r.endCancelled())
+		if c.host.Compensating != nil {
+			c.host.Compensating(st)
+		}
+		return nil, fmt.Errorf("state: open run %s: %w", runID, r.endCancelled(ctx))
 	}
 	return st, nil
 }

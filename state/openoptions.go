@@ -25,8 +25,9 @@ type Host struct {
 	Existing func(*snapshot.Run) error
 
 	// Compensating is called before Open compensates the calls of a run that was cancelled. Open then
-	// closes the run and returns ErrCancelled. The only method of st that may be called is
-	// Report; it may be called after Open has returned, too. Compensating may be nil.
+	// closes the run and returns ErrCancelled. The only methods of st that may be called are Report,
+	// Interrupt, with the reason shutdown, and then Close; they may be called after Open has returned,
+	// too. Compensating may be nil.
 	Compensating func(st *ExecutionState)
 
 	// RootsAtClose leaves the outcomes and suspensions of root calls to the sync at the end of the

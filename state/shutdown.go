@@ -16,6 +16,7 @@ var errShutdown = &core.InterruptedError{Reason: record.InterruptShutdown}
 // progress may finish until ctx ends, and are then interrupted with the reason
 // [record.InterruptShutdown]. An interrupted attempt is made again when the run is resumed, and
 // does not count against MaxAttempts, even if its handler did not return before the process ended.
+// The same holds for the compensations that [ExecutionState.Close] makes in another goroutine.
 //
 // Afterwards the run's status is interrupted, with the reason shutdown, if a call was stopped.
 // Otherwise the status is as after [ExecutionState.Close]: a run that waits for an answer is paused.
@@ -31,5 +32,6 @@ func (st *ExecutionState) Shutdown(ctx context.Context) error {
 			r.interrupt(errShutdown)
 		}
 	}
+	defer context.AfterFunc(ctx, func() { r.stopCompensating(errShutdown) })() // of Close in another goroutine
 	return r.close()
 }

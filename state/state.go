@@ -85,6 +85,9 @@ func (st *ExecutionState) Log(severity slog.Level, message string, metadata map[
 // cause, and ends the waits for retries. Calls return a *[core.InterruptedError] that contains the
 // reason, who interrupted the run, and why. An empty reason means [record.InterruptUser]. Interrupt
 // returns false, and changes nothing, if the run was interrupted before or Close has begun.
+//
+// After a cancel, an interrupt with the reason [record.InterruptShutdown] stops the compensations that
+// Close makes. The cancel is not lost: the run stays interrupted, and the next opening makes the rest.
 func (st *ExecutionState) Interrupt(stop snapshot.Stop) bool {
 	return st.run.interrupt(interruptOf(stop))
 }
@@ -115,8 +118,8 @@ func (st *ExecutionState) CancelTimeout() bool {
 
 // Close ends the contexts that Context returned, waits up to a tenth of a second for calls that are
 // still running, records the end of the run, and returns when everything is published. If the run was
-// cancelled, Close first compensates its calls, which may take longer. Later calls and records are
-// refused with [ErrClosed]. Close leaves the publishers open. Closing twice is allowed. A publisher
+// cancelled, Close first compensates its calls, which may take longer; see [ExecutionState.Interrupt]
+// for how to stop that. Later calls and records are refused with [ErrClosed]. Close leaves the publishers open. Closing twice is allowed. A publisher
 // must not call Close.
 //
 // If all root calls of this opening have succeeded, the run is completed, even if the program would

@@ -344,14 +344,15 @@ func (c *Call) undo(p *record.Progress, first *Scope, err error) error {
 }
 
 // Compensate compensates all calls of a cancelled run that completed or are in doubt. It returns
-// the calls that could not be compensated. If it stopped before the last compensation, it
-// returns why.
+// the calls that could not be compensated. If it stopped before the last compensation, for example
+// because ctx ended, it returns why.
 func (r *Root) Compensate(ctx context.Context) ([]FailedCompensation, *InterruptedError) {
 	if !r.MayCompensate() {
 		return nil, nil
 	}
 	all := r.compensables.pick(r, func(*completedCall) bool { return true })
-	return r.compensables.undo(ctx, &Scope{outer: ctx, root: r}, all, record.Address{})
+	top := &Scope{outer: ctx, root: r, attempt: callsite.CompensationAttempt}
+	return r.compensables.undo(ctx, top, all, record.Address{})
 }
 
 // undo compensates the calls in order, because the call at by has failed. The context of the

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/reprise-go/reprise/internal/callsite"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -128,7 +129,7 @@ func (s *Scope) interruption() *InterruptedError {
 	if s.expired() {
 		return &InterruptedError{Reason: record.InterruptParent, Cause: context.DeadlineExceeded, Origin: s}
 	}
-	if s.call == nil {
+	if s.call == nil && s.attempt != callsite.CompensationAttempt { // compensations are made after the run was interrupted
 		if e := s.root.interrupted.Load(); e != nil {
 			return e
 		}
