@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -136,5 +137,24 @@ func TestServeNamesRunsThatAreStillBeingOpened(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		require.EqualError(t, stop(), "runner: runs did not stop when they were interrupted: a")
+	})
+}
+
+// Each run that ignores its context is waited for, but not one after the other.
+func TestManyRunsThatIgnoreTheirContextDoNotDelayServe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, memstore.New(), runner.Options{})
+		release := make(chan struct{})
+		program := runner.Register(r, agent("deaf", func(context.Context, word) (string, error) { <-release; return "", nil }))
+		stop := serve(t, r)
+		for i := range 50 {
+			_, err := program.Start(t.Context(), fmt.Sprint("run-", i), word{"x"}, runner.StartOptions{})
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		began := time.Now()
+		require.ErrorIs(t, stop(), runner.ErrNotStopped)
+		assert.Less(t, time.Since(began), 16*time.Second)
+		close(release)
 	})
 }

@@ -21,7 +21,11 @@ import (
 // [state.Interrupt].
 func (r *Runner) Interrupt(ctx context.Context, runID string, stop snapshot.Stop) error {
 	stop.Reason = record.InterruptUser
-	if st := r.stateOf(runID); st != nil {
+	st, err := r.stateOf(ctx, runID)
+	if err != nil {
+		return fmt.Errorf("runner: interrupt run %s: %w", runID, err)
+	}
+	if st != nil {
 		err := r.post(ctx, runID, stop, state.Interrupt)
 		if st.Interrupt(stop) || err == nil {
 			return nil
@@ -112,7 +116,11 @@ func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapsho
 // Cancel ends a run for good; see state.Cancel. A run that this process has open is cancelled even
 // if the store cannot be reached, but then the request is lost if the process ends first.
 func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) error {
-	if st := r.stateOf(runID); st != nil {
+	st, err := r.stateOf(ctx, runID)
+	if err != nil {
+		return fmt.Errorf("runner: cancel run %s: %w", runID, err)
+	}
+	if st != nil {
 		_ = r.post(ctx, runID, stop, state.Cancel)
 		if st.Cancel(stop) {
 			return nil
@@ -243,7 +251,11 @@ func (r *Runner) Stopping(ctx context.Context, runID string) (*snapshot.Stop, er
 	if err != nil {
 		return nil, err
 	}
-	if st := r.stateOf(runID); st != nil && info.Open { // otherwise the run has stopped, and only its queue entry is left
+	st, err := r.stateOf(ctx, runID)
+	if err != nil {
+		return nil, fmt.Errorf("runner: stop of run %s: %w", runID, err)
+	}
+	if st != nil && info.Open { // otherwise the run has stopped, and only its queue entry is left
 		if e := st.Interrupted(); e != nil {
 			return &snapshot.Stop{Reason: e.Reason, By: e.By, Message: e.Message}, nil
 		}
@@ -255,7 +267,10 @@ func (r *Runner) Stopping(ctx context.Context, runID string) (*snapshot.Stop, er
 func (r *Runner) awaitStop(ctx context.Context, runID string) error {
 	for {
 		closed := r.endOf(runID)
-		st := r.stateOf(runID)
+		st, err := r.stateOf(ctx, runID)
+		if err != nil {
+			return err
+		}
 		if st == nil {
 			return r.awaitStopElsewhere(ctx, runID)
 		}
@@ -298,19 +313,23 @@ func (r *Runner) Pin(ctx context.Context, runID string, pinned bool) error {
 	return nil
 }
 
-// stateOf returns the state of a run that is open in this process, or nil for any
-// other run. It waits for a run that is being opened.
-func (r *Runner) stateOf(runID string) *state.ExecutionState {
+// stateOf returns the state of a run that is open in this process, or nil for any other run. It waits
+// for a run that is being opened. If ctx ends first, it returns the cause.
+func (r *Runner) stateOf(ctx context.Context, runID string) (*state.ExecutionState, error) {
 	r.mu.Lock()
 	o := r.open[runID]
 	r.mu.Unlock()
 	if o == nil {
-		return nil
+		return nil, nil //nolint:nilnil // not open here
 	}
-	<-o.opened
+	select {
+	case <-o.opened:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("it is still being opened: %w", context.Cause(ctx))
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return o.st
+	return o.st, nil
 }
 
 // drop removes from the queue a run that does not continue.

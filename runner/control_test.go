@@ -175,3 +175,29 @@ func TestResumeWaitsForARunThatStopsByItself(t *testing.T) {
 		require.ErrorIs(t, r.Interrupt(t.Context(), "a", snapshot.Stop{}), state.ErrEnded)
 	})
 }
+
+// Requests for a run that is being opened end with their context, even if the store does not answer.
+func TestRequestsDoNotOutlastTheirContextWhileARunIsOpened(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRunner(t, unopened{memstore.New()}, runner.Options{})
+		program := runner.Register(r, echo)
+		defer serve(t, r)()
+		_, err := program.Start(t.Context(), "a", word{"x"}, runner.StartOptions{})
+		require.NoError(t, err)
+		synctest.Wait()
+		for name, request := range map[string]func(context.Context) error{
+			"Interrupt": func(ctx context.Context) error { return r.Interrupt(ctx, "a", snapshot.Stop{}) },
+			"Cancel":    func(ctx context.Context) error { return r.Cancel(ctx, "a", snapshot.Stop{}) },
+			"Resume":    func(ctx context.Context) error { return r.Resume(ctx, "a") },
+			"Stopping":  func(ctx context.Context) error { _, err := r.Stopping(ctx, "a"); return err },
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			began := time.Now()
+			err := request(ctx)
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded, name)
+			require.ErrorContains(t, err, "it is still being opened", name)
+			assert.Equal(t, time.Second, time.Since(began), name)
+		}
+	})
+}

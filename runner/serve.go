@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -205,16 +206,26 @@ func (r *Runner) stop() error {
 	if closedWithin(done, interruptedGrace) {
 		return nil
 	}
-	var stuck []string
-	var err error
-	for id, st := range r.states() {
-		if stuck = append(stuck, id); st != nil {
-			st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown}) // it may have been cancelled since
-			err = errors.Join(err, st.Close())
+	stuck, err := closeAll(r.states())
+	return errors.Join(fmt.Errorf("%w: %s", ErrNotStopped, strings.Join(stuck, ", ")), err)
+}
+
+// closeAll closes runs that did not stop, at once, since each Close waits for its handlers for a while. It
+// returns their IDs.
+func closeAll(states map[string]*state.ExecutionState) ([]string, error) {
+	stuck := slices.Sorted(maps.Keys(states))
+	errs := make([]error, len(stuck))
+	var closing sync.WaitGroup
+	for i, id := range stuck {
+		if st := states[id]; st != nil {
+			closing.Go(func() {
+				st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown}) // it may have been cancelled since
+				errs[i] = st.Close()
+			})
 		}
 	}
-	slices.Sort(stuck)
-	return errors.Join(fmt.Errorf("%w: %s", ErrNotStopped, strings.Join(stuck, ", ")), err)
+	closing.Wait()
+	return stuck, errors.Join(errs...)
 }
 
 // closedWithin reports whether done is closed within d.
