@@ -19,21 +19,21 @@ type Options struct {
 	// Name is the name of the service, used in errors and records. Required.
 	Name string
 
-	// Failures is the number of consecutive failed attempts that opens the breaker.
-	// Defaults to 5, or to no such limit if Ratio is set.
+	// Failures is the number of consecutive failed attempts that opens the breaker, however
+	// long they take. Defaults to 5, or to no such limit if Ratio is set.
 	Failures int
 
 	// Ratio is the fraction of failed attempts within Window that opens the breaker,
-	// once Window contains at least MinAttempts attempts. Ratio must be greater than
-	// 0 and at most 1. Defaults to no such limit.
+	// once at least MinAttempts attempts have ended within Window. Ratio must be greater
+	// than 0 and at most 1. Defaults to no such limit.
 	Ratio float64
 
-	// MinAttempts is the minimum number of attempts within Window for Ratio to apply.
+	// MinAttempts is the minimum number of attempts that ended within Window for Ratio to apply.
 	// Defaults to 10.
 	MinAttempts int
 
-	// Window is the period over which attempts are counted while the breaker is closed.
-	// Defaults to 1 min.
+	// Window is the period over which attempts are counted for Ratio while the breaker is
+	// closed. An attempt counts when it ends. Defaults to 1 min.
 	Window time.Duration
 
 	// OpenFor is how long an open breaker refuses all attempts. It then lets probes
@@ -65,6 +65,8 @@ type Breaker struct {
 	mu      sync.Mutex // held during calls to gobreaker, so that changes can be attributed to the caller
 	circuit *gobreaker.TwoStepCircuitBreaker[struct{}]
 	until   time.Time // when an open breaker lets probes through
+	failed  int       // consecutive failed attempts since the breaker was last closed
+	changed int       // how often the state has changed
 	changes []change
 }
 
@@ -75,8 +77,9 @@ func New(o Options) *Breaker {
 	b.circuit = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name: o.Name, MaxRequests: uint32(o.Probes), Interval: o.Window, BucketPeriod: o.Window / 10, Timeout: o.OpenFor,
 		ReadyToTrip: func(c gobreaker.Counts) bool {
-			return o.Failures > 0 && c.ConsecutiveFailures >= uint32(o.Failures) ||
-				o.Ratio > 0 && c.Requests >= uint32(o.MinAttempts) && float64(c.TotalFailures) >= o.Ratio*float64(c.Requests)
+			ended := c.TotalSuccesses + c.TotalFailures
+			return o.Failures > 0 && b.failed >= o.Failures ||
+				o.Ratio > 0 && ended >= uint32(o.MinAttempts) && float64(c.TotalFailures) >= o.Ratio*float64(ended)
 		},
 		IsExcluded: func(err error) bool { return err == errInconclusive }, //nolint:errorlint // compares identity
 		OnStateChange: func(_ string, _, to gobreaker.State) {
@@ -148,6 +151,8 @@ func (b *Breaker) noteChange(to gobreaker.State, openFor time.Duration) {
 		change.openFor, b.until = openFor, time.Now().Add(openFor)
 	}
 	b.changes = append(b.changes, change)
+	b.changed++
+	b.failed = 0
 }
 
 // Interceptor returns an interceptor that asks the breaker before each attempt and
@@ -194,6 +199,7 @@ func isConclusive(err error) bool {
 func (b *Breaker) allow(call *core.CallInfo) (done func(error), err error) {
 	b.mu.Lock()
 	end, err := b.circuit.Allow()
+	begun := b.changed
 	changes, after := b.takeChanges(), time.Until(b.until)
 	b.mu.Unlock()
 	log(call, changes)
@@ -207,11 +213,30 @@ func (b *Breaker) allow(call *core.CallInfo) (done func(error), err error) {
 	}
 	return func(err error) {
 		b.mu.Lock()
+		if b.changed == begun && b.circuit.State() == gobreaker.StateClosed {
+			end = b.count(end, err)
+		}
 		end(err)
 		changes := b.takeChanges()
 		b.mu.Unlock()
 		log(call, changes)
 	}, nil
+}
+
+// count counts the result of an attempt that began, and ends, while the breaker is closed. gobreaker
+// would count it in the window in which the attempt began, and forget it if that window is over.
+// Therefore end, which reports the result of the attempt, is replaced by the end of an attempt that
+// begins now. The caller holds b.mu.
+func (b *Breaker) count(end func(error), err error) func(error) {
+	if err == errInconclusive { //nolint:errorlint // compares identity
+		return end
+	}
+	if b.failed++; err == nil {
+		b.failed = 0
+	}
+	end(errInconclusive)
+	now, _ := b.circuit.Allow() // allowed, since the breaker is closed
+	return now
 }
 
 // takeChanges returns the changes since the last call. The caller holds b.mu.

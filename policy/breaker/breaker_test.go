@@ -339,3 +339,79 @@ func TestCountsMayAskForTheState(t *testing.T) {
 	require.ErrorIs(t, err, errUnavailable)
 	assert.Equal(t, "open", b.State())
 }
+
+// A service that hangs opens its breaker, even if each attempt takes longer than the window.
+func TestAttemptsCountWhenTheyEnd(t *testing.T) {
+	hang := func(ctx context.Context, _ int) (int, error) {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	for name, o := range map[string]breaker.Options{
+		"failures": {Name: "s"},
+		"ratio":    {Name: "s", Ratio: 0.5, MinAttempts: 5},
+		"both":     {Name: "s", Ratio: 1, MinAttempts: 1000, Failures: 5},
+	} {
+		for _, takes := range []time.Duration{time.Second, 50 * time.Second, 61 * time.Second, 10 * time.Minute} {
+			synctest.Test(t, func(t *testing.T) {
+				b := breaker.New(o)
+				tool := actors.NewTool("pay", "", anything(), hang,
+					actors.WithAttemptTimeout(takes), actors.WithInterceptors(b.Interceptor()), actors.WithRetry(once))
+				const parallel = 20
+				var calls sync.WaitGroup
+				for range parallel {
+					calls.Go(func() { _, _ = tool.Call(t.Context(), 1) })
+				}
+				calls.Wait()
+				assert.Equal(t, "open", b.State(), "%s: attempts of %v", name, takes)
+			})
+		}
+	}
+}
+
+// Consecutive failures open the breaker however far apart they are, and however long each takes.
+func TestConsecutiveFailuresDoNotExpire(t *testing.T) {
+	for name, o := range map[string]breaker.Options{
+		"failures": {Name: "s"},
+		"both":     {Name: "s", Ratio: 1, MinAttempts: 1000, Failures: 5},
+	} {
+		for _, slow := range []time.Duration{0, 50 * time.Second, 10 * time.Minute} {
+			synctest.Test(t, func(t *testing.T) {
+				s := service{slow: slow}
+				b := breaker.New(o)
+				pay := s.tool(b, once)
+				for n := range 5 {
+					assert.Equal(t, "closed", b.State(), "%s: %v: %d", name, slow, n)
+					_, err := pay.Call(t.Context(), 1)
+					require.ErrorIs(t, err, errUnavailable)
+					time.Sleep(20 * time.Second) //nolint:forbidigo // on the fake clock
+				}
+				assert.Equal(t, "open", b.State(), "%s: %v", name, slow)
+			})
+		}
+	}
+}
+
+// A failure of an attempt that began before the breaker opened does not count after it has closed again.
+func TestLateResultOfAnEarlierAttemptDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := service{}
+		b := breaker.New(breaker.Options{Name: "s", Failures: 1, OpenFor: time.Second})
+		slow := actors.NewTool("slow", "", anything(), func(context.Context, int) (int, error) {
+			time.Sleep(time.Minute) //nolint:forbidigo // on the fake clock
+			return 0, errUnavailable
+		}, actors.WithInterceptors(b.Interceptor()), actors.WithRetry(once))
+		var calls sync.WaitGroup
+		calls.Go(func() { _, _ = slow.Call(t.Context(), 1) })
+		synctest.Wait()
+		pay := s.tool(b, once)
+		_, err := pay.Call(t.Context(), 1)
+		require.ErrorIs(t, err, errUnavailable)
+		assert.Equal(t, "open", b.State())
+		time.Sleep(2 * time.Second) //nolint:forbidigo // on the fake clock
+		s.mended.Store(true)
+		_, err = pay.Call(t.Context(), 1)
+		require.NoError(t, err)
+		calls.Wait()
+		assert.Equal(t, "closed", b.State())
+	})
+}
