@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/core/live"
@@ -113,11 +114,31 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 
 // withVoidDeltas wraps the handler of an agent or a tool: each attempt after the first begins by
 // reporting that the deltas from earlier attempts are void. The calls of the new attempt have other
-// addresses, so their deltas would not replace the earlier ones.
+// addresses, so their deltas would not replace the earlier ones. If the handler itself emits text, it
+// ends by reporting that the text is complete.
 func withVoidDeltas[In, Out any](handler core.Handler[In, Out]) core.Handler[In, Out] {
 	return func(ctx context.Context, in In) (Out, error) {
+		emit := live.Emitter(ctx)
+		if emit == nil {
+			return handler(ctx, in)
+		}
 		voidDeltas(ctx)
-		return handler(ctx, in)
+		own := core.ScopeOf(ctx)
+		var isOpen atomic.Bool // whether text was emitted after the last PartEnd
+		defer func() {
+			if isOpen.Load() {
+				emit(live.Delta{Part: live.PartEnd})
+			}
+		}()
+		return handler(live.Watch(ctx, func(d live.Delta) {
+			switch {
+			case d.Address != own.Address():
+			case d.Part == live.PartText || d.Part == live.PartReasoning || d.Part == live.PartToolCall:
+				isOpen.Store(true)
+			case d.Part == live.PartEnd:
+				isOpen.Store(false)
+			}
+		}), in)
 	}
 }
 

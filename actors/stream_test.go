@@ -20,6 +20,7 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/decorators"
 	"github.com/reprise-go/reprise/internal/testkit"
+	"github.com/reprise-go/reprise/record/redact"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -262,4 +263,38 @@ func TestDeltasOfToolCallsHaveTheIDThatTheModelGave(t *testing.T) {
 		}
 	}
 	assert.Equal(t, []string{"1", "2"}, ids)
+}
+
+// The text that an agent or a tool emits itself is complete when its attempt ends, also for a redaction,
+// which holds back what may be the beginning of a secret.
+func TestOwnTextOfAnAgentIsShownToItsEnd(t *testing.T) {
+	talk := func(err error) func(context.Context, number) (int, error) {
+		return func(ctx context.Context, _ number) (int, error) {
+			live.Emit(ctx, live.Delta{Part: live.PartText, Text: "keys begin with "})
+			live.Emit(ctx, live.Delta{Part: live.PartText, Text: "sk-"})
+			return 0, err
+		}
+	}
+	rules, err := redact.New(`sk-[0-9a-f]{20}`)
+	require.NoError(t, err)
+	for name, call := range map[string]func(context.Context) (int, error){
+		"agent": func(ctx context.Context) (int, error) {
+			return decorators.Agent("a", "", talk(nil)).Call(ctx, number{})
+		},
+		"tool": func(ctx context.Context) (int, error) { return decorators.Tool("a", "", talk(nil)).Call(ctx, number{}) },
+		"failure": func(ctx context.Context) (int, error) {
+			return decorators.Agent("a", "", talk(errBoom)).Call(ctx, number{})
+		},
+	} {
+		_, ctx := testkit.Run(t)
+		var text strings.Builder
+		var parts []live.Part
+		_, err := call(live.Watch(ctx, live.Redact(rules, func(d live.Delta) {
+			text.WriteString(d.Text)
+			parts = append(parts, d.Part)
+		})))
+		assert.Equal(t, name == "failure", err != nil)
+		assert.Equal(t, "keys begin with sk-", text.String(), name)
+		assert.Equal(t, live.PartEnd, parts[len(parts)-1], name)
+	}
 }

@@ -66,7 +66,7 @@ func TestFollowYieldsEachRecordOnceAndDeltasBetweenThem(t *testing.T) {
 	<-began
 	deltas, seqs := followed(t, h, "r", func() { close(proceed) })
 	require.NoError(t, <-done)
-	assert.Equal(t, []string{"tool begin ", "tool text half", "tool text  and whole"}, deltas)
+	assert.Equal(t, []string{"tool begin ", "tool text half", "tool text  and whole", "tool end "}, deltas)
 	assert.Equal(t, []uint64{1, 2, 3, 4}, seqs)
 
 	deltas, again := followed(t, h, "r", func() {})

@@ -2,6 +2,7 @@ package live
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sync"
 
@@ -28,8 +29,13 @@ type deltaRedaction struct {
 	next      func(Delta)
 
 	mu    sync.Mutex
-	calls map[callKey]*redactedCall // the calls that produce texts
+	calls map[callKey]*redactedCall // the calls that produce texts; at most maxCalls
+	shown uint64                    // the number of deltas so far
 }
+
+// maxCalls is the number of calls that are remembered. An attempt that was abandoned never emits
+// PartEnd, and calls of users' own need not emit it.
+const maxCalls = 4096
 
 type callKey struct {
 	runID   string
@@ -39,6 +45,7 @@ type callKey struct {
 // A redactedCall holds what the latest attempt of a call has produced.
 type redactedCall struct {
 	attempt int
+	last    uint64 // the number of its last delta; guarded by deltaRedaction.mu
 
 	mu    sync.Mutex
 	texts []*redactedText // in the order in which they began
@@ -68,9 +75,26 @@ func (r *deltaRedaction) call(d *Delta) *redactedCall {
 	case d.Part == PartEnd:
 		delete(r.calls, key)
 	case known || d.Part.isText():
+		if !known && len(r.calls) >= maxCalls {
+			r.forgetOldest()
+		}
+		r.shown++
+		c.last = r.shown
 		r.calls[key] = c
 	}
 	return c
+}
+
+// forgetOldest forgets the call whose last delta came first. r.mu must be held.
+func (r *deltaRedaction) forgetOldest() {
+	var oldest callKey
+	first := uint64(math.MaxUint64)
+	for key, c := range r.calls {
+		if c.last < first {
+			oldest, first = key, c.last
+		}
+	}
+	delete(r.calls, oldest)
 }
 
 // isText reports whether p is a text that comes in pieces.

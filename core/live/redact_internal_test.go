@@ -1,6 +1,7 @@
 package live
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -20,4 +21,17 @@ func TestRedactionRemembersOnlyCallsThatProduceTexts(t *testing.T) {
 	assert.Len(t, d.calls, 1)
 	d.show(Delta{RunID: "model", Part: PartEnd})
 	assert.Empty(t, d.calls)
+}
+
+// Attempts that were abandoned never emit PartEnd, and do not fill the memory. A call that goes on is
+// still known.
+func TestRedactionForgetsTheCallsThatHaveBeenSilentLongest(t *testing.T) {
+	d := &deltaRedaction{redaction: redact.Func(strings.Clone), next: func(Delta) {}, calls: make(map[callKey]*redactedCall)}
+	d.show(Delta{RunID: "first", Part: PartText, Text: "It"})
+	for i := range 2 * maxCalls {
+		d.show(Delta{RunID: fmt.Sprint(i), Part: PartText, Text: "It"})
+		d.show(Delta{RunID: "first", Part: PartText, Text: "is"})
+	}
+	assert.Len(t, d.calls, maxCalls)
+	assert.Contains(t, d.calls, callKey{runID: "first"})
 }
