@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -53,4 +55,50 @@ func TestFirstWithoutTheBranchThatWonStopsTheRun(t *testing.T) {
 			assert.Equal(t, policy == state.DivergenceTrust, misfits > 0)
 		})
 	}
+}
+
+// The branch that ended first is recorded, and the program no longer has it. The run does not complete
+// without the outputs of the others.
+func TestMapSeqWithoutTheBranchThatEndedNextStopsTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wait := decorators.Tool("wait", "", func(_ context.Context, in number) (int, error) {
+			<-time.After(time.Duration(in.N) * time.Second)
+			return in.N, nil
+		})
+		open := func(store snapshot.Store, seconds ...int) (outputs []int, err error) {
+			var inputs []number
+			for _, n := range seconds {
+				inputs = append(inputs, number{n})
+			}
+			st, err := state.Open(t.Context(), store, "run", state.WithDivergence(state.DivergenceTrust))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, st.Close()) }()
+			agent := decorators.Agent("a", "", func(ctx context.Context, _ struct{}) (int, error) {
+				outputs = nil
+				for out, err := range actors.MapSeq(ctx, actors.Group{Name: "g"}, wait, inputs) {
+					if err != nil {
+						return 0, err
+					}
+					outputs = append(outputs, out.Output)
+					if _, err := core.Await[int](ctx, "go on?"); err != nil {
+						return 0, err
+					}
+				}
+				return len(outputs), nil
+			})
+			_, err = agent.Call(st.Context(t.Context()), struct{}{})
+			return outputs, err
+		}
+		store := memstore.New()
+		_, err := open(store, 2, 3, 1)
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		outputs, err := open(store, 2, 3)
+		var differs *core.DivergenceError
+		require.ErrorAs(t, err, &differs)
+		require.ErrorContains(t, err, "branch 2 ended next, but there are 2 branches")
+		assert.Empty(t, outputs)
+		outputs, err = open(store, 2, 3, 1) // the previous program
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		assert.Equal(t, []int{1}, outputs)
+	})
 }

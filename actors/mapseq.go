@@ -62,6 +62,7 @@ type finishedIterator[In, Out any] struct {
 	failFast bool
 	ended    chan int // branches that succeeded or failed, each once
 	arrived  []int    // received from ended, not yielded yet
+	misfit   error    // a recorded choice is a branch that does not exist; nil if there is none
 }
 
 func (f *finishedIterator[In, Out]) run(yield func(BranchOutput[Out], error) bool) error {
@@ -98,8 +99,11 @@ func (f *finishedIterator[In, Out]) run(yield func(BranchOutput[Out], error) boo
 		engine.LeaveGroup(f.ctx)
 	}
 	wg.Wait()
-	if enough {
+	switch {
+	case enough:
 		return nil
+	case f.misfit != nil:
+		return f.misfit
 	}
 	return err
 }
@@ -119,6 +123,11 @@ func (f *finishedIterator[In, Out]) each(yield func(BranchOutput[Out], error) bo
 			}
 		}
 		i, err := choice.Execute(f.ctx)
+		if err == nil && i >= len(f.calls) {
+			recorded, asked := fmt.Sprint("branch ", i), fmt.Sprintf("branch %d ended next, but there are %d branches", i, len(f.calls))
+			f.misfit = engine.MisfitChoice(f.ctx, choice.Address(), recorded, asked)
+			break
+		}
 		if err != nil || !f.await(i) {
 			break // the group has ended, and returns the reason
 		}
