@@ -1,12 +1,15 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	randv2 "math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
@@ -166,9 +169,24 @@ func WithInterruptChecker(check InterruptCheck) Option {
 
 // WithMetadata sets the metadata of a new run. A stored run keeps the metadata that it began with: if
 // it is resumed with other metadata, only the records of this opening have them, and
-// [ExecutionState.Metadata] returns them.
+// [ExecutionState.Metadata] returns them. If the option is given several times, the tags and the entries
+// of Custom are added; for the rest, and for equal keys, the last value that is not empty counts.
 func WithMetadata(m snapshot.Metadata) Option {
-	return func(c *config) { c.metadata, c.hasMetadata = m.Clone(), true }
+	return func(c *config) {
+		c.metadata.Description = cmp.Or(m.Description, c.metadata.Description)
+		c.metadata.Pipeline = cmp.Or(m.Pipeline, c.metadata.Pipeline)
+		for _, tag := range m.Tags {
+			if !slices.Contains(c.metadata.Tags, tag) {
+				c.metadata.Tags = append(c.metadata.Tags, tag)
+			}
+		}
+		if c.metadata.Custom == nil {
+			c.metadata.Custom = maps.Clone(m.Custom)
+		} else {
+			maps.Copy(c.metadata.Custom, m.Custom)
+		}
+		c.hasMetadata = true
+	}
 }
 
 // config holds what the options set.

@@ -54,8 +54,8 @@ type options struct {
 // Defaults to 100. Open panics if n is below 1.
 func WithMaxMessages(n int) Option { return func(o *options) { o.maxMessages = n } }
 
-// WithRunOptions sets options for the run of each turn, such as
-// state.WithPublisher.
+// WithRunOptions sets options for the run of each turn, such as state.WithPublisher. With
+// state.WithMetadata, a turn has the given tags and keys in addition to the conversation's own.
 func WithRunOptions(opts ...state.Option) Option {
 	return func(o *options) { o.run = append(o.run, opts...) }
 }
