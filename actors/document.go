@@ -9,8 +9,8 @@ import (
 // document into a fence, write something before it, or think aloud in <think> tags. If the document
 // can be found anyway, there is no need to pay for another answer.
 
-// maxDocuments limits how many places in an answer are tried as the beginning
-// of a document.
+// maxDocuments limits how many places in an answer that look like the beginning of a
+// document are tried.
 const maxDocuments = 32
 
 // documentIn returns the document in an answer: the whole text if check accepts it, or else the
@@ -41,12 +41,17 @@ func documentIn(text string, check func(string) error) (document string, problem
 // other objects.
 func objectsIn(text string) []string {
 	var found []string
-	for range maxDocuments {
+	for tries := 0; tries < maxDocuments; {
 		begin := strings.IndexByte(text, '{')
 		if begin < 0 {
 			break
 		}
 		text = text[begin:]
+		if !beginsObject(text[1:]) {
+			text = text[1:]
+			continue
+		}
+		tries++
 		var object json.RawMessage
 		if json.NewDecoder(strings.NewReader(text)).Decode(&object) != nil {
 			text = text[1:]
@@ -56,4 +61,11 @@ func objectsIn(text string) []string {
 		text = text[len(object):]
 	}
 	return found
+}
+
+// beginsObject reports whether text, which follows a brace, may be the rest of a JSON object. The brace
+// may also be one of a formula or of code.
+func beginsObject(text string) bool {
+	text = strings.TrimLeft(text, " \t\r\n")
+	return text != "" && (text[0] == '"' || text[0] == '}')
 }

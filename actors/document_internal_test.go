@@ -3,7 +3,11 @@ package actors
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func FuzzDocumentIn(f *testing.F) {
@@ -26,4 +30,20 @@ func FuzzDocumentIn(f *testing.F) {
 			t.Fatalf("%q: found %q, which does not fit", text, document)
 		}
 	})
+}
+
+// The document is found after any number of formulas, or of functions in a program.
+func TestDocumentIsFoundAfterOtherBraces(t *testing.T) {
+	const want = `{"a": 1}`
+	check := func(s string) error {
+		if s != want {
+			return errors.New("not it")
+		}
+		return nil
+	}
+	for _, before := range []string{`\frac{1}{2} `, "func f() {\n\treturn\n}\n", `{ x | x > 0 } `, `{a: 1} `} {
+		got, err := documentIn(strings.Repeat(before, 100)+"\n```json\n"+want+"\n```", check)
+		require.NoError(t, err, before)
+		assert.Equal(t, want, got)
+	}
 }
