@@ -87,8 +87,9 @@ func Thread(runID string, tags []string) (string, bool) { return Tag("conversati
 type Budget struct {
 	o Options
 
-	mu     sync.Mutex
-	seeded map[string]bool // accounts whose initial amount was read from records
+	mu      sync.Mutex
+	seeded  map[string]bool          // accounts whose initial amount was read from records
+	seeding map[string]chan struct{} // accounts whose amount is being read; closed when that has ended
 }
 
 // New returns a budget. It panics if an option is out of range.
@@ -116,7 +117,7 @@ func New(o Options) *Budget {
 	if o.Storage == nil {
 		o.Storage = NewMemory()
 	}
-	return &Budget{o: o, seeded: make(map[string]bool)}
+	return &Budget{o: o, seeded: make(map[string]bool), seeding: make(map[string]chan struct{})}
 }
 
 // Interceptor returns an interceptor that counts the calls it wraps and refuses calls
@@ -327,11 +328,12 @@ func (b *Budget) adjust(ctx context.Context, account string, a Amount) error {
 // seed books the amount that a run has used according to its records, if nothing has
 // been booked yet.
 func (b *Budget) seed(ctx context.Context, account, runID string, counts func() record.Counts) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.seeded[account] {
-		return nil
+	done, err := b.beginSeeding(ctx, account)
+	if done == nil {
+		return err
 	}
+	isSeeded := false
+	defer func() { done(isSeeded) }()
 	sum, err := b.add(ctx, account, Amount{})
 	if err != nil {
 		return err
@@ -341,11 +343,46 @@ func (b *Budget) seed(ctx context.Context, account, runID string, counts func() 
 			return err
 		}
 	}
+	isSeeded = true
+	return nil
+}
+
+// beginSeeding waits until no other call seeds the account. It returns a function to be called with the
+// result, or nil if the account is seeded or ctx ends. Accounts do not wait for each other.
+func (b *Budget) beginSeeding(ctx context.Context, account string) (done func(isSeeded bool), err error) {
+	for {
+		b.mu.Lock()
+		isSeeded, other := b.seeded[account], b.seeding[account]
+		if !isSeeded && other == nil {
+			b.seeding[account] = make(chan struct{})
+		}
+		b.mu.Unlock()
+		switch {
+		case isSeeded:
+			return nil, nil
+		case other == nil:
+			return func(isSeeded bool) { b.endSeeding(account, isSeeded) }, nil
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("budget %q: %w", b.o.Name, context.Cause(ctx))
+		}
+	}
+}
+
+func (b *Budget) endSeeding(account string, isSeeded bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.seeding[account])
+	delete(b.seeding, account)
+	if !isSeeded {
+		return
+	}
 	if len(b.seeded) >= maxSeeded {
 		clear(b.seeded) // forgets all accounts: they are checked again, and are no longer zero
 	}
 	b.seeded[account] = true
-	return nil
 }
 
 const maxSeeded = 10_000

@@ -518,3 +518,41 @@ func TestASnapshotWithItsOwnPriceDoesNotCostWhatItsModelDoes(t *testing.T) {
 	_, known := budget.KnownPrices().Of("gpt-5.3", core.Usage{InputTokens: 1})
 	assert.False(t, known, "another model")
 }
+
+// hangingStorage is a storage that does not answer for one account.
+type hangingStorage struct {
+	*budget.Memory
+	account string
+}
+
+func (s hangingStorage) Add(ctx context.Context, account string, a budget.Amount) (budget.Amount, error) {
+	if account == s.account {
+		<-ctx.Done()
+		return budget.Amount{}, context.Cause(ctx)
+	}
+	return s.Memory.Add(ctx, account, a)
+}
+
+// A run for whose account the storage hangs delays no other run, and can be interrupted, as can a second
+// call of the run, which waits for the first.
+func TestAccountsDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(budget.Options{Name: "b", Limit: budget.Amount{Calls: 10}, Storage: hangingStorage{budget.NewMemory(), "b/slow"}})
+		llm := new(service).llm(b)
+		slow, fast := state.New(state.WithRunID("slow")), state.New(state.WithRunID("fast"))
+		var calls sync.WaitGroup
+		for range 2 {
+			calls.Go(func() {
+				_, err := llm.Call(slow.Context(t.Context()), question)
+				assert.ErrorIs(t, err, core.ErrInterrupted)
+			})
+		}
+		synctest.Wait()
+		_, err := llm.Call(fast.Context(t.Context()), question)
+		require.NoError(t, err)
+		slow.Interrupt(snapshot.Stop{})
+		calls.Wait()
+		require.NoError(t, slow.Close())
+		require.NoError(t, fast.Close())
+	})
+}
