@@ -19,7 +19,21 @@ type Amount struct {
 
 // Plus returns the sum a + b.
 func (a Amount) Plus(b Amount) Amount {
-	return Amount{a.Tokens + b.Tokens, a.Cost + b.Cost, a.Calls + b.Calls, a.Time + b.Time}
+	return Amount{
+		addInt64(a.Tokens, b.Tokens), a.Cost + b.Cost, addInt64(a.Calls, b.Calls), time.Duration(addInt64(int64(a.Time), int64(b.Time))),
+	}
+}
+
+// addInt64 returns a + b, or the nearest number that an int64 can hold.
+func addInt64(a, b int64) int64 {
+	s := a + b
+	switch {
+	case a > 0 && b > 0 && s < 0:
+		return math.MaxInt64
+	case a < 0 && b < 0 && s >= 0:
+		return math.MinInt64
+	}
+	return s
 }
 
 // Minus returns the difference a - b.

@@ -126,12 +126,15 @@ func (b *Budget) Interceptor() core.Interceptor { return core.Interceptor{Attemp
 
 // account returns the current account name for a key.
 func (b *Budget) account(key string) string {
-	account := b.o.Name + "/" + key
+	account := b.o.Name + "/" + escapeKey.Replace(key)
 	if b.o.Daily {
 		account += "/" + time.Now().In(b.o.Location).Format(time.DateOnly)
 	}
 	return account
 }
+
+// escapeKey keeps a key from looking like the names of other accounts, such as those with raisedSuffix.
+var escapeKey = strings.NewReplacer("%", "%25", "/", "%2F")
 
 func (b *Budget) attempt(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 	key, ok := b.o.For(call.RunID, call.Tags)
@@ -288,7 +291,7 @@ func (b *Budget) limit(ctx context.Context, account string) (Amount, error) {
 	limit := b.o.Limit
 	for _, field := range [...]struct{ limit, raise *int64 }{{&limit.Tokens, &raise.Tokens}, {&limit.Calls, &raise.Calls}, {(*int64)(&limit.Time), (*int64)(&raise.Time)}} {
 		if *field.limit > 0 { // otherwise there is no limit to raise
-			*field.limit += *field.raise
+			*field.limit = addInt64(*field.limit, *field.raise)
 		}
 	}
 	if limit.Cost > 0 {

@@ -556,3 +556,39 @@ func TestAccountsDoNotWaitForEachOther(t *testing.T) {
 		require.NoError(t, fast.Close())
 	})
 }
+
+// A key never names the account of another key, nor the account of its raises.
+func TestKeysDoNotShareAccounts(t *testing.T) {
+	ctx := t.Context()
+	call := func(b *budget.Budget, tag string) {
+		st := state.New(state.WithMetadata(snapshot.Metadata{Tags: []string{tag}}))
+		_, err := new(service).llm(b).Call(st.Context(ctx), question)
+		require.NoError(t, err)
+		require.NoError(t, st.Close())
+	}
+	b := budget.New(budget.Options{Name: "b", Limit: budget.Amount{Calls: 5}, For: budget.Tag("tenant:")})
+	call(b, "tenant:a/raised")
+	left, err := b.LeftOf(ctx, "tenant:a")
+	require.NoError(t, err)
+	assert.EqualValues(t, 5, left.Calls)
+	left, err = b.LeftOf(ctx, "tenant:a/raised")
+	require.NoError(t, err)
+	assert.EqualValues(t, 4, left.Calls)
+	require.NoError(t, b.Raise(ctx, "tenant:a%2Fraised", budget.Amount{Calls: 7}))
+	left, err = b.LeftOf(ctx, "tenant:a/raised")
+	require.NoError(t, err)
+	assert.EqualValues(t, 4, left.Calls)
+}
+
+// A limit may be raised so far that it is none any more.
+func TestLimitThatIsRaisedToTheMaximumIsNotExceeded(t *testing.T) {
+	ctx := t.Context()
+	b := budget.New(budget.Options{Name: "b", Limit: budget.Amount{Tokens: 1, Calls: 1, Time: time.Second}})
+	all := budget.Amount{Tokens: math.MaxInt64, Calls: math.MaxInt64, Time: math.MaxInt64}
+	for range 2 {
+		require.NoError(t, b.Raise(ctx, "a", all))
+		left, err := b.LeftOf(ctx, "a")
+		require.NoError(t, err)
+		assert.Equal(t, all, left)
+	}
+}
