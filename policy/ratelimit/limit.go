@@ -62,22 +62,23 @@ func (l *limit) costOf(t *ticket) float64 {
 }
 
 // waitFor returns how long a request with the given cost has to wait. It returns 0 if
-// it may be sent now.
-func (l *limit) waitFor(cost, inFlight float64, now time.Time) time.Duration {
+// it may be sent now. inFlight is the cost of the requests that are not logged yet,
+// unreported the cost of those that the service's report does not include.
+func (l *limit) waitFor(cost, inFlight, unreported float64, now time.Time) time.Duration {
 	l.dropExpired(now)
-	return max(l.waitForService(cost, inFlight, now), l.waitForWindow(cost, inFlight, now))
+	return max(l.waitForService(cost, unreported, now), l.waitForWindow(cost, inFlight, now))
 }
 
-func (l *limit) waitForService(cost, inFlight float64, now time.Time) time.Duration {
+func (l *limit) waitForService(cost, unreported float64, now time.Time) time.Duration {
 	switch {
 	case l.exclusive && l.isLogged():
 		return 0
-	case now.Before(l.until) && l.left-inFlight < cost:
+	case now.Before(l.until) && l.left-unreported < cost:
 		return l.until.Sub(now)
-	case now.Before(l.until) || l.isLogged() || l.size == 0 || inFlight == 0 || inFlight+cost <= l.size:
+	case now.Before(l.until) || l.isLogged() || l.size == 0 || unreported == 0 || unreported+cost <= l.size:
 		return 0
 	}
-	return recheckInterval // the limit has been reset, but requests in flight use all of it
+	return recheckInterval // the limit has been reset, but the requests sent since use all of it
 }
 
 func (l *limit) waitForWindow(cost, inFlight float64, now time.Time) time.Duration {
@@ -89,7 +90,7 @@ func (l *limit) waitForWindow(cost, inFlight float64, now time.Time) time.Durati
 	if over <= epsilon {
 		return 0
 	}
-	wait := recheckInterval // if requests in flight have to end first
+	wait := recheckInterval // until requests in flight have arrived
 	for own, n := l.log, 0; len(own) > 0 || n < len(others); {
 		var s sentRequest
 		if n == len(others) || len(own) > 0 && !own[0].at.After(others[n].at) {

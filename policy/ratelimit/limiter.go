@@ -43,8 +43,9 @@ type Options struct {
 // If several runs wait, they take turns, however many calls each makes at once. Calls
 // of the same run are served in order of arrival.
 //
-// While a call is in progress, its estimated tokens count; afterwards, its actual
-// usage counts. A call whose estimate exceeds the whole limit is made when the whole
+// A call counts from when it is sent until one period of the limit later, even if it takes
+// longer: first with its estimated tokens and, once it has ended, with its actual usage. A
+// call whose estimate exceeds the whole limit is made when the whole
 // limit is available.
 //
 // A Limiter is safe for concurrent use. Create one with [New].
@@ -55,8 +56,8 @@ type Limiter struct {
 
 	mu           sync.Mutex
 	limits       []*limit
-	blockedUntil time.Time // no requests before this time, as the service requested
-	sentTickets  map[*ticket]struct{}
+	blockedUntil time.Time            // no requests before this time, as the service requested
+	sentTickets  map[*ticket]struct{} // requests that have neither ended nor been reported
 
 	blockedByStorage time.Time // no requests before this time, since the storage failed
 
@@ -132,9 +133,8 @@ type ticket struct {
 	tokens float64 // estimated, later actual number of tokens
 
 	granted   bool
-	sent      time.Time
+	sent      time.Time        // zero if it has not been sent yet
 	reported  bool             // a response has reported what is left after this request
-	counted   bool             // counted by the service
 	reserved  reservation      // what was added to the storage
 	shares    map[*limit]share // its share of each limit that was known when it was sent
 	ready     chan struct{}    // closed when the ticket is granted or should check again; nil before it waits
@@ -145,6 +145,15 @@ type ticket struct {
 type share struct {
 	own, total float64      // amount used in the window and in total when the ticket was sent, including the ticket
 	sent       *sentRequest // set when the request is counted; nil if it is not logged
+}
+
+// maxTransit is the maximum time that a request is assumed to take to reach the
+// service, which counts the request when it arrives.
+const maxTransit = time.Second
+
+// hasArrived reports whether the service has counted the request by the given time.
+func (t *ticket) hasArrived(by time.Time) bool {
+	return !t.sent.IsZero() && !t.sent.Add(maxTransit).After(by)
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -246,11 +255,16 @@ func (l *Limiter) waitForLimits(t *ticket, now time.Time) (wait time.Duration, w
 	if l.shared != nil {
 		othersUntil = l.shared.knownUntil
 	}
+	for sent := range l.sentTickets {
+		if sent.hasArrived(now) {
+			l.count(sent, now)
+		}
+	}
 	for _, lim := range l.limits {
 		if lim.isShared {
 			lim.othersUntil = othersUntil
 		}
-		if d := lim.waitFor(lim.costOf(t), l.inFlight(lim), now); d > wait {
+		if d := lim.waitFor(lim.costOf(t), l.inFlight(lim), l.unreported(lim, now), now); d > wait {
 			wait, why = d, lim.String()
 		}
 	}
@@ -261,7 +275,25 @@ func (l *Limiter) waitForLimits(t *ticket, now time.Time) (wait time.Duration, w
 // The caller holds l.mu.
 func (l *Limiter) inFlight(lim *limit) (cost float64) {
 	for t := range l.sentTickets {
-		cost += lim.costOf(t)
+		if t.shares[lim].sent == nil {
+			cost += lim.costOf(t)
+		}
+	}
+	return cost
+}
+
+// unreported returns the cost of the requests that are to be subtracted from what the
+// service has reported to be left or, after the reset, from the whole limit. The caller
+// holds l.mu.
+func (l *Limiter) unreported(lim *limit, now time.Time) (cost float64) {
+	since := lim.since
+	if !now.Before(lim.until) {
+		since = lim.until
+	}
+	for t := range l.sentTickets {
+		if !t.hasArrived(since) {
+			cost += lim.costOf(t)
+		}
 	}
 	return cost
 }
@@ -302,7 +334,9 @@ func (l *Limiter) dispatch() {
 		if !known {
 			l.shared.probe = t
 		}
-		t.granted, t.sent = true, now
+		if t.granted = true; l.shared == nil {
+			t.sent = now
+		}
 		l.sentTickets[t] = struct{}{}
 		t.shares = make(map[*limit]share, len(l.limits))
 		for _, lim := range l.limits {
@@ -325,25 +359,14 @@ func (l *Limiter) leave(t *ticket) {
 	l.dispatch()
 }
 
-// maxTransit is the maximum time that a request is assumed to take to reach the
-// service, which counts the request when it arrives.
-const maxTransit = time.Second
-
-// count charges the limits for a request, once per ticket. The service counts a request when it
+// count charges the limits for a request, once each. The service counts a request when it
 // arrives. The caller holds l.mu.
 func (l *Limiter) count(t *ticket, now time.Time) {
-	if t.counted {
-		return
-	}
-	delete(l.sentTickets, t)
-	t.counted = true
 	at := t.sent.Add(min(now.Sub(t.sent), maxTransit))
 	for _, lim := range l.limits {
-		s := t.shares[lim]
-		s.sent = lim.add(at, lim.costOf(t))
-		t.shares[lim] = s
-		if !t.reported {
-			lim.left -= lim.costOf(t)
+		if s := t.shares[lim]; s.sent == nil {
+			s.sent = lim.add(at, lim.costOf(t))
+			t.shares[lim] = s
 		}
 	}
 }
@@ -361,6 +384,12 @@ func (l *Limiter) finish(t *ticket, tokens int, err error) {
 		}
 	}
 	l.count(t, time.Now())
+	delete(l.sentTickets, t)
+	for _, lim := range l.limits {
+		if !t.reported && !t.hasArrived(lim.since) {
+			lim.left -= lim.costOf(t)
+		}
+	}
 	if tokens > 0 || err != nil && !isCutOff(err) { // otherwise nobody knows the usage: keep the estimate
 		t.tokens = float64(tokens)
 	}

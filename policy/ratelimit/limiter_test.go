@@ -89,6 +89,64 @@ func testManyAgents(t *testing.T, s *service) {
 	assert.GreaterOrEqual(t, requests, 0.9*most*(minutes-1), "%v of %v tokens", tokens, s.tokens*(minutes-1))
 }
 
+// Calls that take longer than the period of a limit use all of it, in each period.
+func TestLongCallsCountForOnePeriod(t *testing.T) {
+	for name, o := range map[string]ratelimit.Options{
+		"requests": {Name: "service", Requests: 2},
+		"tokens":   {Name: "service", Tokens: 20, EstimateTokens: func([]byte) int { return 10 }},
+		"shared":   {Name: "service", Requests: 2, Storage: budget.NewMemory()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &service{requests: 2, window: time.Minute, algorithm: "sliding", takes: 9 * time.Minute, each: 10}
+				llm := s.llm(ratelimit.New(o))
+				_, ctx := testkit.Run(t)
+				var all sync.WaitGroup
+				for range 6 {
+					all.Go(func() {
+						_, err := llm.Call(ctx, question)
+						assert.NoError(t, err)
+					})
+				}
+				all.Wait()
+				assert.Empty(t, s.refused)
+				assert.Len(t, s.granted, 6)
+				assert.Less(t, s.granted[5].at.Sub(s.began), 2*time.Minute+15*time.Second)
+			})
+		})
+	}
+}
+
+// Requests that hang, which no response reports, do not hold back other calls after the
+// service has reset its limit.
+func TestRequestsThatHangCountUntilTheReset(t *testing.T) {
+	for algorithm, style := range map[string]string{"fixed": "openai", "sliding": "draft", "bucket": "anthropic"} {
+		t.Run(algorithm, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &service{requests: 10, window: time.Minute, algorithm: algorithm, style: style}
+				llm := s.llm(newLimiter())
+				_, ctx := testkit.Run(t)
+				_, err := llm.Call(ctx, question)
+				require.NoError(t, err)
+				s.takes = time.Hour
+				var hanging sync.WaitGroup
+				for range 9 {
+					hanging.Go(func() { _, _ = llm.Call(ctx, question) })
+				}
+				synctest.Wait()
+				s.takes = 0
+				for range 20 {
+					_, err := llm.Call(ctx, question)
+					require.NoError(t, err)
+				}
+				assert.Less(t, time.Since(s.began), 3*time.Minute)
+				assert.Empty(t, s.refused)
+				hanging.Wait()
+			})
+		})
+	}
+}
+
 // A run that makes forty calls at once does not make another run wait for all of them.
 func TestRunsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

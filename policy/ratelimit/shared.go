@@ -286,9 +286,12 @@ func (l *Limiter) putBack(t *ticket) {
 // withdraw takes back the grant of a ticket that was not sent. The caller holds l.mu.
 func (l *Limiter) withdraw(t *ticket) {
 	delete(l.sentTickets, t)
-	t.granted = false
-	for lim := range t.shares {
+	t.granted, t.sent = false, time.Time{}
+	for lim, s := range t.shares {
 		lim.total -= lim.costOf(t)
+		if s.sent != nil {
+			lim.correct(s.sent, 0)
+		}
 	}
 	t.shares = nil
 	if l.shared != nil && l.shared.probe == t {

@@ -60,6 +60,7 @@ func (l *Limiter) learn(t *ticket, sentAt time.Time, status int, header http.Hea
 	}
 	if t != nil && len(found) > 0 && !t.reported {
 		t.reported = true
+		delete(l.sentTickets, t)
 		l.count(t, now)
 	}
 	l.dispatch()
