@@ -40,7 +40,7 @@ type stoppingError struct{}
 
 func (stoppingError) Error() string { return "the runner is stopping" }
 
-func (stoppingError) Is(target error) bool { return target == ErrStopping } //nolint:errorlint // the target is not wrapped
+func (stoppingError) Is(target error) bool { return target == ErrStopping }
 
 // noteQueue records the result of a request to the queue. late means that the request only reached
 // its time limit, which is not an error.
