@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core"
@@ -32,6 +33,7 @@ type Conversation struct {
 	options options
 
 	history       []actors.Message
+	most          int            // the maximum number of messages in the history
 	turns         int            // number of turns that have begun
 	lastCompleted int            // the last turn that completed; 0 if there is none
 	pending       *actors.Prompt // the prompt of the last turn, if the turn has not ended
@@ -52,6 +54,10 @@ type options struct {
 // exchanges with tools as fit. With n = 1 there is no room for a question and its
 // answer, so there is no history. Instructions are not part of the history.
 // Defaults to 100. Open panics if n is below 1.
+//
+// A pending turn of a [Conversation] keeps the limit with which it began. A pending turn
+// of a [Program] gets the new limit, and is stopped as different from its records if its
+// history changes: let such turns end before you deploy another limit.
 func WithMaxMessages(n int) Option { return func(o *options) { o.maxMessages = n } }
 
 // WithRunOptions sets options for the run of each turn, such as state.WithPublisher. With
@@ -101,7 +107,7 @@ func (c *Conversation) RunID() string {
 // restore determines whether and how the last turn has ended. A turn does not
 // count if its process ended before the agent was called.
 func (c *Conversation) restore(ctx context.Context) (err error) {
-	c.pending = nil
+	c.pending, c.most = nil, c.options.maxMessages
 	if c.turns, err = c.last(ctx); err != nil {
 		return err
 	}
@@ -122,9 +128,10 @@ func (c *Conversation) restore(ctx context.Context) (err error) {
 			continue
 		}
 		c.lastCompleted, c.pending = lastCompletedBefore(&info.Metadata), prompt
+		c.most = maxMessagesOf(&info.Metadata, c.most)
 		break
 	}
-	c.history, err = c.thread.history(ctx, c.lastCompleted, c.options.maxMessages)
+	c.history, err = c.thread.history(ctx, c.lastCompleted, c.most)
 	if err != nil || c.pending == nil {
 		return err
 	}
@@ -208,7 +215,9 @@ func (c *Conversation) Continue(ctx context.Context) (actors.Answer, error) {
 // turn begins or resumes the run of the last turn.
 func (c *Conversation) turn(ctx context.Context, prompt actors.Prompt) (actors.Answer, error) {
 	c.pending = &prompt
-	opts := append([]state.Option{state.WithMetadata(c.metadata(c.lastCompleted, c.agent.Name()))}, c.options.run...)
+	metadata := c.metadata(c.lastCompleted, c.agent.Name())
+	metadata.Custom[maxKey] = strconv.Itoa(c.most)
+	opts := append([]state.Option{state.WithMetadata(metadata)}, c.options.run...)
 	st, err := state.Open(ctx, c.store, c.runID(c.turns), opts...)
 	if errors.Is(err, state.ErrCancelled) {
 		c.pending = nil

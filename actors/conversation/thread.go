@@ -15,12 +15,14 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Keys in the metadata of a turn, for the ID of its conversation and the number of the
-// last completed turn before it. With that number, a turn has the same history whenever
-// it is continued.
+// Keys in the metadata of a turn, for the ID of its conversation, the number of the last
+// completed turn before it, and the maximum number of messages in its history. With these
+// numbers, a turn has the same history whenever it is continued. A turn of a [Program] has
+// no maximum of its own.
 const (
 	threadKey = "conversation"
 	afterKey  = "conversation.after"
+	maxKey    = "conversation.max"
 )
 
 // MessageKey is a key in the metadata of a turn, for the ID that the sender gave to the message;
@@ -110,6 +112,15 @@ func (t thread) afterOf(info *snapshot.Info) int {
 func lastCompletedBefore(metadata *snapshot.Metadata) int {
 	after, _ := strconv.Atoi(metadata.Custom[afterKey])
 	return max(after, 0)
+}
+
+// maxMessagesOf returns the maximum number of messages in the history of the turn with the given
+// metadata, or otherwise if the turn has none of its own.
+func maxMessagesOf(metadata *snapshot.Metadata, otherwise int) int {
+	if most, err := strconv.Atoi(metadata.Custom[maxKey]); err == nil && most > 0 {
+		return most
+	}
+	return otherwise
 }
 
 // closeTime is how long settledInfo waits for a run to be closed.
