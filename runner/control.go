@@ -320,7 +320,7 @@ func (r *Runner) stateOf(ctx context.Context, runID string) (*state.ExecutionSta
 	o := r.open[runID]
 	r.mu.Unlock()
 	if o == nil {
-		return nil, nil //nolint:nilnil // not open here
+		return nil, nil // it is not open here
 	}
 	select {
 	case <-o.opened:

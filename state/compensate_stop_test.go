@@ -37,7 +37,7 @@ func (j leasedJournal) Lost() <-chan struct{} { return j.lost }
 // them.
 func TestCompensationsOfACancelledRunStop(t *testing.T) {
 	hourly := func(ctx context.Context) error { return testkit.Pause(ctx, time.Hour) }
-	deaf := func(context.Context) error { return testkit.Pause(context.Background(), time.Hour) }
+	deaf := func(ctx context.Context) error { return testkit.Pause(context.WithoutCancel(ctx), time.Hour) }
 	for name, test := range map[string]struct {
 		undo func(context.Context) error
 		stop func(t *testing.T, st *state.ExecutionState, lose func()) // while Close compensates
