@@ -362,16 +362,20 @@ function updateRow(node, run, now) {
   const since = parse(run.created_at);
   const until = parse(run.updated_at);
   setText(node.parts.age, age(now - (isOver(run) ? until : since)) + (isOver(run) ? " ago" : ""));
-  setText(node.parts.lasted, isOver(run) ? "took " + duration(until - since) : "");
+  setText(node.parts.lasted, !isOver(run) ? "" : !known(run) && hasCrashed(run) ? "–" : "took " + duration(until - since));
 }
+
+// hasCrashed reports whether the process ended without closing the run.
+const hasCrashed = (run) => run.status === "interrupted" && run.stop?.reason === "crash";
 
 // drawFigures shows a run's figures. It shows unknown figures as "–", not as 0.
 function drawFigures(node, run) {
   const { started, completed, failed, retries, attempts } = run.calls;
-  const all = known(run) || run.status !== "running"; // the figures of a stopped run are complete
+  const lost = !known(run) && hasCrashed(run); // its last figures are from before the opening that crashed
+  const all = known(run) || (run.status !== "running" && !lost); // the figures of a run that was closed are complete
   const tokens = run.usage.input_tokens + run.usage.output_tokens;
-  const some = attempts > 0 || tokens > 0; // some figures of a partly known run are known
-  if (!known(run) && all) setText(node.parts.calls, plural(started, "call") + (failed ? `, ${count(failed)} failed` : ""));
+  const some = attempts > 0 || tokens > 0 || (lost && started > 0); // some figures of a partly known run are known
+  if (!known(run) && (all || (lost && some))) setText(node.parts.calls, (all ? "" : "≥ ") + plural(started, "call") + (failed ? `, ${count(failed)} failed` : ""));
   else setText(node.parts.calls, !all && !some ? "–" : (all ? "" : "≥ ") + (failed ? `${count(completed)} ok, ${count(failed)} failed` : `${count(completed)} ok`));
   setText(node.parts.retries, retries ? plural(retries, "retry", "retries") : "");
   setText(node.parts.tokens, !all && !some ? "–" : (all ? "" : "≥ ") + about(run.usage) + count(tokens));

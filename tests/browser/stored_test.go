@@ -13,6 +13,8 @@ import (
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/decorators"
+	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/storetest"
 	"github.com/reprise-go/reprise/state"
 	"github.com/reprise-go/reprise/streamer"
 	"github.com/reprise-go/reprise/streamer/stored"
@@ -56,4 +58,19 @@ func TestStoredRunsShowTrueFigures(t *testing.T) {
 	p.wait(`[...document.querySelectorAll("[data-run] .error")].every((cell) => cell.textContent.includes("no such city"))`)
 	p.click(`[data-status="failed"].tile`)
 	p.wait(`document.querySelectorAll("[data-run]").length === 200`)
+}
+
+// What a run did before it crashed is not known without its records, and is not shown as nothing.
+func TestFiguresOfACrashedRunAreNotShownAsZero(t *testing.T) {
+	t.Parallel()
+	store := memstore.New()
+	records := storetest.Records(1, 4)
+	run, err := (&snapshot.Snapshot{Info: snapshot.Info{RunID: "run", Status: snapshot.StatusRunning, Generation: 1}, Records: records}).Run()
+	require.NoError(t, err)
+	_, err = store.Create(t.Context(), run) // no process has it open
+	require.NoError(t, err)
+	p := open(t, newSite(t, stored.New(store), streamer.Options{}, nil).url())
+	p.waitText(`[data-run="run"] .calls .first`, "–")
+	p.waitText(`[data-run="run"] .usage .first`, "–")
+	assert.NotContains(t, p.text(`[data-run="run"]`), "took")
 }
