@@ -99,6 +99,9 @@ func (e *DivergenceError) advice() string {
 		fix = "keep the field with omitempty"
 	case e.How == "input" || e.How == "question":
 		fix += ", core.Step or core.Identifier for what differs from run to run"
+		if e.How == "input" {
+			fix += ", actors.Map, actors.Parallel or Prepare for calls from goroutines"
+		}
 	}
 	return fmt.Sprintf("Run the previous program, or change this one (%s); or %s, or see state.WithDivergence", fix, e.fork())
 }
