@@ -236,6 +236,5 @@ func (r *restoredRun) beginAnew(rec *record.Record, t *track) {
 	r.dropPreconditions(rec.Address, t.Last)
 	r.restartsAfterDivergence.add(rec)
 	r.keepDoubt(rec.Address)
-	delete(r.completedGroups, rec.Address)
 	*t = track{Progress: record.Progress{Starts: t.Starts}, diverged: t.diverged, outcome: t.outcome, failed: t.failed, attempts: t.attempts}
 }

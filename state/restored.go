@@ -26,14 +26,12 @@ type restoredRun struct {
 	values   byPath // values, by the call that wrote them
 	all      byPath // every record; nil until the records inside a call are needed
 
-	compensable     map[record.Address][]completion // the completions of each call that can be compensated, in order; the last may be a doubt
-	compensates     bool                            // a compensation is on record
-	undone          map[record.Address]bool         // compensations that have completed
-	hollow          map[record.Address]bool         // completed calls with calls inside that were compensated; nil until needed
-	completedGroups map[record.Address]uint64       // the latest completed record of each group; groups that began anew have none
-	modelCalls      map[string]uint64               // the first record of the latest call to a model in each scope; nil until needed
-	fork            record.Fork                     // what the parents of a fork did
-	effects         effects
+	compensable map[record.Address][]completion // the completions of each call that can be compensated, in order; the last may be a doubt
+	compensates bool                            // a compensation is on record
+	undone      map[record.Address]bool         // compensations that have completed
+	hollow      map[record.Address]bool         // completed calls with calls inside that were compensated; nil until needed
+	fork        record.Fork                     // what the parents of a fork did
+	effects     effects
 
 	preconditions map[record.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                    // questions and answers
@@ -44,6 +42,7 @@ type restoredRun struct {
 	opening map[string]any  // attributes of the latest opening that had some
 	began   uint64          // the record with which the latest opening began
 	retryTo uint64          // calls whose failures have at most this record number are tried again; 0 if none are
+	handled handled         // which of these failures the program has handled
 	closed  []closedOpening // openings that were closed, in order
 
 	unclaimed bool // calls are on record without their claims
@@ -69,10 +68,12 @@ func (r *restoredRun) isInClosedOpening(seq uint64) bool {
 // Progress does not change once all records have been read.
 type track struct {
 	record.Progress
+	begun         uint64 // the first record
 	first         uint64 // the first started record
 	entered       uint64 // the latest started record
 	whole         uint64 // the latest record with the hash of its whole input
 	diverged      uint64 // the latest record that reports a divergence of the call
+	ended         uint64 // the latest outcome
 	outcome       uint64 // the latest outcome; 0 once a record says that it is replaced
 	failed        bool   // the outcome is a failure
 	refuted       bool   // somebody has answered that the call, which was in doubt, has failed
@@ -94,7 +95,7 @@ func (t *track) isClaimed() bool { return t != nil && t.claimed }
 // have written.
 func newRestoredRun(found *snapshot.Run) (*restoredRun, error) {
 	r := &restoredRun{
-		found: found, inside: make(map[string]uint64), ordinals: make(ordinals), completedGroups: make(map[record.Address]uint64),
+		found: found, inside: make(map[string]uint64), ordinals: make(ordinals),
 		calls: make(map[record.Address]*track, found.Len()/2), // most have two records or more
 	}
 	var last, generation uint64
@@ -197,8 +198,8 @@ func (r *restoredRun) follow(rec *record.Record) {
 		}
 	}
 	r.loosenAfter(rec, t)
-	if rec.Kind == record.KindGroup && rec.Status == record.StatusCompleted {
-		r.completedGroups[rec.Address] = rec.Seq
+	if t.begun == 0 {
+		t.begun = rec.Seq
 	}
 	t.kind = rec.Kind
 	t.toolCall = t.toolCall || rec.Detail != nil && rec.Detail.ToolCall != ""
@@ -215,7 +216,7 @@ func (r *restoredRun) follow(rec *record.Record) {
 // followOutcome updates the latest outcome and the number of attempts, for the method replace.
 func (t *track) followOutcome(rec *record.Record) {
 	if t.outcome = 0; rec.IsOutcome() {
-		t.outcome, t.failed = rec.Seq, rec.Status == record.StatusFailed
+		t.outcome, t.ended, t.failed = rec.Seq, rec.Seq, rec.Status == record.StatusFailed
 		t.refuted = t.failed && engine.IsAnsweredFailed(rec.Err)
 	}
 	if rec.Status == record.StatusStarted {
@@ -296,34 +297,6 @@ func (r *restoredRun) progressOf(t *track, a record.Address) *record.Progress {
 	}
 	p.Used = r.usage.of(a, t, &p)
 	return &p
-}
-
-// isRetried reports whether the call failed for good, and is to be tried again. A failure that the
-// run has dealt with stays: that of a branch whose group completed afterwards, and that of a tool call after
-// which the model was called again, since the model may have replaced the call.
-func (r *restoredRun) isRetried(t *track, a record.Address) bool {
-	if t.Phase != record.StateFailed || t.Last > r.retryTo {
-		return false
-	}
-	if t.toolCall && r.latestModelCall(a.Scope()) > t.Last {
-		return false
-	}
-	group, err := record.ParseAddress(callOf(a.Scope()))
-	return err != nil || r.completedGroups[group] < t.Last // err is not nil for a root call
-}
-
-// latestModelCall returns the number of the first record of the latest call to a model in the scope,
-// or 0 if there is none.
-func (r *restoredRun) latestModelCall(scope string) uint64 {
-	if r.modelCalls == nil {
-		r.modelCalls = make(map[string]uint64)
-		for a, t := range r.calls {
-			if t.kind == record.KindLLM {
-				r.modelCalls[a.Scope()] = max(r.modelCalls[a.Scope()], t.first)
-			}
-		}
-	}
-	return r.modelCalls[scope]
 }
 
 // retry makes a call that failed for good run again. A call that makes other calls continues its last

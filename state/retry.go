@@ -29,9 +29,15 @@ var (
 // completed stay restored and keep their idempotency keys. A call that was compensated is made
 // again with a new key. A call whose compensation failed still has its effect and stays restored;
 // if the run fails again or is cancelled, the compensation is tried again with all its attempts.
-// Two kinds of failed calls are not tried again, since the run has dealt with their failures: a tool
-// call after which its agent called the model again, and a branch of a group that completed. To make
-// such a call again, [Fork] the run at it.
+//
+// A failure that the program has handled stays: the call is not made again, since something else
+// may have taken its place. The program has handled the failure
+//   - of a call, if the same handler made another call or asked a question afterwards. This does not
+//     count if the handler then returned an error that wraps the failure or contains its text;
+//   - of a tool call that a model requested, if the model was called again;
+//   - of a call inside a call that completed, for example of a branch of a group that completed.
+//
+// To make such a call again, [Fork] the run at it.
 //
 // Calling Retry again before the run is opened is allowed, and changes nothing.
 //

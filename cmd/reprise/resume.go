@@ -42,7 +42,8 @@ func (a *app) retryCommand() *cobra.Command {
 		Use:   "retry [RUN]",
 		Short: "Retry failed runs",
 		Long: "Retry a failed run under its own ID, or all runs that the flags select. Calls that failed\n" +
-			"permanently are made again with all their attempts; completed calls are kept. A call that\n" +
+			"permanently are made again with all their attempts, unless the program has handled their\n" +
+			"failure and continued; completed calls are kept. A call that\n" +
 			"failed in doubt may have taken effect, and is made again, too: check it first. The run is\n" +
 			"queued, and a runner with its program continues it. A run that was not started by a\n" +
 			"runner is interrupted until its program opens it, and then tries the failed calls again.\n" +
