@@ -107,7 +107,8 @@ func WithInterceptors(i ...core.Interceptor) Option {
 
 // WithCache answers a call to the actor with the output of an earlier call, in this run or another,
 // that completed with the same input and version at most ttl ago; a ttl of 0 means no limit. Change
-// the version when the actor's behavior changes. See [cache.Cache.Interceptor].
+// the version when the actor's behavior changes. A call that can be compensated is always made. See
+// [cache.Cache.Interceptor].
 func WithCache(c *cache.Cache, version string, ttl time.Duration) Option {
 	return func(o *options) {
 		if c == nil {

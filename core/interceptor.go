@@ -67,6 +67,7 @@ type Interceptor = engine.Interceptor
 //	Output() ([]byte, error)         // encoded; an error before next has succeeded, and for an actor that is NoStore
 //	Made() bool                      // the handler of the attempt has run, even if an interceptor has answered since
 //	Err() error                      // of the handler, as next returned it, even if an interceptor has answered since; nil if it has not failed
+//	Compensable() bool               // the actor has a compensation, or the call has already made calls that can be compensated
 //	Answered() bool                  // an interceptor has answered the attempt
 //	Usage() record.Usage             // what the attempt has consumed so far, without the calls inside it
 //	RunCounts() record.Counts        // of the run since it began, including this attempt; zero outside a run

@@ -647,3 +647,25 @@ func TestInterceptorLogs(t *testing.T) {
 	_, err = testkit.Tool(t, "tool", once, testkit.Succeed).Event().WithInterceptors(logging).Execute(t.Context(), "in")
 	require.NoError(t, err, "a line logged outside a run is dropped")
 }
+
+// The output that an interceptor gives to a call belongs to the effect of another call, which must not
+// be undone with this one.
+func TestAnsweredCallIsNotCompensated(t *testing.T) {
+	undone := 0
+	tool := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "book"}, testkit.Succeed).
+		Compensate(func(context.Context, string, string) error { undone++; return nil })
+	answer := around(func(_ context.Context, call *core.CallInfo, _ func(context.Context) error) error {
+		require.True(t, call.Compensable())
+		return call.Answer(testkit.Encoded(t, "out"))
+	})
+	st := state.New()
+	for i, event := range []core.ExecutionEvent[string, string]{tool.Event().WithInterceptors(answer), tool.Event()} {
+		_, err := testkit.Call(st.Context(t.Context()), testkit.Agent(t, "agent", once, func(ctx context.Context, in string) (string, error) {
+			_, err := event.Execute(ctx, in)
+			return "", errors.Join(err, errors.New("boom"))
+		}))
+		require.ErrorContains(t, err, "boom")
+		assert.Equal(t, i, undone)
+	}
+	require.NoError(t, st.Close())
+}

@@ -136,6 +136,16 @@ func (c *Call) compensables() *compensableCalls {
 	return nil
 }
 
+// containsCompensable reports whether calls inside the call can be compensated.
+func (c *Call) containsCompensable() bool {
+	all := c.compensables()
+	if all == nil {
+		return false
+	}
+	key := keyOf(c.address, c)
+	return len(all.pick(c.root, func(done *completedCall) bool { return done.isInside(key) })) > 0
+}
+
 // makeCompensables is like compensables, but creates the list if it does not exist.
 func (c *Call) makeCompensables() *compensableCalls {
 	if !c.root.isOutside() {

@@ -129,6 +129,13 @@ func (i *CallInfo) AddUsage(u record.Usage) {
 	}
 }
 
+// Compensable reports whether the call may have to be compensated once it has completed: its actor
+// has a compensation, or it has already made calls that can be compensated.
+func (i *CallInfo) Compensable() bool {
+	c := i.in.c
+	return c.compensable || c.compensableInDoubt || c.containsCompensable()
+}
+
 // Made reports whether the handler of the attempt has run, even if an interceptor has
 // answered since.
 func (i *CallInfo) Made() bool { return i.in.ran() }

@@ -290,24 +290,6 @@ func (w *watched) Get(ctx context.Context, key string) ([]byte, bool, error) {
 	return w.Storage.Get(ctx, key)
 }
 
-// A hit refers to the effect of another call, which must not be undone.
-func TestHitIsNotCompensated(t *testing.T) {
-	var o oracle
-	undone := 0
-	tool := o.tool(memory(), "1", 0).Compensate(func(context.Context, city, string) error { undone++; return nil })
-	st := state.New()
-	agent := decorators.Agent("agent", "", func(ctx context.Context, in city) (string, error) {
-		_, err := tool.Call(ctx, in)
-		return "", errors.Join(err, errors.New("boom"))
-	})
-	for range 3 {
-		_, err := agent.Call(st.Context(t.Context()), city{})
-		require.Error(t, err)
-	}
-	assert.Equal(t, 1, undone)
-	require.NoError(t, st.Close())
-}
-
 // A hit does not call the service, so a circuit breaker must not take it for a probe.
 func TestHitIsNotAProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
