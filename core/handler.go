@@ -55,7 +55,8 @@ func Annotate(ctx context.Context, key string, value any) { engine.Annotate(ctx,
 // run that sleeps for a long time, and opens it again when d has passed. The attempt is then
 // suspended, as by [Await]: Sleep returns an *[InterruptedError], which the handler has to return.
 //
-// Any other error is the cause of ctx's end (see context.Cause). If d is zero or less, Sleep
+// Any other error is the cause of ctx's end (see context.Cause). It is recorded, and the attempt gets
+// it again after a resume; another attempt sleeps for the rest of d. If d is zero or less, Sleep
 // returns at once. The time at which a sleep ends is recorded when it begins: d may be another one
 // when the run is resumed, such as the result of time.Until. Outside a run, Sleep waits without a
 // record.

@@ -19,7 +19,8 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 	r.mu.Lock()
 	before, asked := r.askedBefore(s, q)
 	answer, answered := r.questions.answers[q.ID]
-	answered = answered && asked
+	ended := r.questions.ended[q.ID]
+	answered = asked && (answered || r.isEndOf(s, ended))
 	isOther := asked && before.text != q.Text && q.Awaits != record.AwaitTime && // of a sleep, the recorded end counts
 		r.restored != nil && r.config.divergence != DivergenceRerun
 	if !isOther {
@@ -37,11 +38,15 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 		}
 	}
 	switch {
+	case answered && answer == nil && ended.err != nil:
+		return engine.Asked{Ended: ended.err}, nil
 	case answered && q.Refused == "":
 		return engine.Asked{Answer: answer}, nil
 	case asked && !answered && before.isDue() && !r.settings.Replays:
 		return r.answerByDefault(s, q.ID, def)
 	case asked && !answered && q.Awaits == record.AwaitTime && before.isAhead() && !r.settings.Replays: // the sleep begins again now
+	case asked && !answered && ended.err != nil && !r.settings.Replays: // an earlier attempt's context has ended it
+		def.After = max(time.Until(before.due), 1)
 	case asked && !answered && q.Awaits == record.AwaitSignal:
 		return r.receive(s, q, false)
 	case asked && !answered:
@@ -143,6 +148,22 @@ func (r *run) describeInDoubt(c *record.CallInDoubt, a record.Address) {
 	}
 }
 
+// endedSleep is a sleep that did not last for its time, since the handler's own context ended.
+type endedSleep struct {
+	seq     uint64
+	attempt int
+	err     error
+}
+
+// isEndOf reports whether the sleep ended in the attempt s. A later attempt sleeps for the rest of
+// the time, and so does a call that a retry of the run makes again from its first attempt on.
+func (r *run) isEndOf(s *engine.Scope, ended endedSleep) bool {
+	if ended.err == nil || ended.attempt != s.Attempt() {
+		return false
+	}
+	return s.Spec().Kind.IsEntered() || r.restored == nil || ended.seq > r.restored.retryTo
+}
+
 // askedQuestion is a question as it was last asked.
 type askedQuestion struct {
 	seq        uint64
@@ -163,6 +184,7 @@ func (q *askedQuestion) isAhead() bool { return q.time.After(time.Now()) }
 type questions struct {
 	asked   map[string]askedQuestion // by ID
 	answers map[string][]byte        // by ID
+	ended   map[string]endedSleep    // by ID
 	waits   map[string]bool          // the questions that wait for an answer in this opening of the run, by ID
 	parked  time.Time                // the earliest time at which a call that was parked in this opening is due
 	signals signals
@@ -171,14 +193,20 @@ type questions struct {
 // follow adds the record, which has the number seq, if it is a question or an answer. The first
 // answer counts.
 func (q *questions) follow(rec *record.Record, seq uint64) {
-	switch rec.Kind {
-	case record.KindQuestion:
+	switch {
+	case rec.Kind == record.KindQuestion:
 		if q.asked == nil {
 			q.asked = make(map[string]askedQuestion)
 		}
 		q.asked[rec.Name] = askedQuestion{seq, rec.Time, rec.Generation, rec.Message(), dueOf(rec)}
 		delete(q.answers, rec.Name) // the previous answer, if any, did not fit
-	case record.KindAnswer:
+		delete(q.ended, rec.Name)
+	case rec.Kind == record.KindAnswer && rec.Err != nil:
+		if q.ended == nil {
+			q.ended = make(map[string]endedSleep)
+		}
+		q.ended[rec.Name] = endedSleep{seq, rec.Attempt, rec.Err}
+	case rec.Kind == record.KindAnswer:
 		q.signals.take(rec)
 		if q.answers == nil {
 			q.answers = make(map[string][]byte)

@@ -2,6 +2,8 @@ package state_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -447,5 +449,102 @@ func TestASleepMayHaveAnotherDurationWhenTheRunIsResumed(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.Empty(t, differences)
+	})
+}
+
+// A sleep that ended with a context of the handler ends with the same error after a resume, whether its
+// own time has passed by then or not.
+func TestSleepThatTheHandlersContextEndedEndsInTheSameWayAgain(t *testing.T) {
+	errBored := errors.New("bored")
+	for name, derive := range map[string]func(ctx context.Context) (context.Context, context.CancelFunc){
+		"timeout": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return context.WithTimeout(ctx, time.Minute)
+		},
+		"cancel": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancelCause(ctx)
+			time.AfterFunc(time.Minute, func() { cancel(errBored) })
+			return ctx, func() { cancel(nil) }
+		},
+		"ended before": func(ctx context.Context) (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			return ctx, cancel
+		},
+	} {
+		for _, parking := range []time.Duration{24 * time.Hour, 2 * time.Minute} {
+			if name == "cancel" && parking < time.Hour {
+				continue // the run is parked before the context ends
+			}
+			t.Run(fmt.Sprint(name, ", parking ", parking), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var ends []string
+					report := decorators.Tool("report", "", func(_ context.Context, in shipment) (string, error) { return in.V, nil })
+					agent := decorators.Agent("nap", "", func(ctx context.Context, _ struct{}) (string, error) {
+						limited, cancel := derive(ctx)
+						defer cancel()
+						err := core.Sleep(limited, time.Hour)
+						if core.IsSuspension(err) {
+							return "", err
+						}
+						ends = append(ends, fmt.Sprint(err, errors.Is(err, context.DeadlineExceeded)))
+						if _, err := report.Call(ctx, shipment{fmt.Sprint(err)}); err != nil {
+							return "", err
+						}
+						return core.Await[string](ctx, "go on?")
+					})
+					store := memstore.New()
+					for _, pause := range []time.Duration{time.Second, 2 * time.Hour, 0} {
+						st, err := state.Open(t.Context(), store, "r", state.WithParking(parking))
+						require.NoError(t, err)
+						began := time.Now()
+						_, err = agent.Call(st.Context(t.Context()), struct{}{})
+						require.ErrorIs(t, err, core.ErrAwaiting)
+						require.NoError(t, st.Close())
+						if len(ends) > 1 {
+							assert.Less(t, time.Since(began), time.Second, "it does not sleep again")
+						}
+						<-time.After(pause)
+					}
+					require.Len(t, ends, 3)
+					assert.Equal(t, ends[0], ends[1])
+					assert.Equal(t, ends[0], ends[2])
+				})
+			})
+		}
+	}
+}
+
+// The next attempt, and a tool that a retry of the run makes again, sleep for the rest of the time.
+func TestSleepThatTheHandlersContextEndedContinuesInTheNextAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		tool := decorators.Tool("nap", "", func(ctx context.Context, _ struct{}) (int, error) {
+			attempts++
+			limited, cancel := context.WithTimeout(ctx, 25*time.Minute)
+			defer cancel()
+			if err := core.Sleep(limited, time.Hour); err != nil {
+				return 0, core.Retryable(err)
+			}
+			return attempts, nil
+		}, actors.WithRetry(core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay}))
+		store, began := memstore.New(), time.Now()
+		run := func() (int, error) {
+			st, err := state.Open(t.Context(), store, "r")
+			require.NoError(t, err)
+			out, err := tool.Call(st.Context(t.Context()), struct{}{})
+			require.NoError(t, st.Close())
+			return out, err
+		}
+		_, err := run()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 2, attempts)
+		_, err = state.Retry(t.Context(), store, "r")
+		require.NoError(t, err)
+		for range 2 {
+			out, err := run()
+			require.NoError(t, err)
+			assert.Equal(t, 3, out)
+			assert.Equal(t, time.Hour, time.Since(began).Round(time.Minute))
+		}
 	})
 }

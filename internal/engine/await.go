@@ -84,9 +84,11 @@ func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed 
 			return stopped, nil
 		case err != nil:
 			return nil, err
+		case asked.Ended != nil:
+			return nil, asked.Ended
 		case asked.Answer != nil:
 		case q.Awaits == record.AwaitTime && s.sleepsHere(ctx, asked.Due):
-			if e, err := s.sleep(ctx, asked.Due); e != nil || err != nil {
+			if e, err := s.sleep(ctx, q.ID, asked.Due); e != nil || err != nil {
 				return e, err
 			}
 			continue

@@ -88,6 +88,7 @@ type ClaimedInput interface {
 // Asked is the result of asking a question.
 type Asked struct {
 	Answer   []byte    // encoded; nil if there is none yet
+	Ended    error     // the recorded error with which the context ended a sleep; nil if it did not
 	Due      time.Time // when the default answers the question; zero for never
 	Recorded bool      // the question was recorded by this call
 	InMemory bool      // the run is in memory, so no answer can come

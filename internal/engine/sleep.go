@@ -40,18 +40,27 @@ func (s *Scope) sleepsHere(ctx context.Context, due time.Time) bool {
 	}
 	park := s.root.settings.Park
 	_, limited := ctx.Deadline()
-	return park == 0 || limited || time.Until(due) <= park
+	return park == 0 || limited || ctx.Err() != nil || time.Until(due) <= park
 }
 
 // sleep waits until due, until ctx or the attempt ends, or until the run
 // drains. It returns the suspension if the attempt or the run ended, and an
-// error if a context derived by the handler ended.
-func (s *Scope) sleep(ctx context.Context, due time.Time) (*InterruptedError, error) {
+// error if a context derived by the handler ended. This error is recorded, because after a resume
+// the time of the sleep may have passed.
+func (s *Scope) sleep(ctx context.Context, id string, due time.Time) (*InterruptedError, error) {
 	s.call.sleep(ctx, time.Until(due), nil)
 	if e := s.endCause(); e != nil {
 		return e, nil
 	}
 	if err := context.Cause(ctx); err != nil {
+		ended := record.Record{
+			Time: time.Now().UTC().Round(0), Address: s.Address(), Attempt: s.Attempt(), Name: id,
+			Kind: record.KindAnswer, Status: record.StatusRecorded, Err: err, Class: record.Classify(err),
+			Detail: &record.Detail{Output: encodedNil},
+		}
+		if lost := s.root.run.Append(s, ended); lost != nil {
+			return nil, lost
+		}
 		return nil, err
 	}
 	return s.root.draining.Load(), nil
