@@ -5,17 +5,25 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// FromDir copies runs from a directory, which must exist. It copies all runs if none are
-// given.
+// FromDir copies runs from the store in a directory, which must exist. It copies all runs if none
+// are given.
 func FromDir(ctx context.Context, to snapshot.Store, dir string, ids []string, out io.Writer) error {
 	if _, err := os.Stat(dir); err != nil {
+		return err
+	}
+	stat, err := os.Stat(filepath.Join(dir, "runs"))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !stat.IsDir() {
+		return fmt.Errorf("%s is not a store: it has no directory \"runs\"; name the directory that the program gave to filestore.New", dir)
+	} else if err != nil {
 		return err
 	}
 	return inDir(dir, func(from snapshot.Store) error { return Runs(ctx, to, from, ids, out) })
