@@ -49,8 +49,9 @@ type Cache struct {
 
 // A pendingCall is a call in progress.
 type pendingCall struct {
-	ctx  context.Context // context of the call
-	done chan struct{}   // closed when the call has ended
+	ctx     context.Context // context of the call
+	done    chan struct{}   // closed when the call has ended
+	encoded []byte          // its output, once it has ended; nil if there is none to share
 }
 
 // New returns a cache that stores outputs in storage. It panics if storage is nil.
@@ -132,6 +133,9 @@ func (c *Cache) do(ctx context.Context, key string, ttl time.Duration, produce f
 		}
 		select {
 		case <-other.done:
+			if other.encoded != nil { // the storage may have failed to keep it
+				return other.encoded, true, nil
+			}
 		case <-other.ctx.Done(): // the call was abandoned: try again
 		case <-ctx.Done():
 			return nil, false, context.Cause(ctx)
@@ -151,7 +155,7 @@ func (c *Cache) begin(ctx context.Context, key string) (own, other *pendingCall)
 	if other := c.pending[key]; other != nil && other.ctx.Err() == nil {
 		return nil, other
 	}
-	own = &pendingCall{ctx, make(chan struct{})}
+	own = &pendingCall{ctx: ctx, done: make(chan struct{})}
 	c.pending[key] = own
 	return own, nil
 }
@@ -170,7 +174,11 @@ func (c *Cache) call(ctx context.Context, own *pendingCall, key string, ttl time
 	if encoded, ok := c.get(ctx, key); ok { // another call has just ended
 		return encoded, true, nil
 	}
-	return c.produce(context.WithValue(ctx, insideKey{c}, true), key, ttl, produce)
+	encoded, hit, err := c.produce(context.WithValue(ctx, insideKey{c}, true), key, ttl, produce)
+	if err == nil && ctx.Err() == nil {
+		own.encoded = encoded
+	}
+	return encoded, hit, err
 }
 
 func (c *Cache) produce(ctx context.Context, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) ([]byte, bool, error) {

@@ -376,3 +376,32 @@ func TestWhatCannotWorkIsRefused(t *testing.T) {
 	assert.Contains(t, panics(func() { cache.New(nil, cache.Options{}) }), "needs a storage")
 	assert.Contains(t, panics(func() { cache.NewMemory(0) }), "NewMemory(0)")
 }
+
+// brokenStorage fails.
+type brokenStorage struct{}
+
+var errBroken = errors.New("the storage is broken")
+
+func (brokenStorage) Get(context.Context, string) ([]byte, bool, error)    { return nil, false, errBroken }
+func (brokenStorage) Put(context.Context, string, []byte, time.Time) error { return errBroken }
+func (brokenStorage) Delete(context.Context, string) error                 { return errBroken }
+
+func TestCallsThatWaitedShareTheOutputWhileTheStorageFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := cache.New(brokenStorage{}, cache.Options{OnError: func(error) {}})
+		tool := decorators.Tool("t", "", func(context.Context, struct{}) (int, error) {
+			<-time.After(time.Minute)
+			return 1, nil
+		}, actors.WithCache(c, "1", 0))
+		began := time.Now()
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				_, err := tool.Call(t.Context(), struct{}{})
+				assert.NoError(t, err)
+			})
+		}
+		all.Wait()
+		assert.Equal(t, time.Minute, time.Since(began))
+	})
+}
