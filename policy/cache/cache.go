@@ -77,18 +77,25 @@ func New(storage Storage, o Options) *Cache {
 //
 // On a hit the call completes with Detail.Cached set in its record. If the cached
 // output violates a postcondition or does not fit the output type, it is dropped and
-// the handler runs. A hit is not compensated, emits no deltas and consumes nothing.
+// the handler runs. A hit emits no deltas and consumes nothing.
+//
+// Calls that can be compensated are always made, and their outputs are not stored: an output
+// would outlast its effect. This holds for calls to an actor that has a compensation, and for calls
+// inside which such calls were made.
 func (c *Cache) Interceptor(version string, ttl time.Duration) core.Interceptor {
 	if ttl < 0 {
 		panic(fmt.Sprintf("cache: ttl is %v, want a positive duration, or 0 for no expiration", ttl))
 	}
 	return core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
+		if call.Compensable() {
+			return next(ctx)
+		}
 		key, err := outputKey(call, version)
 		if err != nil {
 			return err
 		}
 		encoded, hit, err := c.do(ctx, key, ttl, func(ctx context.Context) ([]byte, error) {
-			if err := next(ctx); err != nil {
+			if err := next(ctx); err != nil || call.Compensable() {
 				return nil, err
 			}
 			return call.Output()
@@ -117,8 +124,8 @@ func outputKey(call *core.CallInfo, version string) (string, error) {
 }
 
 // do returns the value stored under the key. If there is none, it calls produce and
-// stores the result, unless produce fails or the context passed to produce has ended. The
-// error comes from produce or from ctx.
+// stores the result, unless produce fails or returns nil, or the context passed to produce has
+// ended. The error comes from produce or from ctx.
 func (c *Cache) do(ctx context.Context, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) (encoded []byte, hit bool, err error) {
 	for {
 		if encoded, ok := c.get(ctx, key); ok {
@@ -183,7 +190,7 @@ func (c *Cache) call(ctx context.Context, own *pendingCall, key string, ttl time
 
 func (c *Cache) produce(ctx context.Context, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) ([]byte, bool, error) {
 	encoded, err := produce(ctx)
-	if err != nil || ctx.Err() != nil {
+	if err != nil || encoded == nil || ctx.Err() != nil {
 		return encoded, false, err
 	}
 	var expires time.Time
