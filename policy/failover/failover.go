@@ -45,8 +45,9 @@ type Options struct {
 //
 // If the options of a request select another model of the service
 // ([actors.ModelOptions].Model), this applies only to the first model; the others are
-// called without that option. If all models fail, the error is an [*Error]; errors.Is
-// and errors.As find the error of each model.
+// called without that option. If all models fail with errors for which Options.On is true, the
+// error is an [*Error]; errors.Is and errors.As find the error of each model. An error for which
+// it is false ends the call, and is returned alone.
 func New(name string, o Options, models ...actors.LLM) actors.LLM {
 	f := &failover{name: name, o: o, models: models}
 	if f.o.On == nil {
