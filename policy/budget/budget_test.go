@@ -592,3 +592,20 @@ func TestLimitThatIsRaisedToTheMaximumIsNotExceeded(t *testing.T) {
 		assert.Equal(t, all, left)
 	}
 }
+
+func TestMemoryForgetsPrunedAccounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := budget.NewMemory()
+		add := func(account string, calls int64) int64 {
+			sum, err := m.Add(t.Context(), account, budget.Amount{Calls: calls})
+			require.NoError(t, err)
+			return sum.Calls
+		}
+		add("old", 1)
+		<-time.After(time.Hour)
+		add("new", 1)
+		m.Prune(time.Now().Add(-time.Minute))
+		assert.EqualValues(t, 0, add("old", 0))
+		assert.EqualValues(t, 1, add("new", 0))
+	})
+}

@@ -2,7 +2,9 @@ package budget
 
 import (
 	"context"
+	"maps"
 	"sync"
+	"time"
 )
 
 // A Storage stores amounts by account. [Memory] and [Dir] are storages for one machine.
@@ -18,22 +20,35 @@ type Storage interface {
 }
 
 // A Memory is a storage in memory. It is safe for concurrent use. Create one with
-// [NewMemory].
+// [NewMemory]. It keeps all accounts, about 150 bytes each, until they are pruned.
 type Memory struct {
 	mu       sync.Mutex
-	accounts map[string]Amount
+	accounts map[string]memoryAccount
+}
+
+type memoryAccount struct {
+	sum     Amount
+	updated time.Time
 }
 
 // NewMemory returns an empty storage.
-func NewMemory() *Memory { return &Memory{accounts: make(map[string]Amount)} }
+func NewMemory() *Memory { return &Memory{accounts: make(map[string]memoryAccount)} }
+
+// Prune removes the accounts to which nothing has been added since the given time. See
+// [Dir.Prune] for which accounts must not be pruned.
+func (m *Memory) Prune(before time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.accounts, func(_ string, a memoryAccount) bool { return a.updated.Before(before) })
+}
 
 // Add implements Storage.
 func (m *Memory) Add(_ context.Context, account string, a Amount) (Amount, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	sum := m.accounts[account].Plus(a)
+	sum := m.accounts[account].sum.Plus(a)
 	if !a.IsZero() {
-		m.accounts[account] = sum
+		m.accounts[account] = memoryAccount{sum, time.Now()}
 	}
 	return sum, nil
 }
