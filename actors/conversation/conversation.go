@@ -85,7 +85,7 @@ func optionsOf(opts []Option) options {
 // prefix of a run ID. Turns made by a runner belong to the conversation, too; see
 // [NewProgram].
 func Open(ctx context.Context, store snapshot.Store, id string, agent Agent, opts ...Option) (*Conversation, error) {
-	c := &Conversation{thread: thread{store, id}, agent: agent, options: optionsOf(opts)}
+	c := &Conversation{thread: thread{store: store, id: id, read: make(map[int]turnMessages)}, agent: agent, options: optionsOf(opts)}
 	if err := snapshot.CheckRunID(c.runID(1)); err != nil {
 		return nil, fmt.Errorf("conversation %q: %w", record.Truncate(id, maxID), err)
 	}
@@ -113,8 +113,11 @@ func (c *Conversation) restore(ctx context.Context) (err error) {
 	}
 	for ; c.turns > 0; c.turns-- {
 		info, found, err := c.info(ctx, c.turns)
-		if err != nil || !found {
+		if err != nil {
 			return err
+		}
+		if !found { // it was removed after it was listed
+			continue
 		}
 		if info.Status.HasEnded() {
 			c.lastCompleted = c.afterOf(&info)

@@ -133,3 +133,30 @@ func TestATurnAfterALongOneContinuesWithTheSameHistory(t *testing.T) {
 	assert.Len(t, l.request, 101)
 	assert.Equal(t, interrupted, l.request)
 }
+
+// loadCounter is a store that counts how many runs are read.
+type loadCounter struct {
+	snapshot.Store
+	loads int
+}
+
+func (s *loadCounter) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
+	s.loads++
+	return s.Store.Load(ctx, runID)
+}
+
+func TestOpenConversationReadsNoTurnTwice(t *testing.T) {
+	store := &loadCounter{Store: memstore.New()}
+	chat, err := conversation.Open(t.Context(), store, "alice", setup(new(model), sees))
+	require.NoError(t, err)
+	for range 12 {
+		store.loads = 0
+		_, err := chat.Ask(t.Context(), "hello")
+		require.NoError(t, err)
+		assert.LessOrEqual(t, store.loads, 3)
+	}
+	require.NoError(t, store.Delete(t.Context(), "alice-0010"))
+	_, err = chat.Ask(t.Context(), "hello")
+	require.NoError(t, err)
+	assert.Len(t, chat.History(), 3*4, "a removed turn ends the history")
+}

@@ -75,7 +75,7 @@ func (p *Program) Call(ctx context.Context, in Input) (actors.Answer, error) {
 	metadata := h.Metadata()
 	if id := metadata.Custom[threadKey]; id != "" {
 		var err error
-		t := thread{p.store, id}
+		t := thread{store: p.store, id: id}
 		if prompt.Before, err = t.history(ctx, lastCompletedBefore(&metadata), p.options.maxMessages); err != nil {
 			reason := record.InterruptReplay
 			if snapshot.IsTemporary(err) {
@@ -101,7 +101,7 @@ type Turn struct {
 // new and the last turn has not ended, the error is [ErrPending]. If two callers receive the same
 // turn for different prompts and start it, the runner returns runner.ErrStarted to one of them.
 func Next(ctx context.Context, store snapshot.Store, id string, prompt actors.Prompt, number int) (Turn, error) {
-	next, err := nextTurn(ctx, thread{store, id}, prompt, number)
+	next, err := nextTurn(ctx, thread{store: store, id: id}, prompt, number)
 	if err != nil {
 		return Turn{}, fmt.Errorf("conversation %q: %w", record.Truncate(id, maxID), err)
 	}
@@ -139,15 +139,17 @@ func nextTurn(ctx context.Context, t thread, prompt actors.Prompt, number int) (
 			return Turn{}, errors.Join(err, fmt.Errorf("%w: %d", ErrTurn, number))
 		}
 		after = lastCompletedBefore(&info.Metadata)
-	case last > 0:
-		info, err := t.settledInfo(ctx, last)
-		if err != nil {
-			return Turn{}, err
+	default:
+		for found := false; last > 0 && !found; last-- { // a listed turn may have been removed
+			var info snapshot.Info
+			if info, found, err = t.settledInfo(ctx, last); err != nil {
+				return Turn{}, err
+			}
+			if found && !info.Status.HasEnded() {
+				return Turn{}, fmt.Errorf("turn %d: %w", last, ErrPending)
+			}
+			after = t.afterOf(&info)
 		}
-		if !info.Status.HasEnded() {
-			return Turn{}, fmt.Errorf("turn %d: %w", last, ErrPending)
-		}
-		after = t.afterOf(&info)
 	}
 	if prompt.Parts, err = keepParts(ctx, t.store, prompt.Parts); err != nil {
 		return Turn{}, err
@@ -170,7 +172,7 @@ type State struct {
 // Read returns the last turns of a conversation in order, at most limit of them, or all
 // turns if limit is 0. If there are none, the error is snapshot.ErrNotFound.
 func Read(ctx context.Context, store snapshot.Store, id string, limit int) ([]State, error) {
-	turns, err := read(ctx, thread{store, id}, limit)
+	turns, err := read(ctx, thread{store: store, id: id}, limit)
 	if err != nil {
 		return nil, fmt.Errorf("conversation %q: %w", record.Truncate(id, maxID), err)
 	}
@@ -206,6 +208,9 @@ func read(ctx context.Context, t thread, limit int) ([]State, error) {
 			return nil, fmt.Errorf("turn %d: %w", n, err)
 		}
 		turns = append(turns, one)
+	}
+	if turns == nil {
+		return nil, snapshot.ErrNotFound
 	}
 	return turns, nil
 }

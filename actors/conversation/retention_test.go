@@ -182,3 +182,36 @@ func TestTurnAfterAHoleHasTheHistorySinceTheHole(t *testing.T) {
 		assert.Equal(t, "thr,fou,fiv", turns[0].Answer)
 	})
 }
+
+// A stale store lists a run that was removed.
+type stale struct {
+	snapshot.Store
+	removed string
+}
+
+func (s *stale) Info(ctx context.Context, runID string) (snapshot.Info, error) {
+	if runID == s.removed {
+		return snapshot.Info{}, snapshot.ErrNotFound
+	}
+	return s.Store.Info(ctx, runID)
+}
+
+func TestTurnThatIsRemovedAfterItWasListedIsSkipped(t *testing.T) {
+	store := &stale{Store: memstore.New()}
+	chat, err := conversation.Open(t.Context(), store, "ann", setup(new(model), sees))
+	require.NoError(t, err)
+	for range 2 {
+		_, err = chat.Ask(t.Context(), "hello")
+		require.NoError(t, err)
+	}
+	first := len(chat.History()) / 2
+	store.removed = "ann-0002"
+	next, err := conversation.Next(t.Context(), store, "ann", actors.Ask("hello"), 0)
+	require.NoError(t, err)
+	assert.Equal(t, "1", next.Metadata.Custom["conversation.after"])
+	chat, err = conversation.Open(t.Context(), store, "ann", setup(new(model), sees))
+	require.NoError(t, err)
+	assert.Len(t, chat.History(), first)
+	_, err = conversation.Read(t.Context(), store, "ann", 1)
+	require.ErrorIs(t, err, snapshot.ErrNotFound)
+}

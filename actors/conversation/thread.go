@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,13 @@ const MessageKey = "conversation.message"
 type thread struct {
 	store snapshot.Store
 	id    string
+	read  map[int]turnMessages // the turns of the history that was read last, by number; nil to keep none
+}
+
+// turnMessages holds the messages of a completed turn.
+type turnMessages struct {
+	created  time.Time // of the turn's run, since a number is used again if the last turn is removed
+	messages []actors.Message
 }
 
 // tag returns the tag of the conversation's runs.
@@ -126,16 +134,16 @@ func maxMessagesOf(metadata *snapshot.Metadata, otherwise int) int {
 // closeTime is how long settledInfo waits for a run to be closed.
 const closeTime = 2 * time.Second
 
-// settledInfo returns the info of a turn. If the turn is just ending, settledInfo waits, since a
+// settledInfo is like info. If the turn is just ending, settledInfo waits, since a
 // client that has seen the answer may continue before the end of the turn is stored, or before
 // another process has closed the run after a kill.
-func (t thread) settledInfo(ctx context.Context, turn int) (snapshot.Info, error) {
-	info, _, err := t.info(ctx, turn)
-	if err != nil || info.Status.HasEnded() || !info.Open && info.Stop.Reason != record.InterruptCrash {
-		return info, err
+func (t thread) settledInfo(ctx context.Context, turn int) (info snapshot.Info, found bool, err error) {
+	info, found, err = t.info(ctx, turn)
+	if err != nil || !found || info.Status.HasEnded() || !info.Open && info.Stop.Reason != record.InterruptCrash {
+		return info, found, err
 	}
 	if ends, err := t.ends(ctx, turn); err != nil || !ends {
-		return info, err
+		return info, found, err
 	}
 	waiting, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
@@ -144,8 +152,7 @@ func (t thread) settledInfo(ctx context.Context, turn int) (snapshot.Info, error
 			break
 		}
 	}
-	info, _, err = t.info(ctx, turn)
-	return info, err
+	return t.info(ctx, turn)
 }
 
 // ends reports whether, according to the records, a turn or its agent has ended.
@@ -180,19 +187,32 @@ func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, 
 		if !found { // the turn was removed; messages from before it would not fit those after it
 			break
 		}
-		answer, err := state.Result[actors.Answer](ctx, t.store, info.RunID)
+		whole, err := t.messages(ctx, turn, &info)
 		if err != nil {
 			return nil, err
 		}
-		messages := shortened(answer.Messages, most)
-		if len(messages) == 0 && len(answer.Messages) > 0 { // as for a removed turn
+		messages := shortened(whole, most)
+		if len(messages) == 0 && len(whole) > 0 { // as for a removed turn
 			break
 		}
 		all, n = append(all, messages), n+len(messages)
 		turn = lastCompletedBefore(&info.Metadata)
 	}
+	maps.DeleteFunc(t.read, func(n int, _ turnMessages) bool { return n <= turn })
 	slices.Reverse(all)
 	return lastMessages(slices.Concat(all...), most), nil
+}
+
+// messages returns the messages of a completed turn.
+func (t thread) messages(ctx context.Context, turn int, info *snapshot.Info) ([]actors.Message, error) {
+	if read, ok := t.read[turn]; ok && read.created.Equal(info.Created) {
+		return read.messages, nil
+	}
+	answer, err := state.Result[actors.Answer](ctx, t.store, info.RunID)
+	if err == nil && t.read != nil {
+		t.read[turn] = turnMessages{info.Created, answer.Messages}
+	}
+	return answer.Messages, err
 }
 
 // lastMessages returns the last messages, at most the given number, starting with a message from
