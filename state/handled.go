@@ -21,7 +21,7 @@ func (r *restoredRun) isRetried(t *track, a record.Address) bool {
 		}
 		switch p := r.calls[around]; {
 		case p == nil:
-		case p.ended > t.Last && !p.failed: // the call around has completed without this call
+		case p.completed > t.Last: // the call around has completed without this call, though it may have been undone since
 			return false
 		case p.Phase == record.StateFailed && !r.isUnhandled(p, around):
 			return false

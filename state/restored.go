@@ -74,6 +74,7 @@ type track struct {
 	whole         uint64 // the latest record with the hash of its whole input
 	diverged      uint64 // the latest record that reports a divergence of the call
 	ended         uint64 // the latest outcome
+	completed     uint64 // the latest completed outcome
 	outcome       uint64 // the latest outcome; 0 once a record says that it is replaced
 	failed        bool   // the outcome is a failure
 	refuted       bool   // somebody has answered that the call, which was in doubt, has failed
@@ -218,6 +219,9 @@ func (t *track) followOutcome(rec *record.Record) {
 	if t.outcome = 0; rec.IsOutcome() {
 		t.outcome, t.ended, t.failed = rec.Seq, rec.Seq, rec.Status == record.StatusFailed
 		t.refuted = t.failed && engine.IsAnsweredFailed(rec.Err)
+		if !t.failed {
+			t.completed = rec.Seq
+		}
 	}
 	if rec.Status == record.StatusStarted {
 		t.attempts = max(t.attempts, int32(rec.Attempt)+1)

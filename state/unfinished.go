@@ -21,14 +21,17 @@ func (r *run) stopAtEnd(s *engine.Scope, c record.Claim, found *record.Progress)
 }
 
 // isAtEnd reports whether the claimed call or question is one with which the run continues when it
-// is resumed: either it is on record and has no outcome, or nothing was recorded at its position,
-// and the call around it has not ended. r.mu must be held.
+// is resumed: the call around it has not ended, and it has no outcome, has not begun, or is the first
+// at its position. r.mu must be held.
 func (r *run) isAtEnd(s *engine.Scope, c record.Claim) bool {
 	if r.rerun.isDiscarded(c.Address) || r.hasEndedAround(s) {
 		return false
 	}
-	t := r.restored.calls[c.Address]
-	return t != nil && !t.HasOutcome() || t == nil && r.restored.ordinals[s.Path()].recorded(c.Ordinal) == nil
+	if t := r.restored.calls[c.Address]; t != nil {
+		return !t.HasOutcome()
+	}
+	was := r.restored.ordinals[s.Path()].recorded(c.Ordinal)
+	return was == nil || was.matches(c) // the call had not begun
 }
 
 // hasEndedAround reports whether the call whose scope is s has an outcome, or for a root, whether
