@@ -14,7 +14,7 @@ import (
 // suspends the scope s. If it were a failure instead, the program would handle it, for example by
 // telling a model, and would continue in a way in which the run will not. r.mu must be held.
 func (r *run) stopAtEnd(s *engine.Scope, c record.Claim, found *record.Progress) error {
-	if !r.settings.Strict || c.Kind.IsEntered() || found != nil && found.HasOutcome() || !r.isAtEnd(s, c) {
+	if !r.settings.Strict || c.Kind == record.KindQuestion || c.Kind.IsEntered() || found != nil && found.HasOutcome() || !r.isAtEnd(s, c) {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", c.Address, core.ErrNotRecorded)
