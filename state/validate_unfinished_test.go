@@ -49,9 +49,8 @@ func TestUnchangedProgramHasNoDifferencesFromAnUnfinishedRun(t *testing.T) {
 // failed because it has no outcome yet.
 func TestAnAgentIsValidatedAgainstAnUnfinishedRun(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
-		fails := true
-		stock := decorators.Tool("stock", "", func(context.Context, struct{ Item string }) (string, error) {
-			if fails = !fails; !fails {
+		stock := decorators.Tool("stock", "", func(ctx context.Context, _ struct{ Item string }) (string, error) {
+			if core.ScopeOf(ctx).Attempt() == 0 {
 				return "", core.Retryable(errors.New("busy"))
 			}
 			return "7", nil
@@ -75,7 +74,7 @@ func TestAnAgentIsValidatedAgainstAnUnfinishedRun(t *testing.T) {
 				if _, err := clerk.Call(ctx, actors.Ask("a cup")); err != nil {
 					return "", err
 				}
-				if _, err := actors.Map(ctx, actors.Group{Name: "items", Workers: 2, CollectAll: true}, stock, make([]struct{ Item string }, 6)); err != nil {
+				if _, err := actors.Map(ctx, actors.Group{Name: "items", Workers: 2, CollectAll: true}, stock, make([]struct{ Item string }, 3)); err != nil {
 					return "", err
 				}
 				if ok, err := core.Await[bool](ctx, wording); err != nil || !ok {

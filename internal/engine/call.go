@@ -391,13 +391,14 @@ func (c *Call) settle(p *record.Progress, s *Scope, r *attemptEnd) error {
 // The results of the handler come from the calls inside it.
 func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	if c.spec.Kind == record.KindGroup {
-		recorded, err := c.root.settings.History.Outcome(s)
-		if err != nil {
-			return c.halt(err)
-		}
 		s.beginGroup()
 		defer s.endGroup()
-		if s.group.recorded = true; recorded.Failed != nil {
+		s.group.recorded = true
+		if p.Phase == record.StateFailed {
+			recorded, err := c.root.settings.History.Outcome(s)
+			if err != nil {
+				return c.halt(err)
+			}
 			s.group.reason = recorded.Failed.Reason
 		}
 	}
