@@ -325,7 +325,11 @@ func (r *Runner) stateOf(ctx context.Context, runID string) (*state.ExecutionSta
 	select {
 	case <-o.opened:
 	case <-ctx.Done():
-		return nil, fmt.Errorf("it is still being opened: %w", context.Cause(ctx))
+		select {
+		case <-o.opened:
+		default:
+			return nil, fmt.Errorf("it is still being opened: %w", context.Cause(ctx))
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

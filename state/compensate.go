@@ -382,11 +382,12 @@ var errLeft = &core.InterruptedError{
 }
 
 // leavesToNext reports whether e means that this process has to leave the run to the next process that
-// opens it. Such an interrupt stops the compensations of a cancelled run, too; the cancel stays.
-func leavesToNext(e *core.InterruptedError) bool {
+// opens it. Such an interrupt stops the compensations of a cancelled run, too; the cancel stays. A run
+// in memory is never left to another process.
+func (r *run) leavesToNext(e *core.InterruptedError) bool {
 	switch e.Reason {
 	case record.InterruptShutdown, record.InterruptStore, record.InterruptLeaseLost:
-		return true
+		return r.keeper.isStored()
 	}
 	return false
 }

@@ -137,9 +137,11 @@ func (r *restoredRun) endedCallAround(a record.Address) bool {
 	}
 	failed, known := r.handled.errors[p.ended]
 	if !known {
-		if rec, err := r.found.Record(p.ended); err == nil {
-			failed = rec.Err
+		rec, err := r.found.Record(p.ended)
+		if err != nil {
+			return true // the store cannot be read, which will stop the run
 		}
+		failed = rec.Err
 		if r.handled.errors == nil {
 			r.handled.errors = make(map[uint64]error)
 		}

@@ -212,9 +212,9 @@ func (r *run) interrupt(e *core.InterruptedError) bool {
 	isCancel := e.Reason == record.InterruptCancel
 	if r.life.ending || r.isCancelled() || r.life.interrupted != nil && !isCancel || isCancel && r.hasEnded() { // an outcome is final
 		r.mu.Unlock()
-		return leavesToNext(e) && r.stopCompensating(e)
+		return r.leavesToNext(e) && r.stopCompensating(e)
 	}
-	if before := r.life.interrupted; before != nil && leavesToNext(before) {
+	if before := r.life.interrupted; before != nil && r.leavesToNext(before) {
 		r.life.undoing.stopped = before
 	}
 	r.life.interrupted = e

@@ -156,12 +156,16 @@ type endedSleep struct {
 }
 
 // isEndOf reports whether the sleep ended in the attempt s. A later attempt sleeps for the rest of
-// the time, and so does a call that a retry of the run makes again from its first attempt on.
+// the time, and so does a call that a retry of the run makes again, unless the call had continued
+// after the sleep and made other calls. r.mu must be held.
 func (r *run) isEndOf(s *engine.Scope, ended endedSleep) bool {
 	if ended.err == nil || ended.attempt != s.Attempt() {
 		return false
 	}
-	return s.Spec().Kind.IsEntered() || r.restored == nil || ended.seq > r.restored.retryTo
+	if r.restored == nil || ended.seq > r.restored.retryTo {
+		return true
+	}
+	return s.Spec().Kind.IsEntered() && r.restored.laterCalls()[s.Path()].any > ended.seq
 }
 
 // askedQuestion is a question as it was last asked.

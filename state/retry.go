@@ -35,7 +35,8 @@ var (
 //   - of a call, if the same handler made another call or asked a question afterwards. This does not
 //     count if the handler then returned an error that wraps the failure or contains its text;
 //   - of a tool call that a model requested, if the model was called again;
-//   - of a call inside a call that completed, for example of a branch of a group that completed.
+//   - of a call inside a call that completed, for example of a branch of a group that completed;
+//   - of a call outside any agent, if another call was made after it outside any agent.
 //
 // To make such a call again, [Fork] the run at it.
 //

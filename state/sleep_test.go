@@ -548,3 +548,32 @@ func TestSleepThatTheHandlersContextEndedContinuesInTheNextAttempt(t *testing.T)
 		}
 	})
 }
+
+// An agent that failed because its own context ended its sleep sleeps for the rest when it is retried.
+func TestSleepThatMadeAnAgentFailContinuesInARetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agent := decorators.Agent("nap", "", func(ctx context.Context, _ struct{}) (string, error) {
+			limited, cancel := context.WithTimeout(ctx, 40*time.Minute)
+			defer cancel()
+			return "rested", core.Sleep(limited, time.Hour)
+		})
+		store, began := memstore.New(), time.Now()
+		run := func() (string, error) {
+			st, err := state.Open(t.Context(), store, "r")
+			require.NoError(t, err)
+			out, err := agent.Call(st.Context(t.Context()), struct{}{})
+			require.NoError(t, st.Close())
+			return out, err
+		}
+		_, err := run()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = state.Retry(t.Context(), store, "r")
+		require.NoError(t, err)
+		for range 2 {
+			out, err := run()
+			require.NoError(t, err)
+			assert.Equal(t, "rested", out)
+			assert.Equal(t, time.Hour, time.Since(began).Round(time.Minute))
+		}
+	})
+}

@@ -10,8 +10,8 @@ import (
 )
 
 // stopAtEnd returns an error if a strict replay has come to the point at which the run stopped: the
-// call, which would have to be executed, has no outcome yet, or the run stopped before it. The error
-// suspends the scope s. If it were a failure instead, the program would handle it, for example by
+// call has no outcome yet, or had not begun, and would have to be executed. The error suspends the
+// scope s. If it were a failure instead, the program would handle it, for example by
 // telling a model, and would continue in a way in which the run will not. r.mu must be held.
 func (r *run) stopAtEnd(s *engine.Scope, c record.Claim, found *record.Progress) error {
 	if !r.settings.Strict || c.Kind == record.KindQuestion || c.Kind.IsEntered() || found != nil && found.HasOutcome() || !r.isAtEnd(s, c) {
@@ -27,8 +27,8 @@ func (r *run) isAtEnd(s *engine.Scope, c record.Claim) bool {
 	if r.rerun.isDiscarded(c.Address) || r.hasEndedAround(s) {
 		return false
 	}
-	if t := r.restored.calls[c.Address]; t != nil {
-		return !t.HasOutcome()
+	if p := r.restored.progress(c.Address); p != nil {
+		return !p.HasOutcome()
 	}
 	was := r.restored.ordinals[s.Path()].recorded(c.Ordinal)
 	return was == nil || was.matches(c) // the call had not begun
@@ -40,6 +40,6 @@ func (r *run) hasEndedAround(s *engine.Scope) bool {
 	if s.Parent() == nil {
 		return r.found.Status == snapshot.StatusCompleted || r.found.Status == snapshot.StatusFailed || r.found.Status == snapshot.StatusCancelled
 	}
-	t := r.restored.calls[s.Address()]
-	return t != nil && t.HasOutcome()
+	p := r.restored.progress(s.Address())
+	return p != nil && p.HasOutcome()
 }

@@ -122,3 +122,38 @@ func TestAnAgentIsValidatedAgainstAnUnfinishedRun(t *testing.T) {
 		assert.True(t, again)
 	})
 }
+
+// A run that is retried continues with the call that has failed.
+func TestAnAgentIsValidatedAgainstARunThatIsRetried(t *testing.T) {
+	testkit.Bubble(t, func(t *testing.T) {
+		pay := decorators.Tool("pay", "", func(context.Context, struct{}) (string, error) { return "", core.Permanent(errors.New("no money")) })
+		ship := decorators.Tool("ship", "", func(context.Context, struct{}) (string, error) { return "shipped", nil })
+		fails := true
+		agent := decorators.Agent("agent", "", func(ctx context.Context, _ string) (string, error) {
+			_, err := pay.Call(ctx, struct{}{})
+			if fails {
+				return "", err
+			}
+			return ship.Call(ctx, struct{}{}) // handles the failure
+		})
+		program := func(ctx context.Context) error {
+			_, err := agent.Call(ctx, "x")
+			return err
+		}
+		store := memstore.New()
+		st, err := state.Open(t.Context(), store, "run")
+		require.NoError(t, err)
+		require.ErrorContains(t, program(st.Context(t.Context())), "no money")
+		require.NoError(t, st.Close())
+		_, err = state.Retry(t.Context(), store, "run")
+		require.NoError(t, err)
+		st, err = state.Open(t.Context(), store, "run") // and the process is stopped before the call
+		require.NoError(t, err)
+		require.True(t, st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown}))
+		require.NoError(t, st.Close())
+		fails = false
+		differences, err := state.Validate(t.Context(), store, "run", program)
+		require.NoError(t, err)
+		assert.Empty(t, differences)
+	})
+}

@@ -242,16 +242,19 @@ func deletable(ctx context.Context, store snapshot.Store, filter snapshot.Filter
 		}
 	}
 	matched := len(chosen)
-	if chosen, err = needed.WithoutTurns(ctx, store, chosen); err != nil {
-		return nil, kept, err
-	}
 	chosen = slices.DeleteFunc(chosen, func(info *snapshot.Info) bool {
 		isNeeded, failed := needed.ByCaller(ctx, store, info)
 		err = errors.Join(err, failed)
 		return isNeeded
 	})
+	if err != nil {
+		return nil, kept, err
+	}
+	if chosen, err = needed.WithoutTurns(ctx, store, chosen); err != nil { // last, since it looks at which turns are kept
+		return nil, kept, err
+	}
 	kept.read = matched - len(chosen)
-	return chosen, kept, err
+	return chosen, kept, nil
 }
 
 // errChanged means that a run has changed since it was selected.

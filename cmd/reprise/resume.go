@@ -130,6 +130,9 @@ func (a *app) printUnchanged(ctx context.Context, store snapshot.Store, info sna
 	case waits != "":
 		return fmt.Errorf("run %s is paused and waits for %s", info.RunID, printable(waits))
 	}
+	if a.json {
+		return a.writeJSON(map[string]string{"run_id": info.RunID, "status": string(info.Status)})
+	}
 	a.printf("run %s was answered, and continues when its program opens it\n", info.RunID)
 	return nil
 }

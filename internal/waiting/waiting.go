@@ -1,4 +1,4 @@
-// Package waiting tells for what a stored run waits.
+// Package waiting reports what a stored run waits for.
 package waiting
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// For returns for what a paused run waits, such as "2 answers, the signal paid", and whether answers
-// are among that. The text is empty if the run waits only for its program. The run must not have been
+// For returns what a paused run waits for, such as "2 answers, the signal paid", and whether that
+// includes answers. The text is empty if the run waits only for its program. The run must not have been
 // cancelled.
 func For(ctx context.Context, store snapshot.Store, runID string) (text string, answers bool, err error) {
 	posted, err := store.Messages(ctx, runID) // first, since an answer is removed after it was recorded
