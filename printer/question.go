@@ -101,6 +101,9 @@ func (q *questions) add(r *record.Record, awaited string) (before, answered bool
 	case r.Kind == record.KindRun:
 		q.n -= len(q.answered[r.RunID])
 		delete(q.answered, r.RunID)
+		if r.Status == record.StatusStarted && r.Reason == record.ReasonRetry {
+			q.remember(r.RunID, recalledFailure, false) // a failure that the retry does not repeat was handled: no hint
+		}
 	case r.Kind == record.KindQuestion, r.Kind == record.KindAnswer:
 		q.remember(r.RunID, r.Name, r.Kind == record.KindAnswer)
 	case awaited != "":
