@@ -49,8 +49,9 @@ func WithHost(h Host) Option {
 // shows which failures are tried again, so after a crash the next opening tries them again, too.
 // [Retry] does the same from any process, without changing the program; its documentation
 // describes what happens to failures that the program has handled, to calls that failed in doubt, to
-// calls that were compensated, and to calls that could not be compensated. If the run stopped during the compensations for a failure,
-// the opening finishes these first and retries nothing: open the run again to retry it.
+// calls that were compensated, and to calls that could not be compensated. If the run stopped during
+// the compensations for a failure, the opening finishes these first and retries nothing: open the run
+// again to retry it.
 func WithRerunFailed() Option {
 	return func(c *config) { c.rerunFailed = true; c.limitTo("WithRerunFailed", inOpen) }
 }

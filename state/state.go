@@ -119,8 +119,8 @@ func (st *ExecutionState) CancelTimeout() bool {
 // Close ends the contexts that Context returned, waits up to a tenth of a second for calls that are
 // still running, records the end of the run, and returns when everything is published. If the run was
 // cancelled, Close first compensates its calls, which may take longer; see [ExecutionState.Interrupt]
-// for how to stop that. Later calls and records are refused with [ErrClosed]. Close leaves the publishers open. Closing twice is allowed. A publisher
-// must not call Close.
+// for how to stop that. Later calls and records are refused with [ErrClosed]. Close leaves the
+// publishers open. Closing twice is allowed. A publisher must not call Close.
 //
 // If all root calls of this opening have succeeded, the run is completed, even if the program would
 // have made more of them; see [WithFurtherCalls]. An error from Close means that records or the

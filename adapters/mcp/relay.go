@@ -14,8 +14,8 @@ import (
 
 // Relay reads a client's messages from in and sends them to the server at the URL. It writes the
 // messages from the server to out. A client that can only start commands can use a running
-// service through Relay. Relay returns when in has been read to its end. Only the options HTTPClient, Headers and
-// MaxResult are used.
+// service through Relay. Relay returns at the end of the input. Only the options HTTPClient, Headers
+// and MaxResult are used.
 func Relay(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url string, o Options) error {
 	o = o.check("relay", TrustNothing)
 	ctx, cancel := context.WithCancel(ctx)

@@ -96,8 +96,8 @@ func (f *runFilter) flags(cmd *cobra.Command) {
 // selectingFlags holds the names of the flags of a runFilter.
 var selectingFlags = []string{"status", "tag", "pipeline", "program", "version", "since", "until"}
 
-// chosenFlag returns the name of a flag that selects runs and was given, or "" if there is none. more
-// holds the names of further flags that select runs.
+// chosenFlag returns the name of the first given flag that selects runs, or "" if none was given. The
+// flags named in more also select runs.
 func chosenFlag(cmd *cobra.Command, more ...string) string {
 	for _, name := range slices.Concat(selectingFlags, more) {
 		if cmd.Flags().Changed(name) {

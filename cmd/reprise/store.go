@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/reprise-go/reprise/internal/runcopy"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
@@ -30,9 +31,7 @@ func (a *app) store() (*filestore.Store, error) {
 	case !stat.IsDir():
 		return nil, fmt.Errorf("%s is not a directory; %s", a.dir, which)
 	}
-	if stat, err = os.Stat(a.runsDir()); errors.Is(err, fs.ErrNotExist) || err == nil && !stat.IsDir() {
-		return nil, fmt.Errorf("%s is not a store: it has no directory \"runs\"; %s", a.dir, which)
-	} else if err != nil {
+	if err := runcopy.CheckStore(a.dir, which); err != nil {
 		return nil, err
 	}
 	return a.openStore()

@@ -313,9 +313,9 @@ func (c *Call) exit(p *record.Progress, s *Scope, err error) {
 // exitKey is the context key of the error stored for CatchExit.
 type exitKey struct{}
 
-// CatchExit returns a context for executing a call, and a function that returns the call's error if
-// its handler called runtime.Goexit. Since the call does not return then, this is the only way to
-// learn its error. If there is none, the function returns nil.
+// CatchExit returns a context for executing a call, and a function that returns the error of the call
+// after its handler has called runtime.Goexit. The call itself does not return in this case. If no
+// handler has called runtime.Goexit, the function returns nil.
 func CatchExit(ctx context.Context) (caught context.Context, exit func() error) {
 	err := new(atomic.Pointer[error])
 	return context.WithValue(ctx, exitKey{}, err), func() error {

@@ -20,13 +20,20 @@ func FromDir(ctx context.Context, to snapshot.Store, dir string, ids []string, o
 	if _, err := os.Stat(dir); err != nil {
 		return err
 	}
-	stat, err := os.Stat(filepath.Join(dir, "runs"))
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !stat.IsDir() {
-		return fmt.Errorf("%s is not a store: it has no directory \"runs\"; name the directory that the program gave to filestore.New", dir)
-	} else if err != nil {
+	if err := CheckStore(dir, "name the directory that the program gave to filestore.New"); err != nil {
 		return err
 	}
 	return inDir(dir, func(from snapshot.Store) error { return Runs(ctx, to, from, ids, out) })
+}
+
+// CheckStore returns an error if the existing directory is not a store. The error ends with the
+// advice. Otherwise filestore.New would make a store of any directory.
+func CheckStore(dir, advice string) error {
+	stat, err := os.Stat(filepath.Join(dir, "runs"))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !stat.IsDir() {
+		return fmt.Errorf("%s is not a store: it has no directory \"runs\"; %s", dir, advice)
+	}
+	return err
 }
 
 // ToDir copies runs to a directory, which is created if it does not exist.

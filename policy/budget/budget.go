@@ -44,8 +44,8 @@ type Options struct {
 	// actors.ModelOptions.MaxTokens, or at 0 if that is not set.
 	EstimateTokens func(input []byte) (in, out int)
 
-	// Storage stores the amounts used. Defaults to a new [Memory], which is never pruned. With a [Memory], the
-	// budget of a run starts with the amount in the run's records, and all other
+	// Storage stores the amounts used. Defaults to a new [Memory], which is never pruned.
+	// With a [Memory], the budget of a run starts with the amount in the run's records, and all other
 	// budgets start from zero in each process. The records tell the number of LLM calls,
 	// but not how many attempts each of them had: if attempts failed before the process
 	// ended, a limit on calls allows as many more. With any other Storage, it is exact.

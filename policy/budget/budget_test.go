@@ -580,7 +580,7 @@ func TestKeysDoNotShareAccounts(t *testing.T) {
 	assert.EqualValues(t, 4, left.Calls)
 }
 
-// A limit may be raised so far that it is none any more.
+// A limit that is raised by very much becomes unlimited.
 func TestLimitThatIsRaisedToTheMaximumIsNotExceeded(t *testing.T) {
 	ctx := t.Context()
 	b := budget.New(budget.Options{Name: "b", Limit: budget.Amount{Tokens: 1, Calls: 1, Time: time.Second}})
