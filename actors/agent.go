@@ -90,15 +90,14 @@ func (a Agent[In, Out]) Prepare(ctx context.Context, arguments string) (Prepared
 	return prepare(ctx, a.Name(), a.definition, a.schema, arguments)
 }
 
-// NewAgent returns an agent that answers a prompt: it asks llm and calls the
-// tools that the model asks for, until the model answers without asking for
-// one. It panics for the same reasons as DefineAgent, if two tools have the same
-// name, and if an option is only for [NewTypedAgent].
+// NewAgent returns an agent that answers a prompt: it asks llm and calls the tools that the model
+// asks for, until the model answers without asking for one. NewAgent panics for the same reasons as
+// DefineAgent, and also if two tools have the same name or if an option is only for
+// [NewTypedAgent].
 //
-// The returned answer is always complete: if the model was cut off, or the
-// service withheld the answer or failed in the middle, the agent fails with an
-// *[UnfinishedError]. If the answer is empty, the model is asked again, as
-// after a failed postcondition of the LLM.
+// The returned answer is always complete: if the model was cut off, or the service withheld the
+// answer or failed in the middle, the agent fails with an *[UnfinishedError]. If the answer is
+// empty, the model is asked again, as after a failed postcondition of the LLM.
 //
 // The agent can be a tool of another agent, whose model then sends {"text": …} and receives the
 // text of the answer.
@@ -113,9 +112,9 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 }
 
 // withVoidDeltas wraps the handler of an agent or a tool: each attempt after the first begins by
-// reporting that the deltas from earlier attempts are void. The calls of the new attempt have other
-// addresses, so their deltas would not replace the earlier ones. If the handler itself emits text, it
-// ends by reporting that the text is complete.
+// reporting that the deltas from earlier attempts are void. The calls of the new attempt have
+// different addresses, so their deltas would not replace the earlier ones. If the handler itself
+// emits text, it ends by reporting that the text is complete.
 func withVoidDeltas[In, Out any](handler core.Handler[In, Out]) core.Handler[In, Out] {
 	return func(ctx context.Context, in In) (Out, error) {
 		emit := live.Emitter(ctx)
@@ -243,8 +242,9 @@ func WithInstructions(text string) Option {
 }
 
 // WithInstructionParts sets the parts of an agent's system message, which must all be text. A part
-// may have fields for particular services, such as a marker that ends the part of the prompt
-// to cache; see [Extra]. If several options set the agent's instructions, the last one applies.
+// may have fields for particular services, such as a marker for the end of the part of the prompt
+// that is to be cached; see [Extra]. If several options set the agent's instructions, the last one
+// applies.
 func WithInstructionParts(parts ...Part) Option {
 	return agentOption("WithInstructionParts", func(o *options) {
 		for i, p := range parts {

@@ -168,7 +168,7 @@ func defaultQuestion(tool string, in any) (string, error) {
 	return fmt.Sprintf("Approve %s %s", tool, arguments), nil
 }
 
-// An Approval is the answer to the question whether a tool may be called.
+// An Approval is the answer to the question of whether a tool may be called.
 type Approval struct {
 	Approved  bool            `json:"approved"`
 	Arguments json.RawMessage `json:"arguments,omitempty"` // if set, replace all of the model's arguments; checked in the same way

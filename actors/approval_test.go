@@ -136,8 +136,8 @@ func TestChangedArgumentsThatDoNotFitAreRefusedWhenTheyAreGiven(t *testing.T) {
 	assert.Equal(t, []mail{{"grace", "hello"}}, o.sent)
 }
 
-// A schema with references, written by hand, is not part of the question, so
-// changed arguments are checked only when the run continues.
+// A handwritten schema with references is not part of the question, so changed arguments are
+// checked only when the run continues.
 func TestChangedArgumentsThatDoNotFitAreAskedAgain(t *testing.T) {
 	o := newOffice(t)
 	written, err := actors.ParseSchema([]byte(`{"type":"object","properties":{"to":{"$ref":"#/$defs/text"},"text":{"$ref":"#/$defs/text"}},"required":["to","text"],"additionalProperties":false,"$defs":{"text":{"type":"string"}}}`))

@@ -18,11 +18,10 @@ type CallResult struct {
 // CallResults are the results of several calls, in the order of the calls.
 type CallResults []CallResult
 
-// CallTools makes the calls in parallel, each as a branch of the group g, as
-// [Parallel] does, and returns their results. All calls run to their end,
-// whatever g.CollectAll is. If a call fails, or its function is not in tools, its
-// result contains the error. CallTools itself returns an error only if the group
-// did not run or did not finish.
+// CallTools makes the calls in parallel, each as a branch of the group g, as [Parallel] does, and
+// returns their results. All calls run to their end, regardless of g.CollectAll. If a call fails,
+// or its function is not in tools, its result contains the error. CallTools itself returns an error
+// only if the group did not run or did not finish.
 func CallTools(ctx context.Context, g Group, tools ToolSet, calls []ToolCall) (CallResults, error) {
 	g.CollectAll = true
 	branches := make([]func(context.Context) (ToolOutput, error), len(calls))

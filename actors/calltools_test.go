@@ -43,7 +43,7 @@ func TestResultsOfToolCallsAreInTheOrderOfTheCalls(t *testing.T) {
 	tools := findAndFail(t, &made)
 	calls := []actors.ToolCall{toolCall("fail", "x"), toolCall("find", "a"), toolCall("nothing", "y"), toolCall("find", "b"), {Name: "find", Arguments: `{"word":7}`}}
 	store := memstore.New()
-	for range 2 { // the second time the calls are recalled
+	for range 2 { // the second time, the calls are recalled
 		st, err := state.Open(t.Context(), store, "r")
 		require.NoError(t, err)
 		r, err := actors.CallTools(st.Context(t.Context()), actors.Group{Name: "g", Workers: 1}, tools, calls)

@@ -18,8 +18,8 @@ func conversationOf(n int) []Message {
 	return messages
 }
 
-// A known conversation is not encoded again. So the cost of a turn does not depend on the number
-// of turns before it.
+// A known conversation is not encoded again, so the cost of a turn does not depend on the number of
+// turns before it.
 func TestAKnownConversationIsNotEncodedAgain(t *testing.T) {
 	messages := conversationOf(500)
 	messages[1].Extra = Extra{"": {"cache_control": true}}

@@ -9,8 +9,7 @@ import (
 // document into a fence, write something before it, or think aloud in <think> tags. If the document
 // can be found anyway, there is no need to pay for another answer.
 
-// maxDocuments limits how many places in an answer that look like the beginning of a
-// document are tried.
+// maxDocuments limits how many possible beginnings of a document are tried in an answer.
 const maxDocuments = 32
 
 // documentIn returns the document in an answer: the whole text if check accepts it, or else the
@@ -63,8 +62,8 @@ func objectsIn(text string) []string {
 	return found
 }
 
-// beginsObject reports whether text, which follows a brace, may be the rest of a JSON object. The brace
-// may also be one of a formula or of code.
+// beginsObject reports whether text, which follows a brace, may be the rest of a JSON object. The
+// brace may also belong to a formula or to code.
 func beginsObject(text string) bool {
 	text = strings.TrimLeft(text, " \t\r\n")
 	return text != "" && (text[0] == '"' || text[0] == '}')

@@ -11,7 +11,8 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 )
 
-// An agent that was cut off is entered again, so an effect in its handler would happen twice in silence.
+// An agent that was cut off is entered again, so an effect in its handler would silently happen
+// twice.
 func TestOptionsAgainstASecondEffectAreNotForAgents(t *testing.T) {
 	handler := func(context.Context, string) (string, error) { return "", nil }
 	pay := func(context.Context, struct{ To string }) (string, error) { return "", nil }

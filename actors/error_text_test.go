@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The text of an error says each thing once: in the first execution, after a
-// resume, and if every error was encoded and decoded.
+// The text of an error states nothing twice: in the first execution, after a resume, and if every
+// error was encoded and decoded.
 func TestErrorOfACallSaysNothingTwice(t *testing.T) {
 	weather := testkit.Tool(t, "weather", core.RetryConfig{MaxAttempts: 1}, testkit.Fail(errBoom))
 	flaky := testkit.Tool(t, "flaky", core.RetryConfig{InitialDelay: core.NoDelay}, testkit.Fail(core.Retryable(errBoom)))

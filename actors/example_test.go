@@ -57,7 +57,7 @@ func Example() {
 	// assistant completed
 }
 
-// When a trip fails, its bookings are given back.
+// When a trip fails, the tickets for its bookings are given back.
 func ExampleTool_Compensate() {
 	type Seat struct {
 		Number int `json:"number"`

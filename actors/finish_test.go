@@ -190,7 +190,7 @@ func TestInstructionsAreBuiltForEachCallAndOnceOnly(t *testing.T) {
 			built++
 			return "It is " + time.Now().String() + "; asked: " + p.Text, nil
 		}))
-	for range 2 { // the second time all calls are recalled
+	for range 2 { // the second time, all calls are recalled
 		st, err := state.Open(t.Context(), store, "r")
 		require.NoError(t, err)
 		answer, err := agent.Call(st.Context(t.Context()), actors.Ask("?"))

@@ -51,7 +51,7 @@ type ArgumentsError struct {
 	Err      error // names each invalid field
 }
 
-// Error returns a text for the model that sent the arguments.
+// Error returns a message for the model that sent the arguments.
 func (e *ArgumentsError) Error() string {
 	return fmt.Sprintf("invalid arguments for %s: %v", e.Function, e.Err)
 }
@@ -82,7 +82,7 @@ func decodeArguments(in any, name string, schema Schema, arguments string) error
 	}
 	raw := json.RawMessage(arguments)
 	if len(bytes.TrimSpace(raw)) == 0 {
-		raw = json.RawMessage("{}") // models send an empty text for a function without parameters
+		raw = json.RawMessage("{}") // models send an empty string for a function with no parameters
 	}
 	return decodeInto(in, name, schema, raw)
 }

@@ -136,15 +136,14 @@ type Actor[In, Out any] interface {
 	Event() core.ExecutionEvent[In, Out]
 }
 
-// Map calls actor with each of the inputs in parallel, and returns the outputs
-// in the order of the inputs. The outputs of branches that did not succeed are
-// zero. The error is a *[core.CallError] that wraps a *[GroupError], or an
-// *[core.InterruptedError] if a branch waits for an answer, a signal or a time, or if
-// a call around the group ended first. Without inputs, Map makes the group without
-// branches, and succeeds.
+// Map calls actor with each of the inputs in parallel, and returns the outputs in the order of the
+// inputs. The outputs of branches that did not succeed are zero. The error is a *[core.CallError]
+// that wraps a *[GroupError], or an *[core.InterruptedError] if a branch waits for an answer, a
+// signal or a point in time, or if a call around the group ended first. If there are no inputs, Map
+// makes a group without branches and succeeds.
 //
-// The group is a call of kind [record.KindGroup], and each call to the actor is
-// a branch of the group: assistant/group:name/3.
+// The group is a call of kind [record.KindGroup], and each call to the actor is a branch of the
+// group: assistant/group:name/3.
 func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) ([]Out, error) {
 	if actor == nil {
 		return nil, fmt.Errorf("actors: Map in group %q: the actor is nil", g.Name)
@@ -251,7 +250,7 @@ type branches[In, Out any] struct {
 	mu          sync.Mutex
 	errs        []error
 	notFinished []int // branches, counted from 1, in no particular order
-	suspended   error // the error of a branch that was suspended although nothing had ended the group
+	suspended   error // the error of a branch suspended even though nothing had ended the group
 	failed      bool  // the group fails because a branch has failed
 
 	closed       bool        // if true, branches without a recorded outcome do not begin
@@ -273,9 +272,9 @@ func newBranches[In, Out any](ctx context.Context, g Group, results []Out, prepa
 	return b
 }
 
-// run executes the branches: first those with a recorded outcome, which are
-// recalled, and then the others. The others do not begin if the failure of a
-// recalled branch fails the group, or if the group has ended.
+// run executes the branches: first those with a recorded outcome, which are recalled, and then the
+// others. The others do not begin if the failure of a recalled branch makes the group fail, or if
+// the group has ended.
 func (b *branches[In, Out]) run(ctx context.Context) error {
 	var recorded, open []int
 	for i, call := range b.calls {
@@ -310,7 +309,7 @@ func (b *branches[In, Out]) recallFailures(ctx context.Context, winner int) {
 	b.make(ctx, failed, func(error) {})
 }
 
-// make executes the given branches. It calls fail with the error that fails the group.
+// make executes the given branches. It calls fail with the error that makes the group fail.
 func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(error)) {
 	one := func(ctx context.Context, n int, slot engine.Slot) {
 		i := which[n]
@@ -376,8 +375,8 @@ func (b *branches[In, Out]) hasFailed(i int) bool {
 	return b.errs[i] != nil
 }
 
-// notifyFailure calls the group's OnFailure and adds a panic or runtime.Goexit in it to the branch's
-// error.
+// notifyFailure calls the group's OnFailure and adds a panic or runtime.Goexit in OnFailure to the
+// branch's error.
 func (b *branches[In, Out]) notifyFailure(i int, err error) {
 	returned := false
 	defer func() {
@@ -430,10 +429,11 @@ func (b *branches[In, Out]) err(ctx context.Context) error {
 	return nil
 }
 
-// hasTimedOut reports whether the group's timeout has ended it, now or according to its record.
+// hasTimedOut reports whether the group's timeout has ended the group, either now or according to
+// the group's record.
 func hasTimedOut(ctx context.Context) bool {
 	reason, _ := engine.GroupRecorded(ctx)
-	return reason == record.ReasonGroupTimeout || groupEnd(ctx) == core.ErrGroupTimeout //nolint:errorlint // itself, not that of a group inside
+	return reason == record.ReasonGroupTimeout || groupEnd(ctx) == core.ErrGroupTimeout //nolint:errorlint // itself, not an inner group's error
 }
 
 // groupEnd returns why the group itself has ended, or nil if it has not.

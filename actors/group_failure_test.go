@@ -20,7 +20,7 @@ import (
 )
 
 // The second branch begins when the first has failed. When the run is resumed, the first is
-// recalled, and the second has to learn of its failure all the same.
+// recalled, and the second must still learn of the failure.
 func TestBranchLearnsOfARecordedFailure(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		store := memstore.New()
@@ -63,7 +63,7 @@ func TestBranchLearnsOfARecordedFailure(t *testing.T) {
 	})
 }
 
-// The process ends after the winner was recorded, and before the group was.
+// The process ends after the winner is recorded, but before the group is.
 func TestFailureIsRecalledAfterTheWinner(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		race := func(store snapshot.Store) (failed []int) {
@@ -101,8 +101,8 @@ func TestFailureIsRecalledAfterTheWinner(t *testing.T) {
 	})
 }
 
-// A branch of First fails, and the winner is compensated because the run fails. In both retries, the
-// winner is made again, and the failed branch is not, but OnFailure is called for it.
+// A branch of First fails, and the winner is compensated because the run fails. In both retries,
+// the winner is called again. The failed branch is not, but OnFailure is called for it.
 func TestFailureIsRecalledWhenTheWinnerWasCompensated(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		store, fails, payFails := memstore.New(), true, false

@@ -70,8 +70,8 @@ type race[T any] struct {
 	err    error // the error from recording the winner
 }
 
-// succeeded makes the first branch that succeeds the winner, and ends the group. It returns false if
-// the group had ended before.
+// succeeded makes the first branch that succeeds the winner, and ends the group. It returns false
+// if the group had already ended.
 func (f *race[T]) succeeded(i int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -121,7 +121,8 @@ func TestFirstFailsWhenAllHave(t *testing.T) {
 	})
 }
 
-// The branch that succeeds does not observe the end of its group, and succeeds after the timeout.
+// The branch that succeeds does not notice that its group has ended, and succeeds after the
+// timeout.
 func TestABranchThatSucceedsTooLateDoesNotWin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -154,8 +155,8 @@ func TestResultsByName(t *testing.T) {
 	})
 }
 
-// asFinished returns the branches in the order in which they are yielded. Failed
-// ones are negative, and the error of the group is 0.
+// asFinished returns the branches in the order in which they are yielded. Failed branches are
+// negative, and the group's error is 0.
 func asFinished(ctx context.Context, g actors.Group, actor actors.Tool[number, int], inputs []number) (order []int, err error) {
 	for f, failure := range actors.MapSeq(ctx, g, actor, inputs) {
 		n := f.Branch
@@ -244,8 +245,8 @@ func TestPanicInALoopLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// Two workers make the first attempts of all items, and each item waits an hour for
-// its second. A slot that is released lets the next item begin.
+// Two workers make the first attempts of all items, and each item waits an hour for its second.
+// Releasing a slot lets the next item begin.
 func TestItemThatWaitsGivesUpItsSlot(t *testing.T) {
 	for _, yields := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

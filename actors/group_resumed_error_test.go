@@ -118,8 +118,8 @@ func TestTheErrorOfAResumedGroupIsTheSame(t *testing.T) {
 	}
 }
 
-// A model is told the same about a tool that ended its goroutine, live and after a resume, and what
-// the tool has done is compensated at once.
+// A model is told the same about a tool that ended its goroutine, whether live or after a resume.
+// What the tool has done is compensated at once.
 func TestAToolThatEndsItsGoroutineFailsLikeAnyOther(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var undone []string
@@ -170,7 +170,7 @@ func TestAToolThatEndsItsGoroutineFailsLikeAnyOther(t *testing.T) {
 	})
 }
 
-// The loop of MapSeq yields the same branches and the same error live and after a resume, also if
+// The loop of MapSeq yields the same branches and the same error live and after a resume, even if
 // its group ends early.
 func TestAResumedMapSeqYieldsTheSame(t *testing.T) {
 	work := decorators.Agent("work", "", func(ctx context.Context, how string) (string, error) {

@@ -70,7 +70,7 @@ func TestParallelReturnsResultsInTheOrderOfSubmission(t *testing.T) {
 func TestWorkersLimitHowManyBranchesRunAtOnce(t *testing.T) {
 	for _, tc := range []struct {
 		workers    int
-		most, want int64 // the most branches at once, and the seconds that all take
+		most, want int64 // the most branches at once, and the seconds until all have ended
 	}{
 		{0, 10, 1}, {1, 1, 10}, {3, 3, 4}, {10, 10, 1}, {1000, 10, 1},
 	} {

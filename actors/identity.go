@@ -12,10 +12,10 @@ type messageIdentity struct {
 	IsError    bool       `json:",omitempty"`
 }
 
-// Identity implements core.Identifier. The identity is the conversation, but not the
-// instructions, the texts of tool results, the tools, or the options. A reworded instruction, a
-// new tool or a new field in a tool's output therefore does not change the
-// identity, and the model's recorded answer is used.
+// Identity implements core.Identifier. The identity is the conversation without the instructions,
+// the texts of tool results, the tools, and the options. A reworded instruction, a new tool or a
+// new field in a tool's output therefore does not change the identity, and the model's recorded
+// answer is used.
 func (r Request) Identity() any { return messageIdentities(r.Messages) }
 
 // Identity implements core.Identifier. The identity consists of the text, the

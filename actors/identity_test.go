@@ -55,8 +55,7 @@ func TestRewordedInstructionsDoNotStopARun(t *testing.T) {
 	assert.Equal(t, 3, asked, "the first turn is recalled, the second is made again")
 }
 
-// parcel is the input of the actors of these tests. Its trace is not part of its
-// identity.
+// parcel is the input of the actors in these tests. Its trace is not part of its identity.
 type parcel struct {
 	Order string `json:"order"`
 	Trace string `json:"trace"`

@@ -90,10 +90,9 @@ func (l LLM) Require(condition func(context.Context, Request) error) LLM {
 	return LLM{l.definition.Require(condition)}
 }
 
-// Ensure returns a copy with one more postcondition, such as one on the form of
-// the answer. If condition returns an error, the model is asked again. The
-// condition is not checked for a response that asks for tools, since that is
-// not yet an answer.
+// Ensure returns a copy with one more postcondition, for example about the form of the answer. If
+// condition returns an error, the model is asked again. The condition is not checked for a response
+// that asks for tools, since that is not yet an answer.
 func (l LLM) Ensure(condition func(context.Context, Request, Response) error) LLM {
 	if condition == nil {
 		return LLM{l.definition.Ensure(nil)} // panics with a message
@@ -117,7 +116,7 @@ func (l LLM) CompensateInDoubt(f func(context.Context, Request) error) LLM {
 	return LLM{l.definition.CompensateInDoubt(f)}
 }
 
-// Compensations returns the compensation of the model, if it has one.
+// Compensations returns the model's compensation, if any.
 func (l LLM) Compensations() []*core.Compensation { return l.definition.Compensations() }
 
 // Name returns the model's name, or "" for the zero LLM.

@@ -206,8 +206,8 @@ func (l *loop) begin(ctx context.Context, prompt Prompt) ([]Message, error) {
 	return append(conversation, User(prompt.Text, prompt.Parts...)), nil
 }
 
-// presentable returns a message from the model in a form that can be sent back:
-// services refuse arguments that are not an object, even those that they sent.
+// presentable returns a message from the model in a form that can be sent back: services refuse
+// arguments that are not an object, even those that they sent themselves.
 func presentable(msg Message) Message {
 	if !slices.ContainsFunc(msg.ToolCalls, func(c ToolCall) bool { return !isObject(c.Arguments) }) {
 		return msg
@@ -311,8 +311,8 @@ func fatalError(err error, stopOnError bool) error {
 	return nil
 }
 
-// errorResult returns the answer to a failed tool call. If the call is in doubt, the answer says
-// so, so that the model does not simply make the call again.
+// errorResult returns the answer to a failed tool call. If the call is in doubt, the answer
+// mentions this, to keep the model from just making the call again.
 func errorResult(callID string, err error) Message {
 	text := "error: " + record.Truncate(plainText(err), record.MessageLimit)
 	if mayHaveActed(err) {

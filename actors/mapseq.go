@@ -62,7 +62,7 @@ type finishedIterator[In, Out any] struct {
 	failFast bool
 	ended    chan int // branches that succeeded or failed, each once
 	arrived  []int    // received from ended, not yielded yet
-	misfit   error    // a recorded choice is a branch that does not exist; nil if there is none
+	misfit   error    // error for a recorded choice of a branch that does not exist; nil if none
 }
 
 func (f *finishedIterator[In, Out]) run(yield func(BranchOutput[Out], error) bool) error {
@@ -108,8 +108,8 @@ func (f *finishedIterator[In, Out]) run(yield func(BranchOutput[Out], error) boo
 	return err
 }
 
-// each yields one branch after the other, until a branch fails the group or the
-// caller leaves the loop.
+// each yields one branch after the other, until a branch makes the group fail or the caller leaves
+// the loop.
 func (f *finishedIterator[In, Out]) each(yield func(BranchOutput[Out], error) bool) (failure error, enough bool) {
 	for range f.calls {
 		next := -1

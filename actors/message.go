@@ -203,7 +203,7 @@ func (r Response) finish() Finish {
 //
 // Before contains messages that precede the history. It is not recorded with the prompt: when the
 // run is resumed, the caller must pass the same messages again; otherwise, the LLM calls differ
-// from their records. The Messages of the answer do not include those of Before.
+// from their records. The Messages of the answer do not include those in Before.
 type Prompt struct {
 	Text    string       `json:"text"`
 	Parts   []Part       `json:"parts,omitempty"`   // images and files, in addition to the text

@@ -22,7 +22,7 @@ type ModelOptions struct {
 	Temperature     *float64 `json:"temperature,omitempty"` // 0 to 2, for example new(0.5)
 	TopP            *float64 `json:"top_p,omitempty"`       // 0 to 1
 	Seed            *int64   `json:"seed,omitempty"`
-	Stop            []string `json:"stop,omitempty"`             // texts that end the answer
+	Stop            []string `json:"stop,omitempty"`             // strings that end the answer
 	Effort          string   `json:"effort,omitempty"`           // how much to reason, in the service's words: "none", "low", "high", …
 	ToolChoice      string   `json:"tool_choice,omitempty"`      // "auto", "none", "required", or the name of a tool
 	SequentialTools bool     `json:"sequential_tools,omitempty"` // at most one tool call in an answer

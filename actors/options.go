@@ -88,7 +88,7 @@ func WithInDoubt(d core.InDoubtPolicy) Option {
 // without asking, with the same key.
 //
 // WithIrreversible does not apply to agents, which are always entered again, and whose constructor
-// panics: give it to the tools with which an agent takes effect.
+// panics: give it to the tools through which an agent has its effects.
 //
 // The actor's output must be stored, so WithIrreversible cannot be combined with WithNoStore.
 // Outside a run, WithIrreversible has no effect.
@@ -279,7 +279,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// functionName matches the names of functions that OpenAI and Anthropic accept.
+// functionName matches the function names that OpenAI and Anthropic accept.
 var functionName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
 // CheckFunctionName returns an error if LLM services do not accept name as the

@@ -12,7 +12,7 @@ type partsKey struct{}
 // ContextWithParts returns a context in which LLMs load the data of parts that are stored
 // elsewhere. For each part with a URL, fetch returns the data and reports whether it recognizes the
 // URL; if it does not, the part is sent unchanged. fetch is called in each attempt of an LLM call,
-// and its result is not recorded: requests are recorded and compared with the URLs.
+// and its result is not recorded: the requests that are recorded and compared contain the URLs.
 func ContextWithParts(ctx context.Context, fetch func(ctx context.Context, url string) (data []byte, isOurs bool, err error)) context.Context {
 	return context.WithValue(ctx, partsKey{}, fetch)
 }

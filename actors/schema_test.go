@@ -84,7 +84,7 @@ func TestArgumentsThatFitTheDocumentButNotTheInputAreInvalid(t *testing.T) {
 		return in.Limit, nil
 	})
 	var invalid *actors.ArgumentsError
-	_, err = tool.Prepare(t.Context(), `{"query":"tea","limit":1.0}`) // an integer to a JSON schema
+	_, err = tool.Prepare(t.Context(), `{"query":"tea","limit":1.0}`) // an integer in JSON Schema
 	require.ErrorAs(t, err, &invalid)
 	assert.EqualError(t, err, "invalid arguments for search: Limit: got the number 1.0, want an integer of at most 64 bits")
 

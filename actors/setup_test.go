@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// errBoom is an error that tests return, and look for in the failure of a call.
+// errBoom is an error that tests return and then look for in the failure of a call.
 var errBoom = errors.New("boom")
 
 // script is a fake LLM that answers with its responses, one after the other, and
@@ -55,7 +55,7 @@ func (s *script) asked() []actors.Request {
 	return slices.Clone(s.requests)
 }
 
-// results returns the messages to the model after its own latest message.
+// results returns the messages that were sent to the model since its own latest message.
 func (s *script) results() []actors.Message {
 	requests := s.asked()
 	messages := requests[len(requests)-1].Messages
@@ -112,7 +112,7 @@ func echo() actors.Tool[number, int] {
 	return decorators.Tool("echo", "", func(_ context.Context, in number) (int, error) { return in.N, nil })
 }
 
-// block returns a tool that waits until its context ends, at most an hour.
+// block returns a tool that waits until its context ends, but at most an hour.
 func block() actors.Tool[number, int] {
 	return decorators.Tool("block", "", func(ctx context.Context, in number) (int, error) {
 		return in.N, testkit.Pause(ctx, time.Hour)
@@ -165,7 +165,7 @@ func recordOf(t *testing.T, st *state.ExecutionState, address string) record.Rec
 	return record.Record{}
 }
 
-// both runs a test outside a run and in a run, each time in a bubble of synctest.
+// both runs a test once outside a run and once in a run, each time in a synctest bubble.
 func both(t *testing.T, claim func(t *testing.T, ctx context.Context)) {
 	t.Helper()
 	t.Run("outside a run", func(t *testing.T) {

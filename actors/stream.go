@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-// Stream calls actor with in, and yields the deltas that the call and the calls
-// inside it emit, as [live.Watch] does:
+// Stream calls actor with in, and yields the deltas that the call and the calls inside it emit, as
+// [live.Watch] does:
 //
 //	var answer actors.Answer
 //	for delta, err := range actors.Stream(ctx, assistant, actors.Ask("Hello"), &answer) {
@@ -22,14 +22,13 @@ import (
 //		}
 //	}
 //
-// out is set when the sequence ends. The call never waits for the loop: if the
-// loop is slow, deltas of one text are joined.
+// out is set when the sequence ends. The call never waits for the loop: if the loop is slow, deltas
+// of one text are joined.
 //
-// Leaving the loop early does not end the call, since ending it would be
-// recorded as a failure. The loop statement ends only when the call has ended
-// and out is set. If the call failed, out is then the zero value, and only the
-// run's records have the error. To end the call earlier, interrupt the run. Each
-// range over the sequence makes a new call.
+// Leaving the loop early does not end the call, since ending it would be recorded as a failure. The
+// loop statement ends only when the call has ended and out is set. If the call failed, out is then
+// the zero value, and only the run's records contain the error. To end the call earlier, interrupt
+// the run. Each range over the sequence makes a new call.
 func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *Out) iter.Seq2[live.Delta, error] {
 	return func(yield func(live.Delta, error) bool) {
 		switch {
@@ -48,7 +47,7 @@ func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *
 			defer close(done)
 			result, err = event.Execute(live.Watch(ctx, q.put), in)
 		}()
-		defer func() { <-done }() // also if the body of the loop panics
+		defer func() { <-done }() // even if the body of the loop panics
 		for ended := false; !ended; {
 			select {
 			case <-q.ready:

@@ -24,8 +24,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// talking returns an LLM that emits the words, one each second, and then answers
-// with them.
+// talking returns an LLM that emits the words, one per second, and then answers with them.
 func talking(words ...string) actors.LLM {
 	return actors.NewLLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 		for _, word := range words {
@@ -58,7 +57,7 @@ func TestAStreamYieldsWhatIsSaidAndThenTheAnswer(t *testing.T) {
 	})
 }
 
-// brokenActor is an actor of a program's own.
+// brokenActor is an actor that a program defines itself.
 type brokenActor struct{}
 
 func (brokenActor) Event() core.ExecutionEvent[actors.Prompt, actors.Answer] { panic("no event") }
@@ -200,8 +199,8 @@ func TestParallelToolsShowTheirProgress(t *testing.T) {
 	assert.Equal(t, map[string]string{"assistant/work": "1", "assistant/work#2": "2"}, progress)
 }
 
-// The calls of a later attempt have other addresses, so their deltas would not replace those
-// of the first attempt.
+// The calls of a later attempt have different addresses, so their deltas would not replace those of
+// the first attempt.
 func TestAttemptOfAnAgentVoidsWhatCallsOfEarlierOnesHaveShown(t *testing.T) {
 	_, ctx := testkit.Run(t)
 	model := newScript(says("half"), says("whole"))
@@ -265,8 +264,8 @@ func TestDeltasOfToolCallsHaveTheIDThatTheModelGave(t *testing.T) {
 	assert.Equal(t, []string{"1", "2"}, ids)
 }
 
-// The text that an agent or a tool emits itself is complete when its attempt ends, also for a redaction,
-// which holds back what may be the beginning of a secret.
+// The text that an agent or a tool emits itself is complete when its attempt ends, even for a
+// redaction, which holds back what may be the beginning of a secret.
 func TestOwnTextOfAnAgentIsShownToItsEnd(t *testing.T) {
 	talk := func(err error) func(context.Context, number) (int, error) {
 		return func(ctx context.Context, _ number) (int, error) {

@@ -115,7 +115,7 @@ func (t Tool[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found
 	return t.with(t.definition.LookUp(f))
 }
 
-// Compensations returns the compensation of the tool, if it has one.
+// Compensations returns the tool's compensation, if any.
 func (t Tool[In, Out]) Compensations() []*core.Compensation { return t.definition.Compensations() }
 
 // Name returns the tool's name, or "" for the zero Tool.

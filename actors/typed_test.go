@@ -107,7 +107,7 @@ func TestRefusalIsNotATypedAnswer(t *testing.T) {
 	refusal := says("I cannot.")
 	refusal.Message.Refusal = true
 	store, model := memstore.New(), newScript(refusal)
-	for range 2 { // the second time the answer is recalled
+	for range 2 { // the second time, the answer is recalled
 		st, err := state.Open(t.Context(), store, "r")
 		require.NoError(t, err)
 		_, err = actors.NewTypedAgent[string, report]("writer", model.llm()).Call(st.Context(t.Context()), "?")

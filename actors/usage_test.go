@@ -41,8 +41,8 @@ func TestLLMThatAsksAnLLMAddsNothing(t *testing.T) {
 	assert.Equal(t, used, total)
 }
 
-// The usage of an answer includes that of sub-agents, also of recalled ones and of
-// failed attempts.
+// The usage of an answer includes that of its sub-agents, even of recalled ones, and that of failed
+// attempts.
 func TestUsageOfAnAnswerHasThatOfSubAgents(t *testing.T) {
 	for stopAt := range 6 { // interrupt the run before the model call with this number
 		s, asked, failed := memstore.New(), 0, false

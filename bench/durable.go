@@ -34,8 +34,7 @@ const (
 // text is the output of the calls of Durable and Replay.
 var text = strings.Repeat("It rains in Oslo. ", 6)[:100]
 
-// newTextTool returns the tool that contestants of Reprise call in scenarios in
-// which outputs are stored.
+// newTextTool returns the tool that Reprise's contestants call in the scenarios that store outputs.
 func newTextTool(handle core.Handler[int, string]) *core.Definition[int, string] {
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "work"}, handle)
 	if err != nil {
@@ -173,7 +172,7 @@ func (d *durableRun) instance(w *work, parallel, size int) instance {
 	return instance{call: d.call, stop: stop, parallel: parallel, size: size}
 }
 
-// A keeper stores one parcel after the other durably.
+// A keeper durably stores one parcel after the other.
 type keeper struct {
 	keep  func(seq int64) error
 	kept  func() (int, error) // number of stored parcels

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// A part describes a part of the measurement, and is sent to the readers before it begins.
+// A part describes a part of the measurement. It is sent to the readers before that part begins.
 type part struct {
 	Last  uint64 `json:"last"` // number of the part's last record
 	Timed bool   `json:"timed"`

@@ -19,7 +19,7 @@ func TestEveryClientOfFanOutGetsEverything(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Missing != 0 || r.Flood <= 0 || r.Latency50 <= 0 || r.Latency99 < r.Latency50 || r.BytesEach == 0 { // the memory of few clients may seem to be negative
+			if r.Missing != 0 || r.Flood <= 0 || r.Latency50 <= 0 || r.Latency99 < r.Latency50 || r.BytesEach == 0 { // with few clients, memory may seem to be negative
 				t.Errorf("got %+v", r)
 			}
 		})

@@ -35,9 +35,9 @@ func fileSystem() (name string, memory bool) {
 	}
 }
 
-// placeApart makes ext4 spread the directories created in dir. If files near a directory
-// were removed in the last minutes, for example after an earlier measurement, ext4 needs
-// several times as long to create files in that directory.
+// placeApart makes ext4 spread the directories created in dir. If files near a directory were
+// removed in the last few minutes, for example after an earlier measurement, ext4 needs several
+// times as long to create files in that directory.
 func placeApart(dir string) {
 	const topOfHierarchy = 0x20000 // FS_TOPDIR_FL: the attribute T of chattr(1)
 	f, err := os.Open(dir)

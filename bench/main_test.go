@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// TestMain lets the test binary be the child process of Sleepers and FanOut.
+// TestMain lets the test binary act as the child process of Sleepers and FanOut.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if isChild, err := runChild(); isChild {
@@ -36,7 +36,7 @@ func TestContestantsDoTheirWork(t *testing.T) {
 	for _, s := range scenarios {
 		calls := 5
 		if s.fixed == 1 && s.attempts > 1 {
-			calls = 1 // a call of this scenario makes very many runs
+			calls = 1 // one call of this scenario makes a large number of runs
 		}
 		for _, c := range s.all() {
 			if s.name == workersName && (!strings.HasSuffix(c.lib, "-2") || strings.Contains(c.lib, "always")) {
@@ -116,7 +116,7 @@ func (s *requests) RoundTrip(r *http.Request) (*http.Response, error) {
 	var sent struct {
 		Messages []struct {
 			Role    string
-			Content json.RawMessage // a text, or a list of parts
+			Content json.RawMessage // text, or a list of parts
 		}
 	}
 	if err := json.Unmarshal(body, &sent); err != nil {
@@ -142,7 +142,7 @@ func notifications(lib, scenario string, calls int) int {
 	}
 	switch lib {
 	case "reprise-run-listener", "reprise-run-subscriber":
-		return calls*(2+3*retries) + 2 // plus the begin and end of the run
+		return calls*(2+3*retries) + 2 // plus the beginning and end of the run
 	case "failsafe-listeners":
 		// OnSuccess of the policy, OnSuccess and OnDone of the executor; for
 		// each retry OnFailure, OnRetryScheduled and OnRetry.

@@ -19,7 +19,7 @@ import (
 // directory and is stopped at the end.
 var postgres struct {
 	sync.Mutex
-	dir       string // directory of the server's data and socket; empty while it does not run
+	dir       string // directory of the server's data and socket; empty while it is not running
 	bin       string
 	databases int
 }

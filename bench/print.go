@@ -61,8 +61,7 @@ func startPrinter(options ...printer.Option) func(context.Context, *work) instan
 	}
 }
 
-// startFprintln writes the text that the printer writes in plain form, piece by
-// piece.
+// startFprintln writes, piece by piece, the text that the printer writes in plain form.
 func startFprintln(_ context.Context, w *work) instance {
 	f, err := openOutput()
 	if err != nil {

@@ -45,8 +45,8 @@ var recordContestants = []recordContestant{
 	{"file-100000", 100_000, true, 5},
 }
 
-// sample returns the time that one record takes. It measures few records in
-// each run, so that the length of the history stays about the same.
+// sample returns the time that one record takes. It measures only a few records in each run, so
+// that the length of the history stays about the same.
 func (c recordContestant) sample() (nanoseconds float64, err error) {
 	each := min(windows, max(1, c.length/10/(lead+window)))
 	var elapsed time.Duration

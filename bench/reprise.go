@@ -15,7 +15,7 @@ import (
 // runLength is the number of calls in a run.
 const runLength = 10_000
 
-// newTool returns the tool that all contestants of Reprise call.
+// newTool returns the tool that all of Reprise's contestants call.
 func newTool(handle core.Handler[int, int], retry core.RetryConfig, timeout time.Duration) *core.Definition[int, int] {
 	d, err := core.NewDefinition(core.Spec{
 		Kind: record.KindTool, Name: "work", Retry: &retry, AttemptTimeout: timeout,

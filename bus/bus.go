@@ -114,13 +114,12 @@ func (b *Bus) Records(ctx context.Context, options ...Option) iter.Seq[record.Re
 	}
 }
 
-// Close stops accepting records, delivers the queued ones, and returns when every
-// subscriber has handled its last record. There is no time limit: use
-// [Bus.CloseContext] if a subscriber may be stuck. Close does not wait for loops
-// over [Bus.Records], which end after the queued records. A second Close also
-// waits for the subscribers and does nothing else.
+// Close stops accepting records, delivers the queued ones, and returns when every subscriber has
+// handled its last record. There is no time limit: use [Bus.CloseContext] if a subscriber may be
+// stuck. Close does not wait for loops over [Bus.Records], which end after the queued records. A
+// second Close also waits for the subscribers and does nothing else.
 //
-// A subscriber must not call Close, which would then wait for itself forever.
+// A subscriber must not call Close, because Close would then wait for that subscriber forever.
 func (b *Bus) Close() { _ = b.CloseContext(context.Background()) }
 
 // CloseContext is like Close, but stops waiting when ctx ends. It then discards

@@ -154,7 +154,7 @@ func TestSubscribersGetWhatTheModelPredicts(t *testing.T) {
 	}
 }
 
-// A witness checks that the records and the gaps that it gets leave no hole.
+// A witness checks that the records and the gaps that it receives leave no hole.
 type witness struct {
 	name            string
 	random          *rand.Rand

@@ -44,12 +44,12 @@ func (s *Subscription) Stats() Stats {
 	return stats
 }
 
-// Close ends the subscription. It discards queued records and waits until a
-// running call to the function has returned. After Close has returned, no more
-// records are delivered. A second Close has no effect.
+// Close ends the subscription. It discards queued records and waits until a running call to the
+// function has returned. After Close has returned, no more records are delivered. A second Close
+// has no effect.
 //
-// The function itself must not call Close, which would then wait for itself
-// forever. To stop after a certain record, range over [Bus.Records] instead.
+// The function itself must not call Close, because Close would then wait for it forever. To stop
+// after a certain record, range over [Bus.Records] instead.
 func (s *Subscription) Close() {
 	s.bus.remove(&s.queue)
 	<-s.ended

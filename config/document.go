@@ -18,7 +18,7 @@ import (
 // A Document is the retry configuration of a program's runs. The zero value sets
 // nothing.
 type Document struct {
-	All    *Retry                // for calls that no more specific level applies to; nil if not set
+	All    *Retry                // for calls without a more specific level; nil if not set
 	Kinds  map[record.Kind]Retry // for calls of a kind
 	Actors map[string]Retry      // for calls of an actor, by name; replaces the actor's own configuration
 }
@@ -36,7 +36,7 @@ func Parse(data []byte) (*Document, error) {
 	return d, nil
 }
 
-// ReadFile is like [Parse] for a file. The problems of an *[Error] name the file.
+// ReadFile is like [Parse], but reads a file. The problems in an *[Error] name the file.
 func ReadFile(name string) (*Document, error) {
 	data, err := readFile(name)
 	if err != nil {
@@ -46,7 +46,7 @@ func ReadFile(name string) (*Document, error) {
 	return d, withFile(name, err)
 }
 
-// readFile reads a file up to the maximum size of a document.
+// readFile reads a file. It stops one byte after the maximum size of a document.
 func readFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {

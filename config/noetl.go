@@ -10,9 +10,9 @@ import (
 )
 
 // ReadNoETL reads the retry configuration of a step of a NoETL playbook, as YAML or JSON. The key
-// retry is true, false, a number of attempts, or a mapping. Without it there are no retries. Other
-// keys of the step are ignored. Permanent errors are not retried. Of all other errors, those that
-// match retry_when are retried, or all if retry_when is missing; stop_when takes precedence. A
+// retry is true, false, a number of attempts, or a mapping. Without this key, there are no retries.
+// Other keys of the step are ignored. Permanent errors are not retried. Of all other errors, those
+// that match retry_when are retried, or all if retry_when is missing; stop_when takes precedence. A
 // successful attempt is never retried. Delays requested by Retry-After are limited to max_delay. A
 // whole playbook or a list of steps is an error. If the step is invalid, the error is an *[Error].
 func ReadNoETL(step []byte) (r Retry, warnings []Problem, err error) {
@@ -68,8 +68,8 @@ func (v value) seconds() time.Duration {
 	return orNoDelay(time.Duration(math.Round(v.number(0, maxDuration.Seconds(), want) * float64(time.Second))))
 }
 
-// ofFailures restricts a condition to failures. NoETL evaluates retry_when only for
-// failures, Reprise also for successes.
+// ofFailures restricts a condition to failures. NoETL evaluates retry_when only for failures,
+// whereas Reprise evaluates it for successes, too.
 func (v value) ofFailures(c *condition.Condition) *condition.Condition {
 	text := strings.TrimSpace(c.String())
 	if inside, ok := strings.CutPrefix(text, "{{"); ok {

@@ -97,7 +97,7 @@ func (r *reader) parseYAML(data []byte) *yaml.Node {
 	return document.Content[0]
 }
 
-// syntax reports an error of the YAML library.
+// syntax reports an error from the YAML library.
 func (r *reader) syntax(err error) {
 	p := Problem{Line: 1, Column: 1, Text: err.Error()}
 	var at *yaml.LoadError
@@ -110,8 +110,8 @@ func (r *reader) syntax(err error) {
 	r.report(p)
 }
 
-// A jsonReader converts JSON to YAML nodes. The YAML parser does not accept all of
-// JSON, such as tabs between tokens and escaped surrogate pairs.
+// A jsonReader converts JSON to YAML nodes. The YAML parser does not accept all JSON: for example,
+// it rejects tabs between tokens and escaped surrogate pairs.
 type jsonReader struct {
 	data   []byte
 	tokens *json.Decoder

@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Problem is an error at one place of a document, or a warning about a setting that
-// Reprise does not support.
+// A Problem is an error at one position in a document, or a warning about a setting that Reprise
+// does not support.
 type Problem struct {
 	File         string // empty if the document is not a file
 	Line, Column int    // starting at 1; 0 if the problem is not in a document, as for environment variables

@@ -24,7 +24,7 @@ type Retry struct {
 	MaxRetryAfter  time.Duration
 	CapRetryAfter  bool
 	MaxLosses      int  // core.Unlimited for no limit
-	LossesCount    bool // the end of the process during an attempt counts as a failed attempt
+	LossesCount    bool // an attempt during which the process ends counts as a failed attempt
 
 	// RetryOn, if not nil, lists the classes of errors that are retried. Exclude lists
 	// classes that are not retried.

@@ -34,9 +34,9 @@ func (v value) warn(format string, args ...any) {
 	}
 }
 
-// step calls the function for each known key of a document, which must be one step of the given
-// system. The key own holds the step's retry configuration. A document with several steps is a
-// problem, because it is not known which step is wanted.
+// step calls a function from fields for each known key of a document. The document must be one step
+// of the given system; the key named by own holds the step's retry configuration. A document with
+// several steps is a problem, because it is not known which step is wanted.
 func (v value) step(system, own string, fields map[string]func(value)) {
 	want := "one step of " + system + ": a mapping"
 	if v.node.Kind == yaml.SequenceNode {
@@ -90,13 +90,14 @@ func hasKey(node *yaml.Node, key string) bool {
 	return false
 }
 
-// knownFields calls the function for each known key of a mapping and ignores other keys.
+// knownFields calls the key's function in fields for each known key of a mapping and ignores other
+// keys.
 func (v value) knownFields(want string, fields map[string]func(value)) {
 	callKnown(v.entries(want), fields)
 }
 
-// callKnown calls the function for each known key. A key that resembles a known key is reported as
-// a typo; other unknown keys are ignored.
+// callKnown calls the key's function in fields for each known key. A key that resembles a known key
+// is reported as a typo; other unknown keys are ignored.
 func callKnown(entries []entry, fields map[string]func(value)) {
 	names := slices.Sorted(maps.Keys(fields))
 	for _, e := range entries {
@@ -123,8 +124,8 @@ func (v value) milliseconds() time.Duration {
 	return time.Duration(v.integer(0, maxDuration.Milliseconds(), wantMilliseconds)) * time.Millisecond
 }
 
-// anyError returns all error classes. The rules of core exclude the errors that are
-// never retried.
+// anyError returns all error classes. The rules of package core exclude the errors that are never
+// retried.
 func anyError() []record.Class {
 	all := make([]record.Class, len(classes))
 	for i := range all {

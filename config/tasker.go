@@ -9,9 +9,9 @@ import (
 // ReadTasker reads the retry configuration of a Tasker step, as YAML or JSON. It reads the key
 // retry and ignores other keys.
 //
-// The result behaves like Tasker. All errors except permanent ones are retried. There is no jitter.
-// max_attempts includes the first attempt, which always runs. Delays requested by Retry-After are
-// limited to max_backoff_ms.
+// The resulting configuration behaves like Tasker's. All errors except permanent ones are retried.
+// There is no jitter. max_attempts includes the first attempt, which always runs. Delays requested
+// by Retry-After are limited to max_backoff_ms.
 //
 // A whole task or a list of steps is an error. Warnings describe settings with a surprising effect.
 // If the step is invalid, the error is an *[Error].

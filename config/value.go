@@ -71,8 +71,8 @@ func truncate(text string) string {
 // aliases.
 const maxVisits = 200_000
 
-// resolve follows aliases. It returns false for cycles and documents that are too deep
-// or too large, and reports a problem.
+// resolve follows aliases. For a cycle, or a document that is too deep or too large, it reports a
+// problem and returns false.
 func (v value) resolve(node *yaml.Node) (value, bool) {
 	original := node
 	if v.r.visits++; v.r.visits >= maxVisits {
@@ -165,7 +165,7 @@ func (v value) merge(node *yaml.Node) (entries []entry) {
 	return entries
 }
 
-// fields calls the function for each key of a mapping. Keys without a function are problems.
+// fields calls the key's function for each key of a mapping. Keys without a function are problems.
 func (v value) fields(want string, fields map[string]func(value)) {
 	names := slices.Sorted(maps.Keys(fields))
 	for _, e := range v.entries(want) {
@@ -244,7 +244,7 @@ func (v value) text(want string) string {
 	return v.node.Value
 }
 
-// oneOf returns the index of the text in names, or -1.
+// oneOf returns the index of the value's text in names, or -1 if it is not there.
 func (v value) oneOf(names []string) int {
 	want := "one of " + strings.Join(names, ", ")
 	if !v.isText() {
@@ -266,7 +266,7 @@ func (v value) oneOf(names []string) int {
 // maxDuration is the maximum duration in a document: ten years.
 const maxDuration = 87600 * time.Hour
 
-// duration reads a duration that is not negative: a text such as 1.5s, or a number of units.
+// duration reads a duration that is not negative: a string such as 1.5s, or a number of units.
 func (v value) duration(unit time.Duration, unitName string) time.Duration {
 	want := fmt.Sprintf("a duration of 0 to %dh, such as 1.5s, or a number of %s", maxDuration/time.Hour, unitName)
 	if v.isNumber() {

@@ -20,7 +20,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// conditions returns some compiled conditions, which are compiled only once.
+// conditions holds some conditions, which are compiled only once.
 var conditions = func() []*condition.Condition {
 	all := make([]*condition.Condition, 150) // mostly nil: compiling is slow
 	for _, text := range []string{"success", "{{ status_code >= 500 or error != None }}", "error contains 'a\"b' or error == ': #'", " attempt <\n 3 ", "result.名 == 'é: x'"} {
@@ -99,7 +99,7 @@ func randomDocument(r *rand.Rand) *config.Document {
 	return d
 }
 
-// withoutConditions returns d without its conditions, and their texts.
+// withoutConditions returns d with the conditions removed, and the texts of those conditions.
 func withoutConditions(d *config.Document) (config.Document, map[string]string) {
 	texts := make(map[string]string)
 	strip := func(key string, c config.Retry) config.Retry {
@@ -189,7 +189,7 @@ func TestPrintedRetryLevelsAreReadAsDocuments(t *testing.T) {
 		retry := randomRetry(r)
 		retry.RetryOn, retry.Exclude, retry.RetryWhen, retry.StopWhen = nil, nil, nil, nil
 		for _, d := range []*time.Duration{&retry.InitialDelay, &retry.MaxDelay, &retry.AttemptTimeout, &retry.RetryTimeout, &retry.MaxRetryAfter} {
-			if *d > 0 { // written as a number of seconds, a duration of up to some weeks is exact to the microsecond
+			if *d > 0 { // as a number of seconds, a duration of up to a few weeks is exact to the microsecond
 				*d = max(*d%(1000*time.Hour)/time.Microsecond*time.Microsecond, time.Microsecond)
 			}
 		}

@@ -46,7 +46,7 @@ func TestAddressesFollowTheRules(t *testing.T) {
 	}, func(ctx context.Context, _ string) (string, error) { return testkit.Call(ctx, weather) }))
 	out, err := testkit.Call(ctx, d)
 	testkit.Completed(t, out, err)
-	out, err = testkit.Call(st.Context(t.Context()), d) // numbered over all contexts of a run
+	out, err = testkit.Call(st.Context(t.Context()), d) // calls are numbered across all contexts of a run
 	testkit.Completed(t, out, err)
 	want := []string{
 		"assistant", "assistant/get_weather", "assistant/get_weather#2", "assistant/step:collect", "assistant/step:collect#2",
@@ -177,7 +177,7 @@ func anyName(r *rand.Rand) string {
 func TestDifferentCallsNeverShareAnAddress(t *testing.T) {
 	r := random(t)
 	_, root := testkit.Run(t)
-	meaning := map[string]string{} // what was called, and where, by address
+	meaning := map[string]string{} // by address: what was called, and where
 	claim := func(text, what string) {
 		if other, ok := meaning[text]; ok && other != what {
 			t.Fatalf("%q is both %s and %s", text, what, other)

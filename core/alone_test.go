@@ -188,7 +188,7 @@ func TestScopeOutsideEveryCallIsEmpty(t *testing.T) {
 	assert.Nil(t, core.ScopeOf(ctx).Parent())
 }
 
-// A handler can tell which calls surround its own, also outside a run.
+// A handler can tell which calls surround its own, even outside a run.
 func TestScopeLeadsToTheCallsAroundIt(t *testing.T) {
 	_, inRun := testkit.Run(t)
 	for _, ctx := range []context.Context{inRun, t.Context()} {
@@ -250,9 +250,8 @@ func TestGroupOutsideARunCancelsItsBranches(t *testing.T) {
 	})
 }
 
-// Calls of an actor share a timer if their contexts end together. A synctest
-// bubble has its own clock, so its calls must not share a timer with calls
-// outside.
+// Calls of an actor share a timer if their contexts end together. A synctest bubble has its own
+// clock, so its calls must not share a timer with calls outside the bubble.
 func TestCallsOfABubbleDoNotWaitWithOthers(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -21,9 +21,10 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// script is a list of operations on a context that ends after at most ten seconds, and on contexts
-// derived from it. No two of them happen at the same time. The parent never ends after the context:
-// otherwise context.Cause of the attempt's context would be that of the parent.
+// script is a list of operations on a context, which ends after at most ten seconds, and on
+// contexts derived from it. No two operations happen at the same time. The context's parent never
+// ends after the context: otherwise context.Cause of the attempt's context would be that of the
+// parent.
 type script struct {
 	parent func(context.Context) (context.Context, context.CancelFunc)
 	steps  []scriptStep
@@ -254,11 +255,11 @@ func TestTimerOfAnAttemptDoesNotKeepItsRun(t *testing.T) {
 	}
 	p := run()
 	runtime.GC()
-	runtime.GC() // what a timer refers to may become collectable only by the first GC
+	runtime.GC() // objects that a timer refers to may become collectable only during the first GC
 	assert.Nil(t, p.Value(), "the publisher of the run")
 }
 
-// A call that still runs when the handler that made it returns is cut off, and does
+// If a call is still running when the handler that made it returns, the call is cut off and does
 // not change the outcome of that handler's attempt.
 func TestAbandonedCallDoesNotSuspendAnAttemptThatIsOver(t *testing.T) {
 	for range 20 {

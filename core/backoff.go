@@ -17,7 +17,7 @@ const (
 	Fibonacci                      // d·F(n), with F = 1, 1, 2, 3, 5, 8, …
 )
 
-// String returns the name in configuration documents, such as "exponential".
+// String returns the name used in configuration documents, such as "exponential".
 func (b Backoff) String() string {
 	switch b {
 	case 0:

@@ -26,7 +26,7 @@ var strategies = []core.Backoff{core.Constant, core.Linear, core.Exponential, co
 
 const never = time.Duration(math.MaxInt64)
 
-// random returns a source whose seed is logged if the test fails.
+// random returns a random source whose seed is logged if the test fails.
 func random(t *testing.T) *rand.Rand {
 	seed := rand.Uint64()
 	t.Cleanup(func() {
@@ -42,7 +42,7 @@ func anyDuration(r *rand.Rand) time.Duration {
 	return time.Duration(r.Uint64()>>(1+r.IntN(62))) + 1
 }
 
-// plainDelays are the delays of a configuration, without jitter.
+// plainDelays computes the delays of a configuration without jitter.
 type plainDelays struct{ retries engine.Retries }
 
 func policy(t *testing.T, c core.RetryConfig) plainDelays {
@@ -58,8 +58,8 @@ func policy(t *testing.T, c core.RetryConfig) plainDelays {
 // Delay returns the delay before retry n, from 1.
 func (d plainDelays) Delay(n int) time.Duration { return d.retries.Delay(n, 0, 0) }
 
-// model yields the delays of a strategy one after the other, with the
-// multiplier in eighths.
+// model returns a function that yields the delays of a strategy one after the other. The multiplier
+// is given in eighths.
 func model(b core.Backoff, initial, most time.Duration, eighths int64) func() *big.Int {
 	d, limit := big.NewInt(int64(initial)), big.NewInt(int64(most))
 	capped := func(x *big.Int) *big.Int {
@@ -175,8 +175,8 @@ func TestNoDelayMeansNoWaitForEveryStrategy(t *testing.T) {
 	}
 }
 
-// drawn makes one call fail n times in a run with the seed, and returns its
-// delays.
+// drawn makes one call fail n times in a run with the given seed, and returns the delays of that
+// call.
 func drawn(t *testing.T, seed uint64, n int, c core.RetryConfig) []time.Duration {
 	t.Helper()
 	c.MaxAttempts = n + 1

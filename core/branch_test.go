@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// groupOf returns a group with two branches and the handler.
+// groupOf returns a group that has two branches and the given handler.
 func groupOf(t *testing.T, handler testkit.Handler) *testkit.Definition {
 	return testkit.Define(t, core.Spec{Kind: record.KindGroup, Name: "g", Branches: 2}, handler)
 }
@@ -95,7 +95,7 @@ func TestPreconditionThatExitsItsGoroutineHasFailed(t *testing.T) {
 	assert.ErrorContains(t, last.Err, "runtime.Goexit")
 }
 
-// changing is an error whose text changes after it was returned.
+// changing is an error whose text changes after it has been returned.
 type changing struct{ text string }
 
 func (e *changing) Error() string { return e.text }

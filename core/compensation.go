@@ -133,14 +133,14 @@ func (s *Spec) compensation(before *Compensation, undo engine.Undo) *Compensatio
 //
 // Everything else is as for Compensate: when calls are undone, which calls are left to the
 // compensation of a call around them, the records, the address, the attempts and the
-// IdempotencyKey. In the order of compensations, the place of a call in doubt is where it failed
-// or, if it has no outcome, where its last attempt began. The handler of an attempt that was
-// abandoned after a timeout may still run meanwhile: f should make the service refuse late
-// requests. In a fork, a call that the parent run may have made under the same idempotency key is
-// left to the parent run.
+// IdempotencyKey. In the order of compensations, the position of a call in doubt is the point at
+// which it failed or, if it has no outcome, at which its last attempt began. The handler of an
+// attempt that was abandoned after a timeout may still run meanwhile: f should make the service
+// refuse late requests. In a fork, a call that the parent run may have made under the same
+// idempotency key is left to the parent run.
 //
-// CompensateInDoubt panics for an agent, which is never in doubt itself, and for an
-// actor without Compensate.
+// CompensateInDoubt panics for an agent, which is never in doubt itself, and for an actor without
+// Compensate.
 func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) error) *Definition[In, Out] {
 	d.mustHaveFunction("CompensateInDoubt", f == nil)
 	d.spec.mustSupportDoubt("CompensateInDoubt")
@@ -163,7 +163,7 @@ func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) erro
 }
 
 // mustSupportDoubt panics if calls of the actor are never in doubt. method is the name of the
-// method that requires it.
+// calling method, for the message.
 func (s *Spec) mustSupportDoubt(method string) {
 	if s.Kind.IsEntered() {
 		panic(fmt.Sprintf("core: %s does not apply to %q, which is never in doubt itself; use it for the calls that %[2]q makes", method, s.Name))
@@ -176,8 +176,8 @@ func (s *Spec) mustHaveCompensation(c *Compensation) {
 	}
 }
 
-// compensatingActor returns an actor whose calls undo the calls of the actor that has the spec and
-// the policy.
+// compensatingActor returns an actor whose calls undo the calls of the actor with the given spec
+// and policy.
 func compensatingActor(spec *Spec, policy *engine.Policy, f func(context.Context, any) error) *Definition[any, struct{}] {
 	own := &Definition[any, struct{}]{ // with any, all instantiations of Compensate share one type
 		spec: Spec{
@@ -191,7 +191,7 @@ func compensatingActor(spec *Spec, policy *engine.Policy, f func(context.Context
 	return own
 }
 
-// Compensations returns the compensation of the actor, if it has one.
+// Compensations returns the actor's compensation, if it has one.
 func (d *Definition[In, Out]) Compensations() []*Compensation {
 	if d == nil || d.compensation == nil {
 		return nil
@@ -199,8 +199,8 @@ func (d *Definition[In, Out]) Compensations() []*Compensation {
 	return []*Compensation{d.compensation}
 }
 
-// undo makes the nth compensation, counted from 1, of the call whose scope is at. A compensation
-// has no ordinal, since the program does not claim it.
+// undo makes the nth compensation, counted from 1, of a call. at is the scope of that call. A
+// compensation has no ordinal, since the program does not claim it.
 func (d *Definition[In, Out]) undo(at *engine.Scope, nth int, found *record.Progress, in In, ofDoubt bool) error {
 	t := &typedCall[In, Out]{definition: d, in: in}
 	e := d.Event()

@@ -19,8 +19,8 @@ import (
 // [ExecutionEvent.WithRetry]). If none is set, tools and LLMs have the zero value with a MaxDelay of
 // 30 seconds, and all other calls have one attempt.
 type RetryConfig struct {
-	// MaxAttempts counts all attempts, the first included: 1 disables retries.
-	// Defaults to 3; Unlimited sets no limit.
+	// MaxAttempts counts all attempts, including the first: 1 disables retries. Defaults to 3;
+	// Unlimited sets no limit.
 	MaxAttempts int
 
 	// Backoff determines how delays grow. Defaults to Exponential.
@@ -43,9 +43,8 @@ type RetryConfig struct {
 	// Agents, groups and branches are always entered again.
 	LossesCount bool
 
-	// MaxDelay caps every delay, jitter included, except a delay that a service
-	// asks for by Retry-After. Defaults to 60 s, or to InitialDelay if that is
-	// longer.
+	// MaxDelay caps every delay, jitter included, except a delay that a service asks for with
+	// Retry-After. Defaults to 60 s, or to InitialDelay if that is longer.
 	MaxDelay time.Duration
 
 	// Multiplier is the factor between delays of the Exponential backoff, 1
@@ -61,8 +60,9 @@ type RetryConfig struct {
 	AttemptTimeout time.Duration
 
 	// RetryTimeout bounds all attempts and waits of a call together, and therefore also a single
-	// attempt. A wait that would exceed it does not begin. The time while the call is suspended,
-	// because its run was interrupted or waits for an answer, does not count. Defaults to none.
+	// attempt. A wait that would exceed it does not begin. The time during which the call is
+	// suspended, because its run was interrupted or waits for an answer, does not count. Defaults
+	// to none.
 	RetryTimeout time.Duration
 
 	// MaxRetryAfter is the longest delay that a service may ask for. If a service asks for more,
@@ -94,11 +94,11 @@ type RetryConfig struct {
 }
 
 const (
-	// Unlimited means no limit, as MaxAttempts or MaxLosses.
+	// Unlimited is the value of MaxAttempts and MaxLosses that means no limit.
 	Unlimited = engine.Unlimited
-	// NoDelay means no delay, as InitialDelay.
+	// NoDelay is the value of InitialDelay that means no delay.
 	NoDelay time.Duration = -1
-	// NoTimeout means no time limit, as [Spec].AttemptTimeout, even for an LLM.
+	// NoTimeout is the value of [Spec].AttemptTimeout that means no time limit, even for an LLM.
 	NoTimeout = engine.NoTimeout
 )
 
@@ -106,7 +106,7 @@ const (
 type Attempt struct {
 	Number int   // from 1
 	Err    error // nil if it succeeded
-	Output any   // the actor's output type; the zero value if it failed
+	Output any   // of the actor's output type; the zero value if the attempt failed
 
 	RunID   string         // empty outside a run
 	Address record.Address // of the call; zero outside a run
@@ -146,8 +146,8 @@ func hasNil(matchers []Matcher) bool {
 	return false
 }
 
-// WithDefaults returns c with its defaults filled in. An InitialDelay of NoDelay stays. The error
-// comes from Validate.
+// WithDefaults returns c with its defaults filled in. An InitialDelay of NoDelay stays as it is.
+// The error comes from Validate.
 func (c RetryConfig) WithDefaults() (RetryConfig, error) {
 	if err := c.Validate(); err != nil {
 		return RetryConfig{}, err

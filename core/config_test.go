@@ -174,7 +174,7 @@ func TestOutputThatCouldNeverBeStoredIsRefused(t *testing.T) {
 		Done struct{ C [2]chan int }
 	}
 	type hidden struct {
-		hooks // encoded although its type is unexported
+		hooks // encoded even though its type is unexported
 		Done  string
 	}
 	refused := func(err error, want string) {
@@ -215,7 +215,7 @@ func TestOutputThatCouldNeverBeStoredIsRefused(t *testing.T) {
 	refused(err, `the output of "step" could never be stored`)
 }
 
-// returning returns the error of defining an actor whose handler returns an Out.
+// returning returns the error from defining an actor whose handler returns an Out.
 func returning[Out any](spec core.Spec) error {
 	spec.Kind, spec.Name = record.KindTool, "tool"
 	_, err := core.NewDefinition(spec, func(context.Context, string) (out Out, err error) { return out, nil })

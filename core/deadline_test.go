@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// within returns a function that calls its definition with a deadline of d.
+// within returns a function that calls the given definition with a deadline of d.
 func within(d time.Duration) func(context.Context, *testkit.Definition) (string, error) {
 	return func(ctx context.Context, def *testkit.Definition) (string, error) {
 		ctx, cancel := context.WithTimeout(ctx, d)
@@ -243,8 +243,8 @@ func TestRetryTimeoutOfTheParentEndsItBeforeTheChildsWait(t *testing.T) {
 	})
 }
 
-// A call that its caller cancelled fails if calls inside it have no outcome, even
-// if its handler succeeds.
+// A call that was cancelled by its caller fails if calls inside it have no outcome, even if its
+// handler succeeds.
 func TestCanceledCallThatSwallowsWhatItCanceledHasFailed(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)

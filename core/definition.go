@@ -33,14 +33,13 @@ type Spec struct {
 	// always entered again.
 	InDoubt InDoubtPolicy
 
-	// Irreversible keeps the effect of a call from being made twice: see
-	// actors.WithIrreversible.
+	// Irreversible keeps the effect of a call from happening twice: see actors.WithIrreversible.
 	Irreversible bool
 
 	// Branches is the number of branches of a group.
 	Branches int
 
-	// Interceptors are called around attempts, the first outermost.
+	// Interceptors are called around attempts. The first one is the outermost.
 	Interceptors []Interceptor
 
 	// NoStore keeps the output out of the records. When the run is resumed, the call runs again,
@@ -106,12 +105,12 @@ type Definition[In, Out any] struct {
 
 	compensation      *Compensation                                             // nil for none
 	compensate        func(*engine.Scope, int, *record.Progress, In, Out) error // makes the compensating call
-	compensateInDoubt func(*engine.Scope, int, *record.Progress, In) error      // makes the compensating call of a call in doubt; nil for none
+	compensateInDoubt func(*engine.Scope, int, *record.Progress, In) error      // compensates a call in doubt; nil if nothing does
 	compensates       record.Kind                                               // for a compensation: the kind of the actor whose calls it undoes
 }
 
-// NewDefinition returns a definition of the spec and the handler. The error
-// lists every problem with them.
+// NewDefinition returns a definition with the given spec and handler. The error lists every problem
+// with them.
 func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definition[In, Out], error) {
 	in, out := reflect.TypeFor[In](), reflect.TypeFor[Out]()
 	policy, err := spec.settle(handler == nil, out)
@@ -136,7 +135,7 @@ func (s *Spec) segment() string {
 
 // settle checks the spec of an actor with outputs of type output, sets its defaults, and returns
 // the policy of its Retry, or nil if it has none. The error lists every problem. settle is not
-// generic, since a program contains one copy of a generic function for each type of tool.
+// generic, since a program would then contain one copy of it for each type of tool.
 func (s *Spec) settle(noHandler bool, output reflect.Type) (policy *engine.Policy, err error) {
 	var problems []error
 	if !s.Kind.IsCall() {
@@ -181,8 +180,8 @@ func (s *Spec) settle(noHandler bool, output reflect.Type) (policy *engine.Polic
 	return policy, errors.Join(problems...)
 }
 
-// isActor reports whether k is the kind of an actor of the user, to which the levels of retry
-// configuration apply.
+// isActor reports whether k is the kind of an actor that a user defines. The levels of retry
+// configuration apply to these kinds.
 func isActor(k record.Kind) bool { return k >= record.KindTool && k <= record.KindAgent }
 
 // CheckName returns an error if name cannot be the name of an actor: it must
@@ -230,7 +229,7 @@ func (d *Definition[In, Out]) Identify(f func(In) any) *Definition[In, Out] {
 	return &c
 }
 
-// Check returns an error if hashes cannot tell the actor's inputs apart. That is so if a part of
+// Check returns an error if hashes cannot tell the actor's inputs apart. This happens if a part of
 // the input type cannot be encoded, and is thus missing from the hash, and neither Identify nor an
 // [Identifier] defines the identity. Calls return this error, too. The constructors of package
 // actors call Check.

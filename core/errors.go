@@ -18,7 +18,8 @@ import (
 // (see [record.Error]).
 //
 // If a run that had failed is opened again and its last root call returns the recorded failure, the
-// text also says so, and how to make the failed calls again. No record contains this addition.
+// text also says so, and explains how to make the failed calls again. No record contains this
+// addition.
 //
 //	Address  record.Address // zero outside a run
 //	Name     string         // of the actor
@@ -87,15 +88,15 @@ type InterruptedError = record.InterruptedError
 // panics.
 func IsSuspension(err error) bool { return engine.IsSuspension(err) }
 
-// errors.Is finds each of these in the error of a call that failed for the [record.Reason] of the
-// same name. ErrDivergence is an exception: no call fails with it.
+// Each of these is matched, with errors.Is, by the error of a call that failed for the
+// [record.Reason] of the same name. ErrDivergence is an exception: no call fails with it.
 var (
 	// ErrPermanent means that the last error is not retried, because of its class, because it is
 	// marked by [Permanent], or because the [RetryConfig] does not select it.
 	ErrPermanent = engine.ErrPermanent
 
-	// ErrExhausted means that the last attempt that MaxAttempts allows failed, with an error that
-	// would have been retried.
+	// ErrExhausted means that the last of the attempts that MaxAttempts allows has failed, with an
+	// error that would have been retried.
 	ErrExhausted = engine.ErrExhausted
 
 	// ErrRetryTimeout means that the RetryTimeout of the call has passed, or would have passed
@@ -112,7 +113,7 @@ var (
 	// ErrRetryAfterTooLong means that a service asked for a longer delay than MaxRetryAfter.
 	ErrRetryAfterTooLong = engine.ErrRetryAfterTooLong
 
-	// ErrCondition means that a postcondition did not hold in the last attempt, also if the call
+	// ErrCondition means that a postcondition did not hold in the last attempt, even if the call
 	// failed for another reason, such as ErrExhausted.
 	ErrCondition = engine.ErrCondition
 

@@ -116,8 +116,8 @@ func (e *ExecutionEvent[In, Out]) takeBranch(ctx context.Context) error {
 }
 
 // Prepare claims the call's address now; the call is made later. Calls that are always prepared in
-// the same order have the same addresses in every run, in whatever order they are executed. A
-// prepared call must be executed once, by any goroutine.
+// the same order have the same addresses in every run, regardless of the order in which they are
+// executed. A prepared call must be executed once, by any goroutine.
 func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCall[In, Out] {
 	p := new(PreparedCall[In, Out])
 	if p.err = e.definition.Check(); p.err == nil && e.inBranch {
@@ -188,8 +188,8 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 	return nil
 }
 
-// prepare returns the call, and claims its address if it is in a run. direct reports that the call
-// is executed at once.
+// prepare returns the call, and claims its address if it is in a run. direct is set if the call is
+// executed at once.
 func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct bool) *typedCall[In, Out] {
 	around := engine.ScopeOf(ctx)
 	var t *typedCall[In, Out]
@@ -235,8 +235,8 @@ func (e *ExecutionEvent[In, Out]) level(settings *engine.Settings) *engine.Polic
 	return level(settings, e.definition.spec.Name, kind, e.definition.policy)
 }
 
-// level returns the policy of the most specific level that is set, without the event's own level.
-// own is the actor's policy, or nil if it has none.
+// level returns the policy of the most specific level that is set, leaving out the event's own
+// level. own is the actor's policy, or nil if it has none.
 func level(settings *engine.Settings, name string, kind record.Kind, own *engine.Policy) *engine.Policy {
 	if p := settings.RetryByActor[name]; p != nil && isActor(kind) {
 		return p

@@ -32,10 +32,9 @@ type Usage = record.Usage
 // does nothing.
 func AddUsage(ctx context.Context, u Usage) { engine.AddUsage(ctx, u) }
 
-// UsageOfCalls returns the usage so far of all calls, at any depth, inside the attempt that ctx
-// belongs to. Each amount counts once, for the attempt that called [AddUsage]. What the attempt
-// itself has added is not included. In a resumed run, what was consumed before the resume is
-// included.
+// UsageOfCalls returns the usage so far of all calls inside the attempt that ctx belongs to, at any
+// depth. Each amount counts once, for the attempt that called [AddUsage]. What the attempt itself
+// has added is not included. In a resumed run, what was consumed before the resume is included.
 func UsageOfCalls(ctx context.Context) Usage { return engine.UsageOfCalls(ctx) }
 
 // Annotate sets an attribute of the attempt that ctx belongs to, such as the response ID of a
@@ -55,11 +54,11 @@ func Annotate(ctx context.Context, key string, value any) { engine.Annotate(ctx,
 // run that sleeps for a long time, and opens it again when d has passed. The attempt is then
 // suspended, as by [Await]: Sleep returns an *[InterruptedError], which the handler has to return.
 //
-// Any other error is the cause of ctx's end (see context.Cause). It is recorded, and the attempt gets
-// it again after a resume; another attempt sleeps for the rest of d. If d is zero or less, Sleep
-// returns at once. The time at which a sleep ends is recorded when it begins: d may be another one
-// when the run is resumed, such as the result of time.Until. Outside a run, Sleep waits without a
-// record.
+// Any other error is the cause of ctx's end (see context.Cause). It is recorded, and the attempt
+// gets it again after a resume; another attempt sleeps for the rest of d. If d is zero or less,
+// Sleep returns at once. The time at which a sleep ends is recorded when it begins: d may be
+// different when the run is resumed, for example if it is the result of time.Until. Outside a run,
+// Sleep waits without a record.
 func Sleep(ctx context.Context, d time.Duration) error { return engine.Sleep(ctx, d) }
 
 // Version returns which version of a piece of code to execute, for code that changes while runs
@@ -71,7 +70,7 @@ func Sleep(ctx context.Context, d time.Duration) error { return engine.Sleep(ctx
 //
 // The argument n is the highest version that the program contains, 1 or more. When an attempt first
 // calls Version with a name, the result is recorded: n, or 0 if the records show that the attempt
-// passed this place before the program called Version there. From then on the attempt gets that
+// passed this point before the program called Version here. From then on the attempt gets that
 // result, in a loop as well as after a resume, even if n has changed since. So a run continues as
 // it began, and later runs use the new code. A branch for a version can be deleted when no run
 // needs it any more, and the whole call to Version after that.
@@ -94,14 +93,14 @@ func ScopeOf(ctx context.Context) *Scope { return (*Scope)(engine.ScopeOf(ctx)) 
 
 func (s *Scope) erased() *engine.Scope { return (*engine.Scope)(s) }
 
-// RunID returns the run that the attempt belongs to; it is empty outside a run.
+// RunID returns the ID of the run that the attempt belongs to; it is empty outside a run.
 func (s *Scope) RunID() string { return s.erased().Settings().RunID }
 
 // Tags returns the tags of the run that the attempt belongs to. They must not be
 // changed.
 func (s *Scope) Tags() []string { return s.erased().Settings().Tags }
 
-// RunCounts returns the counts of the run over all its openings. They are zero outside a run.
+// RunCounts returns the counts of the run across all its openings. They are zero outside a run.
 func (s *Scope) RunCounts() record.Counts { return s.erased().Settings().RunCounts() }
 
 // Address returns the address of the call. It is zero outside a call, and outside a run.

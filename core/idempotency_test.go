@@ -26,7 +26,7 @@ func key(t *testing.T, ctx context.Context) string {
 	return k
 }
 
-// keys returns a tool that fails n times and appends the key of each attempt to into.
+// keys returns a tool that fails n times and appends the key of each attempt to *into.
 func keys(t *testing.T, into *[]string, n int) *testkit.Definition {
 	t.Helper()
 	h := testkit.Failing(n, errFlaky)
@@ -36,7 +36,7 @@ func keys(t *testing.T, into *[]string, n int) *testkit.Definition {
 	})
 }
 
-// The branches of a group in the run itself have no input, but different addresses.
+// The branches of a group in the run itself have no input, but they have different addresses.
 func TestBranchesOfAGroupInTheRunHaveKeys(t *testing.T) {
 	st := state.New()
 	branch := func(ctx context.Context) (string, error) { return key(t, ctx), nil }

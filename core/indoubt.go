@@ -8,8 +8,8 @@ import "github.com/reprise-go/reprise/internal/engine"
 // calls of an irreversible actor that might repeat an effect. It applies when the run is resumed;
 // after an error marked by [InDoubt], it applies at once.
 //
-// InDoubtFail and InDoubtAsk also apply, at once, to an attempt that may have taken effect although
-// its handler does not say so:
+// InDoubtFail and InDoubtAsk also apply, at once, to an attempt that may have taken effect even
+// though its handler does not say so:
 //
 //   - it exceeded a time limit, panicked, or called runtime.Goexit;
 //   - its handler returned an error of the class timeout, connection, eof, network, server or

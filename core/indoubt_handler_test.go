@@ -21,7 +21,8 @@ import (
 
 var errCutOff = errors.New("the connection was lost")
 
-// sender sends letters. Whether the first ones were delivered is in doubt: lost says how many.
+// sender sends letters. lost is the number of letters, from the first one on, whose delivery is in
+// doubt.
 type sender struct{ lost, made int }
 
 func (s *sender) send(_ context.Context, in string) (string, error) {
@@ -153,7 +154,8 @@ func TestAHandlerInDoubtAsksWhereverTheProcessEnds(t *testing.T) {
 	}
 }
 
-// firstRecords returns a store with the records of a run that a killed process has left behind.
+// firstRecords returns a store with a run that has the given records, as a killed process leaves it
+// behind.
 func firstRecords(t *testing.T, records []record.Record) snapshot.Store {
 	t.Helper()
 	left := memstore.New()

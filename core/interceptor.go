@@ -76,7 +76,7 @@ type Interceptor = engine.Interceptor
 // the handler failed. The completed call's record has Detail.Cached set. The argument must be an
 // output of the actor, as returned by Output. Postconditions are checked. If they do not hold, or
 // the output does not fit the type, Answer returns an error, and next can still be called. Answer
-// also returns an error if the handler may have taken an effect that must not be repeated: see
+// also returns an error if the handler may have had an effect that must not be repeated: see
 // [InDoubtPolicy].
 //
 // Wait(ctx context.Context, d time.Duration, why string) error waits for d before the handler runs.

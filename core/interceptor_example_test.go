@@ -17,7 +17,7 @@ import (
 // spanOf is the context key of the span of an attempt.
 type spanOf struct{}
 
-// spans puts a span around each attempt. The handler finds it in its context.
+// spans puts a span around each attempt. The handler finds the span in its context.
 func spans(begin func(name string) (end func(error))) core.Interceptor {
 	return core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 		name := fmt.Sprintf("%s@%d", call.Address, call.Number)
@@ -67,8 +67,8 @@ type payment struct {
 	Card string `json:"card"`
 }
 
-// Three interceptors of one run: a span around each attempt, a limit for the calls of
-// tools, and a line of the log that is redacted.
+// Three interceptors of one run: a span around each attempt, a limit for the calls of tools, and a
+// redacted log line for each failure.
 func ExampleInterceptor() {
 	tries := 0
 	pay := decorators.Tool("pay", "Pays.", func(ctx context.Context, p payment) (string, error) {

@@ -25,7 +25,7 @@ func around(f func(ctx context.Context, call *core.CallInfo, next func(context.C
 	return core.Interceptor{Attempt: f}
 }
 
-// noted returns an interceptor that appends its name and each attempt and result to the list.
+// noted returns an interceptor that appends its name, and each attempt and its result, to the list.
 func noted(list *[]string, name string) core.Interceptor {
 	return around(func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 		*list = append(*list, fmt.Sprintf("%s: %v %s %d", name, call.Kind, call.Address, call.Number))
@@ -78,7 +78,8 @@ func TestInterceptorPutsValuesIntoTheContextOfTheHandler(t *testing.T) {
 	}
 }
 
-// Each case has an interceptor that interferes with the end of an attempt, and says how the call ends.
+// Each case has an interceptor that interferes with the end of an attempt, and the expected end of
+// the call.
 func TestEndOfAnAttemptBelongsToTheEngine(t *testing.T) {
 	own := errors.New("mine")
 	cases := map[string]struct {
@@ -457,7 +458,7 @@ func TestWaitOfAnInterceptor(t *testing.T) {
 	})
 }
 
-// A call that is interrupted before its handler ran is not in doubt.
+// A call that is interrupted before its handler runs is not in doubt.
 func TestInterruptDuringTheWaitOfAnInterceptor(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		runs, store := 0, memstore.New()
@@ -487,7 +488,8 @@ func TestInterruptDuringTheWaitOfAnInterceptor(t *testing.T) {
 	})
 }
 
-// pacing returns an interceptor that waits until ready is closed, which it expects after d.
+// pacing returns an interceptor that waits until ready is closed, which it expects to happen after
+// d.
 func pacing(ready <-chan struct{}, d time.Duration) core.Interceptor {
 	return around(func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 		if err := call.WaitFor(ctx, ready, d, "its turn"); err != nil {
@@ -587,7 +589,7 @@ func TestInterceptorSeesTheRun(t *testing.T) {
 			})))
 		require.NoError(t, err)
 		ctx := st.Context(t.Context())
-		for i := range n + 1 { // the first of the second opening is recalled
+		for i := range n + 1 { // the first call of the second opening is recalled
 			out, err := testkit.Call(ctx, testkit.Tool(t, fmt.Sprint("tool", i), once, func(ctx context.Context, _ string) (string, error) {
 				assert.Equal(t, []string{"tenant:a"}, core.ScopeOf(ctx).Tags())
 				assert.Equal(t, n+1, core.ScopeOf(ctx).RunCounts().Attempts)
@@ -648,8 +650,8 @@ func TestInterceptorLogs(t *testing.T) {
 	require.NoError(t, err, "a line logged outside a run is dropped")
 }
 
-// The output that an interceptor gives to a call belongs to the effect of another call, which must not
-// be undone with this one.
+// An output that an interceptor gives to a call belongs to the effect of another call. That effect
+// must not be undone together with the answered call.
 func TestAnsweredCallIsNotCompensated(t *testing.T) {
 	undone := 0
 	tool := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "book"}, testkit.Succeed).

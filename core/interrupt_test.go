@@ -25,7 +25,7 @@ func nested(t *testing.T, outer, inner core.RetryConfig, h testkit.Handler, arou
 	return testkit.Agent(t, "agent", outer, func(ctx context.Context, _ string) (string, error) { return around(ctx, child) })
 }
 
-// swallow calls d and returns a success whatever the result.
+// swallow calls d and succeeds, whatever the result.
 func swallow(ctx context.Context, d *testkit.Definition) (string, error) {
 	_, _ = testkit.Call(ctx, d)
 	return "out", nil

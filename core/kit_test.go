@@ -41,7 +41,7 @@ func group(ctx context.Context, name string, branches ...func(context.Context) (
 // inline is the size of the largest output that is kept in its record.
 const inline = 64 << 10
 
-// on returns a publisher that passes the first record with the status to f.
+// on returns a publisher that calls f with the first record that has the given status.
 func on(status record.Status, f func(record.Record)) testkit.Publisher {
 	done := false
 	return func(r record.Record) {
@@ -52,12 +52,12 @@ func on(status record.Status, f func(record.Record)) testkit.Publisher {
 	}
 }
 
-// wantRecords checks the records of the calls of a run, which are written as
+// wantRecords checks the records of a run's calls. Records are written as
 //
 //	started(0) failed(0,retry,connection) retrying(1,1s) started(1) completed(1)
 //
-// with the stage if it is not the handler (@entry). If there is more than one
-// address, each record begins with its own.
+// with the stage if it is not the handler (@entry). If there is more than one address, each record
+// begins with its own.
 func wantRecords(t testing.TB, st *state.ExecutionState, want ...string) {
 	t.Helper()
 	if got, want := story(t, st), strings.Join(want, " "); got != want {
@@ -114,7 +114,7 @@ func brief(r record.Record) string {
 	return fmt.Sprintf("%v(%s)", r.Status, strings.Join(facts, ","))
 }
 
-// delays returns the delays of the waits of a run, in order.
+// delays returns the delays of a run's waits, in order.
 func delays(t testing.TB, st *state.ExecutionState) (ds []time.Duration) {
 	for _, r := range calls(t, st) {
 		if r.Status == record.StatusRetrying {

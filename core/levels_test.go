@@ -26,8 +26,8 @@ const (
 
 var levelNames = [levels]string{"event", "actor by name", "actor", "kind", "global"}
 
-// atLevels calls a failing actor of the kind with the given configurations, and
-// returns the records of the call.
+// atLevels calls a failing actor of the given kind with the given configurations, and returns the
+// records of the call.
 func atLevels(t *testing.T, kind record.Kind, set [levels]*core.RetryConfig) []record.Record {
 	t.Helper()
 	var options []state.Option

@@ -25,8 +25,7 @@ func (e *walkedError) Unwrap() error {
 	return errors.New("inside")
 }
 
-// The class and the marks of an error, and the parts of it that are recorded, are found in one
-// walk.
+// One walk of an error's tree finds its class, its marks, and the parts of it that are recorded.
 func TestErrorOfAFailedAttemptIsWalkedOnce(t *testing.T) {
 	inMemory := state.New()
 	stored, err := state.Open(t.Context(), memstore.New(), "run")

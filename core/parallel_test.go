@@ -111,7 +111,7 @@ func TestCallWithoutATimeoutRunsOnTheGoroutineOfItsCaller(t *testing.T) {
 				return "out", nil
 			})))
 			testkit.Completed(t, out, err)
-			if meanwhile > before { // lower if goroutines that were counted in before have ended since
+			if meanwhile > before { // meanwhile is lower if goroutines that before includes have ended
 				t.Errorf("in a run: %v; %d goroutines became %d", inRun, before, meanwhile)
 			}
 			if !strings.Contains(stack, "TestCallWithoutATimeoutRunsOnTheGoroutineOfItsCaller(") && !strings.Contains(stack, "testkit.Bubble.func1") {

@@ -52,7 +52,7 @@ func toJSON(value any) (text []byte, ok bool) {
 }
 
 // Check returns an error if an encoded value cannot be the answer to the question. The value must
-// fit the Schema, without missing, unknown or mistyped fields. The answer about a call in doubt
-// must be a state.InDoubtAnswer, with an output that fits the call. The error wraps [ErrUnfit] and
-// names the field.
+// fit the Schema, without missing, unknown or mistyped fields. An answer about a call in doubt must
+// be a state.InDoubtAnswer, with an output that fits the call. The error wraps [ErrUnfit] and names
+// the field.
 func (q Question) Check(encoded []byte) error { return engine.Question(q).Check(encoded) }

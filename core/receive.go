@@ -12,18 +12,18 @@ import (
 // outside the run has sent to the run with state.Signal, without being asked. Signals are queued in
 // the order in which they came, including signals that came before the call began. If there is
 // none, the call is suspended as by [Await]: Receive returns an *[InterruptedError], which the
-// handler has to return, and the run is paused. When the run is opened with a signal, the handler
-// is entered again and Receive returns the value.
+// handler has to return, and the run is paused. When the run is opened and a signal has come, the
+// handler is entered again and Receive returns the value.
 //
 // Each signal is received once. What a call has received is recorded, and the call receives the
-// same value when its handler is entered again, also in another attempt of the call. Another
+// same value when its handler is entered again, even in another attempt of the call. Another
 // attempt of a surrounding call receives the signals that come next. If several calls wait for the
 // same name at the same time, any of them gets the first signal.
 //
 // A signal is received even if its value does not fit T; the error is then permanent and wraps
-// [ErrUnfit]. With [AwaitDefault], Receive returns the default when its time has passed and the run
-// is resumed. Time spent waiting does not count against any timeout. Outside a run, the error is
-// [ErrNoRun].
+// [ErrUnfit]. With [AwaitDefault], Receive returns the default if the run is resumed after the time
+// for a signal has passed. Time spent waiting does not count against any timeout. Outside a run,
+// the error is [ErrNoRun].
 func Receive[T any](ctx context.Context, name string, options ...AwaitOption[T]) (T, error) {
 	var value T
 	if !engine.CanAsk(ctx) {

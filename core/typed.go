@@ -110,7 +110,7 @@ func (t *typedCall[In, Out]) Answer(ctx context.Context, encoded []byte) engine.
 }
 
 // keep encodes the output, and stores it separately if it is large. In a run that can be resumed,
-// it then replaces the call's output by the value decoded from its record, so that a program sees
+// it then replaces the call's output with the value decoded from its record, so that a program sees
 // the same output before and after a resume.
 func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) engine.Result {
 	encoded, r := encodeOutput(ctx, &t.untyped, &t.definition.spec, *out)

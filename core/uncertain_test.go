@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Tests of attempts that may have taken effect, although their handlers do not say so.
+// Tests of attempts that may have taken effect even though their handlers do not say so.
 
 type statusError int
 
@@ -38,10 +38,10 @@ func (handshakeTimeout) Error() string   { return "net/http: TLS handshake timeo
 func (handshakeTimeout) Timeout() bool   { return true }
 func (handshakeTimeout) Temporary() bool { return true }
 
-// uncertain is a tool that pays, and counts how often it did.
+// uncertain is a tool that pays, and counts how often it has paid.
 type uncertain struct{ paid atomic.Int32 }
 
-// call makes a call in a run. The attempts before the third one end as end does.
+// call makes a call in a run. The first two attempts return the error from end.
 func (p *uncertain) call(t *testing.T, spec core.Spec, end func(context.Context) error, ensure func(context.Context, string, string) error) error {
 	t.Helper()
 	spec.Kind, spec.Name = record.KindTool, "pay"
@@ -103,7 +103,7 @@ func TestAttemptsThatMayHaveTakenEffectAreNotRepeated(t *testing.T) {
 	}
 }
 
-// The question says what the call was about, as after a crash.
+// The question says what the call was about, as it does after a crash.
 func TestQuestionAboutAnAttemptNamesInputAndKey(t *testing.T) {
 	store, used := memstore.New(), ""
 	pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", Irreversible: true}, func(ctx context.Context, _ string) (_ string, err error) {
@@ -220,8 +220,8 @@ func TestHandlerThatEndsItsGoroutineIsInDoubt(t *testing.T) {
 	assert.Equal(t, 1, paid)
 }
 
-// A call inside that was cut off by the time limit does not hide that the attempt timed out, even if
-// the handler ignores the error of that call.
+// An inner call that was cut off by the time limit does not hide that the attempt timed out, even
+// if the handler ignores that call's error.
 func TestTimeoutOfACallInsideIsInDoubt(t *testing.T) {
 	inner := testkit.Tool(t, "inner", core.RetryConfig{}, testkit.Listening(time.Hour))
 	for _, ignored := range []bool{false, true} {
@@ -302,8 +302,8 @@ func TestFailureAfterAnAnswerOfAnInterceptorIsNotInDoubt(t *testing.T) {
 	})
 }
 
-// A call that failed in doubt would be repeated by another attempt of a call around it. So the class of
-// its error is no reason to make one.
+// A call that failed in doubt would be repeated by another attempt of a call around it. So the
+// class of its error is no reason for such an attempt.
 func TestCallsAroundOneThatFailedInDoubtAreNotRetried(t *testing.T) {
 	retry := core.RetryConfig{InitialDelay: core.NoDelay}
 	for name, c := range map[string]struct {
@@ -338,8 +338,8 @@ func TestCallsAroundOneThatFailedInDoubtAreNotRetried(t *testing.T) {
 	}
 }
 
-// An error that was read from a record also says that a call failed in doubt, even if the call around
-// that one failed for another reason.
+// An error that was read from a record also says that a call failed in doubt, even if the
+// surrounding call failed for another reason.
 func TestRecordedErrorOfACallThatFailedInDoubtIsNotRetried(t *testing.T) {
 	for _, options := range [][]state.Option{nil, {state.WithRoundTrip()}} {
 		paid := 0
@@ -375,7 +375,7 @@ func TestAgentAroundAGroupWithACallThatFailedInDoubtIsNotRetried(t *testing.T) {
 	assert.Equal(t, 1, paid)
 }
 
-// Only the error of a dialer says that the request was not sent.
+// Only a dialer's error says that the request was not sent.
 func TestTimeoutsDuringADial(t *testing.T) {
 	block := func(timeout time.Duration) http.RoundTripper {
 		return &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {

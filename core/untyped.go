@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file contains the code of calls that does not depend on their types. It is not generic,
-// since a program contains one copy of a generic function for each type of actor.
+// This file contains the code for calls that does not depend on their types. It is not generic,
+// since a program would then contain one copy of it for each type of actor.
 
 // An input is the input of a call, without its type.
 type input struct {
@@ -188,8 +188,8 @@ func decodeWhole(encoded []byte, out any, outputs reflect.Type, spec *Spec) erro
 	return nil
 }
 
-// isWhole reports whether encoded contains all of out. It does not if the value was encoded before
-// its type was kept as JSON: such a value decodes to an empty one.
+// isWhole reports whether encoded contains all of out. It does not if it was encoded before values
+// of the type were encoded as JSON: it then decodes to an empty value.
 func isWhole(encoded []byte, out any) bool {
 	again, err := codec.Encode(out)
 	if err != nil {

@@ -49,7 +49,7 @@ func (s station) read(_ context.Context, _ city) (weather, error) {
 	return weather{TempC: s.offset}, nil
 }
 
-// same returns its input, so that a test sees how the JSON of a model was decoded.
+// same returns its input, so that a test sees how JSON from a model was decoded.
 func same[T any](_ context.Context, in T) (T, error) { return in, nil }
 
 // Half of the test is that it compiles: no call here names a type argument.

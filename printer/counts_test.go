@@ -55,7 +55,7 @@ func TestRepublishedRecordsCountOnce(t *testing.T) {
 		return &record.Record{RunID: "r", Seq: seq, Generation: generation, Kind: record.KindTool, Status: status, Address: a, Replayed: seq == 0}
 	}
 	want := record.Stock{Completed: 1}
-	for range 3 { // the second and third as after a reconnect
+	for range 3 { // the second and third time, as after a reconnect
 		counts.add(rec(5, 2, record.StatusStarted))
 		counts.add(rec(6, 2, record.StatusCompleted))
 		assert.Equal(t, want, counts.total().Tools)

@@ -72,7 +72,7 @@ func Example() {
 	// └─ Avg retries per event: 1.0
 }
 
-// A call that recovers has its first and last lines.
+// For a call that recovers, the first and last lines are written.
 func ExampleWithCompact() {
 	p := printer.New(os.Stdout, printer.WithCompact())
 	for _, r := range fetching() {

@@ -37,8 +37,8 @@ func (p *progress) end(status record.Status) {
 // branches returns the number of branches known so far.
 func (p *progress) branches() int { return max(p.total, p.all()+p.running+p.retrying) }
 
-// isDue reports whether to write a progress line: if another tenth of the branches has
-// ended, but not all of them.
+// isDue reports whether to write a progress line. It is due if another tenth of the branches, but
+// not all of them, have ended.
 func (p *progress) isDue() bool {
 	n := p.branches()
 	return p.all() < n && p.all() >= p.written.all()+max(1, n/10)

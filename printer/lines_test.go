@@ -261,7 +261,7 @@ func TestInterruptShowsWhoAndWhy(t *testing.T) {
 	assert.Equal(t, "⏸ fetch_data [INTERRUPTED] - Connection timeout\n", printed([]record.Record{r}))
 }
 
-// call returns a record of a call at the path, named like the actor.
+// call returns a record of a call to the named actor, at the given path.
 func call(t testing.TB, kind record.Kind, status record.Status, path, name string) record.Record {
 	t.Helper()
 	return record.Record{
@@ -404,7 +404,7 @@ func TestLogsAreIndentedIntoTheirCall(t *testing.T) {
 	}))
 }
 
-// The last sentence of a warning of Reprise says what to do.
+// The last sentence of each of Reprise's warnings says what to do.
 func TestWarningsAreWhole(t *testing.T) {
 	message := strings.Repeat("long ", 80) + "Use actors.Map"
 	log := func(s slog.Level) string {

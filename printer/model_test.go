@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A script generates runs: the records of nested calls, sequential and in groups, that
-// succeed, fail, are retried, interrupted and abandoned. Each call has a unique name.
+// A script generates runs: the records of nested calls, in sequence and in groups, some of which
+// succeed, fail, are retried, interrupted or abandoned. Each call has a unique name.
 type script struct {
 	t      testing.TB
 	random *rand.Rand

@@ -44,10 +44,10 @@ func WithASCII() Option { return func(c *config) { c.symbols = &ascii } }
 // turns hints off.
 func WithCommand(command string) Option { return func(c *config) { c.command = command } }
 
-// WithTerminal makes the printer treat its writer as a terminal. Use it for writers
-// other than *os.File, such as a remote shell session. The function size returns the
-// terminal's size, or zeros if it is not known. It is called before every drawing and must
-// not call the printer. If size is nil, the writer is not treated as a terminal.
+// WithTerminal makes the printer treat its writer as a terminal. Use it for writers other than
+// *os.File, such as a remote shell session. The function size returns the terminal's size, or zeros
+// if it is not known. It is called each time before the printer draws, and must not call the
+// printer. If size is nil, the writer is not treated as a terminal.
 func WithTerminal(size func() (columns, rows int)) Option {
 	return func(c *config) {
 		c.terminal = nil

@@ -86,9 +86,9 @@ func awaitedQuestion(r *record.Record) string {
 // may be written again.
 const maxAsked = 1 << 12
 
-// questions records the questions written since their run began or was resumed, by run
-// and ID, and whether each was answered. It ensures that a question is written only once in
-// this time, and not after it was answered.
+// questions records the questions written since their run began or was resumed, by run and ID, and
+// whether each was answered. With it, a question is written only once during that time, and not
+// after it was answered.
 type questions struct {
 	answered map[string]map[string]bool
 	n        int
@@ -140,7 +140,7 @@ func (t *text) answer(r *record.Record) {
 }
 
 // awaiting adds the ID of the question that a call waits for. It also adds the question's text if
-// it was not written before, or adds that the question was answered meanwhile.
+// that was not written before, or a note that the question was answered in the meantime.
 func (t *text) awaiting(r *record.Record) {
 	e := r.Interrupt()
 	if e == nil {

@@ -80,7 +80,7 @@ func TestQuestionTextIsShownOncePerPause(t *testing.T) {
 	}
 }
 
-// The answer comes while another call still works, so the agent around the call that asked is
+// The answer comes while another call is still running, so the agent around the call that asked is
 // suspended only after the answer.
 func TestAnsweredQuestionDoesNotSayHowToAnswer(t *testing.T) {
 	for name, options := range map[string][]printer.Option{"plain": nil, "compact": {printer.WithCompact()}} {

@@ -41,8 +41,8 @@ func isRecalledFailure(r *record.Record) bool {
 	return r.Kind.IsCall() && r.Status == record.StatusRecovered && r.Err != nil && !r.Address.IsZero() && r.Address.Scope() == ""
 }
 
-// retryHint writes a note that the failure is not new, with the command that makes the failed calls
-// again.
+// retryHint writes a note that the failure is not new, followed by the command that makes the
+// failed calls again.
 func (t *text) retryHint(runID string) {
 	t.beginContinuation(mark{t.note, faint})
 	t.add("this is the recorded failure: nothing ran again")

@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// numbered appends the records to after, with the path and the next sequence numbers.
+// numbered returns after followed by the records, which get the path and the next sequence numbers.
 func numbered(t testing.TB, after []record.Record, path string, records []record.Record) []record.Record {
 	t.Helper()
 	for i := range records {
@@ -35,8 +35,8 @@ func numbered(t testing.TB, after []record.Record, path string, records []record
 	return after
 }
 
-// fiveRetried returns the run of the specification: five calls with twelve retries in
-// total, four of which succeed.
+// fiveRetried returns the run of the specification: five calls, four of which succeed, with twelve
+// retries in total.
 func fiveRetried(t testing.TB) []record.Record {
 	t.Helper()
 	var records []record.Record

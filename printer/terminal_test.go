@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An emulator is a terminal in memory. If a test reads lines that scrolled away, the
+// An emulator is a terminal in memory. For a test that reads lines that have scrolled away, the
 // emulator is larger than the size reported to the printer.
 type emulator struct {
 	vt10x.Terminal
@@ -72,7 +72,7 @@ func (e *emulator) atRest(t *testing.T) {
 	assert.Equal(t, strings.Count(e.shown(), "\n")+1, e.Cursor().Y, "the cursor is below everything")
 }
 
-// now sets the times of records to the present.
+// now sets the times of records to the current time.
 func now(records ...record.Record) []record.Record {
 	for i := range records {
 		records[i].Time = time.Now().UTC()

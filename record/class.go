@@ -18,7 +18,7 @@ const (
 	ClassCondition               // transient: a postcondition does not hold
 	ClassArtifact                // transient: a large output could not be stored
 	ClassClient                  // every other HTTP 4xx
-	ClassCanceled                // an operation in the call was cancelled, but not the call
+	ClassCanceled                // an operation in the call was cancelled, but not the call itself
 	ClassPermanent               // marked with core.Permanent
 	ClassPanic                   // a panic
 	ClassInvalid                 // a precondition failed, a definition is invalid, or a value cannot be encoded

@@ -1,6 +1,6 @@
 // Package record defines the records of runs and calls. A run appends records, publishers carry
-// them, stores write them, printers and dashboards show them. None of these needs to know how calls
-// run; that is the task of package core.
+// them, stores write them, and printers and dashboards show them. None of these needs to know how
+// calls run; that is the task of package core.
 //
 // A [Record] is one fact. It contains what the fact is about ([Kind], [Address]), what happened
 // ([Status], and for a failure [Stage], [Class] and [Reason]), the number of the attempt, and

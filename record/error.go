@@ -26,9 +26,9 @@ import (
 )
 
 // An Error is the form in which a record keeps an error. It holds the original error's text, class,
-// status code and Retry-After delay. errors.Is and errors.As find in an Error what they found in
-// the original error, if it was registered with [RegisterError] or [RegisterErrorType], or belongs
-// to package core or to the standard library:
+// status code and Retry-After delay. errors.Is and errors.As find an error in an Error if they
+// found it in the original error, and it was registered with [RegisterError] or [RegisterErrorType]
+// or belongs to package core or to the standard library:
 //
 //   - The sentinels and the error types of bufio, bytes, context, encoding/base64, encoding/csv,
 //     encoding/hex, encoding/json, errors, io, io/fs, net, net/url, os, os/exec, strconv and time.
@@ -50,8 +50,8 @@ type Error struct {
 }
 
 // TooLarge returns the names of the registered types that errors.As found in the original error but
-// not in e, because their values are larger than 64 KB. All errors of the standard library together
-// have the name "errors of the standard library". The names are not recorded.
+// not in e, because their values are larger than 64 KB. All errors of the standard library share
+// the name "errors of the standard library". The names are not recorded.
 func (e *Error) TooLarge() []string { return e.tooLarge }
 
 // A TypedError is an encoded error of a registered type.

@@ -2,7 +2,7 @@ package record
 
 import "github.com/reprise-go/reprise/internal/enum"
 
-// Kind is the kind of thing that a [Record] is about. Each kind of call has its own retry defaults.
+// Kind classifies what a [Record] is about. Each kind of call has its own retry defaults.
 type Kind uint8
 
 // The kinds of records. Tools, LLMs, agents, steps, groups, branches and
@@ -47,8 +47,8 @@ func (k Kind) IsCall() bool {
 // not counted as calls, since they only contain calls.
 func (k Kind) IsParallel() bool { return k == KindGroup || k == KindBranch }
 
-// IsEntered reports whether this is the kind of agents, groups or branches. Their handlers only
-// make other calls, so on resume a handler runs again up to the place where it stopped.
+// IsEntered reports whether k is the kind of agents, groups or branches. Their handlers only make
+// other calls, so when a run is resumed, a handler runs again up to the point where it stopped.
 func (k Kind) IsEntered() bool { return k == KindAgent || k.IsParallel() }
 
 // MarshalText returns the name of k that is used on the wire.

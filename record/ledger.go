@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// A Ledger is the state of one run according to its records: which calls are running, waiting, asking
-// or ended, which questions are open, and how often each kind of event happened. No other code derives
-// this state from records: consoles, dashboards and reports show the numbers of a Ledger, so that
-// they agree. [Counts] defines the numbers.
+// A Ledger is the state of one run according to its records: which calls are running, waiting or
+// asking, or have ended, which questions are open, and how often each kind of event happened. No
+// other code derives this state from records: consoles, dashboards and reports show the numbers of
+// a Ledger, so that they agree. [Counts] defines the numbers.
 //
 // Records are added in the order of their numbers. A ledger accepts whatever the format allows,
 // even records that contradict each other, and never panics. If a ledger begins in the middle of a
@@ -23,7 +23,7 @@ type Ledger struct {
 	KeepEnded bool
 
 	// Limit is the maximum number of open calls that are followed. 0 means no limit; if Limit is
-	// negative, no calls are followed. A call that is not followed is counted once it has an
+	// negative, no calls are followed. A call that is not followed is counted only when it has an
 	// outcome, and some of its attempts may not be counted.
 	Limit int
 
@@ -54,7 +54,7 @@ type Ledger struct {
 	newest *Call // the open call that began last, if it is not in open yet
 	open   map[Address]*Call
 	ended  map[Address]*Call
-	spare  []*Call // calls that have ended, to be reused for others
+	spare  []*Call // ended calls, kept to be reused for others
 
 	questions       questions
 	begun           bool      // a record was added
@@ -65,7 +65,7 @@ type Ledger struct {
 // A Transition describes what a record changed in a ledger.
 type Transition struct {
 	// Ignored is set if the record changed nothing, for example because it was published again, or
-	// because a record with its number was added before.
+	// because a record with the same number had already been added.
 	Ignored bool
 
 	// Rewound is set if the record replaces records that were added but not stored: those of a
@@ -112,8 +112,8 @@ func (l *Ledger) Add(r *Record) (c Transition) {
 	return c
 }
 
-// addError keeps the error of a failed attempt, or drops the last error if its call has completed or
-// is made again.
+// addError keeps the error of a failed attempt. It drops the last error if the call of that error
+// has completed or is made again.
 func (l *Ledger) addError(r *Record) {
 	switch {
 	case r.Status == StatusFailed:
@@ -138,7 +138,8 @@ func (l *Ledger) number(r *Record) {
 }
 
 // tick counts the time since the previous record. Between the last record of an opening and the
-// next opening, no time is counted. An answer may be recorded while no process has the run open.
+// next opening, no time is counted, although an answer may be recorded in between, while no process
+// has the run open.
 func (l *Ledger) tick(r *Record) {
 	if r.Time.IsZero() {
 		return
@@ -154,8 +155,8 @@ func (l *Ledger) tick(r *Record) {
 	l.clock = r.Time
 }
 
-// addRun adds the beginning or the end of the run. Calls that were running count as stopped until a
-// record shows that they are running again.
+// addRun adds a record of the beginning or the end of the run. Calls that were running count as
+// stopped until a record shows that they are running again.
 func (l *Ledger) addRun(r *Record, c *Transition) {
 	opens := r.Status == StatusStarted
 	at := r.Time
@@ -184,8 +185,8 @@ func (l *Ledger) addRun(r *Record, c *Transition) {
 	}
 }
 
-// pauseCall stops a call between two openings. A call that waits for a person or for a time still
-// waits, unless the run was cancelled.
+// pauseCall stops a call between two openings. A call that waits for a person or until a given time
+// keeps waiting, unless the run was cancelled.
 func (l *Ledger) pauseCall(call *Call, r *Record, at time.Time) {
 	l.count(call, -1)
 	if !call.maybeWaiting {
@@ -196,7 +197,7 @@ func (l *Ledger) pauseCall(call *Call, r *Record, at time.Time) {
 		call.State, call.stopReason = StateStopped, ""
 	}
 	if r.Status == StatusStarted {
-		if call.Phase == StateWaiting { // for the rest of the delay
+		if call.Phase == StateWaiting { // it waits for the rest of the delay
 			call.wait(r.Time)
 			call.until, call.maybeWaiting = call.Since.Add(call.Delay), true
 		}

@@ -25,8 +25,8 @@ type Call struct {
 
 	stopReason   InterruptReason // why the call stopped; empty if no record says so
 	suspended    bool            // the call waits for something that does not need the process
-	waiting      bool            // the call is waiting, from since to at most until
-	maybeWaiting bool            // the call may be waiting since the run was opened, if the program has reached it
+	waiting      bool            // the call is waiting; the wait began at since and ends by until
+	maybeWaiting bool            // may have waited since the run was opened, if the program has reached the call
 	since        time.Time
 	until        time.Time // zero if there is no limit
 }
@@ -195,7 +195,8 @@ func (l *Ledger) endWait(call *Call, at time.Time) time.Duration {
 	return waited
 }
 
-// end removes the call from the open calls. If KeepEnded is set, the call is kept as an ended one.
+// end removes the call from the open calls. If KeepEnded is set, the call is kept among the ended
+// ones.
 func (l *Ledger) end(call *Call) {
 	if call == l.newest {
 		l.newest = nil

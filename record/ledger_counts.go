@@ -8,10 +8,10 @@ import (
 // Counts counts the calls and attempts of a run. Calls are tools, LLMs, agents, steps and
 // compensations; groups and branches only contain calls, and are not counted.
 //
-// There are two kinds of numbers. A stock is the number of calls that are in a state now; it rises
-// and falls. A flow is the number of times that something has happened; it only grows. The counts
-// for a run and for its latest opening differ only in the flows. These relations hold after every
-// record:
+// There are two kinds of numbers. A stock is the number of calls that are currently in a given
+// state; it rises and falls. A flow is the number of times that something has happened; it only
+// grows. The counts for a run and for its latest opening differ only in the flows. These relations
+// hold after every record:
 //
 //	Calls    = Running + Waiting + Asking + Stopped + Completed + Failed + Restored, for each kind
 //	Calls    = those of all kinds together
@@ -39,7 +39,7 @@ type Counts struct {
 	NotUndone int // of Outcomes: compensations that failed
 	Recalled  int // outcomes that were recalled; stored records do not contain this number
 
-	Waited time.Duration // the time that all calls together waited, while the run was open, for their next attempts and in suspended sleeps
+	Waited time.Duration // the total time that calls waited, while the run was open, for their next attempts and in suspended sleeps
 	Took   time.Duration // the time that the run was open, from record to record
 	Usage  Usage         // of all attempts, including failed ones
 }
@@ -84,7 +84,7 @@ func (s *Stock) at(state State) *int {
 	return new(int)
 }
 
-// All returns the sum of the stocks of all kinds of calls.
+// All returns the sum of the stocks over all kinds of calls.
 func (c Counts) All() Stock {
 	return c.Tools.Plus(c.LLMs).Plus(c.Agents).Plus(c.Steps).Plus(c.Compensations)
 }
@@ -161,7 +161,7 @@ func (l *Ledger) count(call *Call, n int) {
 	}
 }
 
-// countFlow counts the event of call that r reports.
+// countFlow counts the event that r reports for the call.
 func (l *Ledger) countFlow(call *Call, r *Record) {
 	if r.Kind.IsParallel() {
 		return
@@ -219,8 +219,8 @@ func (l *Ledger) countOutcome(r *Record) {
 	}
 }
 
-// maxReasons is the maximum number of reasons that are counted. Calls that stop for further reasons
-// are not counted.
+// maxReasons is the maximum number of different reasons for which stopped calls are counted. Calls
+// that stop for other reasons are not counted.
 const maxReasons = 32
 
 // countStopReason adds n, which may be negative, to the number of calls that stopped for a reason.

@@ -26,14 +26,14 @@ type Question struct {
 	moot bool // the call that asked has ended, so nobody reads the answer
 }
 
-// questions holds the questions without an answer. A question is no longer open when its call has
-// ended. It is open again if the call is entered again and waits for its answer.
+// questions holds the questions without an answer. A question is closed when its call ends. It is
+// opened again if the call is entered again and waits for the answer.
 type questions struct {
 	byID   map[string]*Question
 	inside map[string]int // number of open questions in each call, including nested calls, by the call's path
 }
 
-// ask adds a question, in place of an earlier one with the same ID.
+// ask adds a question, replacing any earlier one with the same ID.
 func (q *questions) ask(r *Record) *Question {
 	asked := &Question{ID: r.Name, Text: r.Message(), Awaits: r.Awaits(), Address: r.Address, Asked: r.Time, Seq: r.Seq, Refused: r.Err}
 	if r.Delay > 0 {
@@ -69,8 +69,8 @@ func (q *questions) answer(r *Record, c *Transition) {
 	q.drop(answered)
 }
 
-// reopen opens a question that a call waits for again. It returns nil unless the question was
-// closed without an answer.
+// reopen opens a question again when a call waits for its answer again. It returns nil unless the
+// question was closed without an answer.
 func (q *questions) reopen(id string) *Question {
 	asked := q.byID[id]
 	if asked == nil || !asked.moot {
@@ -88,7 +88,8 @@ func (q *questions) drop(asked *Question) {
 	delete(q.byID, asked.ID)
 }
 
-// count counts an open question for its call and for the calls around it.
+// count adds n to the number of open questions in the call that asked, and in each of the calls
+// around it.
 func (q *questions) count(asked *Question, n int) {
 	for path := asked.Address.String(); path != ""; {
 		if q.inside[path] += n; q.inside[path] <= 0 {

@@ -22,7 +22,7 @@ func history(t *testing.T, records ...record.Record) []record.Record {
 	return records
 }
 
-// of returns a record of a call, a question or an answer at an address.
+// of returns a record of the given kind and status for the call, question or answer at path.
 func of(t *testing.T, path string, k record.Kind, s record.Status, change ...func(*record.Record)) record.Record {
 	t.Helper()
 	a, err := record.ParseAddress(path)

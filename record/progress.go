@@ -24,15 +24,15 @@ type Progress struct {
 	Attempt int32 // the current attempt, or the one with which the call continues
 	First   int32 // the attempt from which attempts are counted; above 0 for a call that was undone and is made again
 	Starts  int32 // attempts that began, over all openings of the run
-	Entries int32 // how often in a row Attempt began and was lost, including a start that is still running
+	Entries int32 // times in a row that Attempt began and was lost, including a start that is still running
 	Ordinal int32 // from the call's claim
 
 	Spent time.Duration // on attempts and waits before Attempt
 	Delay time.Duration // planned wait before Attempt
 	Since time.Time     // when Delay began
 
-	// Used is what the call has already consumed. It includes what calls inside the call have
-	// consumed if their outcomes will not be restored. Used is nil if nothing was consumed.
+	// Used is what the call has already consumed. It includes the consumption of calls inside it
+	// whose outcomes will not be restored. Used is nil if nothing was consumed.
 	Used *Usage
 
 	Input       Hash   // the identity of the input; zero if it was not recorded
@@ -106,7 +106,7 @@ func (p *Progress) Add(r *Record) {
 // isCutOff reports whether the attempt that failed with r was cut off, as [Progress.InDoubt] describes.
 func (r *Record) isCutOff() bool {
 	if r.Stage != StageHandler {
-		return true // the handler had returned, or nothing is known of it
+		return true // the handler had returned, or nothing is known about it
 	}
 	switch r.Class {
 	case ClassTimeout, ClassCanceled, ClassPanic:
@@ -140,7 +140,7 @@ func (p *Progress) stop(r *Record) {
 	switch r.Stage {
 	case StageWait:
 		p.Spent, p.Parked = r.Elapsed, r.Status == StatusAwaiting
-		if p.Parked && p.Phase == StateRunning { // by an interceptor: the attempt is made when the time has passed
+		if p.Parked && p.Phase == StateRunning { // by an interceptor: the attempt is made when the delay has passed
 			p.Phase, p.Attempt, p.Delay = StateWaiting, int32(r.Attempt), r.Delay
 		}
 		if p.Parked && r.Delay > 0 { // the rest of the delay, according to the time of the record

@@ -19,7 +19,7 @@ type Reason uint8
 const (
 	ReasonNone              Reason = iota
 	ReasonPermanent                // the error is of a kind that is not retried
-	ReasonExhausted                // the last attempt that the configuration allows failed
+	ReasonExhausted                // the last attempt allowed by the configuration failed
 	ReasonRetryTimeout             // RetryTimeout has passed, or would pass during the next wait
 	ReasonDeadline                 // the deadline of the context given to this call has passed, or would pass before the next attempt
 	ReasonContextCanceled          // the caller cancelled the context given to this call
@@ -28,10 +28,10 @@ const (
 	ReasonPrecondition             // a precondition does not hold
 	ReasonPanic                    // a handler or a condition panicked
 	ReasonBudget                   // a retry budget is used up
-	ReasonInDoubt                  // it is not known whether the call took effect, mostly after a crash
+	ReasonInDoubt                  // it is not known whether the call took effect, usually after a crash
 	ReasonDivergence               // the code made a call that differs from the recorded one
 	ReasonStorage                  // the result could not be stored
-	ReasonGroupTimeout             // the time of a group passed before all its branches had ended
+	ReasonGroupTimeout             // a group's time limit passed before all its branches had ended
 	ReasonLost                     // in a started record: the process ended during this attempt, which is made again
 	ReasonRetry                    // in a started record: a call that had failed for good is tried again on request
 	reasonEnd

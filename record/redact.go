@@ -15,14 +15,14 @@ import (
 // [Record.Redacted].
 var ErrRedacted = errors.New("record: the value was redacted; the run's store still contains it")
 
-// Redacted returns a copy of r for consoles, wires and logs. redact is applied to every text in it
-// that came from a call: errors, messages, metadata, and the previews of inputs and outputs, whose
-// values can no longer be decoded from the copy. Names, addresses, usage, hashes and references to
-// artifacts are not changed. A text on which redact panics becomes "(redacted)".
+// Redacted returns a copy of r for consoles, the wire and logs. redact is applied to every string
+// in it that came from a call: errors, messages, metadata, and the previews of inputs and outputs,
+// whose values can no longer be decoded from the copy. Names, addresses, usage, hashes and
+// references to artifacts are not changed. A string on which redact panics becomes "(redacted)".
 //
-// Code that shows the copy shows the redacted texts, since [Preview], the errors and
-// [Record.MarshalJSON] return them. An error of the copy is a *[Error] or an *[InterruptedError]:
-// errors.Is finds registered errors in it, but errors.As finds no error of the call.
+// Code that shows the copy shows the redacted strings, because [Preview], the errors and
+// [Record.MarshalJSON] return those. An error of the copy is a *[Error] or an *[InterruptedError]:
+// errors.Is finds registered errors in it, but errors.As finds none of the call's errors.
 func (r Record) Redacted(redact func(string) string) Record {
 	if redact == nil {
 		return r
@@ -37,8 +37,7 @@ type redaction func(string) string
 
 func (x redaction) text(text string) string { return redactText(x, text) }
 
-// redactText returns redact(text), or "(redacted)" if redact panics. An empty
-// text stays empty.
+// redactText returns redact(text), or "(redacted)" if redact panics. An empty string stays empty.
 func redactText(redact func(string) string, text string) (redacted string) {
 	if text == "" {
 		return ""
@@ -97,7 +96,7 @@ func (x redaction) detail(d *Detail) *Detail {
 	return &redacted
 }
 
-// value redacts the texts in a user's value. A value that JSON cannot represent becomes text.
+// value redacts the strings in a user's value. A value that JSON cannot represent becomes a string.
 func (x redaction) value(v any) any {
 	switch v := v.(type) {
 	case nil, bool, int, int64, uint64, float64:
@@ -126,7 +125,7 @@ func (x redaction) value(v any) any {
 	return plain
 }
 
-// marshaled redacts a string of JSON, which may be bytes in base64.
+// marshaled redacts a JSON string, which may hold bytes in base64.
 func (x redaction) marshaled(text string) string {
 	redacted := x.text(text)
 	if redacted != text || len(text) < 8 {
@@ -174,10 +173,10 @@ func (x redaction) preview(encoded []byte) []byte {
 	return codec.AppendExt(nil, redactedType, []byte(redactedMark+Truncate(text, previewLimit)))
 }
 
-// previewText returns a redacted preview before it is cut. It redacts each text in the value before
-// JSON escapes it, and then the whole preview, to remove secrets that are recognized by the key
-// before them. A part of a secret may remain at the end, but that is far behind the part that is
-// shown.
+// previewText returns a redacted preview that has not been cut yet. It redacts each string in the
+// value before JSON escapes it, and then the whole preview, to remove secrets that are recognized
+// by the key before them. A part of a secret may remain at the end, but that is far beyond the part
+// that is shown.
 func (x redaction) previewText(encoded []byte) string {
 	const enough = 2 * 4 * previewLimit // at four bytes per character
 	for limit := 2 * enough; ; limit *= 8 {

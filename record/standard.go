@@ -15,7 +15,7 @@ import (
 // Errors of the standard library are kept as parts from which they can be rebuilt. errors.As finds
 // the rebuilt errors in a recorded error, with their fields and methods, and also finds interfaces
 // such as net.Error. A single value in [Error.Typed] contains the parts of the first error of each
-// type in the tree, including the errors that it wraps.
+// type in the tree, and of the errors that such an error wraps.
 
 // standardName is the name of the value in [Error.Typed] that contains the parts.
 const standardName = "std"
@@ -29,7 +29,7 @@ type keptError struct {
 	Other   *Error     `json:"other,omitempty"` // set for keptOther
 }
 
-// The kinds of a keptError that are not the name of a standardType.
+// The kinds of keptError that are not names of a standardType.
 const (
 	keptSentinel = "sentinel" // a registered error: its name and its text
 	keptTyped    = "typed"    // an error of a registered type: the name of the value of Error.Typed that holds it
@@ -44,7 +44,7 @@ type standardType struct {
 	// parts.
 	keep    func(error) (parts, bool)
 	restore func(parts) error
-	ask     func(as func(any) bool) (error, bool) // calls a method As for an error of the type
+	ask     func(as func(any) bool) (error, bool) // calls an As method to get an error of the type
 }
 
 // parts contains the parts of an error of the standard library.
@@ -70,7 +70,7 @@ func (p *parts) number(i int) int64 {
 	return 0
 }
 
-// wrapped returns the inner error, for a type whose text needs one.
+// wrapped returns the inner error, for a type whose Error method needs one.
 func (p *parts) wrapped() error {
 	if p.inner == nil {
 		return &Error{Message: "(unknown)"}
@@ -136,7 +136,7 @@ type collector struct {
 	kept     []keptError
 
 	types                                 map[reflect.Type]bool // types that were kept
-	hasNetError, hasTimeout, hasTemporary bool                  // whether a kept error is a net.Error, has a method Timeout, or has a method Temporary
+	hasNetError, hasTimeout, hasTemporary bool                  // whether a kept error is a net.Error, has a Timeout method, or has a Temporary method
 }
 
 // keepStandard returns the encoded errors of the standard library in the tree, or nil if there are
@@ -171,7 +171,7 @@ func (c *collector) add(tree *errorTree, whole bool) {
 	}
 }
 
-// askFor keeps the errors that only a method As finds.
+// askFor keeps the errors that only an As method finds.
 func (c *collector) askFor(as func(any) bool) {
 	var (
 		net       net.Error
@@ -196,7 +196,7 @@ func (c *collector) askFor(as func(any) bool) {
 	}
 }
 
-// keep keeps err and all that it wraps, if it is new.
+// keep keeps err and all errors that it wraps, if err is new.
 func (c *collector) keep(err error) {
 	if !c.isNew(err) {
 		return
@@ -394,7 +394,7 @@ func (e *Error) isStandard(target error) bool {
 }
 
 // syntaxErrors are beginnings of JSON documents after which another byte causes a syntax error.
-// There is one for each text that package json uses for such errors.
+// There is one for each message that package json uses for such errors.
 var syntaxErrors = []string{
 	"", "{", `{"":0,`, `{""`, `{"":0`, "[0", "0 ", `"`, `"\`, `"\u`, `"\u0`, `"\u00`, `"\u000`, "-", "0.", "0e", "0e-",
 	"t", "tr", "tru", "f", "fa", "fal", "fals", "n", "nu", "nul",

@@ -65,7 +65,7 @@ type unwillingText struct{}
 
 func (unwillingText) MarshalText() ([]byte, error) { return nil, io.ErrShortBuffer }
 
-// slow is a net.Error of a user that is not registered.
+// slow is an unregistered, user-defined net.Error.
 type slow struct{ timeout, temporary bool }
 
 func (slow) Error() string     { return "slow" }
@@ -88,7 +88,7 @@ func (e *busyError) Temporary() bool { return !e.Yes }
 
 func init() { record.RegisterErrorType[*busyError]("core_test.busyError") }
 
-// standardErrors returns errors of the standard library, by what causes them.
+// standardErrors returns errors of the standard library, keyed by their cause.
 func standardErrors(t testing.TB) map[string]error {
 	t.Helper()
 	dir := t.TempDir()

@@ -20,7 +20,7 @@ import (
 
 // init registers the error types of the standard library whose values can be restored.
 func init() {
-	// A number that has a name is kept as a sentinel; the others are kept by their text.
+	// A number that has a name is kept as a sentinel; other numbers are kept as their text.
 	addStandardIf("syscall.Errno", func(syscall.Errno) (parts, bool) { return parts{}, false }, func(parts) syscall.Errno { return 0 })
 
 	addStandard("fs.PathError",
@@ -113,7 +113,7 @@ func numberOf(b bool) int64 {
 	return 0
 }
 
-// keepOpError keeps the addresses as texts. The bits of the first number show which addresses
+// keepOpError keeps the addresses as strings. The bits of the first number show which addresses
 // exist.
 func keepOpError(e *net.OpError) parts {
 	p := parts{texts: []string{e.Op, e.Net}, inner: e.Err}
@@ -146,7 +146,7 @@ func restoreOpError(p parts) *net.OpError {
 	return e
 }
 
-// address is a net.Addr that consists of its texts.
+// address is a net.Addr with the given network and string form.
 type address struct{ network, text string }
 
 func (a address) Network() string { return a.network }
@@ -217,7 +217,7 @@ func restoreMarshalerError(p parts) *json.MarshalerError {
 	return e
 }
 
-// failingText is a value whose method MarshalText fails.
+// failingText is a value whose MarshalText method fails.
 type failingText struct{ err error }
 
 func (f failingText) MarshalText() ([]byte, error) { return nil, f.err }
@@ -263,7 +263,7 @@ func typeOf(name string, kind int64) reflect.Type {
 	return namedType{like, name}
 }
 
-// namedType is a type that prints with the name of another.
+// namedType is a type that is printed with the name of another type.
 type namedType struct {
 	reflect.Type
 	name string
@@ -271,9 +271,9 @@ type namedType struct {
 
 func (t namedType) String() string { return t.name }
 
-// These methods hide the methods of the embedded type, which the kept type does not have. They also
-// let the linker remove unused methods: it keeps every exported method of a program that can call
-// Method or MethodByName of package reflect.
+// These methods hide the embedded type's methods, because the kept type does not have them. They
+// also let the linker remove unused methods: it keeps every exported method of a program that can
+// call Method or MethodByName of package reflect.
 
 func (namedType) NumMethod() int { return 0 }
 

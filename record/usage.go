@@ -8,7 +8,7 @@ type Usage struct {
 	OutputTokens int     `json:"output_tokens,omitempty"`
 	Cost         float64 `json:"cost,omitempty"` // in a currency of the caller's choice
 
-	// Parts of the above that have other prices.
+	// Parts of the above that are priced differently.
 	CachedInputTokens int `json:"cached_input_tokens,omitempty"` // input read from the service's cache
 	CacheWriteTokens  int `json:"cache_write_tokens,omitempty"`  // input written to the service's cache
 	ReasoningTokens   int `json:"reasoning_tokens,omitempty"`    // output that is reasoning and not part of the answer

@@ -8,7 +8,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// An admission counts the runs that wait to begin, for Start's limits. Runner.mu guards it.
+// An admission counts the runs that are waiting to begin, so that Start can enforce its limits.
+// Runner.mu guards it.
 type admission struct {
 	starting    map[string]int    // starts that were admitted and have not returned, by run
 	byPrincipal map[string]int    // runs that wait, and starts that have not returned, by principal
@@ -22,7 +23,7 @@ func newAdmission() admission {
 	return admission{starting: make(map[string]int), byPrincipal: make(map[string]int), principalOf: make(map[string]string)}
 }
 
-// countEvery is how long a count of the store is used.
+// countEvery is how long a count of the runs in the store is used before they are counted again.
 const countEvery = time.Second
 
 // admit returns an error if a start would exceed the limits. Otherwise the caller must call done
@@ -70,7 +71,7 @@ func (r *Runner) countQueued() int {
 	return queued
 }
 
-// endStart ends a start. If the run has begun meanwhile, it no longer waits.
+// endStart ends a start. If the run has begun in the meantime, it no longer waits.
 func (r *Runner) endStart(runID, principal string, isNew bool) {
 	isQueued := r.heap == nil || r.heap.has(runID)
 	r.mu.Lock()

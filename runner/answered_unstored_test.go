@@ -34,8 +34,8 @@ func (s *deniedArtifacts) Put(ctx context.Context, data []byte) (string, error) 
 	return s.Store.Put(ctx, data)
 }
 
-// A person answers that a call in doubt has completed, while its output cannot be stored. The run must
-// not stay paused, since no question is open that could continue it.
+// A person answers that a call in doubt has completed, while its output cannot be stored. The run
+// must not stay paused, because no question that could continue it is open.
 func TestARunWhoseAnswerCannotBeStoredIsInterrupted(t *testing.T) {
 	for _, root := range []string{"pay", "agent"} {
 		t.Run(root, func(t *testing.T) {

@@ -38,7 +38,7 @@ func (e *CalledError) Error() string {
 // must be called by a handler of a run that a runner executes. The called run is started once,
 // however often the process is killed. It is a separate run: it is queued regardless of Start's
 // limits, is shown with the run that called it, and can be stopped, retried and answered. While it
-// runs, the calling run is paused, as by core.Receive: Call then returns an *core.InterruptedError,
+// runs, the calling run is paused, as by core.Receive: Call then returns a *core.InterruptedError,
 // which the handler must return.
 //
 // The input is as for [Runner.Start]. Out is the program's output type. If the called run failed or
@@ -49,9 +49,9 @@ func (e *CalledError) Error() string {
 // calling run, Call starts another run, just as every call inside a retried call is made again.
 //
 // In two cases, the calling run waits until it is opened again. In the first, the called run is
-// deleted before it has ended; cancel it first. In the second, the calling run is a fork that keeps
-// the start of the called run in a branch of a group, and the called run ends later; fork at that
-// branch, or at the group.
+// deleted before it has ended; cancel a run before you delete it. In the second, the calling run is
+// a fork that keeps the start of the called run in a branch of a group, and the called run ends
+// later; fork at that branch, or at the group.
 func Call[Out any](ctx context.Context, program string, input any) (Out, error) {
 	var zero Out
 	r, _ := ctx.Value(runnerKey{}).(*Runner)
@@ -104,8 +104,8 @@ type calledRun struct {
 	Signal string `json:"signal"` // the name of the signal that reports that the run may have ended
 }
 
-// calledEnd describes a called run after a signal has arrived. A run that has not completed continues,
-// and another signal will come.
+// calledEnd describes a called run after a signal has arrived. If the run has not completed, it
+// continues, and another signal will come.
 type calledEnd struct {
 	Status snapshot.Status `json:"status"`
 }
@@ -210,7 +210,7 @@ func (r *Runner) tellCaller(ctx context.Context, o *openRun, st *state.Execution
 	r.continueAnswered(ctx, o.caller.RunID)
 }
 
-// errors.Is and errors.As also find these errors in the recorded errors of calls.
+// errors.Is and errors.As also find these errors in an error that was restored from a record.
 func init() {
 	record.RegisterError("runner.ErrNoRunner", ErrNoRunner)
 	record.RegisterErrorType[*CalledError]("runner.CalledError")

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// The run that called it must not wait forever.
+// The calling run must not wait forever.
 func TestCallReturnsIfTheCalledRunEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRunner(t, memstore.New(), runner.Options{})

@@ -220,8 +220,8 @@ func TestRetriedRunSeesTheRetryOfTheRunItCalled(t *testing.T) {
 	}
 }
 
-// A called run ends after the run that called it has failed because of another one. Both the run that
-// failed and the calling run are then retried.
+// The calling run fails because one called run has failed; another called run ends later. Both the
+// called run that failed and the calling run are then retried.
 func TestRetriedRunSeesTheEndOfARunThatItMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -316,7 +316,7 @@ func (s *lostStore) Load(ctx context.Context, runID string) (*snapshot.Run, erro
 	return s.Store.Load(ctx, runID)
 }
 
-// A calling run does not fail because the store cannot be reached for a while.
+// A calling run does not fail if the store cannot be reached for a while.
 func TestCallContinuesWhenTheStoreIsBack(t *testing.T) {
 	for name, of := range map[string]func(context.Context) context.Context{
 		"the context of the handler":      func(ctx context.Context) context.Context { return ctx },
@@ -378,7 +378,7 @@ func TestCalledRunIsCancelledEvenIfItsCallerCannotBeTold(t *testing.T) {
 	})
 }
 
-// waitADay waits for the end of a run, for at most a day.
+// waitADay waits at most a day for a run to end.
 func waitADay(t *testing.T, r *runner.Runner, runID string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -467,8 +467,8 @@ type publishing func(record.Record)
 
 func (p publishing) Publish(r record.Record) { p(r) }
 
-// A copiedStore is not changed while it is copied. Otherwise a copy could have one
-// run from before a message and another from after it.
+// A copiedStore is not changed while it is copied. Otherwise a copy could contain one run as it was
+// before a message and another run as it was after that message.
 type copiedStore struct {
 	snapshot.Store
 	changing sync.RWMutex

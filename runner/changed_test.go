@@ -83,8 +83,7 @@ func TestOtherCodeUnderTheSameVersionStopsTheRunAndRunsNothing(t *testing.T) {
 	})
 }
 
-// A count is a word whose field text has another type, and a title is a word without
-// that field.
+// A count is a word whose text field has another type, and a title is a word without that field.
 type (
 	count struct {
 		Text int `json:"text"`
@@ -182,8 +181,8 @@ func (idler) Description() string                        { return "" }
 func (idler) InputSchema() json.RawMessage               { return nil }
 func (idler) Compensations() []*core.Compensation        { return nil }
 
-// If a process cannot continue a run, the fact that another process opens it must not make the
-// first one open it again.
+// If a process cannot continue a run, it must not open the run again merely because another process
+// opens it.
 func TestRunThatCannotContinueIsOpenedOnceByEachProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A serverQueue is a queue of a server whose clock is ahead of that of the worker.
+// A serverQueue is the queue of a server whose clock is ahead of the worker's.
 type serverQueue struct {
 	runner.Queue
 	ahead  time.Duration

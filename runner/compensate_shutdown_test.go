@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A compensation that takes an hour does not delay the end of Serve, and is not lost: the next runner
-// makes it.
+// A compensation that takes an hour does not delay the end of Serve, and is not lost: the next
+// runner runs it.
 func TestServeStopsTheCompensationsOfACancelledRun(t *testing.T) {
 	untilCancelled := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for name, test := range map[string]struct {
@@ -140,7 +140,7 @@ func TestServeNamesRunsThatAreStillBeingOpened(t *testing.T) {
 	})
 }
 
-// Each run that ignores its context is waited for, but not one after the other.
+// Serve waits for all runs that ignore their context at the same time, not for one after the other.
 func TestManyRunsThatIgnoreTheirContextDoNotDelayServe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRunner(t, memstore.New(), runner.Options{})

@@ -68,7 +68,7 @@ func TestRunnerCompensatesARunThatWasCancelledElsewhere(t *testing.T) {
 	})
 }
 
-// The compensations of the tools of an agent are known, at any depth.
+// The compensations of an agent's tools are known, at any depth.
 func TestCompensationsComeWithTheirAgent(t *testing.T) {
 	pay := decorators.Tool("pay", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
 		Compensate(func(context.Context, word, string) error { return nil })
@@ -231,8 +231,8 @@ func TestRunThatIsBeingCompensatedCanBeControlled(t *testing.T) {
 	})
 }
 
-// A cancelled run is not opened while a compensation waits for an answer. What could not be compensated
-// is reported when the run has ended, and not each time.
+// A cancelled run is not opened while a compensation waits for an answer. What could not be
+// compensated is reported when the run has ended, and not at each opening.
 func TestCancelledRunWaitsForTheAnswerToACompensation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pay := decorators.Tool("pay", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
@@ -283,13 +283,13 @@ func TestCancelledRunWaitsForTheAnswerToACompensation(t *testing.T) {
 	})
 }
 
-// A cancelled run whose compensation waits is opened when the wait is over, and not before.
+// A cancelled run with a waiting compensation is opened when the wait is over, and not before.
 func TestCancelledRunContinuesWhenItsCompensationCan(t *testing.T) {
 	untilCancelled := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	sleep := func(ctx context.Context) error { return core.Sleep(ctx, time.Hour) }
 	failures := 0
 	for name, test := range map[string]struct {
-		end, undo func(context.Context) error // what the run waits for when it is cancelled, and its compensation
+		end, undo func(context.Context) error // what the run waits for when it is cancelled; its compensation
 		status    snapshot.Status
 		openings  int
 	}{

@@ -34,9 +34,10 @@ func (r *Runner) Interrupt(ctx context.Context, runID string, stop snapshot.Stop
 	return r.whileChanging(ctx, runID, func() (bool, error) { return r.interruptStored(ctx, runID, stop) })
 }
 
-// post asks a run that this process has open to stop, through the store, as other processes do. All
-// processes can then see the request (see [state.Stopping]), and the run stops even if this process
-// is killed first. The caller also stops the run directly, which needs no store.
+// post asks a run that this process has open to stop. It does so through the store, as other
+// processes do, so that all processes can see the request (see [state.Stopping]), and the run stops
+// even if this process is killed first. The caller also stops the run directly, which needs no
+// store.
 func (r *Runner) post(ctx context.Context, runID string, stop snapshot.Stop, ask func(context.Context, snapshot.Store, string, snapshot.Stop) error) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
@@ -47,9 +48,9 @@ func (r *Runner) post(ctx context.Context, runID string, stop snapshot.Stop, ask
 // that post waits for the store, and the time that a request may take after its context has ended.
 const changeTime = 2 * time.Second
 
-// outlast returns a context that ends changeTime after ctx, or ctx if it has ended already. A request
-// whose client leaves while the request is being stored is then completed, and its run does not wait
-// for the next sweep.
+// outlast returns a context that ends changeTime after ctx, or ctx itself if it has already ended.
+// A request whose client leaves while the request is being stored is then completed, and its run
+// does not wait for the next sweep.
 func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil {
 		return ctx, func() {}
@@ -138,10 +139,10 @@ func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) e
 	return nil
 }
 
-// Answer answers the run's question with the ID questionID; see state.Answer. The argument by is
-// who answers; it may be empty. If the run waits for the answer, it continues. If the run is not
-// open and was not started by a runner, the error is state.ErrNoProgram, and the question stays
-// open.
+// Answer answers the run's question with the ID questionID; see state.Answer. The argument by
+// identifies who answers; it may be empty. If the run waits for the answer, it continues. If the
+// run is not open and was not started by a runner, the error is state.ErrNoProgram, and the
+// question stays open.
 func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value any) error {
 	ctx, cancel := outlast(ctx)
 	defer cancel()

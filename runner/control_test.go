@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// awaitInfo returns the info of a run when want reports true for it.
+// awaitInfo waits until want reports true for the info of a run, and returns the info.
 func awaitInfo(t *testing.T, r *runner.Runner, runID string, want func(*snapshot.Info) bool) snapshot.Info {
 	t.Helper()
 	for e, err := range r.Store().Watch(t.Context(), snapshot.WatchOptions{RunID: runID}) {
@@ -79,8 +79,8 @@ func TestRunThatIsBeingInterruptedElsewhereIsResumed(t *testing.T) {
 	p.Stop()
 }
 
-// A cancel waits for the run: its process closed it, and was killed before it
-// looked for a cancel.
+// A cancel waits for the run, because the process that closed the run was killed before it looked
+// for a cancel.
 func TestCancelThatWaitsForAPausedRunIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

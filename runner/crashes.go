@@ -17,10 +17,10 @@ import (
 // A run that ends its process interrupts all other runs of the process, so a crash does not show
 // which run caused it. A run whose last openings were all lost without recording an outcome is a
 // suspect. Suspects are continued one at a time. If a suspect ends the process again, the other
-// suspects are not open, so their counts do not change. Therefore only a run that ends the process
-// alone reaches MaxRestarts.
+// suspects are not open, so their counts do not change. Therefore a run reaches MaxRestarts only if
+// it ends the process by itself.
 
-// suspectAfter is the number of losses in a row that makes a run a suspect, if MaxRestarts is not
+// suspectAfter is the number of losses in a row that makes a run a suspect, unless MaxRestarts is
 // smaller.
 const suspectAfter = 2
 
@@ -34,17 +34,18 @@ type suspects struct {
 	waiting []QueueEntry
 }
 
-// An outage is an opening of a run that this process survived although it could not close the run: its
-// lease was lost, or the store was unreachable. The store shows such a run as that of a crashed process.
+// An outage is an opening of a run that this process survived although it could not close the run:
+// its lease was lost, or the store was unreachable. In the store, the run looks as if its process
+// had crashed.
 type outage struct {
 	generation uint64 // of the opening
 	at         time.Time
 }
 
-// noteOutage remembers that this process survived an opening that it could not close. info is the run's
-// info afterwards, or err the reason why it cannot be read.
+// noteOutage remembers that this process survived an opening that it could not close. info is the
+// run's info after that. If the info cannot be read, err is the reason.
 func (r *Runner) noteOutage(o *openRun, info *snapshot.Info, err error) {
-	const kept = 24 * time.Hour // another process may continue the run, so the note is not always taken
+	const kept = 24 * time.Hour // if another process continues the run, the note is not taken
 	if err == nil && (info.Generation != o.generation || !info.Open && info.Stop.Reason != record.InterruptCrash) {
 		return
 	}
@@ -165,8 +166,8 @@ func (l *lostOpening) explain(restarts int) string {
 	return fmt.Sprintf("the process ended %d times in a row without an outcome; in progress: %s", restarts, calls)
 }
 
-// takeTurn reports whether a suspect may continue, since only one suspect at a time may. If it may
-// not, the run goes back to the queue, and is woken when its turn may have come.
+// takeTurn reports whether a suspect may continue now: only one suspect at a time may. Otherwise
+// the run goes back to the queue, and is woken when its turn may have come.
 func (r *Runner) takeTurn(o *openRun) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,8 +219,8 @@ func (r *Runner) wakeSuspect(ctx context.Context) {
 	}
 }
 
-// untilOutcome returns the option with which a suspect is opened. It ends the suspect's turn at the
-// first outcome.
+// untilOutcome returns the option with which a suspect is opened. The option ends the suspect's
+// turn at the first outcome.
 func (r *Runner) untilOutcome(ctx context.Context, o *openRun) state.Option {
 	return state.WithPublisher(publisher(func(rec record.Record) {
 		if !rec.Replayed && rec.IsOutcome() {
@@ -228,7 +229,7 @@ func (r *Runner) untilOutcome(ctx context.Context, o *openRun) state.Option {
 	}))
 }
 
-// publisher is a function that is a [state.Publisher].
+// publisher is a function that implements [state.Publisher].
 type publisher func(record.Record)
 
 func (p publisher) Publish(rec record.Record) { p(rec) }

@@ -16,7 +16,8 @@ func isCron(expr string) bool {
 	return gronx.IsValid(expr)
 }
 
-// occurs reports whether a cron expression has an instant. There is no February 30, for example.
+// occurs reports whether a cron expression has any instant. An expression for February 30, for
+// example, has none.
 func occurs(expr string) bool {
 	_, err := gronx.NextTickAfter(expr, time.Unix(0, 0).UTC(), false)
 	return err == nil

@@ -44,12 +44,12 @@ func TestCronWhereTheClockChanges(t *testing.T) {
 	}
 }
 
-// TestScheduleFollowsAClockThatIsSet checks which instants start while the clock
-// shows a sequence of times.
+// TestScheduleFollowsAClockThatIsSet checks for which instants runs start while the clock shows a
+// sequence of times.
 func TestScheduleFollowsAClockThatIsSet(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	type look struct {
-		clock time.Duration // what it shows, since begin
+		clock time.Duration // what the clock shows, as the time since begin
 		want  []time.Duration
 	}
 	hour, minute := time.Hour, time.Minute

@@ -59,7 +59,7 @@ func TestRunWithTheIDOfADeletedOneHasItsOwnProgramAndTime(t *testing.T) {
 	})
 }
 
-// Another process may start the other run: this one then finds it when it opens the run.
+// Another process may start the other run. This process then finds that out when it opens the run.
 func TestRunWithTheIDOfADeletedOneMayBeStartedByAnotherProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -92,7 +92,7 @@ func TestRunWithTheIDOfADeletedOneMayBeStartedByAnotherProcess(t *testing.T) {
 	})
 }
 
-// A run that was deleted while it was parked, or waited for an answer, is no trouble.
+// Deleting a run while it is parked, or waits for an answer, causes no trouble.
 func TestRunIsDeletedWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

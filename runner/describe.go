@@ -52,7 +52,7 @@ func (r *Runner) Describe() []ProgramInfo {
 	return all
 }
 
-// describe returns a text that describes when runs start.
+// describe returns a description of when runs start.
 func (s *Schedule) describe() string {
 	switch {
 	case !s.At.IsZero():

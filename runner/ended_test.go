@@ -73,7 +73,7 @@ func TestErrorThatIsANilPointerFailsItsRunAndNotTheProcess(t *testing.T) {
 	})
 }
 
-// The notice of a failed run says why, even if the text of the error cannot be read.
+// The notice of a failed run says why the run failed, even if the text of the error cannot be read.
 func TestNoticeOfAFailedRunHasItsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var closed runner.Notice

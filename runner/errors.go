@@ -31,8 +31,8 @@ var (
 	// MaxQueuedPerPrincipal. Nothing is stored; the start can be tried again later.
 	ErrTooMany = errors.New("runner: too many runs wait")
 
-	// ErrStopping is returned for a start after the context of Serve has ended. The error of
-	// [Runner.Ready] matches it then, too.
+	// ErrStopping is returned for a start after the context of Serve has ended. From then on, the
+	// error of [Runner.Ready] also matches it.
 	ErrStopping = errors.New("runner: the runner is stopping")
 
 	// ErrQueueClosed is returned by a [Queue] that can hand out no more runs, such as one whose
@@ -79,7 +79,7 @@ func (e *InputError) Error() string {
 // Unwrap returns ErrInput and e.Err.
 func (e *InputError) Unwrap() []error { return []error{ErrInput, e.Err} }
 
-// errors.Is and errors.As also find these errors in the recorded errors of calls.
+// errors.Is and errors.As also find these errors in an error that was restored from a record.
 func init() {
 	record.RegisterError("runner.ErrNotRegistered", ErrNotRegistered)
 	record.RegisterError("runner.ErrInput", ErrInput)

@@ -45,7 +45,7 @@ func Example() {
 	// Thank you for writing about the printer. <nil>
 }
 
-// A program may publish the numbers of a runner among its own variables, in /debug/vars.
+// A program may publish a runner's statistics with its own variables, in /debug/vars.
 func ExampleRunner_Stats() {
 	r, err := runner.New(memstore.New(), runner.Options{})
 	if err != nil {

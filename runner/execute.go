@@ -22,14 +22,14 @@ type openRun struct {
 	program    *program
 	caller     caller.Caller // the run that called this run; zero if there is none
 	generation uint64
-	opened     chan struct{}         // closed when st is set, or when it is known that it will not be
+	opened     chan struct{}         // closed when st is set or will certainly not be set
 	st         *state.ExecutionState // nil until opened is closed
 	newAnswer  bool                  // an answer arrived that the run may not have read
 	stopped    error                 // why the run cannot continue as it is; nil if the run can continue, or has ended
 	returned   error                 // the error that its program returned, or nil if it returned none
 	openLater  bool                  // the run could not be opened, for a reason that may go away
 	isBlocked  bool                  // the run is a suspect whose turn has not come
-	cancelled  bool                  // the opening compensated and ended a run that was cancelled before
+	cancelled  bool                  // the opening compensated and ended a run that was already cancelled
 
 	compensating *state.ExecutionState // if cancelled: the run in which calls were compensated; nil if none had to be
 }
@@ -101,8 +101,8 @@ var errNoCall = errors.New("its program made no call: the actor must be an agent
 // queued here.
 var errNotDue = errors.New("the run does not continue by itself")
 
-// openState opens the run, and returns the program's input. fresh reports whether the queue's entry
-// is for a run that has not begun.
+// openState opens the run, and returns the program's input. fresh means that the queue's entry is
+// for a run that has not begun.
 func (r *Runner) openState(ctx context.Context, o *openRun, fresh bool) (*state.ExecutionState, []byte, error) {
 	check := func(found snapshot.Info) error {
 		switch {
@@ -313,9 +313,9 @@ func (r *Runner) isStopping() bool {
 	return r.stopping
 }
 
-// hasAnswer reports whether the store has a message for which a paused run continues: an answer, a
+// hasAnswer reports whether the store has a message that lets a paused run continue: an answer, a
 // signal that the run waits for, or a cancel that was posted just before the run's process ended.
-// The cancel of a run whose compensations wait for an answer is no such message.
+// The cancel of a run whose compensations wait for an answer does not count.
 func (r *Runner) hasAnswer(ctx context.Context, info *snapshot.Info) bool {
 	waiting, err := r.store.Messages(ctx, info.RunID)
 	if err != nil {

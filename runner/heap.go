@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// An entry is a run that waits for its time, or for a slot. It is small, since there may be very
+// An entry is a run that waits for its time, or for a slot. It is small, since there may be a great
 // many entries.
 type entry struct {
 	runID    string
@@ -168,8 +168,8 @@ func (l *heapLease) Park(ctx context.Context, due time.Time) error {
 	return err
 }
 
-// A queue holds the runs that wait. Runs that are due are ordered by priority, and then by their
-// due time. The other runs are ordered by their due time.
+// A queue holds waiting runs. Runs that are due are ordered by priority, and then by their due
+// time. The other runs are ordered by their due time.
 type queue struct {
 	entries map[string]*entry
 	ready   entryHeap
@@ -229,7 +229,7 @@ func (q *queue) pop() *entry {
 	return e
 }
 
-// next returns when the next entry that is not ready is due.
+// next returns when the first of the entries that are not ready becomes due.
 func (q *queue) next() (time.Time, bool) {
 	if len(q.timed.entries) == 0 {
 		return time.Time{}, false

@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A leftStore is a store on a server. If leave is set, it is called when the next change is stored: the
-// client that asked for the change has left.
+// A leftStore is a store on a server. If leave is set, it is called when the next change is stored,
+// so the client that asked for the change has left by then.
 type leftStore struct {
 	snapshot.Store
 	leave context.CancelFunc

@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A flappingStore is away for longer than a lease while isAway is set: a run that is closed meanwhile
-// looks as if its process had crashed.
+// A flappingStore is unreachable for longer than a lease while isAway is set: a run that is closed
+// in the meantime looks as if its process had crashed.
 type flappingStore struct {
 	*memstore.Store
 	isAway atomic.Bool
@@ -47,8 +47,8 @@ func (j *flappingJournal) Close(ctx context.Context, end snapshot.End) error {
 	return snapshot.ErrLease
 }
 
-// The process survives each outage, so these are no crashes of the run: it is neither continued alone
-// nor set aside.
+// The process survives each outage, so an outage does not count as a crash of the run: the run is
+// neither continued alone nor set aside.
 func TestOutagesOfTheStoreAreNoCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &flappingStore{Store: memstore.New()}

@@ -169,8 +169,8 @@ func TestQuestionWithADefaultContinuesByItself(t *testing.T) {
 	})
 }
 
-// manyRuns is a store that lists very many queued runs without keeping them in
-// memory: each is created when it is read.
+// manyRuns is a store that lists a very large number of queued runs without keeping them in memory:
+// each run is created when it is read.
 type manyRuns struct {
 	*memstore.Store
 	n     int

@@ -56,7 +56,7 @@ func service(args ...string) error {
 }
 
 func registerServices(r *runner.Runner, dir string) {
-	// deadly ends its process unless there is a file "mended".
+	// deadly ends its process unless a file "mended" exists.
 	runner.Register(r, agent("deadly", func(context.Context, word) (string, error) {
 		if _, err := os.Stat(filepath.Join(dir, "mended")); err != nil {
 			os.Exit(3)
@@ -72,8 +72,8 @@ func registerServices(r *runner.Runner, dir string) {
 		work := decorators.Tool("work", "", func(_ context.Context, in word) (string, error) { do(); return in.Text, nil })
 		runner.Register(r, agent(name, work.Call))
 	}
-	// hold makes a call, and then waits until there is a file "mended". late makes a
-	// call that is retried every 20 ms until there is a file "mended".
+	// hold makes a call, and then waits until a file "mended" exists. late makes a call that is
+	// retried every 20 ms until a file "mended" exists.
 	note := func(_ context.Context, in word) (string, error) {
 		return in.Text, appendLine(filepath.Join(dir, "ledger"), in.Text)
 	}

@@ -66,9 +66,9 @@ func WithVersion(version string) ProgramOption {
 }
 
 // WithCompensations sets the compensations that runs of the program can make; see
-// state.WithCompensations. Pass every actor with a compensation that the program calls, including
-// actors that only earlier builds of the same version call. If an agent was made with its tools,
-// for example by actors.NewAgent, its actors are known without this option.
+// state.WithCompensations. Pass every actor that the program calls and that has a compensation,
+// including actors that only earlier builds of the same version call. If an agent was made with its
+// tools, for example by actors.NewAgent, its actors are known without this option.
 func WithCompensations(actors ...state.Compensable) ProgramOption {
 	return func(p *program) { p.compensable = append(p.compensable, actors...) }
 }
@@ -115,9 +115,10 @@ func (r *Runner) checkOthers(p *program) error {
 // or in a program with another name. It may be called at any time; runs that wait for the program
 // begin with the next sweep.
 //
-// If an input contains references to artifacts that were put into the runner's store before, In needs a
-// method Artifacts() []string that returns them, which may be called for a zero In. The references are
-// in the run's first record, so that a GC of artifacts keeps the artifacts as long as the run.
+// If an input contains references to artifacts that were put into the runner's store before, In
+// needs a method Artifacts() []string that returns the references. The method may be called for a
+// zero In. The references are in the run's first record, so that a GC of artifacts keeps the
+// artifacts as long as the run.
 //
 // Changed code needs another version. A run that was started by different code under this version
 // stops where the code differs, or at its beginning if its input does not fit In. It is interrupted

@@ -21,8 +21,8 @@ type Queue interface {
 	// old.
 	Waiting(ctx context.Context, programs []ProgramID) (due, parked int, err error)
 
-	// Now returns the time by which entries become due, such as a server's time. It is called for
-	// each entry, so it must not ask the server each time.
+	// Now returns the current time of the clock by which entries become due, such as a server's
+	// clock. It is called for each entry, so it must not ask the server each time.
 	Now(ctx context.Context) (time.Time, error)
 
 	// Take waits until a run of one of the programs is due, and takes that run and up to n-1 other

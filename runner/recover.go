@@ -203,7 +203,7 @@ func (r *Runner) inspect(ctx context.Context, o *openRun) (bool, error) {
 }
 
 // isWaiting reports whether a paused run is not due and has no message. That happens if the run
-// paused after the sweep that queued it had listed it.
+// paused after it was listed by the sweep that queued it.
 func (r *Runner) isWaiting(ctx context.Context, info *snapshot.Info) bool {
 	now := time.Now()
 	otherClock := r.heap == nil || info.Updated.Sub(now) > minJump // the queue's clock, or this machine's clock before it was set back
@@ -214,7 +214,7 @@ func (r *Runner) isWaiting(ctx context.Context, info *snapshot.Info) bool {
 }
 
 // isInterrupted reports whether the run was asked to stop before its process ended. If it was,
-// isInterrupted stores that the run stays interrupted.
+// isInterrupted records in the store that the run stays interrupted.
 func (r *Runner) isInterrupted(ctx context.Context, info *snapshot.Info) (bool, error) {
 	waiting, err := r.store.Messages(ctx, info.RunID)
 	if err != nil {

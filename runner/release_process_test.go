@@ -41,9 +41,9 @@ func release(args ...string) error {
 	return r.Serve(ctx)
 }
 
-// registerRelease registers a program that makes a call, and a second call when
-// there is a file "due". In the release "new" the first call has another name, and
-// in "other" the input has another type.
+// registerRelease registers a program that makes a call, and a second call once a file "due"
+// exists. In the release "new" the first call has another name, and in "other" the input has
+// another type.
 func registerRelease(r *runner.Runner, dir, release string) {
 	note := func(name string) func(context.Context, word) (string, error) {
 		return decorators.Tool(name, "", func(_ context.Context, in word) (string, error) {

@@ -17,10 +17,10 @@ import (
 
 // Retention sets which runs are removed from the store. A run can be removed only if a runner
 // started it, it has completed or failed or was cancelled, it is not pinned, and nothing still
-// reads it: the run that called it (see [Call]) must have ended, too, and so must the later turns of
-// its conversation. A later turn that failed may be retried, so while it is kept, the earlier ones
-// are. Such a run is removed if it exceeds one of the limits, or if its own time limit has passed
-// (snapshot.Info.Expires). The zero Retention sets no limits.
+// reads it: the run that called it (see [Call]) must have ended, too, and so must the later turns
+// of its conversation. A later turn that failed may be retried, so the earlier turns are kept as
+// long as that turn is. A run that can be removed is removed if it exceeds one of the limits, or if
+// its own time limit has passed (snapshot.Info.Expires). The zero Retention sets no limits.
 //
 // If a run is pinned, resumed or replaced after retention has listed it, it is kept, unless the
 // change happens at the very moment of the removal.
@@ -83,8 +83,8 @@ func (r *Runner) retainLoop(ctx context.Context) {
 }
 
 // retain removes the runs that exceed a limit now, and returns how long it took to list the ended
-// runs. The time for removing runs does not delay the next search. sizes holds the sizes of runs from
-// earlier calls.
+// runs. The time it takes to remove runs does not delay the next search. sizes holds the sizes of
+// runs from earlier calls.
 func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked time.Duration, err error) {
 	began := time.Now()
 	page, err := r.store.List(ctx, snapshot.Filter{Status: []snapshot.Status{

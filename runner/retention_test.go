@@ -227,8 +227,8 @@ func (s slowDeleter) Delete(ctx context.Context, runID string) error {
 	return s.Store.Delete(ctx, runID)
 }
 
-// TestRetentionKeepsUpWithRunsThatEnd: runs are removed concurrently, and the time for
-// removing them does not delay the next search.
+// TestRetentionKeepsUpWithRunsThatEnd: runs are removed concurrently, and the time it takes to
+// remove them does not delay the next search.
 func TestRetentionKeepsUpWithRunsThatEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen events

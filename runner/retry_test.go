@@ -23,8 +23,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// orders has a program that reserves, pays and ships an order. Shipping fails while
-// closed is set.
+// orders has a program that reserves, pays for and ships an order. Shipping fails while closed is
+// set.
 type orders struct {
 	closed atomic.Bool
 	mu     sync.Mutex
@@ -94,8 +94,8 @@ func TestFailedRunContinuesUnderItsOwnID(t *testing.T) {
 	})
 }
 
-// The process ends at each record of the retry, and the next process knows only
-// what is stored of the request.
+// The process ends at each record of the retry in turn. The next process knows of the request only
+// what is stored.
 func TestRetryContinuesAfterACrash(t *testing.T) {
 	o := new(orders)
 	o.closed.Store(true)

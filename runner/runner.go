@@ -202,7 +202,7 @@ func (r *Runner) IsOpenElsewhere(ctx context.Context, runID string) (bool, error
 	return err == nil && info.Open && info.Owner != r.owner, err
 }
 
-// List returns the runs in the store that f selects. The run that was updated last comes first.
+// List returns those runs in the store that f selects. The run that was updated last comes first.
 func (r *Runner) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	page, err := r.store.List(ctx, f)
 	if err != nil {

@@ -106,7 +106,7 @@ func TestStartIsIdempotentByRunID(t *testing.T) {
 	assert.Regexp(t, "^echo-[a-z0-9]{16}$", random.RunID)
 }
 
-// A slowStore takes a second to store a run, whose ID is taken meanwhile.
+// A slowStore takes a second to store a run. The run's ID is taken in the meantime.
 type slowStore struct {
 	*memstore.Store
 	taken atomic.Bool
@@ -276,7 +276,8 @@ func TestFailedRunHasTheErrorAsItsResult(t *testing.T) {
 	})
 }
 
-// patient returns an agent that waits for its context to end, except the last time.
+// patient returns an agent that waits for its context to end the first times-1 times that it is
+// entered.
 func patient(name string, entered *atomic.Int32, times int32) actors.Agent[word, string] {
 	return agent(name, func(ctx context.Context, in word) (string, error) {
 		if entered.Add(1) >= times {
@@ -620,7 +621,7 @@ func TestRunWhoseStoreWasAwayContinuesLater(t *testing.T) {
 	})
 }
 
-// silentStore does not return the info of a run once it was opened.
+// silentStore does not return the info of a run after the run has been opened.
 type silentStore struct {
 	*memstore.Store
 	silent atomic.Bool

@@ -28,9 +28,8 @@ type Schedule struct {
 	// it, the run is not started. This is reported unless the run already exists.
 	At time.Time
 
-	// Every is an interval, counted from From, or from the beginning of 1970 in
-	// UTC: with an interval of one hour, runs start at each full hour. At least
-	// a second.
+	// Every is an interval, counted from From, or from the beginning of 1970 in UTC: with an
+	// interval of one hour, runs start at each full hour. Every must be at least a second.
 	Every time.Duration
 	From  time.Time
 
@@ -42,10 +41,10 @@ type Schedule struct {
 	Cron     string
 	Location *time.Location
 
-	// CatchUp is how long after an instant its run is still started, if no process was running at
-	// the instant. Retention must keep runs for longer than CatchUp. Defaults to 0: missed instants
-	// are skipped. Whatever CatchUp is, a run is still started if it is at most a minute late
-	// because the process was suspended, its clock was set forward, or the store could not be
+	// CatchUp is how long after an instant its run can still be started if no process was running
+	// at that instant. Retention must keep runs for longer than CatchUp. Defaults to 0: missed
+	// instants are skipped. Whatever CatchUp is, a run is still started if it is at most a minute
+	// late because the process was suspended, its clock was set forward, or the store could not be
 	// reached.
 	CatchUp time.Duration
 

@@ -114,7 +114,7 @@ func (r *Runner) refuseStarts() {
 const takeRetryDelay = time.Second
 
 // take waits for runs and takes at most n of them. It returns none when ctx ends or the queue is
-// closed; the error is only for a queue that is closed.
+// closed. It returns an error only if the queue is closed.
 func (r *Runner) take(ctx context.Context, n int) ([]Lease, error) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -153,7 +153,7 @@ func (r *Runner) programIDs() []ProgramID {
 	return all
 }
 
-// begin begins to execute a run that was taken. It calls free when the run was closed.
+// begin begins to execute a run that was taken. It calls free once the run is closed.
 func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 	e := lease.Entry()
 	o := &openRun{runID: e.RunID, opened: make(chan struct{})}
@@ -210,8 +210,8 @@ func (r *Runner) stop() error {
 	return errors.Join(fmt.Errorf("%w: %s", ErrNotStopped, strings.Join(stuck, ", ")), err)
 }
 
-// closeAll closes runs that did not stop, at once, since each Close waits for its handlers for a while. It
-// returns their IDs.
+// closeAll closes the runs that did not stop, all at the same time, because each Close waits for
+// its handlers for a while. It returns the IDs of the runs.
 func closeAll(states map[string]*state.ExecutionState) ([]string, error) {
 	stuck := slices.Sorted(maps.Keys(states))
 	errs := make([]error, len(stuck))

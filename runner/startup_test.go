@@ -14,9 +14,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// BenchmarkStartWithParkedRuns measures the start of Serve with a directory of
-// parked runs, and also with REPRISE_PARKED of them if that is set. The directory
-// is in a file system in memory, if there is one.
+// BenchmarkStartWithParkedRuns measures how long Serve takes to start with a directory of parked
+// runs. If REPRISE_PARKED is set, it also measures that number of runs. The directory is in a file
+// system in memory, if there is one.
 func BenchmarkStartWithParkedRuns(b *testing.B) {
 	sizes := []int{1000, 10_000}
 	if n := numberFrom(b, "REPRISE_PARKED", 0); n > 0 {

@@ -41,7 +41,7 @@ type Notice struct {
 type Stats struct {
 	// Queued and Parked are the numbers of runs in the queue, for all processes that share the
 	// queue. If Options.Queue is set, runs are counted every ten seconds while the runner serves;
-	// before, both numbers are 0.
+	// before that, both numbers are 0.
 	Queued int `json:"queued"` // runs of the registered programs that are due and wait for a slot
 	Parked int `json:"parked"` // runs that wait for their time; if Options.Queue is set, runs of any program
 

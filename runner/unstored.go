@@ -10,13 +10,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A run that is interrupted because the store did not accept its records continues later, and makes
-// the calls without an outcome again. If that always happened for the same call, for example
+// A run that is interrupted because the store did not accept its records continues later, and
+// repeats the calls that have no outcome. If that always happened for the same call, for example
 // because its outcome is too large, the call's effect would be repeated forever. Therefore such
 // openings are counted like crashes: the run waits longer each time, and is set aside after
 // MaxRestarts such openings.
 
-// maxUnstoredWait is the longest wait before a run whose records could not be stored continues.
+// maxUnstoredWait is the longest time that a run waits to continue after its records could not be
+// stored.
 const maxUnstoredWait = 10 * time.Minute
 
 // unstoredWait returns how long a run waits before it continues. times is the number of times in a

@@ -51,7 +51,7 @@ func (r *Runner) watchEnd(ctx context.Context, runID string) {
 	}
 }
 
-// watchRetryDelay is how long after an error from the store a run is watched again.
+// watchRetryDelay is how long to wait after an error from the store before a run is watched again.
 const watchRetryDelay = 500 * time.Millisecond
 
 func (r *Runner) isServing() bool {
@@ -140,9 +140,9 @@ func crashLoop(info *snapshot.Info) error {
 }
 
 // Result returns the output of a run that has ended, or the error with which the run failed. The
-// output has the actor's output type. If the program is not registered in this runner, it has
-// instead the basic type to which its encoding is decoded. If the run has not ended, the error is
-// state.ErrNotEnded. If the run was set aside after crashes, the error is ErrCrashLoop.
+// output has the actor's output type. If the program is not registered in this runner, the output
+// instead has the basic type to which its encoding is decoded. If the run has not ended, the error
+// is state.ErrNotEnded. If the run was set aside after crashes, the error is ErrCrashLoop.
 func (r *Runner) Result(ctx context.Context, runID string) (any, error) {
 	info, err := r.Info(ctx, runID)
 	if err != nil {

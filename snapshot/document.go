@@ -46,8 +46,8 @@ func (r *Run) Encode() ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// WriteFile writes the document that Encode returns to a file that only its owner can
-// read. It replaces an existing file only when the new one is complete and synced.
+// WriteFile writes the document, as Encode returns it, to a file that only its owner can read. It
+// replaces an existing file only when the new one is complete and synced.
 func (r *Run) WriteFile(name string) error {
 	document, err := r.Encode()
 	if err != nil {

@@ -109,8 +109,8 @@ func longRun(tb testing.TB, calls int) *snapshot.Run {
 	return run
 }
 
-// Any changed or missing byte of a document of several blocks is noticed, and the
-// records before it can be read.
+// In a document of several blocks, any changed or missing byte is noticed, and the records before
+// it can be read.
 func TestDamageIsFoundAndTheRecordsBeforeItAreWhole(t *testing.T) {
 	run := longRun(t, 1500)
 	whole, err := run.Encode()

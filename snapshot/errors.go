@@ -26,9 +26,9 @@ var (
 	ErrLease       = errors.New("snapshot: the lease on the run has ended")
 )
 
-// IsTemporary reports whether what failed with err may succeed later, if necessary after the run was
-// opened again: a [Journal] that has failed stays unusable. It reports true if err matches
-// ErrUnavailable, ErrFenced, ErrMaybeStored or ErrLease.
+// IsTemporary reports whether an operation that failed with err may succeed later. The run may have
+// to be opened again first: a [Journal] that has failed stays unusable. IsTemporary reports true if
+// err matches ErrUnavailable, ErrFenced, ErrMaybeStored or ErrLease.
 func IsTemporary(err error) bool {
 	for _, passing := range []error{ErrUnavailable, ErrFenced, ErrMaybeStored, ErrLease} {
 		if errors.Is(err, passing) {

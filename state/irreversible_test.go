@@ -165,7 +165,8 @@ func (c *purchase) open() buyer {
 	return b
 }
 
-// purchases has the rows of the table of actors.WithIrreversible.
+// purchases returns a case for each row of the table in the documentation of
+// actors.WithIrreversible.
 func purchases() map[string]purchase {
 	type attempts = [][]string
 	return map[string]purchase{
@@ -226,9 +227,9 @@ func leftOver(r state.Report) string {
 	return strings.Join(left, " ")
 }
 
-// TestEffectIsNotMadeAgainWhereverTheRunWasCut cuts the records of each program at each place, as
-// if its process had ended there, and resumes it. It assumes that each payment that had begun was
-// made.
+// TestEffectIsNotMadeAgainWhereverTheRunWasCut cuts the records of each program at every possible
+// point, as if its process had ended there, and resumes the run. It assumes that every payment that
+// had begun was made.
 func TestEffectIsNotMadeAgainWhereverTheRunWasCut(t *testing.T) {
 	for name, c := range purchases() {
 		if c.buyer.plain || c.buyer.inDoubt == core.InDoubtRetry {
@@ -257,7 +258,8 @@ func hasFailed(records []record.Record) bool {
 	return slices.ContainsFunc(records, func(r record.Record) bool { return r.Name == "order" && r.WillRetry })
 }
 
-// resume resumes a run with only these records. Questions get the same answers as in the whole run.
+// resume resumes a run that has only the records in left. Questions get the same answers as in the
+// whole run.
 func (c *purchase) resume(t *testing.T, left []record.Record, asked []string) {
 	t.Helper()
 	b, receipts := c.open(), make(map[record.Address]string)

@@ -11,8 +11,7 @@ import (
 // A keeper keeps a run's records, either in memory or in a store. The run's lock guards it, except
 // for sync, close and the function that read returns.
 type keeper interface {
-	// isStored reports whether records are stored. Their errors then have the recorded
-	// form.
+	// isStored reports whether records are stored. If so, their errors are in recorded form.
 	isStored() bool
 
 	// add adds a record, which has the next Seq, and the retrying record that follows it, if any.
@@ -23,7 +22,7 @@ type keeper interface {
 	at(i int) record.Record // the record with Seq i+1; it must not have been published
 	forget(published int)   // drops the records that are both stored and published, given how many were published
 
-	write() error           // stores what was added, unless it is held back
+	write() error           // stores the added records, unless they are held back
 	holds() bool            // reports whether added records are held back
 	release()               // stops holding records back
 	isLost(seq uint64) bool // reports whether the record could not be stored

@@ -53,7 +53,7 @@ func (r *restoredRun) timesUndone() map[string]int {
 	return times
 }
 
-// keysOfForks returns what a fork must know so that its calls have the keys of this run.
+// keysOfForks returns what a fork needs to give its calls the same keys as this run.
 func (r *restoredRun) keysOfForks(runID string) *record.Fork {
 	fork := &record.Fork{Keys: cmp.Or(r.fork.Keys, runID), Made: append(slices.Clip(r.fork.Made), r.madeCalls()...)}
 	times := r.timesUndone()
@@ -83,7 +83,7 @@ func (r *restoredRun) madeCalls() (all []record.MadeCall) {
 func (r *restoredRun) refuseCompensated(kept []record.Record, address record.Address, first uint64) error {
 	var undone []record.Address
 	for a, completions := range r.compensable {
-		nth := 0 // the completion that the fork keeps, or during which it begins
+		nth := 0 // the completion that the fork keeps, or during which the fork begins
 		for nth < len(completions) && completions[nth].ended < first {
 			nth++
 		}

@@ -33,8 +33,8 @@ func group(ctx context.Context, name string, branches ...func(context.Context) (
 	return actors.Parallel(ctx, actors.Group{Name: name, Workers: 1, CollectAll: true}, branches...)
 }
 
-// wantRecords checks the records of a run, written as "kind address status". Values and logs
-// without an address have their name in its place.
+// wantRecords checks the records of a run, written as "kind address status". Values and logs that
+// have no address are written with their name instead.
 func wantRecords(t testing.TB, st *state.ExecutionState, want ...string) {
 	t.Helper()
 	var got []string

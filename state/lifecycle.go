@@ -26,12 +26,12 @@ type lifecycle struct {
 	closeErr      error
 	undoing       undoing
 	uncompensated *core.InterruptedError    // why a cancelled run could not compensate all its calls; nil if it did
-	failedUndos   []core.FailedCompensation // compensations of a cancelled run that failed for good
+	failedUndos   []core.FailedCompensation // a cancelled run's compensations that failed for good
 }
 
 // undoing controls the compensations of a cancelled run.
 type undoing struct {
-	ctx     context.Context         // of the compensations; nil until a cancelled run is closed
+	ctx     context.Context         // their context; nil until a cancelled run is closed
 	cancel  context.CancelCauseFunc // ends ctx
 	stopped *core.InterruptedError  // why no further compensations are made now; nil if they may be made
 }
@@ -53,7 +53,7 @@ func isRootCall(s *engine.Scope) bool {
 	return around != nil && around.Parent() == nil
 }
 
-// follow processes a call's record that comes from the attempt s.
+// follow updates the root calls with a call's record, which comes from the attempt s.
 func (c *rootCalls) follow(s *engine.Scope, rec *record.Record) {
 	if rec.Kind == record.KindCompensation && rec.IsSuspension() && s.Spec() != nil {
 		c.stopUndoing(rec)
@@ -71,9 +71,8 @@ func (c *rootCalls) follow(s *engine.Scope, rec *record.Record) {
 	}
 }
 
-// stopUndoing records that a compensation was suspended. The failed call that caused the
-// compensation may be a root call: that call already has an outcome, but still continues when the
-// run is resumed.
+// stopUndoing records that a compensation was suspended. The compensation may belong to a failed
+// root call, which then already has an outcome, but still continues when the run is resumed.
 func (c *rootCalls) stopUndoing(rec *record.Record) {
 	if rec.Status == record.StatusAwaiting {
 		c.awaiting++
@@ -193,15 +192,15 @@ func (r *run) context(ctx context.Context) context.Context {
 	return r.root.Context(ctx)
 }
 
-// errClosing is the cause with which Close cancels contexts.
+// errClosing is the cause that Close gives when it cancels contexts.
 var errClosing = &core.InterruptedError{Reason: record.InterruptClosed, Cause: ErrClosed}
 
 // errNothingCalled is the interrupt of a run in which no call was made.
 var errNothingCalled = &core.InterruptedError{Reason: record.InterruptClosed, Message: "before a call was made with its context"}
 
-// interrupt cancels all of the run's contexts with the cause e. Only the first interrupt and the
-// first cancel take effect, and the first interrupt that stops the compensations of a cancelled run.
-// The result reports whether e took effect.
+// interrupt cancels all of the run's contexts with the cause e. Only these take effect: the first
+// interrupt, the first cancel, and the first interrupt that stops the compensations of a cancelled
+// run. The result reports whether e took effect.
 func (r *run) interrupt(e *core.InterruptedError) bool {
 	if e.Reason == record.InterruptCancel && e.Cause == nil {
 		cancelled := *e
@@ -296,7 +295,7 @@ func (r *run) close() (err error) {
 	r.root.Interrupt(errClosing)
 	cancels := r.takeContexts()
 	r.mu.Unlock()
-	defer func() { // even if the user's code, such as a compensation, ends the goroutine
+	defer func() { // runs even if the user's code, such as a compensation, ends the goroutine
 		r.end()
 		err = r.life.closeErr
 	}()
@@ -386,7 +385,7 @@ func (r *run) recordEnd(end snapshot.End, stopped *core.InterruptedError) {
 	if end.Status == snapshot.StatusPaused {
 		end.Due = r.due()
 	}
-	defer func() { // even if a publisher or a redaction ends the goroutine
+	defer func() { // runs even if a publisher or a redaction ends the goroutine
 		r.mu.Lock()
 		r.awaitPublished()
 		r.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// inRun is a handler that passes the context of a run with every line.
+// inRun is a handler that passes on each line with the context of a run.
 type inRun struct {
 	slog.Handler
 	ctx context.Context

@@ -15,8 +15,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A call in doubt whose outcome is found by LookUp completes with it. It does not fail, nobody is
-// asked, and its handler does not run again.
+// TestACallInDoubtIsLookedUpBeforeItFailsOrAsks checks that a call in doubt completes with its
+// outcome if LookUp finds one: it does not fail, it asks nobody, and its handler does not run
+// again.
 func TestACallInDoubtIsLookedUpBeforeItFailsOrAsks(t *testing.T) {
 	for name, inDoubt := range map[string]core.InDoubtPolicy{"fail": core.InDoubtFail, "ask": core.InDoubtAsk} {
 		for _, isLeft := range []bool{true, false} {

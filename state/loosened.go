@@ -13,7 +13,7 @@ import (
 // The output of a call marked NoStore is not recorded, so the call is made again when the run is
 // resumed. If the fingerprint of the new output equals the recorded fingerprint, later calls are
 // compared as usual. Otherwise the program may make other calls, since they may depend on the
-// output. It must still make each call that has a recorded outcome before the scope ends.
+// output. It must still make, before the scope ends, each call that has a recorded outcome.
 
 // loosenAfter loosens the comparison after a call that has ended without keeping its output, unless
 // the output is the same as before. It is called before the record is added to the call's track.
@@ -80,8 +80,9 @@ func (s *scopeClaims) isOtherKind(c record.Claim, t *track) bool {
 	return s != nil && s.loosened > 0 && (s.unchecked == 0 || c.Ordinal < s.unchecked) && t != nil && t.Last > 0 && t.kind != c.Kind
 }
 
-// passedOver returns the ordinal and the claim of a recorded call that the program has not made
-// when the scope ends after the given number of claims. ok is false if no call is missing.
+// passedOver is called when a scope ends after the given number of claims. It returns the ordinal
+// and the claim of a recorded call that the program has not made. ok is false if no call is
+// missing.
 func (r *restoredRun) passedOver(scope string, claimed int) (ordinal int, missing recordedClaim, ok bool) {
 	s := r.ordinals[scope]
 	switch {
@@ -112,8 +113,8 @@ func (r *restoredRun) passedOver(scope string, claimed int) (ordinal int, missin
 func (t *track) isPassedOver() bool { return t.claimed && !t.asked && t.HasOutcome() }
 
 // unrepeatedCalls returns the recorded calls that have not been made when a scope ends, and that
-// need not be made: when they were recorded, an earlier call had returned a different output. They
-// are reported, since they may also have been made by a different program.
+// need not be made because, when they were recorded, an earlier call had returned a different
+// output. They are reported, since they may also have been made by a different program.
 func (r *restoredRun) unrepeatedCalls(scope string) []record.Address {
 	s := r.ordinals[scope]
 	if s == nil || s.loosened == 0 || s.unchecked > 0 {
@@ -142,5 +143,5 @@ func (r *run) reportUnrepeated(scope *engine.Scope, calls []record.Address) {
 				": when that call was recorded, an earlier call, whose output is not kept, had returned a different output"},
 		})
 	}
-	_ = r.write() // an error is returned again when the next call begins
+	_ = r.write() // if it fails, the error is returned again when the next call begins
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A crashing program is opened again and again. Its process ends when a handler
-// calls crash: later records are lost.
+// A crashing program is opened again and again. Its process ends when a handler calls crash, and
+// later records are lost.
 type crashing struct {
 	tape    *tape
-	left    *tape // the records that the process has left; nil while it runs
+	left    *tape // the records that the ended process has left; nil while it runs
 	options []state.Option
 }
 
@@ -172,7 +172,7 @@ func TestCallThatEndsItsProcessEachTimeInterruptsTheRun(t *testing.T) {
 						c.crash()
 						return "", nil
 					})
-					for range 3 { // each resume allows as many losses again
+					for range 3 { // each resume allows the same number of losses again
 						crashes, e := c.runUntilCrashLoop(t, program)
 						assert.Equal(t, limit.want, crashes)
 						assert.Contains(t, e.Message, fmt.Sprintf("%d times in a row while call (%s) was under way", limit.want, name))

@@ -19,7 +19,7 @@ func cloneMetadata(m map[string]any) map[string]any {
 }
 
 // maxCloned is the depth to which maps and slices are copied. Deeper values, such as those in a map
-// that contains itself, are converted to what a store would return.
+// that contains itself, are replaced by what a store would return for them.
 const maxCloned = 64
 
 func cloneValue(v reflect.Value, depth int) reflect.Value {
@@ -50,7 +50,7 @@ func cloneValue(v reflect.Value, depth int) reflect.Value {
 	return c
 }
 
-// setValue sets target to v, unless v now has a type that cannot be assigned to it.
+// setValue sets target to v, unless v, as converted, has a type that cannot be assigned to it.
 func setValue(target, v reflect.Value) {
 	if v.Type().AssignableTo(target.Type()) {
 		target.Set(v)

@@ -89,7 +89,7 @@ func (n *node) caching(e *effects) []core.Interceptor {
 	return []core.Interceptor{e.cache.Interceptor(fmt.Sprint(n.boxed, n.renamed), 0)}
 }
 
-// secret returns the output of a call, which does not depend on its address.
+// secret returns an output that does not depend on the address of its call.
 func (n *node) secret(e *effects) string {
 	if n.fresh {
 		return fmt.Sprintf("secret of %p", e)
@@ -120,8 +120,8 @@ func (n *node) compensations(t testing.TB) state.Option {
 	return state.WithCompensations(all...)
 }
 
-// prepared prepares the calls of the children in order and executes the last one first. Children
-// that cannot be prepared are called after them.
+// prepared prepares the children's calls in order and executes the last one first. Children that
+// cannot be prepared are called after them.
 func (e *effects) prepared(t testing.TB, ctx context.Context, n *node, place string) []string {
 	t.Helper()
 	results := make([]string, len(n.children))

@@ -30,8 +30,8 @@ var (
 	modelStride = flag.Int("model-stride", 0, "the maximum number of records between two places where a run is cut; 1 cuts at each record, and 0 at about ten")
 )
 
-// modelStores are functions that return a store with the given records, as a
-// process that was killed would leave it.
+// modelStores are functions that return a store with the given records, in the state in which a
+// killed process would leave it.
 var modelStores = map[string]func(t *testing.T, records []record.Record) snapshot.Store{
 	"memory": func(_ *testing.T, records []record.Record) snapshot.Store {
 		return &tape{records: slices.Clip(records)}
@@ -136,8 +136,8 @@ func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (s
 	return out, err
 }
 
-// modelCuts calls f with some prefixes of the records after which a process may
-// have been killed. Unless a flag says otherwise, a long run is cut at about ten places. A few
+// modelCuts calls f with some prefixes of the records after which a process may have been killed.
+// Unless a flag says otherwise, a long run is cut at about ten points. This is because a few
 // programs repeat the same calls and have thousands of records: with a cut every 40 records, they
 // took longer than all the others together.
 func modelCuts(rng *rand.Rand, records []record.Record, f func(prefix []record.Record)) {
@@ -171,9 +171,8 @@ func forEachModel(t *testing.T, f func(t *testing.T, seed uint64, cut func([]rec
 	}
 }
 
-// TestUnchangedProgramIsNeverRefused resumes programs with groups, retried
-// agents, steps and questions whose process was killed after a record, or which
-// were interrupted at one.
+// TestUnchangedProgramIsNeverRefused resumes programs with groups, retried agents, steps and
+// questions. Their process was killed after a record, or they were interrupted at one.
 func TestUnchangedProgramIsNeverRefused(t *testing.T) {
 	forEachModel(t, func(t *testing.T, seed uint64, cut func([]record.Record) snapshot.Store) {
 		rng := rand.New(rand.NewPCG(seed, 31))
@@ -201,8 +200,8 @@ const (
 	groupLoosened = "a group was replaced by goroutines"
 )
 
-// mutateFurther changes one thing in a program: an input, the type of an output, a group that
-// becomes goroutines, or something that [node.mutate] changes.
+// mutateFurther changes one thing in a program: it changes an input or the type of an output,
+// replaces a group with goroutines, or does what [node.mutate] does.
 func (n *node) mutateFurther(rng *rand.Rand) string {
 	all := n.nodes()
 	rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -223,7 +222,7 @@ func (n *node) mutateFurther(rng *rand.Rand) string {
 	return n.mutate(rng)
 }
 
-// mutateInput changes the input of a tool, or something that [node.mutate] changes.
+// mutateInput changes the input of a tool or, failing that, does what [node.mutate] does.
 func (n *node) mutateInput(rng *rand.Rand) string {
 	all := n.nodes()
 	if at := all[rng.IntN(len(all))]; at.kind == record.KindTool {
@@ -267,8 +266,8 @@ func TestChangedProgramIsRefusedOrHasTheSameResult(t *testing.T) {
 				changed := program.clone()
 				how := changed.mutateFurther(rng)
 				if rng.IntN(2) == 0 && how != fieldRenamed && how != groupLoosened {
-					// The original program cannot read outputs that a refused program recorded with
-					// another type. So the type does not change if there are two changes.
+					// The original program cannot read an output that a refused program recorded
+					// with another type. So if there are two changes, neither changes a type.
 					how += " and " + changed.mutateInput(rng)
 				}
 				at := fmt.Sprintf("seed %d, %s, cut after record %d", seed, how, len(prefix))
@@ -289,7 +288,7 @@ func TestChangedProgramIsRefusedOrHasTheSameResult(t *testing.T) {
 				for address := range done {
 					require.Zero(t, again.ran[address], "%s: %s had ended", at, address)
 				}
-				if errors.Is(err, core.ErrDivergence) { // a question had stopped it before it reached the change
+				if errors.Is(err, core.ErrDivergence) { // an earlier opening had stopped at a question before the change
 					refused.Add(1)
 					continue
 				}

@@ -139,7 +139,7 @@ func (s *shopper) open(t *testing.T, rng *rand.Rand, store *memstore.Store, runI
 	return store, st.Status() == snapshot.StatusCompleted || st.Status() == snapshot.StatusFailed
 }
 
-// errBankBusy says that nothing was paid.
+// errBankBusy is the error of a payment that was certainly not made.
 var errBankBusy = errors.New("the bank is busy")
 
 // madeBefore is an effect that the test finds in the records before a given one.
@@ -150,8 +150,9 @@ type madeBefore struct {
 	completed bool
 }
 
-// effectsBefore returns the effects that are left before record i, by their definition: those of
-// calls that completed, or began and did not end, and that no later call has taken over.
+// effectsBefore returns the effects that are left before record i, according to their definition:
+// the effects of calls that completed, or that began and did not end, unless a later call has taken
+// them over.
 func effectsBefore(records []record.Record, i int) (left []madeBefore) {
 	taken := make(map[string]bool)
 	last := make(map[record.Address]*record.Record)
@@ -233,9 +234,9 @@ func requireNoAttemptTwice(t *testing.T, records []record.Record) {
 	}
 }
 
-// requireNoEffectTwice checks the records of a run against the table of actors.WithIrreversible. A
-// call was made only if there was no effect that it might repeat, or if somebody decided so. A call
-// took over only an effect that it might repeat.
+// requireNoEffectTwice checks the records of a run against the table in the documentation of
+// actors.WithIrreversible: a call was made only if there was no effect that it might repeat, or if
+// somebody decided so, and a call took over an effect only if it might repeat that effect.
 func requireNoEffectTwice(t *testing.T, records []record.Record, declares bool) {
 	t.Helper()
 	kept := slices.IndexFunc(records, func(r record.Record) bool { return r.Detail != nil && r.Detail.Fork != nil }) // the records before it are those of the parent
@@ -285,7 +286,7 @@ func requireNoEffectTwice(t *testing.T, records []record.Record, declares bool) 
 	}
 }
 
-// requirePassedOn checks that a fork that keeps these records knows each effect of its parent
+// requirePassedOn checks that a fork that keeps the records in kept knows each effect of its parent
 // exactly once.
 func requirePassedOn(t *testing.T, parent []record.Record, parentID string, kept []record.Record) {
 	t.Helper()
@@ -314,8 +315,9 @@ func requirePassedOn(t *testing.T, parent []record.Record, parentID string, kept
 	}
 }
 
-// TestNoEffectIsMadeTwiceWithoutAQuestion runs random programs that are killed, resumed, answered and
-// forked, and checks their records against the table of actors.WithIrreversible.
+// TestNoEffectIsMadeTwiceWithoutAQuestion runs random programs that are killed, resumed, answered
+// and forked, and checks their records against the table in the documentation of
+// actors.WithIrreversible.
 func TestNoEffectIsMadeTwiceWithoutAQuestion(t *testing.T) {
 	seeds := testkit.Seeds(300)
 	if testing.Short() {

@@ -15,10 +15,10 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestForkOfAnyCallHasTheSameResult cuts the records of a random program with groups, retried agents,
-// steps and questions, and forks the run at calls in these records. Each fork has the result of the
-// whole run. The call at which it was forked runs again, and calls that had ended before that call
-// began do not.
+// TestForkOfAnyCallHasTheSameResult cuts the records of a random program with groups, retried
+// agents, steps and questions, and forks the run at calls in these records. Each fork has the same
+// result as the whole run. The call at which the run was forked runs again. Calls that had ended
+// before that call began do not.
 func TestForkOfAnyCallHasTheSameResult(t *testing.T) {
 	model := func(t *testing.T, seed uint64) {
 		rng := rand.New(rand.NewPCG(seed, 47))

@@ -45,8 +45,8 @@ type node struct {
 
 func randomTree(rng *rand.Rand, depth int) *node {
 	n := &node{name: fmt.Sprintf("agent%d", rng.IntN(3)), kind: record.KindAgent, loops: 1 + rng.IntN(2), parallel: rng.IntN(3) == 0}
-	// Which calls a failing group stops depends on timing. So that its result is
-	// predictable, its calls have no calls inside.
+	// Which calls a failing group stops depends on timing. To make its result predictable, its
+	// calls make no calls themselves.
 	n.failFast = rng.IntN(4) == 0
 	n.guarded = rng.IntN(3) == 0
 	for i := range 1 + rng.IntN(3) {
@@ -78,7 +78,7 @@ type effects struct {
 	mu        sync.Mutex
 	ran       map[string]int
 	succeeded map[string]int
-	order     []string          // the addresses that ran, each once
+	order     []string          // the addresses that ran, each listed once
 	places    map[string]string // the places of these calls in the program, by address
 	changed   string            // the place of the call whose input was changed
 	cache     *cache.Cache
@@ -100,7 +100,7 @@ func (e *effects) callAt(t testing.TB, ctx context.Context, n *node, place strin
 	case n.sleeps > 0:
 		return "slept", core.Sleep(ctx, n.sleeps)
 	case n.version > 0:
-		_ = core.Version(ctx, n.name, n.version) // a changed program may know another version
+		_ = core.Version(ctx, n.name, n.version) // a changed program may have another version
 		return "version", nil
 	case n.kind == record.KindQuestion:
 		return core.Await[string](ctx, n.name)
@@ -236,7 +236,7 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 				out = "a secret" // the real output may differ in the next process
 			}
 			if errors.Is(err, errFatal) {
-				out = "fatal" // the result of an agent that tests errors with errors.Is
+				out = "fatal" // like an agent that tests errors with errors.Is
 			} else if err != nil {
 				out = err.Error()
 			}
@@ -293,10 +293,9 @@ func (e *effects) failFast(t testing.TB, ctx context.Context, n *node, place str
 	return results
 }
 
-// TestRunCutAnywhereResumesToTheSameResult cuts the records of a random program
-// of nested, parallel and repeated calls at every place and resumes the run. It
-// must have the result of the whole run, and no call that had succeeded may run
-// again.
+// TestRunCutAnywhereResumesToTheSameResult cuts the records of a random program of nested, parallel
+// and repeated calls at every possible point and resumes the run. It must have the same result as
+// the whole run, and no call that had succeeded may run again.
 func TestRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 	for seed := range testkit.Seeds(100) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

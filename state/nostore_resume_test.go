@@ -20,10 +20,10 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Tests of outputs that must not be stored: their calls run again.
+// These tests are about outputs that must not be stored: their calls run again.
 
-// secrets is a program whose agent gets a token from a call of the kind, uses it,
-// and is interrupted the first time.
+// secrets is a program whose agent gets a token from a call of the given kind and uses it. The
+// agent is interrupted the first time.
 type secrets struct {
 	fetched, used int
 	again         bool

@@ -21,9 +21,9 @@ import (
 
 // spending gets a token that must not be stored, and then calls tools in order.
 type spending struct {
-	token  string // the call for the token fails if it is empty
+	token  string // if it is empty, the call for the token fails
 	tools  []string
-	stop   int  // interrupts the run before this tool; 0 for none
+	stop   int  // the run is interrupted before this tool; 0 for none
 	isRoot bool // the calls are root calls instead of calls of an agent
 	ran    *[]string
 }
@@ -130,8 +130,9 @@ func TestCallsAfterOneThatKeepsNoOutputAreCompared(t *testing.T) {
 	}
 }
 
-// A changed program that is stopped before it is refused has recorded a call in the place of
-// another. That call is reported, and the original program can finish.
+// TestCallInThePlaceOfAnotherIsReported stops a changed program before it is refused, when it has
+// already recorded a call in the place of another. That call is reported, and the original program
+// can finish.
 func TestCallInThePlaceOfAnotherIsReported(t *testing.T) {
 	s, ran := new(tape), []string{}
 	old := spending{token: "t1", tools: []string{"pay", "ship"}, stop: 1, ran: &ran}
@@ -157,7 +158,7 @@ func TestCallInThePlaceOfAnotherIsReported(t *testing.T) {
 	assert.Equal(t, 1, warnings)
 }
 
-// The token differs at each resume.
+// TestCallsAfterAnOutputThatDiffersEachTime uses a token that differs at each resume.
 func TestCallsAfterAnOutputThatDiffersEachTime(t *testing.T) {
 	s, ran := new(tape), []string{}
 	tools := []string{"a", "b", "c", "d"}

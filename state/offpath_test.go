@@ -37,8 +37,7 @@ func interruptedAfterAMinute(st *state.ExecutionState) {
 	time.AfterFunc(time.Minute, func() { st.Interrupt(snapshot.Stop{By: "ops", Message: "deploy"}) })
 }
 
-// waiting returns an agent that calls goOn after an hour, and cleanUp if its
-// context ends before that.
+// waiting returns an agent that calls goOn after an hour, or cleanUp if its context ends sooner.
 func waiting(t testing.TB, timeout time.Duration, hour *time.Duration, cleanUp, goOn testkit.Handler) *testkit.Definition {
 	t.Helper()
 	first := testkit.Tool(t, "first", steady, testkit.Succeed)
@@ -135,8 +134,8 @@ func TestQuestionAskedBecauseOfAnInterruptIsNotRecorded(t *testing.T) {
 	})
 }
 
-// resumedAnywhere cuts the records at every place before the outcome of the
-// agent, and resumes the run to its end.
+// resumedAnywhere cuts the records at every point before the outcome of the agent, and resumes the
+// run to its end.
 func resumedAnywhere(t *testing.T, whole *tape, agent *testkit.Definition) {
 	t.Helper()
 	for n := 2; n < len(whole.records); n++ {

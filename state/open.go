@@ -13,7 +13,7 @@ import (
 
 // ErrStore is wrapped by the error of a call during which the run's store failed. The run is
 // interrupted. If the call's outcome could not be stored, the call may have taken effect without a
-// record of it.
+// record of this.
 var ErrStore = errors.New("state: the run's store failed")
 
 // Open begins the run in the store, or resumes it. In a resumed run, calls with a recorded outcome
@@ -200,8 +200,8 @@ func (r *run) readRecords(ctx context.Context) ([]record.Record, error) {
 	return read(ctx)
 }
 
-// write stores what was kept since the last write, unless it is held back. r.mu must be
-// held.
+// write stores what the keeper has received since the last write, unless it is held back. r.mu must
+// be held.
 func (r *run) write() error {
 	err := r.keeper.write()
 	if err == nil {
@@ -210,15 +210,15 @@ func (r *run) write() error {
 	return err
 }
 
-// SyncPolicy specifies which records must be on disk, so that they survive a power failure, before
-// the call that made them continues. If only the process ends, no record is lost, except with a
-// store on a server, to which records are sent within some milliseconds; see [snapshot.Journal].
+// SyncPolicy specifies which records must be on disk, and thus survive a power failure, before the
+// call that made them continues. If only the process ends, no record is lost, except with a store
+// on a server, to which records are sent within a few milliseconds; see [snapshot.Journal].
 type SyncPolicy uint8
 
 // The sync policies.
 const (
-	// SyncOutcomes syncs outcomes, failed attempts that are retried, questions and answers, and the
-	// starts of calls that must not be repeated. It is the default.
+	// SyncOutcomes syncs outcomes, failed attempts that will be retried, questions and answers, and
+	// the starts of calls that must not be repeated. It is the default.
 	SyncOutcomes SyncPolicy = iota
 	SyncAlways              // every record
 	SyncNever               // no records: the operating system decides when to write

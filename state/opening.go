@@ -22,11 +22,12 @@ type Opening struct {
 	Before map[string]any
 }
 
-// WithOpening calls f when the run is begun or resumed, before anything else happens in it. f
-// returns the attributes of the opening's first record, or nil; they are like the attributes that
-// [core.Annotate] sets for an attempt. The next opening, in any process, receives them as
-// Opening.Before. If the option is given twice, the attributes from both functions are recorded.
-// The context is the one passed to [Open], or context.Background for a run in memory.
+// WithOpening calls f when the run is begun or resumed, before anything else happens in the run. f
+// returns the attributes to record with the opening, or nil; they are stored in the opening's first
+// record, and are like the attributes that [core.Annotate] sets for an attempt. The next opening,
+// in any process, receives them as Opening.Before. If the option is given twice, the attributes
+// from both functions are recorded. The context is the one passed to [Open], or context.Background
+// for a run in memory.
 //
 // Tracing uses WithOpening to continue a trace in the next process.
 func WithOpening(f func(context.Context, Opening) map[string]any) Option {

@@ -11,8 +11,9 @@ import (
 // A Host configures how a program that executes runs on behalf of others, such as a runner, opens
 // them.
 type Host struct {
-	// Owner names who opens the run, such as a host and a process. Other processes that find the
-	// run open see this name in the run's Info and in snapshot.LockedError. It may be empty.
+	// Owner identifies who opens the run, for example by host and process. Other processes that
+	// find the run open see this name in the run's Info and in snapshot.LockedError. It may be
+	// empty.
 	Owner string
 
 	// Check is called with the run's Info before the run is opened. If Check returns an error, the
@@ -24,14 +25,14 @@ type Host struct {
 	// Open fails with snapshot.ErrNotFound instead of creating the run. Existing may be nil.
 	Existing func(*snapshot.Run) error
 
-	// Compensating is called before Open compensates the calls of a run that was cancelled. Open then
-	// closes the run and returns ErrCancelled. The only methods of st that may be called are Report,
-	// Interrupt, with the reason shutdown, and then Close; they may be called after Open has returned,
-	// too. Compensating may be nil.
+	// Compensating is called before Open compensates the calls of a run that was cancelled. Open
+	// then closes the run and returns ErrCancelled. The only methods of st that may be called are
+	// Report, Interrupt, with the reason shutdown, and, after that, Close. They may also be called
+	// after Open has returned. Compensating may be nil.
 	Compensating func(st *ExecutionState)
 
 	// RootsAtClose leaves the outcomes and suspensions of root calls to the sync at the end of the
-	// run: only when Close has returned without an error are they guaranteed to be on disk. This
+	// run: they are guaranteed to be on disk only once Close has returned without an error. This
 	// saves a sync in a program that makes one call and closes the run before it uses the result.
 	// It applies to SyncOutcomes, the default.
 	RootsAtClose bool
@@ -42,15 +43,15 @@ func WithHost(h Host) Option {
 	return func(c *config) { c.host = h; c.limitTo("WithHost", inOpen) }
 }
 
-// WithRerunFailed makes a resumed run try the calls that failed for good again. Use it after the
-// cause of the failure was removed. Failed tools, LLMs and steps run again with all their
-// attempts. Failed agents around them are entered again as their last attempt, so that calls which
-// have completed stay restored. A failure after that is final again. The opening's first record
-// shows which failures are tried again, so after a crash the next opening tries them again, too.
-// [Retry] does the same from any process, without changing the program; its documentation
-// describes what happens to failures that the program has handled, to calls that failed in doubt, to
-// calls that were compensated, and to calls that could not be compensated. If the run stopped during
-// the compensations for a failure, the opening finishes these first and retries nothing: open the run
+// WithRerunFailed makes a resumed run try again the calls that failed for good. Use it after the
+// cause of the failure was removed. Failed tools, LLMs and steps run again with all their attempts.
+// Failed agents around them are entered again as their last attempt, so that calls which have
+// completed stay restored. A failure after that is final again. The opening's first record shows
+// which failures are tried again, so after a crash the next opening tries them again, too. [Retry]
+// does the same from any process, without changing the program. Its documentation describes what
+// happens to failures that the program has handled, to calls that failed in doubt, to calls that
+// were compensated, and to calls that could not be compensated. If the run stopped during the
+// compensations for a failure, the opening finishes these first and retries nothing: open the run
 // again to retry it.
 func WithRerunFailed() Option {
 	return func(c *config) { c.rerunFailed = true; c.limitTo("WithRerunFailed", inOpen) }
@@ -92,10 +93,10 @@ func WithMaxLosses(n int) Option {
 	}
 }
 
-// WithParking suspends the run during a [core.Sleep], or a delay before another attempt, that is
-// longer than threshold. The run is then paused, and its Info contains the time at which it can
-// continue, so that a program such as a runner can open it at that time. Shorter waits, and delays
-// within a timeout or a deadline, take place in the process, as all waits do without this option.
+// WithParking suspends the run during any [core.Sleep] or retry delay that is longer than
+// threshold. The run is then paused, and its Info contains the time at which it can continue, so
+// that a program such as a runner can open it at that time. Shorter waits, and delays within a
+// timeout or a deadline, take place in the process, as all waits do without this option.
 func WithParking(threshold time.Duration) Option {
 	return func(c *config) {
 		if threshold <= 0 {

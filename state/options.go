@@ -18,21 +18,22 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// An Option configures a run. If an option is invalid, or has no effect in the function that it is
-// given to, [New] panics, and [Open], [Replay] and [Validate] return an error. The message
+// An Option configures a run. If an option is invalid, or has no effect in the function to which it
+// is given, [New] panics, and [Open], [Replay] and [Validate] return an error. The message
 // describes what is allowed.
 type Option func(*config)
 
 // A Publisher receives every record of a run, in sequence order and from one goroutine at a time.
 // If the run has a store, a record is stored before it is published. Publish is called on the
-// goroutine of a call, which waits for it and may have to publish the records of other calls, too.
-// Therefore Publish must be fast; package bus has a publisher that does not delay calls. Publish
-// may use the run, but must not close it. Panics in Publish are counted and ignored.
+// goroutine of a call. The call waits for it, and its goroutine may also have to publish the
+// records of other calls. Therefore Publish must be fast; package bus has a publisher that does not
+// delay calls. Publish may use the run, but must not close it. Panics in Publish are counted and
+// ignored.
 type Publisher interface {
 	Publish(record.Record)
 }
 
-// An InterruptCheck asks something outside the process whether to interrupt the run. It returns a
+// An InterruptCheck asks a source outside the process whether to interrupt the run. It returns a
 // nil interrupt if the run may continue. Of several errors in a row, only the first is logged;
 // errors have no other effect.
 type InterruptCheck func(context.Context) (interrupt *core.InterruptedError, err error)
@@ -43,16 +44,17 @@ func WithRepublish() Option {
 	return func(c *config) { c.republish = true; c.limitTo("WithRepublish", inOpen|inReplay|inValidate) }
 }
 
-// WithRoundTrip makes calls return outputs and errors as in a resumed run: encoded and decoded
-// again. A run with a store always returns outputs in that form, but it returns errors unchanged,
-// so that errors.Is finds the program's own errors. Tests that run a program in memory use
-// WithRoundTrip to find what would differ in a resumed run.
+// WithRoundTrip makes calls return outputs and errors as in a resumed run, that is, encoded and
+// then decoded. A run with a store always returns outputs in that form, but it returns errors
+// unchanged, so that errors.Is finds the program's own errors. Tests that run a program in memory
+// use WithRoundTrip to find what would differ in a resumed run.
 func WithRoundTrip() Option { return func(c *config) { c.settings.RoundTrip = true } }
 
-// WithRedaction applies redact to every text that the run exposes: in the records that publishers
-// receive, and thus on consoles and in streams, and in the records that [ExecutionState.Records]
-// returns. See [record.Record.Redacted] for the list of texts. redact is called with the text of
-// one error, message or preview at a time, by the goroutine that publishes or that calls Records.
+// WithRedaction applies redact to every text that the run exposes. The run exposes texts in the
+// records that publishers receive, and thus on consoles and in streams, and in the records that
+// [ExecutionState.Records] returns. See [record.Record.Redacted] for the list of texts. redact is
+// called with the text of one error, message or preview at a time, by the goroutine that publishes
+// or that calls Records.
 //
 // The store keeps everything unredacted, because a replay needs it and a resumed program sees the
 // errors and messages. Programs that read records from the store, such as the command reprise or a
@@ -95,7 +97,7 @@ func WithRetry(cfg core.RetryConfig) Option {
 	return func(c *config) { c.settings.Retry = c.policy(snapshot.RetryOfAll, cfg) }
 }
 
-// WithRetryFor sets the retry configuration for one kind of actors: record.KindTool, KindLLM or
+// WithRetryFor sets the retry configuration for one kind of actor: record.KindTool, KindLLM or
 // KindAgent. More specific levels take precedence: the configuration of the call
 // ([core.ExecutionEvent]), of WithRetryForActor, and of the actor.
 func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
@@ -124,8 +126,8 @@ func WithRetryForActor(name string, cfg core.RetryConfig) Option {
 }
 
 // WithInterceptors calls the interceptors around each attempt of every call in the run. The first
-// interceptor is the outermost. Interceptors are not recorded: a resumed run has those with which
-// it is opened.
+// interceptor is the outermost. Interceptors are not recorded: a resumed run has the interceptors
+// with which it is opened.
 func WithInterceptors(i ...core.Interceptor) Option {
 	return func(c *config) { c.settings.Interceptors = append(c.settings.Interceptors, i...) }
 }
@@ -146,8 +148,8 @@ func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = s
 func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true } }
 
 // WithArtifacts stores encoded outputs above 64 KiB as artifacts in a, which must be safe for
-// concurrent use. Storing is part of the attempt, and is retried with it. If the error is
-// [snapshot.ErrUnavailable], however, nothing can be stored at present, and the run is interrupted.
+// concurrent use. Storing an artifact is part of the attempt, and is retried with it. But if the
+// error is [snapshot.ErrUnavailable], nothing can be stored at present, and the run is interrupted.
 func WithArtifacts(a snapshot.ArtifactStore) Option {
 	return func(c *config) {
 		c.refuseNil("WithArtifacts", a)
@@ -167,10 +169,11 @@ func WithInterruptChecker(check InterruptCheck) Option {
 	}
 }
 
-// WithMetadata sets the metadata of a new run. A stored run keeps the metadata that it began with: if
-// it is resumed with other metadata, only the records of this opening have them, and
-// [ExecutionState.Metadata] returns them. If the option is given several times, the tags and the entries
-// of Custom are added; for the rest, and for equal keys, the last value that is not empty counts.
+// WithMetadata sets the metadata of a new run. A stored run keeps the metadata that it began with:
+// if it is resumed with other metadata, only the records of this opening have the new metadata, and
+// [ExecutionState.Metadata] returns it. If the option is given several times, the tags and the
+// entries of Custom are added; for the rest, and for equal keys, the last value that is not empty
+// counts.
 func WithMetadata(m snapshot.Metadata) Option {
 	return func(c *config) {
 		c.metadata.Description = cmp.Or(m.Description, c.metadata.Description)
@@ -204,7 +207,7 @@ type config struct {
 	errs        []error // errors of invalid options
 
 	rerunFailed   bool
-	allowsFurther bool // a run that has ended may have further root calls
+	allowsFurther bool // root calls may be added to a run that has ended
 	divergence    DivergencePolicy
 	sync          SyncPolicy
 	republish     bool

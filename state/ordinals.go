@@ -59,7 +59,7 @@ func (o ordinals) add(rec *record.Record) {
 	o.at(rec.Address.Scope()).set(rec.Ordinal, c)
 }
 
-// addListed adds the claims that the record lists, which had no records of their own before.
+// addListed adds the claims that the record lists, which have no earlier records of their own.
 func (o ordinals) addListed(rec *record.Record) {
 	if rec.Detail == nil {
 		return
@@ -77,7 +77,7 @@ func (o ordinals) addListed(rec *record.Record) {
 // They may be the differing program's claims, since other branches may have gone further than the
 // branch in which the difference was found. The next opening can then claim the same ordinals. The
 // calls themselves stay recorded, and may appear anywhere in their scope. A branch has no input to
-// compare, so its result may come from the differing program; therefore the branch runs again.
+// compare, so its result may come from the differing program. Branches therefore run again.
 func (r *restoredRun) voidRefused(generation uint64) {
 	if !r.refused[generation] {
 		return
@@ -281,7 +281,7 @@ func (r *run) changedInput(a record.Address, input engine.ClaimedInput) (parts [
 	return parts
 }
 
-// matches reports whether c is the recorded claim. Their inputs may differ.
+// matches reports whether c is the recorded claim, apart from the input, which may differ.
 func (r *recordedClaim) matches(c record.Claim) bool {
 	return r.address == c.Address && r.kind == c.Kind && (r.name == c.Name || !c.Address.IsBranch())
 }
@@ -291,15 +291,15 @@ func (r *recordedClaim) differs(input record.Hash) bool {
 	return !r.input.IsZero() && !input.IsZero() && r.input != input
 }
 
-// isAskedFor reports whether a model may have asked for the recorded call, which is now missing
-// because the program changed. This is the case if the claim c in its place calls a model again, or
-// refuses a call that a model asked for.
+// isAskedFor reports whether the recorded call, which is now missing because the program changed,
+// may have been requested by a model. This is the case if the claim c in its place calls a model
+// again, or refuses a call that a model asked for.
 func (r *recordedClaim) isAskedFor(c record.Claim) bool {
 	other := c.Kind == record.KindLLM || c.Kind == record.KindTool && strings.HasPrefix(c.Name, engine.Refused)
 	return r != nil && other && (r.kind == record.KindTool || r.kind == record.KindAgent)
 }
 
-// askedBefore returns the last LLM call before the ordinal, whose answer asked for the calls that
+// askedBefore returns the last LLM call before the ordinal, whose answer requested the calls that
 // follow. It returns the zero Address if there is none.
 func (s *scopeClaims) askedBefore(ordinal int) record.Address {
 	for i := ordinal - 2; i >= 0; i-- {
@@ -395,8 +395,8 @@ func (r *run) handleDivergence(d *core.DivergenceError) error {
 	return r.refuse(d)
 }
 
-// trustsRecords adds the call to the run's Report, and reports whether the records are trusted
-// although the program differs. If so, it also records a warning. The warning is published with the
+// trustsRecords adds the call to the run's Report, and reports whether the records are trusted even
+// though the program differs. If so, it also records a warning. The warning is published with the
 // next record, since nothing is published while a call is claimed.
 func (r *run) trustsRecords(d *core.DivergenceError) bool {
 	r.mu.Lock()
@@ -408,7 +408,7 @@ func (r *run) trustsRecords(d *core.DivergenceError) bool {
 		return false
 	}
 	if r.life.closed {
-		return true // nothing follows the last record
+		return true // no record may follow the run's last
 	}
 	if d.Ordinal > 0 {
 		if at := r.restored.ordinals[d.Scope]; at != nil && at.unchecked == 0 {
@@ -419,7 +419,7 @@ func (r *run) trustsRecords(d *core.DivergenceError) bool {
 		Time: now(), Address: d.Address, Ordinal: d.Ordinal, Name: d.Scope, Kind: record.KindLog, Status: record.StatusRecorded, Reason: record.ReasonDivergence,
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: "the records are trusted, although the program differs: " + d.Difference()},
 	})
-	_ = r.write() // an error is returned again when the next call begins
+	_ = r.write() // if it fails, the error is returned again when the next call begins
 	return true
 }
 

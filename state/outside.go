@@ -19,8 +19,8 @@ var ErrNotRunning = errors.New("no process is running it")
 // [ExecutionState.Interrupt] does with the reason user. stop tells who interrupts the run, and why;
 // its reason is ignored. Interrupt returns when the request is durable. The request reaches the
 // process within a tenth of a second, even during a wait; calls end as soon as their handlers
-// honour their context. Interrupting twice is allowed; the second interrupt has no effect. If the
-// process closes the run before it has read the request, the run is interrupted at that point,
+// honour their context. Interrupting twice is allowed, but the second interrupt has no effect. If
+// the process closes the run before it has read the request, the run is interrupted at that point,
 // unless it has ended.
 //
 // If no process has the run open, the error is [ErrNotRunning] with the run's status, and the next
@@ -93,7 +93,7 @@ func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m 
 }
 
 // settleTries is how often settleInterrupt tries while other processes open and close the run.
-// settlePause is about the time that they need to do so. All pauses together are longer than the
+// settlePause is about the time that such a process needs. All pauses together are longer than the
 // time between the end of a run and the release of its lock.
 const (
 	settleTries = 200
@@ -154,9 +154,9 @@ func notRunning(found snapshot.Info) error {
 	return alsoEnded(fmt.Errorf("%w: it is %s", ErrNotRunning, found.Status), &found)
 }
 
-// AwaitAnswers waits until a stored run can continue: no process has it open, and every question
-// that it asked has an answer. It is for a program that opens a run again when its questions have
-// been answered:
+// AwaitAnswers waits until a stored run can continue, that is, until no process has it open and
+// every question that it asked has an answer. It is for a program that opens a run again when its
+// questions have been answered:
 //
 //	for {
 //		st, err := state.Open(ctx, store, runID, state.WithWait())
@@ -169,8 +169,8 @@ func notRunning(found snapshot.Info) error {
 //		}
 //	}
 //
-// A run that waits for a signal can continue when the signal was sent, a sleeping run when its time
-// has passed, and a run whose question has a default answer when the default is due. AwaitAnswers
+// A run that waits for a signal can continue once the signal has been sent, a sleeping run once its
+// time is up, and a run whose question has a default answer once the default is due. AwaitAnswers
 // returns an error if ctx ends, and [ErrCancelled] if the run was cancelled.
 func AwaitAnswers(ctx context.Context, store snapshot.Store, runID string) error {
 	if err := checkStore(store); err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// lateCloser is a store that calls functions while a run is closed: one after the inbox was read
-// for the last time, and one right after the journal was closed.
+// lateCloser is a store that calls functions while a run is closed: one after the inbox has been
+// read for the last time, and one right after the journal has been closed.
 type lateCloser struct {
 	snapshot.Store
 	meanwhile, after func()
@@ -87,7 +87,7 @@ func TestInterruptThatComesWhileTheRunIsClosedIsNotLost(t *testing.T) {
 	assert.Zero(t, waiting)
 }
 
-// An interrupt that stopped a run does not stop it again after somebody has resumed it.
+// An interrupt that has stopped a run does not stop it again after somebody has resumed the run.
 func TestRunThatIsResumedWhenItWasInterruptedStaysResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lateCloser{Store: memstore.New()}
@@ -161,7 +161,8 @@ func (s *closingStore) Post(ctx context.Context, runID string, m snapshot.Messag
 	return s.journal.Close(ctx, snapshot.End{Status: snapshot.StatusInterrupted, Stop: snapshot.Stop{Reason: s.reason}})
 }
 
-// A person interrupts a run that is just being closed and would continue by itself.
+// TestInterruptOfARunThatIsBeingClosedKeepsItFromContinuing checks that a run that would continue
+// by itself does not do so if a person interrupts it while it is being closed.
 func TestInterruptOfARunThatIsBeingClosedKeepsItFromContinuing(t *testing.T) {
 	for _, reason := range []record.InterruptReason{
 		record.InterruptShutdown, record.InterruptClosed, record.InterruptContext, record.InterruptStore, record.InterruptCrash, record.InterruptLeaseLost,

@@ -8,11 +8,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// If goroutines call one actor with the same input at the same time, they claim their calls in an
-// unpredictable order. When the run is resumed, one goroutine may receive the result of another.
+// If goroutines call the same actor with the same input at the same time, they claim their calls in
+// an unpredictable order. When the run is resumed, one goroutine may receive the result of another.
 // This does no harm if all outcomes are equal. Otherwise the calls are refused.
 
-// overlaps holds, by call site and input, whether overlapping calls can be swapped.
+// overlaps holds, for each call site and input, whether overlapping calls can be swapped.
 type overlaps map[overlap]*swap
 
 type overlap struct {
@@ -22,10 +22,10 @@ type overlap struct {
 
 func overlapOf(c record.Claim) overlap { return overlap{callsite.Call(c.Address).Site(), c.Input} }
 
-// A swap tells whether calls can be swapped, once this is known.
+// A swap records whether calls can be swapped, once this is known.
 type swap struct {
 	known bool
-	harm  string // the difference that matters between the calls; empty if there is none
+	harm  string // the difference between the calls that matters; empty if there is none
 }
 
 // add adds the call that starts with the record.

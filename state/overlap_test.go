@@ -124,8 +124,8 @@ func warned(t *testing.T, s snapshot.Store, text string) (warnings []record.Reco
 	return warnings
 }
 
-// Calls with the same name and input that goroutines have made at the same time differ only in the
-// order of their claims. They are refused if swapping them would change a result.
+// Calls with the same name and input that goroutines make at the same time differ only in the order
+// of their claims. They are refused if swapping them would change a result.
 func TestCallsOfGoroutinesAreNotSwappedSilently(t *testing.T) {
 	for name, c := range map[string]struct {
 		outputs []string // of the calls, in the order of their ends; "" for a call that does not end before the run stops
@@ -174,7 +174,7 @@ func TestCallsOfGoroutinesAreNotSwappedSilently(t *testing.T) {
 					return err
 				}
 				require.ErrorIs(t, open(), core.ErrInterrupted)
-				before := made.Add(1) // one more than the calls, so that the agent does not interrupt again
+				before := made.Add(1) // adds one call, so that the agent does not interrupt again
 				err := open()
 				if c.refused == "" {
 					require.NotErrorIs(t, err, core.ErrDivergence)
@@ -190,7 +190,8 @@ func TestCallsOfGoroutinesAreNotSwappedSilently(t *testing.T) {
 	}
 }
 
-// Quick calls need not overlap to be numbered in another order, so no warning came before.
+// Quick calls can be numbered in another order even if they do not overlap, so there was no warning
+// before.
 func TestDivergenceOfAnInputNamesWhatNumbersCallsFromGoroutines(t *testing.T) {
 	s := memstore.New()
 	look := testkit.Tool(t, "look", core.RetryConfig{}, testkit.Succeed)

@@ -32,8 +32,8 @@ func hourly(delay time.Duration) core.RetryConfig {
 	return core.RetryConfig{MaxAttempts: 5, Backoff: core.Constant, InitialDelay: delay, MaxDelay: 24 * time.Hour, Jitter: core.NoJitter}
 }
 
-// openParking makes the call in a new opening, and returns its result and the stored Info of the
-// run.
+// openParking opens the run, makes the call, and returns the call's result and the stored Info of
+// the run.
 func openParking[Out any](t *testing.T, store snapshot.Store, agent actors.Agent[struct{}, Out]) (Out, snapshot.Info, error) {
 	t.Helper()
 	st, err := state.Open(t.Context(), store, "r", state.WithParking(time.Minute))

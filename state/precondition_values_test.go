@@ -16,8 +16,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A handler reads what the preconditions of its call have written. If they ran again, with another
-// input, it reads what they have written now.
+// TestAHandlerReadsWhatItsPreconditionsHaveWrittenLast checks that a handler reads what the
+// preconditions of its call have written. If they ran again with another input, it reads what they
+// wrote the last time.
 func TestAHandlerReadsWhatItsPreconditionsHaveWrittenLast(t *testing.T) {
 	ran := 0
 	type payment struct{ Amount int }
@@ -78,8 +79,9 @@ func TestValidateExecuteReadsWhatItsPreconditionsWrite(t *testing.T) {
 	assert.Equal(t, "pay: output: recorded 10, now 20", differences[len(differences)-1].String())
 }
 
-// The process ended after a precondition had written a value, and before the call began. The precondition
-// runs again and writes another value. Later openings restore only what it wrote then.
+// The process ends after a precondition has written a value, and before the call begins. The
+// precondition runs again and writes another value. Later openings restore only the value of this
+// second run.
 func TestValuesOfPreconditionsThatRanAgainReplaceTheOlderOnes(t *testing.T) {
 	key := "a"
 	var read []string

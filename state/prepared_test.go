@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// prepared is a program that prepares its calls in order and executes them last to first.
+// prepared is a program that prepares its calls in order and executes them in reverse order.
 type prepared struct {
 	calls [][2]string // names and inputs
 	from  int         // the index of the last call that it executes before it is interrupted

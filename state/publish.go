@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Records are published in order and without holding the run's lock, since publishers may call the
-// run. One goroutine at a time publishes; other goroutines leave their records to it. Usually there
-// are no others, and the goroutine's turn ends without taking the lock again.
+// Records are published in order and without holding the run's lock, because a publisher may use
+// the run. One goroutine at a time publishes; other goroutines leave their records to it. Usually
+// there are none, and the goroutine ends its turn without taking the lock again.
 
 // turn is the right to publish. A goroutine that takes the turn keeps it until it leaves or ends
 // it. Taking the turn requires the run's lock. Leaving it requires the lock only if another
@@ -21,7 +21,7 @@ type turn struct {
 
 const awaited = -1
 
-// publication tracks what was published of a run. The run's lock guards it.
+// publication tracks which of a run's records were published. The run's lock guards it.
 type publication struct {
 	published int             // the number of published records
 	recovered []record.Record // records of recalled calls, not yet published
@@ -30,8 +30,8 @@ type publication struct {
 	panics    atomic.Int64    // panics in publishers
 }
 
-// take takes the turn and returns true, unless another goroutine has it. In that case, the other
-// goroutine looks for more records before it ends its turn. The lock must be held.
+// take takes the turn and returns true, unless another goroutine has the turn. In that case, the
+// other goroutine looks for more records before it ends its turn. The lock must be held.
 func (t *turn) take() bool {
 	for {
 		switch left := t.left.Load(); {

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A publisher may make calls in the run whose records it gets, even for records
-// that were appended while a call was claimed.
+// A publisher may make calls in the run whose records it receives, even when it receives a record
+// that was appended while a call was claimed.
 func TestPublisherMakesACallAtAnyRecord(t *testing.T) {
 	s := new(tape)
 	tool := testkit.Tool(t, "tool", once, testkit.Succeed)

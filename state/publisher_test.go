@@ -197,7 +197,7 @@ func TestCallsOfManyGoroutinesArePublishedInOrder(t *testing.T) {
 	}
 }
 
-// leave ends the goroutine the first time it is called, as t.FailNow does in a test.
+// leave ends the goroutine that is the first to call it, as t.FailNow does in a test.
 func leave(once *sync.Once) { once.Do(runtime.Goexit) }
 
 func TestPublisherThatLeavesItsGoroutineAtAFailureLosesNoRetry(t *testing.T) {

@@ -14,13 +14,13 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A changed program asks a question in one branch, and is refused in the other. The original
-// program asks another question in that place.
+// A changed program asks a question in one branch, and is refused in the other. In place of that
+// question, the original program asks another.
 func TestAQuestionOfARefusedProgramIsNotAskedByTheOriginal(t *testing.T) {
 	ready := make(chan struct{})
 	close(ready)
 	// open opens the run with a program that calls the tool in one branch and asks the question in
-	// another. gates returns the channels for which each of these waits.
+	// another. gates returns the channels that the two branches wait for.
 	open := func(s *tape, tool, question string, gates func(begun, asked, called chan struct{}) (beforeCall, afterCall, beforeAsk, afterAsk <-chan struct{})) error {
 		begun, asked, called := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		beforeCall, afterCall, beforeAsk, afterAsk := gates(begun, asked, called)

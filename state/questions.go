@@ -59,7 +59,7 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 	r.describeInDoubt(q.InDoubt, s.Address())
 	if q.Refused != "" {
 		rec.Err, rec.Class = errors.New(q.Refused), record.ClassInvalid
-		if asked && !before.due.IsZero() { // the new question has only the rest of the time
+		if asked && !before.due.IsZero() { // the new question gets only the time that is left
 			rec.Delay = max(before.due.Sub(rec.Time), 1)
 		}
 	}
@@ -83,7 +83,7 @@ func (r *run) askedBefore(s *engine.Scope, q engine.Question) (before askedQuest
 	return before, before.seq > r.rerun.within(s)
 }
 
-// waitFor records that the run waits for an answer.
+// waitFor records that the run waits for the answer to the question.
 func (r *run) waitFor(id string, recorded bool) engine.Asked {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,7 +94,7 @@ func (r *run) waitFor(id string, recorded bool) engine.Asked {
 	return engine.Asked{Due: r.questions.asked[id].due, Recorded: recorded, InMemory: !r.keeper.isStored() && r.restored == nil}
 }
 
-// answerByDefault records the default as the answer to a question whose time has passed, unless
+// answerByDefault records the default as the answer to a question whose time has run out, unless
 // another answer came first.
 func (r *run) answerByDefault(s *engine.Scope, id string, def engine.DefaultAnswer) (engine.Asked, error) {
 	if err := r.Append(s, answerRecord(now(), s.Address(), id, "", def.Encoded)); err != nil {
@@ -105,10 +105,10 @@ func (r *run) answerByDefault(s *engine.Scope, id string, def engine.DefaultAnsw
 	return engine.Asked{Answer: r.questions.answers[id]}, nil
 }
 
-// due returns the time at which a paused run can continue without another answer. If an answer
-// arrived after the run's calls had stopped, due returns the current time. Otherwise it returns
-// the earliest time at which the default answer to an open question, or the next attempt of a
-// parked call, is due. If the run can continue only with an answer, due returns the zero Time.
+// due returns the time at which a paused run can continue even if no further answer arrives. If an
+// answer arrived after the run's calls had stopped, due returns the current time. Otherwise it
+// returns the earliest time at which an open question gets its default answer or a parked call
+// makes its next attempt. If the run can continue only with an answer, due returns the zero Time.
 // r.mu must be held.
 func (r *run) due() time.Time {
 	if !r.rootCalls.made && !r.isCancelled() {
@@ -148,7 +148,7 @@ func (r *run) describeInDoubt(c *record.CallInDoubt, a record.Address) {
 	}
 }
 
-// endedSleep is a sleep that did not last for its time, since the handler's own context ended.
+// endedSleep is a sleep that ended early, because the handler's own context ended.
 type endedSleep struct {
 	seq     uint64
 	attempt int
@@ -156,7 +156,7 @@ type endedSleep struct {
 }
 
 // isEndOf reports whether the sleep ended in the attempt s. A later attempt sleeps for the rest of
-// the time, and so does a call that a retry of the run makes again, unless the call had continued
+// the time. So does a call that is made again by a retry of the run, unless the call had continued
 // after the sleep and made other calls. r.mu must be held.
 func (r *run) isEndOf(s *engine.Scope, ended endedSleep) bool {
 	if ended.err == nil || ended.attempt != s.Attempt() {
@@ -174,13 +174,13 @@ type askedQuestion struct {
 	time       time.Time
 	generation uint64
 	text       string
-	due        time.Time // when the default answers it; zero if there is no default
+	due        time.Time // when the question gets its default answer; zero if it has none
 }
 
 func (q *askedQuestion) isDue() bool { return !q.due.IsZero() && !time.Now().Before(q.due) }
 
 // isAhead reports whether the clock was set back after the question was recorded. A sleep is then
-// recorded again, so that it does not wait until the clock catches up.
+// recorded again, so that it does not last until the clock catches up.
 func (q *askedQuestion) isAhead() bool { return q.time.After(time.Now()) }
 
 // questions holds a run's questions, their answers, and what the run waits for. The run's lock
@@ -194,8 +194,8 @@ type questions struct {
 	signals signals
 }
 
-// follow adds the record, which has the number seq, if it is a question or an answer. The first
-// answer counts.
+// follow adds the record, which has the number seq, if the record is a question or an answer. The
+// first answer to a question counts.
 func (q *questions) follow(rec *record.Record, seq uint64) {
 	switch {
 	case rec.Kind == record.KindQuestion:
@@ -203,7 +203,7 @@ func (q *questions) follow(rec *record.Record, seq uint64) {
 			q.asked = make(map[string]askedQuestion)
 		}
 		q.asked[rec.Name] = askedQuestion{seq, rec.Time, rec.Generation, rec.Message(), dueOf(rec)}
-		delete(q.answers, rec.Name) // the previous answer, if any, did not fit
+		delete(q.answers, rec.Name) // the previous answer, if any, did not fit the question
 		delete(q.ended, rec.Name)
 	case rec.Kind == record.KindAnswer && rec.Err != nil:
 		if q.ended == nil {
@@ -221,7 +221,7 @@ func (q *questions) follow(rec *record.Record, seq uint64) {
 	}
 }
 
-// dueOf returns when the default answers a question, or the zero Time if it never does.
+// dueOf returns when a question gets its default answer, or the zero Time if it has none.
 func dueOf(rec *record.Record) time.Time {
 	if rec.Delay <= 0 {
 		return time.Time{}
@@ -254,9 +254,9 @@ func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.
 	return unansweredQuestions(found, waiting), nil
 }
 
-// loadWithMessages returns a run and its waiting messages. The messages are read first: a process
-// that handles a message records the message's effect before it removes the message, so either the
-// message or its effect is read.
+// loadWithMessages returns a run and its waiting messages. The messages are read first. A process
+// that handles a message records the message's effect before it removes the message, so
+// loadWithMessages finds either the message or its effect.
 func loadWithMessages(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Snapshot, []snapshot.Message, error) {
 	waiting, err := store.Messages(ctx, runID)
 	if err != nil {
@@ -278,7 +278,7 @@ func unansweredQuestions(found *snapshot.Snapshot, waiting []snapshot.Message) [
 }
 
 // checkNotMoot returns a *CancelledError if an answer to the question would have no effect, because
-// the run was cancelled or will be as soon as its calls are compensated.
+// the run was cancelled or will be cancelled as soon as its calls are compensated.
 func checkNotMoot(found *snapshot.Snapshot, waiting []snapshot.Message, question string) error {
 	if found.Status == snapshot.StatusCancelled {
 		return cancelledError(found.RunID, found.Stop)

@@ -24,8 +24,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// approval returns an agent that makes a step, which must not run twice, and asks whether to
-// refund.
+// approval returns an agent that makes a step, which must not run twice, and then asks whether to
+// grant a refund.
 func approval(t testing.TB, prepared *int) *core.Definition[int, string] {
 	t.Helper()
 	ask, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "refund"}, func(ctx context.Context, amount int) (string, error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// shop is a program with two branches, one that pays and one that books, and a call
-// after them.
+// shop is a program with two branches, one that pays and one that books, and a call that follows
+// the branches.
 type shop struct {
 	pay, book, amount string
 	payKind           record.Kind
@@ -25,8 +25,8 @@ type shop struct {
 	paid *[]string // the payments of all programs
 }
 
-// open runs the program to its end. With stop, it is interrupted when it has booked and not yet
-// paid.
+// open runs the program to its end. If stop is set, the program is interrupted when it has booked
+// and not yet paid.
 func (p shop) open(t *testing.T, s snapshot.Store, runID string, stop bool) (string, error) {
 	t.Helper()
 	st, err := state.Open(t.Context(), s, runID)
@@ -66,9 +66,9 @@ func (p shop) open(t *testing.T, s snapshot.Store, runID string, stop bool) (str
 	return testkit.Call(st.Context(t.Context()), agent)
 }
 
-// A changed program that is refused because of one branch may have made another call in the branch
-// before that one. The original program, which does not make that call, must be able to continue,
-// however often changed programs are refused. The same holds for a fork.
+// A changed program may be refused because of one branch, after it has made a different call in the
+// branch before that one. The original program, which does not make that call, must be able to
+// continue, however often changed programs are refused. The same holds for a fork.
 func TestOriginalProgramIgnoresCallsOfARefusedOne(t *testing.T) {
 	for name, change := range map[string]func(*shop){
 		"another input": func(p *shop) { p.amount = "200 EUR" },

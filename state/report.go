@@ -28,22 +28,21 @@ type Report struct {
 	// Diverged lists the calls that differ from the recorded ones.
 	Diverged []record.Address
 
-	// Reworded lists the LLM calls that were answered from their records although instructions,
+	// Reworded lists the LLM calls that were answered from their records even though instructions,
 	// tool descriptions, tools or options have changed.
 	Reworded []record.Address
 
-	// LeftOver lists effects of irreversible calls, such as a payment, that exist or may exist
-	// although the attempt that made the calls has ended and no later call has taken the effects
-	// over. Once the run has ended, the list includes effects that a fork inherits from its
-	// parents.
+	// LeftOver lists effects of irreversible calls, such as a payment. They exist or may exist, but
+	// the attempt that made the calls has ended and no later call has taken the effects over. Once
+	// the run has ended, the list includes effects that a fork inherits from its parents.
 	LeftOver []record.Effect
 
 	// The fields below are not derived from the records. All of them except Records count only this
 	// opening.
 	Records         uint64 // the Seq of the latest record
-	Abandoned       int64  // attempts that did not return when their time had passed
+	Abandoned       int64  // attempts that did not return when their time was up
 	LateReturns     int64  // of Abandoned: those that returned later
-	PublisherPanics int64  // panics of publishers, which the run ignores
+	PublisherPanics int64  // panics in publishers, which the run ignores
 }
 
 // Report returns the counts so far. The counts of calls are from the run's [record.Ledger].

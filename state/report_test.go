@@ -16,7 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Groups and branches are not counted; the calls inside them are.
+// TestReportCountsCallsAndNotTheGroupsThatHoldThem checks that groups and branches are not counted,
+// while the calls inside them are.
 func TestReportCountsCallsAndNotTheGroupsThatHoldThem(t *testing.T) {
 	s := memstore.New()
 	tool := testkit.Tool(t, "tool", once, testkit.Succeed)
@@ -65,7 +66,7 @@ func TestReportDoesNotDependOnHowOftenItIsAsked(t *testing.T) {
 				_, _ = testkit.Call(ctx, broken)
 				return out, err
 			})
-			for range 100 { // more records than fit into a chunk
+			for range 100 { // makes more records than fit into a chunk
 				ask()
 				_, err := testkit.Call(ctx, agent)
 				require.NoError(t, err)

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// sequence is a program that calls tools by name; "(" begins an agent and ")" ends it. With stop,
-// it is interrupted at its end.
+// sequence is a program that calls tools by name; "(" begins an agent and ")" ends it. If stop is
+// set, the program is interrupted at its end.
 type sequence struct {
 	calls string
 	ran   []string
@@ -63,8 +63,8 @@ func (p *sequence) run(t *testing.T, s *tape, options ...state.Option) (string, 
 	return out, st, err
 }
 
-// With DivergenceRerun, a call that differs from the recorded one is made, and every later call is
-// made again.
+// With DivergenceRerun, a call that differs from the recorded one is made, and every call after it
+// is made again.
 func TestRerunMakesEveryCallAfterADifferentOneAgain(t *testing.T) {
 	for _, tc := range []struct{ was, now, runs, at string }{
 		{"a b c", "a x c", "x c", "agent/x"},

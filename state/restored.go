@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// restoredRun holds what earlier generations of the run recorded: the state of each call, and where
-// its outcome is.
+// restoredRun holds what earlier generations of the run recorded: the state of each call, and the
+// numbers of the records that hold the outcomes.
 type restoredRun struct {
 	found    *snapshot.Run
 	ledger   record.Ledger
@@ -26,7 +26,7 @@ type restoredRun struct {
 	values   byPath // values, by the call that wrote them
 	all      byPath // every record; nil until the records inside a call are needed
 
-	compensable map[record.Address][]completion // the completions of each call that can be compensated, in order; the last may be a doubt
+	compensable map[record.Address][]completion // the completions of each call that can be compensated, in order; the last may be in doubt
 	compensates bool                            // a compensation is on record
 	undone      map[record.Address]bool         // compensations that have completed
 	hollow      map[record.Address]bool         // completed calls with calls inside that were compensated; nil until needed
@@ -36,19 +36,19 @@ type restoredRun struct {
 	preconditions map[record.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                    // questions and answers
 	tracks        []track                     // preallocated tracks
-	latest        *track                      // the track that was added or found last: a call has several records in a row
+	latest        *track                      // the track added or found last, since a call has several records in a row
 	latestAt      record.Address              // the address of latest
 
-	opening map[string]any  // attributes of the latest opening that had some
+	opening map[string]any  // attributes of the latest opening that had any
 	began   uint64          // the record with which the latest opening began
-	retryTo uint64          // calls whose failures have at most this record number are tried again; 0 if none are
+	retryTo uint64          // calls that failed up to this record number are tried again; 0 if none are
 	handled handled         // which of these failures the program has handled
 	closed  []closedOpening // openings that were closed, in order
 
-	unclaimed bool // calls are on record without their claims
+	unclaimed bool // some calls are on record without their claims
 	overlaps  overlaps
 
-	diverged                bool     // calls had other inputs, and were made again
+	diverged                bool     // some calls had other inputs, and were made again
 	restartsAfterDivergence restarts // calls that began again after a divergence; earlier values in them do not count
 	restartsAfterCompletion restarts // completed calls that began again; their earlier values do not count
 }
@@ -64,8 +64,8 @@ func (r *restoredRun) isInClosedOpening(seq uint64) bool {
 	return i < len(r.closed) && r.closed[i].first <= seq
 }
 
-// track holds the state of one call. Records are identified by their numbers; 0 means none. The
-// Progress does not change once all records have been read.
+// track holds the state of one call. Records are identified by their numbers, where 0 means none.
+// The Progress does not change once all records have been read.
 type track struct {
 	record.Progress
 	begun         uint64 // the first record
@@ -75,7 +75,7 @@ type track struct {
 	diverged      uint64 // the latest record that reports a divergence of the call
 	ended         uint64 // the latest outcome
 	completed     uint64 // the latest completed outcome
-	outcome       uint64 // the latest outcome; 0 once a record says that it is replaced
+	outcome       uint64 // the latest outcome; 0 once a later record replaces it
 	failed        bool   // the outcome is a failure
 	refuted       bool   // somebody has answered that the call, which was in doubt, has failed
 	attempts      int32  // number of attempts that began, according to the highest attempt number
@@ -84,8 +84,8 @@ type track struct {
 	resumed       bool // the call was continued in this opening of the run
 	asked         bool // the program has claimed it, in this opening of the run
 	toolCall      bool // a model requested the call
-	afterReworded bool // as in the record with the number whole; see record.Detail
-	unchanged     bool // in this opening, the call was recalled for the recorded request
+	afterReworded bool // as in the record that whole refers to; see record.Detail
+	unchanged     bool // in this opening, the call was recalled for the same request as recorded
 }
 
 // isClaimed reports whether the claim of the call is recorded; the claims of an
@@ -97,7 +97,7 @@ func (t *track) isClaimed() bool { return t != nil && t.claimed }
 func newRestoredRun(found *snapshot.Run) (*restoredRun, error) {
 	r := &restoredRun{
 		found: found, inside: make(map[string]uint64), ordinals: make(ordinals),
-		calls: make(map[record.Address]*track, found.Len()/2), // most have two records or more
+		calls: make(map[record.Address]*track, found.Len()/2), // most calls have two or more records
 	}
 	var last, generation uint64
 	r.refused = make(map[uint64]bool)
@@ -183,7 +183,7 @@ func (r *restoredRun) follow(rec *record.Record) {
 		}
 		if t.first == 0 {
 			t.first = rec.Seq
-			r.dropPreconditions(rec.Address, r.began) // they have run again in this opening
+			r.dropPreconditions(rec.Address, r.began) // the preconditions ran again in this opening
 		}
 		if rec.Detail != nil && rec.Detail.Overlaps {
 			r.overlaps.add(rec)
@@ -248,7 +248,7 @@ func (r *restoredRun) replace(rec *record.Record) {
 
 // progressAtRest returns the progress of a call between two openings. If the run was closed
 // normally, an attempt that was still running counts as stopped, not as lost. If another call began
-// or ended inside an attempt, the process did not end because of that attempt itself, so its losses
+// or ended inside an attempt, it was not that attempt itself that ended the process, so its losses
 // are counted from zero again.
 func (r *restoredRun) progressAtRest(t *track, a record.Address) record.Progress {
 	p := t.Progress
@@ -303,8 +303,8 @@ func (r *restoredRun) progressOf(t *track, a record.Address) *record.Progress {
 	return &p
 }
 
-// retry makes a call that failed for good run again. A call that makes other calls continues its last
-// attempt; any other call starts over.
+// retry lets a call that failed for good run again. A call that makes other calls continues its
+// last attempt; any other call starts over.
 func (t *track) retry(p *record.Progress) {
 	p.Err, p.Spent, p.Delay, p.Again = nil, 0, 0, true
 	p.CutOff = p.CutOff && !t.refuted
@@ -356,8 +356,8 @@ func pathOfAttempt(path string, attempt int) string {
 	return fmt.Sprintf("%s@%d", path, attempt+1)
 }
 
-// outerScope returns the path of the scope around the call or branch that the scope belongs to. It
-// is empty if that is the run itself.
+// outerScope returns the path of the scope around the call or branch to which the scope belongs.
+// The path is empty if that scope is the run itself.
 func outerScope(scope string) string { return scope[:max(strings.LastIndexByte(scope, '/'), 0)] }
 
 // callOf returns the path of the call or branch that the scope belongs to.

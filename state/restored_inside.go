@@ -8,7 +8,7 @@ import (
 // longer needed. In a run of nested agents, nearly all calls are inside such calls.
 func (r *restoredRun) dropInside() {
 	if r.diverged || r.unclaimed || len(r.compensable) > 0 || r.isFork() {
-		return // any of them may be needed
+		return // any of the inner calls may be needed
 	}
 	whole := wholeCalls{r.calls, make(map[string]bool)}
 	if !whole.hasAny(r.inside) {

@@ -5,8 +5,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// usage holds what each call itself has consumed, and what the calls inside each attempt have
-// consumed together. The keys of the map inside are the paths of the attempts' scopes.
+// usage holds what each call itself has consumed, in own, and what the calls inside each attempt
+// have consumed together, in inside. The keys of inside are the paths of the attempts' scopes.
 type usage struct {
 	own    map[record.Address]core.Usage
 	inside map[string]core.Usage
@@ -26,8 +26,8 @@ func (u *usage) add(rec *record.Record) {
 	}
 }
 
-// dropInside forgets what was consumed by each single call inside calls that are recalled as a
-// whole. What the inner calls have consumed together is kept.
+// dropInside forgets the consumption of each single call inside calls that are recalled as a whole.
+// The total that the inner calls have consumed is kept.
 func (u *usage) dropInside(whole *wholeCalls) {
 	own := make(map[record.Address]core.Usage)
 	for a, used := range u.own {

@@ -46,9 +46,9 @@ func (r *run) restorePreconditions(s *engine.Scope) error {
 	return nil
 }
 
-// takeValues makes restored values common, except values from before the divergence since. The
-// restored values replace the values under the same keys that were written by the attempts in
-// older and by the attempts around s. r.mu must be held.
+// takeValues makes restored values visible to everyone, except values from before the divergence
+// since. The restored values replace the values under the same keys that were written by the
+// attempts in older and by the attempts around s. r.mu must be held.
 func (r *run) takeValues(s *engine.Scope, numbers []uint64, since uint64, older ...attemptID) error {
 	left, err := r.restored.decodeValues(slices.DeleteFunc(numbers, func(seq uint64) bool { return seq <= since }))
 	for _, v := range left {
@@ -74,8 +74,8 @@ func (r *restoredRun) followValue(rec *record.Record) {
 	r.preconditions[rec.Address] = append(r.preconditions[rec.Address], rec.Seq)
 }
 
-// dropPreconditions drops the values that the preconditions of the call at a wrote before the given
-// record.
+// dropPreconditions drops the values that the preconditions of the call at a wrote before the
+// record with the number before.
 func (r *restoredRun) dropPreconditions(a record.Address, before uint64) {
 	if written := r.preconditions[a]; len(written) > 0 {
 		i, _ := slices.BinarySearch(written, before)
@@ -114,8 +114,8 @@ func (r *restoredRun) decodeValues(numbers []uint64) ([]value, error) {
 	return values, nil
 }
 
-// restarts holds the number of the record with which a call began again, by the
-// path of the call.
+// restarts holds, by the path of the call, the number of the record with which the call began
+// again.
 type restarts map[string]uint64
 
 func (b *restarts) add(rec *record.Record) {
@@ -125,7 +125,7 @@ func (b *restarts) add(rec *record.Record) {
 	(*b)[rec.Address.String()] = rec.Seq
 }
 
-// dropReplaced drops the values of calls that began again after they had written the values. A call
+// dropReplaced drops the values of calls that have begun again since they wrote the values. A call
 // also begins again if a surrounding call does.
 func (r *restoredRun) dropReplaced() {
 	if len(r.restartsAfterDivergence) == 0 && len(r.restartsAfterCompletion) == 0 {

@@ -22,12 +22,12 @@ type FailedError struct {
 	Err   error // as the last root call returned it
 }
 
-// Error returns the text of the call's error, followed by what to do.
+// Error returns the text of the call's error, followed by advice on what to do.
 func (e *FailedError) Error() string {
 	return fmt.Sprintf("%v; %s", e.Err, howToRetry(e.RunID))
 }
 
-// howToRetry says how a failed run continues.
+// howToRetry returns a hint on how to continue a failed run.
 func howToRetry(runID string) string {
 	return fmt.Sprintf("to make the failed calls again: reprise --dir DIR retry %s (state.Retry, state.WithRerunFailed)", runID)
 }
@@ -36,10 +36,10 @@ func howToRetry(runID string) string {
 func (e *FailedError) Unwrap() error { return e.Err }
 
 // Result returns the outcome of a stored run's last root call: its output, or a [FailedError] that
-// wraps the error as the call returned it. If this call has no outcome, for example because the
-// run is still running or waiting, the error is [ErrNotEnded]. If the run was cancelled, the error
-// is [ErrCancelled]. If the run failed or was cancelled, errors.As also finds a
-// *[core.CompensationError] if calls could not be compensated. If the output does not fit T, the
+// wraps the error as the call returned it. If this call has no outcome, for example because the run
+// is still running or waiting, the error is [ErrNotEnded]. If the run was cancelled, the error is
+// [ErrCancelled]. If the run failed or was cancelled and some of its calls could not be
+// compensated, errors.As also finds a *[core.CompensationError]. If the output does not fit T, the
 // error names the field. Nothing is executed. The run may be open in another process: the result
 // depends only on the records, so it is available as soon as a publisher has received the end of
 // the run.
@@ -80,11 +80,11 @@ func Result[T any](ctx context.Context, store snapshot.Store, runID string) (T, 
 	return output, nil
 }
 
-// Uncompensated returns the calls of a stored run whose compensations failed for good, in the
-// order in which the compensations were made. These calls still have their effects. If the run was
+// Uncompensated returns the calls of a stored run whose compensations failed for good, in the order
+// in which the compensations were made. These calls still have their effects. If the run was
 // retried and has completed since, the effects are those of its restored calls. [Retry] describes
-// how a failed run tries the compensations again. A cancelled run does not try them again: undo
-// its calls by hand.
+// how a failed run tries the compensations again. A cancelled run does not try them again, so its
+// calls must be undone by hand.
 func Uncompensated(ctx context.Context, store snapshot.Reader, runID string) ([]core.FailedCompensation, error) {
 	if err := checkStore(store); err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func Input[T any](ctx context.Context, store snapshot.Store, runID string) (T, e
 }
 
 // cancellation returns the [CancelledError] of a cancelled run, or nil for any other run. Until the
-// journal is closed, only the last record shows that the run was cancelled.
+// journal is closed, the last record alone shows that the run was cancelled.
 func cancellation(found *snapshot.Run) error {
 	if found.Status == snapshot.StatusCancelled {
 		return cancelledError(found.RunID, found.Stop)
@@ -163,8 +163,8 @@ func cancellation(found *snapshot.Run) error {
 	return cancelledError(found.RunID, stopOf(stopped))
 }
 
-// lastRootCall returns the run and the latest record of its last root call, or nil if no root call
-// was made.
+// lastRootCall returns the run and the latest record of its last root call. The record is nil if no
+// root call was made.
 func lastRootCall(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Run, *record.Record, error) {
 	if err := checkStore(store); err != nil {
 		return nil, nil, err

@@ -51,7 +51,7 @@ func TestResultAndInputOfAStoredRunAreTyped(t *testing.T) {
 	require.ErrorIs(t, err, snapshot.ErrNotFound)
 }
 
-// A store that keeps artifacts is used for them without WithArtifacts.
+// If a store keeps artifacts, they are stored there even without WithArtifacts.
 func TestLargeOutputsAreArtifactsOfAStoreThatKeepsThem(t *testing.T) {
 	s := fileStore(t, t.TempDir())
 	program := func() string {
@@ -77,7 +77,7 @@ func TestLargeOutputsAreArtifactsOfAStoreThatKeepsThem(t *testing.T) {
 	assert.Equal(t, first, program())
 }
 
-// fullShelf is a store that cannot store the first artifacts.
+// fullShelf is a store of artifacts. The first full of them cannot be stored.
 type fullShelf struct {
 	memstore.Artifacts
 	full int
@@ -175,8 +175,8 @@ func places(option string) string {
 	return "Open"
 }
 
-// A publisher that gets the last record of a run can read the result: the record is stored before
-// it is published.
+// A publisher that receives the last record of a run can read the result, because a record is
+// stored before it is published.
 func TestResultCanBeReadWhenTheEndIsPublished(t *testing.T) {
 	cancelled := func(st *state.ExecutionState) { st.Cancel(snapshot.Stop{By: "ops", Message: "enough"}) }
 	for want, tt := range map[record.Status]struct {

@@ -26,9 +26,9 @@ import (
 // A run that is killed at any of its records and resumed must end like one that
 // was never killed. The two may differ only in which branches have not ended.
 
-// killedAnywhere runs the agent to its end. Then, for each record, it resumes a copy
-// of the run that was killed after that record, opens it once more and replays it.
-// It calls check with the result of the first run and of each resume.
+// killedAnywhere runs the agent to its end. Then it makes, for each record, a copy of the run as if
+// it had been killed after that record. It resumes the copy, opens it once more and replays it. It
+// calls check with the result of the first run and of each resume.
 func killedAnywhere(t *testing.T, agent *definition, check func(t *testing.T, before, out string, err error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestResultsComeInTheRecordedOrderAfterAnyCrash(t *testing.T) {
 					if err != nil {
 						return "", err
 					}
-					// The calls depend on the order: another order would be a divergence.
+					// The calls depend on the order, so another order would be a divergence.
 					told, err := execute(ctx, toolOf(fmt.Sprint("tell", f.Branch), retryAtOnce, func(context.Context) (string, error) { return f.Output, nil }))
 					if err != nil {
 						return "", err
@@ -140,8 +140,8 @@ func TestGroupThatTimedOutStaysFailedAfterAnyCrash(t *testing.T) {
 	})
 }
 
-// The loop leaves the group because it cannot go on. The group must not complete without the
-// branches that have not ended.
+// The loop leaves the group because it cannot go on. The group must not complete as long as some
+// branches have not ended.
 func TestGroupContinuesAfterTheBodyOfItsLoopWasSuspended(t *testing.T) {
 	type page struct {
 		N int `json:"n"`

@@ -26,10 +26,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A group that has failed fast stays failed after a resume: its branches that
-// were stopped stay stopped.
+// A group that has failed fast stays failed after a resume, and its stopped branches stay stopped.
 
-// branches makes handlers of branches, which each call their own tool, and counts the calls.
+// branches makes the handlers of branches, each of which calls its own tool, and counts the calls.
 type branches struct {
 	mu  sync.Mutex
 	ran map[string]int
@@ -75,9 +74,9 @@ func failingAgent(g actors.Group, handlers ...handler) *definition {
 	})
 }
 
-// requireStaysFailed runs the agent, cuts the records before the first one that
-// keep refuses, and resumes the run, which must end in the same way. It returns
-// the names of the tools that ran after the resume.
+// requireStaysFailed runs the agent, cuts the records before the first one that keep rejects, and
+// resumes the run, which must end in the same way. It returns the names of the tools that ran after
+// the resume.
 func requireStaysFailed(t *testing.T, b *branches, agent *definition, keep func(record.Record) bool, options ...state.Option) []string {
 	t.Helper()
 	s := memstore.New()
@@ -225,7 +224,7 @@ func TestStoppedBranchOfAFailedGroupMakesNoNewCall(t *testing.T) {
 	})
 }
 
-// onlyThese returns a store with those records of the run that keep accepts.
+// onlyThese returns a store with only those records of the run that keep accepts.
 func onlyThese(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snapshot.Store {
 	t.Helper()
 	loaded := testkit.LoadRun(t, s, runID)

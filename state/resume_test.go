@@ -21,8 +21,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// tape is a store of one run that holds only records, so that a test can cut it
-// anywhere.
+// tape is a store of one run that consists only of records, so that a test can cut it at any point.
 type tape struct {
 	snapshot.Store
 	mu      sync.Mutex
@@ -30,7 +29,7 @@ type tape struct {
 	fail    error // of Append
 
 	messages []snapshot.Message
-	encoded  *snapshot.Run // the first of the records, as they were last encoded
+	encoded  *snapshot.Run // the first records, as last encoded
 }
 
 func (s *tape) Open(_ context.Context, runID string, _ snapshot.OpenOptions) (snapshot.Journal, error) {
@@ -63,8 +62,8 @@ func (s *tape) Remove(_ context.Context, _ string, ids ...string) error {
 	return nil
 }
 
-// run returns the records as a run. Most programs are opened many times, so records that were
-// encoded are not encoded again.
+// run returns the records as a run. Most programs are opened many times, so run does not encode the
+// same record twice.
 func (s *tape) run(runID string) (*snapshot.Run, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +92,7 @@ func (s *tape) run(runID string) (*snapshot.Run, error) {
 	return extended, nil
 }
 
-// shift moves the times of all records.
+// shift shifts the times of all records by d.
 func (s *tape) shift(d time.Duration) {
 	s.encoded = nil
 	for i := range s.records {
@@ -209,7 +208,8 @@ func TestReplayOfAFinishedRunExecutesNothingAndWaitsForNothing(t *testing.T) {
 	}
 }
 
-// The program does not handle the end of the records as a failure of the call.
+// TestStrictReplayStopsWhereTheRunStopped checks that the program does not treat the end of the
+// records as a failure of the call.
 func TestStrictReplayStopsWhereTheRunStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		program := &node{name: "agent", kind: record.KindAgent, loops: 1, children: []*node{{name: "a", kind: record.KindTool}, {name: "b", kind: record.KindTool}}}
@@ -236,7 +236,7 @@ func TestResumedRunWaitsForTheRestOfAWait(t *testing.T) {
 		delay := whole.records[n-1].Delay
 		due := whole.records[n-1].NextAttemptAt()
 
-		cut := whole.cut(n) // the process ended right after the retrying record, long ago
+		cut := whole.cut(n) // the process ended long ago, right after the retrying record
 		begin := time.Now()
 		resumed(t, cut, newEffects(), program)
 		assert.Zero(t, time.Since(begin), "the time that the process was down counts")
@@ -272,7 +272,7 @@ func TestFailureIsRecalledAsTheSameError(t *testing.T) {
 		require.ErrorAs(t, again, &failed)
 		assert.Equal(t, 1, failed.Attempts)
 
-		fatal.fatal = false // the cause of the failure is removed
+		fatal.fatal = false // the cause of the failure was removed
 		e, mended := run(state.WithRerunFailed())
 		require.NoError(t, mended)
 		assert.Equal(t, map[string]int{"tool": 1}, e.ran)

@@ -23,7 +23,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Tests of the values and artifacts of a resumed run.
+// These tests are about the values and artifacts of a resumed run.
 
 func putting(value string) *definition {
 	return toolOf("put", tryOnce, func(ctx context.Context) (string, error) { return "", state.Put(ctx, "k", value) })
@@ -223,8 +223,8 @@ func TestMissingArtifactsDoNotFailARunForGood(t *testing.T) {
 	assert.Equal(t, "102400", out)
 }
 
-// A run that stops because artifacts cannot be read has correct records, so a runner continues it
-// by itself.
+// A run that stops because artifacts cannot be read still has correct records, so a runner
+// continues it by itself.
 func TestRunWhoseArtifactsAreOutOfReachStopsBecauseOfTheStore(t *testing.T) {
 	s, p := newArtifacts(t), readingBig()
 	run(t, s, p, state.WithArtifacts(s))

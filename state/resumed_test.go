@@ -70,8 +70,8 @@ func run(t *testing.T, s snapshot.Store, p body, options ...state.Option) (strin
 	return out, err
 }
 
-// killed returns a store with the run as it would be if its process were killed now,
-// or before the first record that keep refuses.
+// killed returns a store with the run in the state that it would have if its process were killed
+// now, or before the first record that keep rejects.
 func killed(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snapshot.Store {
 	t.Helper()
 	loaded := testkit.LoadRun(t, s, runID)
@@ -90,9 +90,8 @@ func killed(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snaps
 
 func everyRecord(record.Record) bool { return true }
 
-// requireSameAfterKill runs the program to its end, and resumes a copy of the run
-// from the moment at which the program first called kill. Both must have the same
-// output.
+// requireSameAfterKill runs the program to its end. It then resumes a copy of the run as it was
+// when the program first called kill. Both must have the same output.
 func requireSameAfterKill(t *testing.T, p func(ctx context.Context, kill func()) (string, error)) {
 	t.Helper()
 	s := memstore.New()
@@ -550,7 +549,7 @@ func TestErrorAndPublisherMayUseTheirRun(t *testing.T) {
 	}
 }
 
-// onFire is a store whose syncs all fail, after all callers have begun one.
+// onFire is a store whose syncs all fail, once all callers have begun one.
 type onFire struct {
 	snapshot.Store
 	syncs *sync.WaitGroup

@@ -19,8 +19,8 @@ var (
 	// queued, running or paused, Resume returns nil.
 	ErrNotInterrupted = errors.New("only a run that was interrupted can be resumed")
 
-	// ErrNoProgram is wrapped by the error from [Resume] if the run was not started by a runner, so
-	// that no runner continues it.
+	// ErrNoProgram is wrapped by the error from [Resume] if the run was not started by a runner,
+	// because no runner continues such a run.
 	ErrNoProgram = errors.New("no runner has started the run: the program that opened it must open it again")
 )
 
@@ -43,9 +43,9 @@ var (
 // Calling Retry again before the run is opened is allowed, and changes nothing.
 //
 // A call that failed in doubt (core.ErrInDoubt) is tried again like any other, even if its
-// core.InDoubtPolicy forbids repetition: if the call took effect before, it may do so again. If
-// the call has a LookUp, that is asked first; otherwise a warning is recorded. The same applies to
-// a compensation that failed in doubt. Before you retry a run, find out what such calls did. To
+// core.InDoubtPolicy forbids repetition: if the call took effect before, it may do so again. If the
+// call has a LookUp, LookUp is asked first; otherwise a warning is recorded. The same applies to a
+// compensation that failed in doubt. Before you retry a run, find out what such calls did. To
 // continue with what you found, [Fork] the run and set the outputs of these calls.
 //
 // If a runner started the run, its status becomes queued, and a runner that has its program opens
@@ -84,7 +84,7 @@ func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.In
 // retryStop explains why a run does not continue by itself after Retry if no runner started it.
 var retryStop = snapshot.Stop{Reason: record.InterruptRetry, Message: "its program tries the failed calls again when it opens the run"}
 
-// isRetryAsked reports whether Retry was called and the run has recorded nothing since.
+// isRetryAsked reports whether Retry was called and the run has recorded nothing since then.
 func isRetryAsked(i *snapshot.Info) bool {
 	switch i.Status {
 	case snapshot.StatusQueued:
@@ -134,8 +134,8 @@ func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.I
 	return info, nil
 }
 
-// refuseStopping returns an error for a run that was asked to stop and has not stopped yet: Resume
-// does not change it, because it is still running, but it is about to stop.
+// refuseStopping returns an error for a run that was asked to stop and has not stopped yet. Such a
+// run is still running, so Resume does not change it, but it is about to stop.
 func refuseStopping(ctx context.Context, store snapshot.Store, info *snapshot.Info) error {
 	if !info.Open {
 		return nil

@@ -21,7 +21,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A station has tools that fail for good while broken is set. It notes the calls that completed.
+// A station has tools that fail for good while broken is set. It keeps track of the calls that
+// completed.
 type station struct {
 	broken bool
 	done   []string
@@ -220,7 +221,7 @@ func TestRetryTriesOnlyTheFailuresThatEndedTheRun(t *testing.T) {
 		for _, shape := range []string{"agent", "run"} {
 			if shape == "run" && name != "a fallback took the place of a call" && name != "a fallback took the place of a group" &&
 				name != "a fallback took the place of an agent" && name != "a loop of its own tried the call again" {
-				continue // these programs depend on an error that a call around returns
+				continue // these programs depend on an error that a surrounding call returns
 			}
 			t.Run(name+", in the handler of the "+shape, func(t *testing.T) {
 				*s = station{broken: true}

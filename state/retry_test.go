@@ -23,7 +23,7 @@ type warehouse struct {
 	payments, ships int
 }
 
-// open opens the run without options, like a program that does not use a runner, and calls the
+// open opens the run without options, as a program that does not use a runner does, and calls the
 // agent. It returns the status of the run afterwards.
 func (s *warehouse) open(t *testing.T, store snapshot.Store) (snapshot.Status, error) {
 	t.Helper()
@@ -186,7 +186,8 @@ func TestResumeOrRetryThatChangesNothingWritesNothing(t *testing.T) {
 	}
 }
 
-// A retry repeats a call that failed in doubt, and records that it does, unless LookUp finds the effect.
+// A retry repeats a call that failed in doubt, and records that it does so, unless LookUp finds the
+// effect.
 func TestRetryOfACallThatFailedInDoubt(t *testing.T) {
 	for name, c := range map[string]struct {
 		found  bool

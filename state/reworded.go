@@ -13,11 +13,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// rewordings holds the LLM calls that were answered from their records although their requests have
-// changed, in parts that do not belong to a request's identity. run.mu guards it.
+// rewordings holds the LLM calls that were answered from their records even though their requests
+// have changed in parts that do not belong to a request's identity. run.mu guards it.
 type rewordings struct {
 	calls  map[record.Address]bool
-	sites  map[overlap]bool // where these calls were made, with which identity
+	sites  map[overlap]bool // where these calls were made, and with which identity
 	warned map[string]bool  // scopes with a recorded warning
 
 	recorded map[overlap][]recordedRequest // requests that can be compared with others; nil until the first is needed
@@ -30,11 +30,11 @@ type recordedRequest struct {
 	hash    record.Hash // of the whole request; zero until it is needed, or if the record cannot be read
 }
 
-// A requestMatch tells how the request that a program makes now, in an LLM call, relates to the
+// A requestMatch describes how the request that a program now makes in an LLM call relates to the
 // recorded requests with the same identity.
 type requestMatch struct {
 	isReworded bool           // the call is recalled, and its record has another request
-	recordedAs record.Address // the other call that has this request on record; zero if there is none
+	recordedAs record.Address // another call that has this request on record; zero if there is none
 }
 
 // compareRequest compares the request of an LLM call with the recorded requests that have the same
@@ -70,8 +70,8 @@ func (r *run) compareRequest(c record.Claim, isRecalled bool, input engine.Claim
 	return m
 }
 
-// allHashes returns the hashes that the whole input may have on record. It stops at the one that is
-// wanted.
+// allHashes returns the hashes that the whole input may have on record. It stops when it reaches
+// the wanted hash.
 func allHashes(input engine.ClaimedInput, wanted record.Hash) (all []record.Hash, ok bool) {
 	hash, err := input.Whole()
 	if err != nil {
@@ -94,8 +94,8 @@ func allHashes(input engine.ClaimedInput, wanted record.Hash) (all []record.Hash
 	return all, true
 }
 
-// wholeInput returns the hash of the whole input in the record with the given number. It is zero if
-// there is none, or if the record cannot be read.
+// wholeInput returns the hash of the whole input in the record with the given number. The hash is
+// zero if the record has none or cannot be read.
 func (r *run) wholeInput(number uint64) record.Hash {
 	if number == 0 {
 		return record.Hash{}
@@ -109,9 +109,9 @@ func (r *run) wholeInput(number uint64) record.Hash {
 
 // recordedAs returns the address of another call that was made at the same site with the same
 // identity, and that has a request with one of the hashes on record. The result is zero if there is
-// none, or if that call was recalled for the same request in this opening: then the program just makes
-// the request twice. If a program makes two such calls in another order than before, each would
-// otherwise receive the answer to the other. r.mu must be held.
+// none, or if that call was recalled for the same request in this opening, since the program then
+// just makes the request twice. Without this check, two such calls that a program makes in a
+// different order than before would each receive the answer to the other. r.mu must be held.
 func (r *run) recordedAs(c record.Claim, hashes []record.Hash) record.Address {
 	all := r.recordedRequests(overlapOf(c))
 	for i := range all {
@@ -150,16 +150,17 @@ func (r *run) recordedRequests(of overlap) []recordedRequest {
 	return r.reworded.recorded[of]
 }
 
-// claimSwapped completes the claim of a call whose request is recorded as that of another call.
+// claimSwapped completes the claim of a call whose request is on record as the request of another
+// call.
 func (r *run) claimSwapped(s *engine.Scope, c record.Claim, found *record.Progress, onRecord bool, m requestMatch) (*record.Progress, bool, error) {
 	d := r.swapped(s, c, m.recordedAs)
 	if r.config.divergence == DivergenceRerun && !r.settings.Strict {
 		if !m.isReworded {
-			return found, onRecord, nil // it is made in any case
+			return found, onRecord, nil // the call is made in any case
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if !r.life.closed { // nothing follows the last record
+		if !r.life.closed { // no record may follow the run's last
 			r.makeAgain(s, c, d)
 		}
 		return nil, false, nil
@@ -167,7 +168,8 @@ func (r *run) claimSwapped(s *engine.Scope, c record.Claim, found *record.Progre
 	return found, onRecord, r.handleDivergence(d)
 }
 
-// swapped returns the difference of a call whose request is recorded as that of another call.
+// swapped returns the divergence of a call whose request is on record as the request of another
+// call.
 func (r *run) swapped(s *engine.Scope, c record.Claim, other record.Address) *core.DivergenceError {
 	first := c.Address
 	if callsite.Call(other).Nth() < callsite.Call(first).Nth() {
@@ -195,14 +197,14 @@ func (w *rewordings) mark(rec *record.Record) {
 	}
 }
 
-// reportReworded reports a call that is answered from its records although it is reworded. It adds
-// the call to the Report, and records a warning for the first such call of each attempt. The
+// reportReworded reports a call that is answered from its records even though it is reworded. It
+// adds the call to the Report, and records a warning for the first such call of each attempt. The
 // warning is published with the next record, since nothing is published while a call is claimed.
 func (r *run) reportReworded(s *engine.Scope, c record.Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.life.closed {
-		return // nothing follows the last record
+		return // no record may follow the run's last
 	}
 	r.reworded.add(c)
 	a := c.Address
@@ -217,5 +219,5 @@ func (r *run) reportReworded(s *engine.Scope, c record.Claim) {
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: fmt.Sprintf("%s was answered from its record, although instructions, descriptions of tools, "+
 			"tools or options have changed; to ask the model again: reprise --dir DIR fork %s '%s' NEW. Further calls of this attempt are only counted", a, r.settings.RunID, a)},
 	})
-	_ = r.write() // an error is returned again when the next call begins
+	_ = r.write() // if it fails, the error is returned again when the next call begins
 }

@@ -30,7 +30,7 @@ type run struct {
 	restored   *restoredRun  // nil for a new run
 
 	mu        sync.Mutex    // guards the fields below; never held while user code runs
-	ledger    record.Ledger // up to ledger.Last; see tally
+	ledger    record.Ledger // the ledger up to ledger.Last; see tally
 	report    Report        // counts that the ledger does not have
 	questions questions
 	values    values
@@ -83,7 +83,7 @@ func (r *run) begin(ctx context.Context) {
 	}
 	r.mu.Lock()
 	r.keep(&rec)
-	_ = r.write() // an error is returned again by the first call
+	_ = r.write() // if it fails, the first call returns the error again
 	r.publishAndUnlock()
 }
 
@@ -101,7 +101,7 @@ func (r *run) counts() record.Counts {
 // records are published in the same order.
 func (r *run) Append(s *engine.Scope, appended record.Record) error {
 	rec := &appended
-	var tooLarge []string // parts of its error that are not kept
+	var tooLarge []string // parts of the record's error that are not kept
 	if r.keeper.isStored() {
 		tooLarge = recordError(rec)
 	}
@@ -160,7 +160,7 @@ func (r *run) Append(s *engine.Scope, appended record.Record) error {
 
 // warnTooLarge records a warning that some parts of an error at a are not kept.
 func (r *run) warnTooLarge(s *engine.Scope, a record.Address, parts []string) {
-	_ = r.Append(s, record.Record{ // the warning is lost if that attempt is over
+	_ = r.Append(s, record.Record{ // if that attempt is over, the warning is lost
 		Time: now(), Address: a, Kind: record.KindLog, Status: record.StatusRecorded,
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: fmt.Sprintf("the error has more than 64 KB of %s: errors.As finds it now, "+
 			"but not after a resume", strings.Join(parts, ", "))},
@@ -349,7 +349,7 @@ func (r *run) applyOutcome(s *engine.Scope) error {
 		}
 		defer r.rootCalls.noteOutcome(s, &outcome)
 	}
-	r.values.drop(s) // the values of a handler that ran again; they are restored below
+	r.values.drop(s) // drop the values of a handler that ran again; they are restored below
 	return r.takeValues(s, r.restored.valuesOf(a), r.rerun.since[a])
 }
 
@@ -385,7 +385,7 @@ func (r *run) keepStored(rec *record.Record) {
 	r.keeper.add(*rec)
 	r.ledger.Add(rec)
 	if rec.WillRetry {
-		r.ledger.Last++ // the retrying record, which contains nothing new
+		r.ledger.Last++ // the retrying record, which adds nothing new
 	}
 }
 
@@ -410,8 +410,8 @@ func (r *run) forget() {
 	r.keeper.forget(published)
 }
 
-// recordsToPublish returns the records that are published for a recalled call: one recovered
-// record, or the old records of the call and of the calls inside it.
+// recordsToPublish returns the records to publish for a recalled call: one recovered record, or the
+// old records of the call and of the calls inside it.
 func (r *run) recordsToPublish(outcome *record.Record, diverges bool) ([]record.Record, error) {
 	if !r.config.republish {
 		rec := *outcome

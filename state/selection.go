@@ -15,9 +15,9 @@ import (
 // ErrSelection is wrapped by the error for a [Selection] that no run can match.
 var ErrSelection = errors.New("invalid selection of runs")
 
-// A Selection selects stored runs for a request. It considers only runs that a runner started and
-// that have the status required by the request. Of these, it selects the runs that match all of its
-// fields. The zero Selection selects all of them.
+// A Selection selects stored runs for a request. It considers only runs that were started by a
+// runner and have the status that the request requires. Of these, it selects the runs that match
+// all of its fields. The zero Selection selects all of them.
 type Selection struct {
 	Reason  string    // why the runs were interrupted, such as "divergence", or why they failed, such as "exhausted"; empty for every reason
 	Program string    // the name of the runs' program; empty for every program
@@ -36,7 +36,7 @@ type SelectedRun struct {
 
 // Each calls do for each selected run with the given status, most recently updated first, and
 // returns the results. It continues after an error from do. If a run's records cannot be read, the
-// results contain this error, and do is not called for the run. If runs with this status never
+// results contain this error, and do is not called for the run. If no run with this status can ever
 // have the selection's reason, Each returns [ErrSelection] without calling do.
 func (c Selection) Each(ctx context.Context, store snapshot.Store, status snapshot.Status, do func(ctx context.Context, runID string) error) ([]SelectedRun, error) {
 	if err := c.check(status); err != nil {

@@ -13,14 +13,14 @@ var errShutdown = &core.InterruptedError{Reason: record.InterruptShutdown}
 
 // Shutdown stops the run gracefully, and closes it. From then on no call and no attempt begins:
 // calls that would begin are suspended, and waits for a next attempt end at once. Attempts in
-// progress may finish until ctx ends, and are then interrupted with the reason
+// progress may run until ctx ends, and are then interrupted with the reason
 // [record.InterruptShutdown]. An interrupted attempt is made again when the run is resumed, and
 // does not count against MaxAttempts, even if its handler did not return before the process ended.
 // The same holds for the compensations that [ExecutionState.Close] makes in another goroutine.
 //
-// Afterwards the run's status is interrupted, with the reason shutdown, if a call was stopped.
-// Otherwise the status is as after [ExecutionState.Close]: a run that waits for an answer is paused.
-// Shutdown returns the error from Close. Both may be called any number of times.
+// If a call was stopped, the run's status is then interrupted, with the reason shutdown. Otherwise
+// the status is as after [ExecutionState.Close]: a run that waits for an answer is paused. Shutdown
+// returns the error from Close. Both may be called any number of times.
 func (st *ExecutionState) Shutdown(ctx context.Context) error {
 	r := st.run
 	r.root.Drain(errShutdown)
@@ -32,6 +32,6 @@ func (st *ExecutionState) Shutdown(ctx context.Context) error {
 			r.interrupt(errShutdown)
 		}
 	}
-	defer context.AfterFunc(ctx, func() { r.stopCompensating(errShutdown) })() // of Close in another goroutine
+	defer context.AfterFunc(ctx, func() { r.stopCompensating(errShutdown) })() // for a Close in another goroutine
 	return r.close()
 }

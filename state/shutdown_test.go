@@ -22,8 +22,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// shutdown runs the program until it waits, and then shuts the run down. patience
-// is the time that running attempts have to finish.
+// shutdown runs the program until it waits, and then shuts the run down. patience is how long
+// running attempts may take to finish.
 func shutdown(t *testing.T, s snapshot.Store, patience time.Duration, program func(ctx context.Context) error) (st *state.ExecutionState, took time.Duration) {
 	t.Helper()
 	st = openRun(t, s)
@@ -187,7 +187,7 @@ func TestShutdownOfARunWhoseCallsHaveEndedLeavesItsOutcome(t *testing.T) {
 			assert.NoError(t, err)
 		})
 		synctest.Wait()
-		for range 3 { // at the same time, and beside Close
+		for range 3 { // at the same time as each other and as Close
 			wait.Go(func() { assert.NoError(t, st.Shutdown(t.Context())) })
 		}
 		wait.Wait()

@@ -42,8 +42,8 @@ type SignalOptions struct {
 // Signal sends a signal to a stored run, from any process. A signal is a value that the run did not
 // ask for, such as news about an outside event. When Signal returns, the signal is durable. It is
 // kept until a call in the run receives it by passing its name to [core.Receive]. Signals with the
-// same name are received in the order in which they were sent, if each was sent after Signal had
-// returned for the previous one.
+// same name are received in the order in which they were sent, provided that each was sent after
+// Signal had returned for the previous one.
 //
 // The name must consist of 1 to 64 letters, digits, dots, dashes and underscores. The value can be
 // anything that can be recorded, up to an encoded size of 1 MB. If the run has ended, the error is
@@ -140,7 +140,7 @@ func wasReceived(found *snapshot.Run, id string) (bool, error) {
 	return false, nil
 }
 
-// queueBehind gives m a later time than every waiting signal has: messages are ordered by their
+// queueBehind gives m a later time than that of any waiting signal. Messages are ordered by their
 // times, but clocks differ and are adjusted.
 func queueBehind(m *snapshot.Message, waiting []snapshot.Message) error {
 	n := 0
@@ -187,7 +187,7 @@ type signals struct {
 	byQuestion map[string]record.Record // answers that were made from signals, by the ID of the question
 }
 
-// take notes that the signal which became the given answer was received. If the answer was not
+// take records that the signal which became the given answer was received. If the answer was not
 // made from a signal, take does nothing.
 func (s *signals) take(answer *record.Record) {
 	if answer.Detail == nil || answer.Detail.Signal == "" {
@@ -207,9 +207,9 @@ func (r *run) isReceived(m *snapshot.Message) bool {
 }
 
 // receive gives a call the first signal with the name that the call waits for, as the answer to the
-// call's question. It removes the signal from the inbox when the answer is durable. Only a call
+// call's question. It removes the signal from the inbox once the answer is durable. Only a call
 // that is waiting now takes a signal, because a call that asked in an earlier opening might never
-// be made again. A call that is made again after it failed receives the same signal.
+// be made again. A call that is made again after a failure receives the same signal.
 func (r *run) receive(s *engine.Scope, q engine.Question, recorded bool) (engine.Asked, error) {
 	k, ok := r.keeper.(*storeKeeper)
 	if !ok {
@@ -250,7 +250,7 @@ func (r *run) takeSignal(k *storeKeeper, s *engine.Scope, q engine.Question, rec
 	r.mu.Lock()
 	seq := uint64(k.len())
 	r.mu.Unlock()
-	if err := k.sync(seq); err != nil { // with any policy, since the message is removed next
+	if err := k.sync(seq); err != nil { // whatever the policy, since the message is removed next
 		return engine.Asked{}, r.stop(err)
 	}
 	// If the message stays, the next opening recognizes the signal by its ID.
@@ -298,7 +298,7 @@ func awaitedSignals(found *snapshot.Snapshot, waiting []snapshot.Message) (names
 	return names
 }
 
-// errors.Is also finds these errors in recorded errors of calls.
+// errors.Is also finds these errors in the recorded errors of calls.
 func init() {
 	record.RegisterError("state.ErrSignal", ErrSignal)
 	record.RegisterError("state.ErrTooManySignals", ErrTooManySignals)

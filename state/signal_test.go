@@ -179,8 +179,9 @@ func TestAttemptReceivesTheSignalOfThePreviousAttempt(t *testing.T) {
 }
 
 // TestSignalsSurviveCrashes kills a run between any two records while signals are sent. The next
-// process finds the signals that were waiting or not yet removed. Each signal is received once: in
-// order if one call receives them, and by one of two branches that wait for the same name.
+// process finds the signals that were waiting or not yet removed. Each signal is received once. If
+// one call receives them, they arrive in order; if two branches wait for the same name, only one of
+// them receives each signal.
 func TestSignalsSurviveCrashes(t *testing.T) {
 	for seed := range testkit.Seeds(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { signalsInARandomWorld(t, seed) })

@@ -203,7 +203,7 @@ func ask(ctx context.Context, _ struct{}) (string, error) {
 
 func TestQuestionHasItsDefaultWhenItsTimeIsOver(t *testing.T) {
 	for name, c := range map[string]struct {
-		answered, opened time.Duration // since the question was asked; answered is 0 if there is no answer
+		answered, opened time.Duration // time since the question; answered is 0 if there is no answer
 		want             string
 	}{
 		"nobody answers":                   {0, time.Hour, "nobody"},
@@ -370,7 +370,7 @@ func TestWaitIsNotLongerWhenTheClockIsSetBack(t *testing.T) {
 				_, err = open(time.Hour, parking)
 				require.ErrorIs(t, err, core.ErrInterrupted)
 				ahead()
-				for range 2 { // the run is parked again, by the corrected clock
+				for range 2 { // the run is parked again, according to the corrected clock
 					took, err = open(time.Hour, parking)
 					require.ErrorIs(t, err, core.ErrInterrupted)
 					assert.Zero(t, took)
@@ -409,7 +409,7 @@ func TestPausedRunDoesNotContinueForAQuestionThatIsNoLongerOpen(t *testing.T) {
 	})
 }
 
-// The duration may depend on the time at which the program runs.
+// The duration of a sleep may depend on the time at which the program runs.
 func TestASleepMayHaveAnotherDurationWhenTheRunIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -452,8 +452,8 @@ func TestASleepMayHaveAnotherDurationWhenTheRunIsResumed(t *testing.T) {
 	})
 }
 
-// A sleep that ended with a context of the handler ends with the same error after a resume, whether its
-// own time has passed by then or not.
+// If a context of the handler ended a sleep, the sleep ends with the same error after a resume,
+// whether or not its own time has run out by then.
 func TestSleepThatTheHandlersContextEndedEndsInTheSameWayAgain(t *testing.T) {
 	errBored := errors.New("bored")
 	for name, derive := range map[string]func(ctx context.Context) (context.Context, context.CancelFunc){
@@ -514,7 +514,8 @@ func TestSleepThatTheHandlersContextEndedEndsInTheSameWayAgain(t *testing.T) {
 	}
 }
 
-// The next attempt, and a tool that a retry of the run makes again, sleep for the rest of the time.
+// The next attempt, and a tool that is called again because the run is retried, sleep for the rest
+// of the time.
 func TestSleepThatTheHandlersContextEndedContinuesInTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
@@ -549,7 +550,8 @@ func TestSleepThatTheHandlersContextEndedContinuesInTheNextAttempt(t *testing.T)
 	})
 }
 
-// An agent that failed because its own context ended its sleep sleeps for the rest when it is retried.
+// If an agent failed because its own context ended its sleep, it sleeps for the rest of the time
+// when it is retried.
 func TestSleepThatMadeAnAgentFailContinuesInARetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agent := decorators.Agent("nap", "", func(ctx context.Context, _ struct{}) (string, error) {

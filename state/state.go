@@ -14,8 +14,8 @@ import (
 )
 
 // An ExecutionState is one run: the execution of its root calls, with their history. It is safe for
-// concurrent use. Create one with [New] or [Open], and close it. In a handler, [From] returns a
-// [Handle] for the run.
+// concurrent use. Use [New] or [Open] to create an ExecutionState, and close it after use. In a
+// handler, [From] returns a [Handle] for the run.
 type ExecutionState struct{ run *run }
 
 // ErrClosed is returned by SetTimeout and Put after Close, and is wrapped by the
@@ -35,8 +35,8 @@ func New(options ...Option) *ExecutionState {
 
 // Context returns a context, derived from ctx, that contains the run. Calls made with this context,
 // or with a context derived from it, belong to the run. When ctx ends, for whatever reason, these
-// calls are interrupted; they do not fail. Root calls are numbered across all of the run's
-// contexts. After an interrupt or Close, the returned context has ended.
+// calls do not fail, but are interrupted. Root calls are numbered across all of the run's contexts.
+// After an interrupt or Close, the returned context has ended.
 //
 // Context is for the program around the run. A handler makes its calls with the context that it was
 // given.
@@ -54,7 +54,7 @@ func (st *ExecutionState) Metadata() snapshot.Metadata {
 
 // Records returns the history so far, in sequence order and redacted as for publishers (see
 // [WithRedaction]). A run with a store keeps little of its history in memory and reads the rest
-// from the store. This works after Close, too, as long as the store has the run. If reading fails,
+// from the store. This works even after Close, as long as the store has the run. If reading fails,
 // Records returns the error and the records that were not stored yet.
 func (st *ExecutionState) Records(ctx context.Context) ([]record.Record, error) {
 	all, err := st.run.readRecords(ctx)
@@ -67,8 +67,7 @@ func (st *ExecutionState) Records(ctx context.Context) ([]record.Record, error) 
 	return all, err
 }
 
-// Status returns the status of the run: running until Close, and then how it
-// ended.
+// Status returns the status of the run: running until Close, and after that how it ended.
 func (st *ExecutionState) Status() snapshot.Status {
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()
@@ -86,8 +85,9 @@ func (st *ExecutionState) Log(severity slog.Level, message string, metadata map[
 // reason, who interrupted the run, and why. An empty reason means [record.InterruptUser]. Interrupt
 // returns false, and changes nothing, if the run was interrupted before or Close has begun.
 //
-// After a cancel, an interrupt with the reason [record.InterruptShutdown] stops the compensations that
-// Close makes. The cancel is not lost: the run stays interrupted, and the next opening makes the rest.
+// After a cancel, an interrupt with the reason [record.InterruptShutdown] stops the compensations
+// that Close makes. The cancel is not lost: the run stays interrupted, and the next opening makes
+// the remaining compensations.
 func (st *ExecutionState) Interrupt(stop snapshot.Stop) bool {
 	return st.run.interrupt(interruptOf(stop))
 }
@@ -104,27 +104,28 @@ func (st *ExecutionState) Interrupted() *core.InterruptedError {
 	return st.run.life.interrupted
 }
 
-// SetTimeout interrupts the run with reason [record.InterruptTimeout] after d,
-// counted from now. It replaces an earlier timeout. d must be above zero.
+// SetTimeout interrupts the run after d, counted from now, with the reason
+// [record.InterruptTimeout]. It replaces an earlier timeout. d must be above zero.
 func (st *ExecutionState) SetTimeout(d time.Duration) error {
 	return st.run.setTimeout(d)
 }
 
 // CancelTimeout removes the timeout that SetTimeout set. It reports whether there was a timeout
-// that had not passed yet.
+// that had not expired yet.
 func (st *ExecutionState) CancelTimeout() bool {
 	return st.run.cancelTimeout()
 }
 
 // Close ends the contexts that Context returned, waits up to a tenth of a second for calls that are
-// still running, records the end of the run, and returns when everything is published. If the run was
-// cancelled, Close first compensates its calls, which may take longer; see [ExecutionState.Interrupt]
-// for how to stop that. Later calls and records are refused with [ErrClosed]. Close leaves the
-// publishers open. Closing twice is allowed. A publisher must not call Close.
+// still running, records the end of the run, and returns when everything is published. If the run
+// was cancelled, Close first compensates its calls, which may take longer; see
+// [ExecutionState.Interrupt] for how to stop that. Later calls and records are refused with
+// [ErrClosed]. Close leaves the publishers open. Closing twice is allowed. A publisher must not
+// call Close.
 //
 // If all root calls of this opening have succeeded, the run is completed, even if the program would
-// have made more of them; see [WithFurtherCalls]. An error from Close means that records or the
-// end of the run could not be stored. How the run ended is told by [ExecutionState.Status].
+// have made more of them; see [WithFurtherCalls]. An error from Close means that records or the end
+// of the run could not be stored. [ExecutionState.Status] tells how the run ended.
 func (st *ExecutionState) Close() error {
 	return st.run.close()
 }

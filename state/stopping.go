@@ -10,7 +10,7 @@ import (
 
 // AwaitStop waits, after [Interrupt] or [Cancel] has asked a run to stop, until the process that
 // has the run open closes it. It reports whether the run is closed. If ctx ends first, AwaitStop
-// returns false and no error: the request stays, and the run stops when its calls notice it. If the
+// returns false and no error: the request stays, and the run stops once its calls notice it. If the
 // run completed or failed before its process read the request, the error is [ErrEnded]. If there is
 // no such run, the error is snapshot.ErrNotFound.
 func AwaitStop(ctx context.Context, store snapshot.Store, runID string) (stopped bool, err error) {
@@ -23,7 +23,7 @@ func AwaitStop(ctx context.Context, store snapshot.Store, runID string) (stopped
 		}
 		return fmt.Errorf("state: stop run %s: %w", runID, err)
 	}
-	if _, err := store.Info(ctx, runID); err != nil { // Watch would wait until the run is created
+	if _, err := store.Info(ctx, runID); err != nil { // otherwise Watch waits until the run is created
 		return false, wrap(err)
 	}
 	for event, err := range store.Watch(ctx, snapshot.WatchOptions{RunID: runID}) {

@@ -77,7 +77,7 @@ func (k *storeKeeper) sync(seq uint64) error {
 	return err
 }
 
-// lose keeps the keeper from storing anything more, because another process may own the run by now.
+// lose stops the keeper from storing anything more, because another process may own the run by now.
 func (k *storeKeeper) lose(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -120,10 +120,10 @@ func (k *storeKeeper) postCancel(e *record.InterruptedError) error {
 	return nil
 }
 
-// settle handles a cancel and an interrupt after the run was closed, because their messages may
-// have come too late for the run's inbox. isStored reports whether the end of the run was stored.
-// After an error the messages stay, and the next opening handles the cancel. An interrupt that
-// caused the end is only removed, because the run may have been resumed since it was closed.
+// settle handles the messages of a cancel and an interrupt after the run was closed, because they
+// may have come too late for the run's inbox. isStored reports whether the end of the run was
+// stored. After an error the messages stay, and the next opening handles the cancel. An interrupt
+// that caused the end is only removed, because the run may have been resumed since it was closed.
 func (k *storeKeeper) settle(end snapshot.End, isStored bool) {
 	isInterrupted := isStored && end.Status == snapshot.StatusInterrupted && end.Stop.Reason == record.InterruptUser
 	ctx := context.Background()
@@ -148,8 +148,8 @@ func (k *storeKeeper) settle(end snapshot.End, isStored bool) {
 }
 
 // tail is the part of a stored run's history that is in memory: the records that are not yet
-// written, or not yet published. All others are in the store. Therefore neither the memory nor the
-// time to append a record grows with the run.
+// written, or not yet published. All others are in the store. So neither the memory nor the time
+// that is needed to append a record grows with the run.
 type tail struct {
 	records []record.Record // the last records of the run
 	n       int             // the number of all records of the run

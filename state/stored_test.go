@@ -74,7 +74,7 @@ func TestRecordsOfAStoredRunAreThePublishedOnes(t *testing.T) {
 				assert.Equal(t, uint64(len(records)), st.Report().Records)
 			}
 			check()
-			for seed := range 3 * (opening + 1) { // the calls of earlier openings are recalled
+			for seed := range 3 * (opening + 1) { // this recalls the calls of earlier openings
 				_, err := newEffects().call(t, st.Context(t.Context()), randomTree(rand.New(rand.NewPCG(seed, 5)), 1))
 				require.NoError(t, err)
 				published.records = slices.DeleteFunc(published.records, func(r record.Record) bool { return r.Replayed })
@@ -173,7 +173,7 @@ func TestStoreThatCannotReadBackIsAnError(t *testing.T) {
 	require.ErrorIs(t, err, s.lost)
 
 	s.lost = nil
-	s.Store = memstore.New() // has another run with that ID
+	s.Store = memstore.New() // a store that has another run with that ID
 	j, err := s.Store.Open(t.Context(), "run-1", snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
 	defer j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted})
@@ -181,8 +181,8 @@ func TestStoreThatCannotReadBackIsAnError(t *testing.T) {
 	assert.ErrorContains(t, err, "0 of 3 records are left")
 }
 
-// Each call leaves two records and has its own address. There are too few records
-// for a compaction, which needs memory while it runs.
+// TestMemoryOfAStoredRunDoesNotGrowWithIt makes calls that each leave two records and have their
+// own addresses. There are too few records for a compaction, which needs memory while it runs.
 func TestMemoryOfAStoredRunDoesNotGrowWithIt(t *testing.T) {
 	s := fileStore(t, t.TempDir())
 	st, err := state.Open(t.Context(), s, "run-1", state.WithSync(state.SyncNever), state.WithPublisher(testkit.Publisher(func(record.Record) {})))
@@ -254,9 +254,8 @@ func framesOf(data []byte) (offsets []int) {
 	return append(offsets, at)
 }
 
-// TestStoredRunCutAnywhereResumesToTheSameResult is like
-// TestRunCutAnywhereResumesToTheSameResult, but with the files of a process that
-// was killed after any of its writes.
+// TestStoredRunCutAnywhereResumesToTheSameResult is like TestRunCutAnywhereResumesToTheSameResult,
+// but resumes from the files that a process would leave if it were killed after any of its writes.
 func TestStoredRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 	for seed := range uint64(4) {
 		synctest.Test(t, func(t *testing.T) {
@@ -318,8 +317,8 @@ func (j slowJournal) Sync(ctx context.Context, seq uint64) error {
 	return j.Journal.Sync(ctx, seq)
 }
 
-// If the time of a slow sync counted, the context of the handler would have expired before the handler
-// begins.
+// If the time of a slow sync counted, the handler's context would have expired before the handler
+// began.
 func TestStoringTheBeginningDoesNotCountAgainstTheAttempt(t *testing.T) {
 	for name, limit := range map[string]core.RetryConfig{
 		"AttemptTimeout": {MaxAttempts: 1, AttemptTimeout: 100 * time.Millisecond},

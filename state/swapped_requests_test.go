@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// review asks one model the same question once with each of the instructions, and then stops.
+// review asks one model the same question, once with each of the instructions, and then stops.
 func review(asked *[]string, stopAt string, instructions ...string) actors.Agent[string, string] {
 	model := actors.NewLLM("model", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		text := req.Messages[0].Text
@@ -41,11 +41,11 @@ func review(asked *[]string, stopAt string, instructions ...string) actors.Agent
 }
 
 // The requests differ only in their instructions, which do not belong to the identity of a call.
-// Goroutines may make the calls in another order, too.
+// Goroutines may also make the calls in another order.
 func TestSwappedRequestsAreNotAnsweredFromEachOthersRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy  state.DivergencePolicy
-		stopAt  string   // where the first opening stops; empty for the question
+		stopAt  string   // where the first opening stops; if empty, it stops at the question
 		then    []string // the order in the second opening
 		address string   // of the call that diverges
 		asked   []string // in the second opening
@@ -109,8 +109,9 @@ func TestSwappedRequestsAreNotAnsweredFromEachOthersRecords(t *testing.T) {
 	}
 }
 
-// When the run stopped, the second goroutine had not asked yet. In the next opening it asks first, and
-// receives the answer to the other. This shows only when the other asks again.
+// When the run stopped, the second goroutine had not asked yet. In the next opening it asks first,
+// and receives the answer to the first goroutine's request. This is noticed only when the first
+// goroutine asks again.
 func TestASwapWithACallThatHadNotBegunStopsTheRun(t *testing.T) {
 	store := memstore.New()
 	var asked []string
@@ -152,9 +153,9 @@ func TestASwapWithACallThatHadNotBegunStopsTheRun(t *testing.T) {
 	assert.Empty(t, asked)
 }
 
-// A program asks the same question three times. A deployment rewords the instructions after the first
-// answer. The second request has the new instructions, so in each later opening the first call has the
-// request that is recorded for the second. Nothing was swapped.
+// A program asks the same question three times. A deployment rewords the instructions after the
+// first answer. The second request has the new instructions, so in each later opening the first
+// call makes the request that is recorded for the second. Nothing was swapped.
 func TestRewordedInstructionsOfOneOpeningAreNotASwapInTheNext(t *testing.T) {
 	for name, last := range map[string]string{"unchanged": "Be brief.", "changed back": "Be kind.", "changed again": "Be clear."} {
 		t.Run(name, func(t *testing.T) {

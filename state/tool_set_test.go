@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// As docs/changes.md says, a run continues with a changed list of tools, unless the list lacks a tool
-// that was called according to the records.
+// As docs/changes.md says, a run continues with a changed list of tools, unless the list lacks a
+// tool that the records show was called.
 func TestARunContinuesWithOtherToolsUnlessACalledOneIsGone(t *testing.T) {
 	tool := func(name string) actors.Function {
 		return decorators.Tool(name, "", func(context.Context, struct{}) (string, error) { return name, nil })

@@ -129,7 +129,8 @@ func TestCallWhoseCompensationFailedKeepsItsKeyAndOutput(t *testing.T) {
 	assert.Equal(t, 2, h.undos, "a run that completes undoes nothing")
 }
 
-// Wherever the process ends, also during a compensation, the run ends with one booking.
+// The run ends with one booking no matter when the process ends, even if it ends during a
+// compensation.
 func TestRetryAfterACrashDuringACompensation(t *testing.T) {
 	h := newHotel(t)
 	_, err := h.run()
@@ -158,7 +159,7 @@ func TestRetryAfterACrashDuringACompensation(t *testing.T) {
 				clear(again.booked)
 			}
 			_, err := again.run(state.WithRerunFailed())
-			if err != nil { // it has finished the compensation
+			if err != nil { // this opening has finished the compensation
 				require.ErrorContains(t, err, errBoom.Error(), "cut at %d", k)
 				_, err = again.run(state.WithRerunFailed())
 			}
@@ -256,7 +257,8 @@ func TestResultSaysWhatWasNotCompensated(t *testing.T) {
 	assert.Equal(t, want, got)
 }
 
-// A compensation that failed in a cancelled run is final, whatever the other compensations do.
+// If a compensation failed in a cancelled run, the failure is final, whatever the other
+// compensations do.
 func TestRerunFailedDoesNotRepeatACompensationOfACancelledRun(t *testing.T) {
 	store, refunds := memstore.New(), 0
 	pay := decorators.Tool("pay", "", func(context.Context, struct{}) (string, error) { return "", nil }).

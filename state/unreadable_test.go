@@ -24,8 +24,8 @@ type (
 	}
 )
 
-// pricing returns a program that calls the tool whose type changes, and one tool before and one
-// after it.
+// pricing returns a program that calls the tool whose type changes, between calls to two other
+// tools.
 func pricing[Out any](t *testing.T, ran *[]string, out Out, stop bool) func(ctx context.Context) error {
 	t.Helper()
 	tool := func(name string) *testkit.Definition {
@@ -122,8 +122,8 @@ func TestOutputThatDoesNotFitItsType(t *testing.T) {
 	})
 }
 
-// The handler of an agent runs again in a validation. A new output and a recorded one that does not
-// fit its type are reported as one difference.
+// In a validation, the handler of an agent runs again. If the recorded output does not fit the type
+// of the new one, this is reported as one difference.
 func TestOutputOfAnAgentThatDoesNotFitIsOneDifference(t *testing.T) {
 	s := new(tape)
 	program := func(agent any) func(context.Context) error {

@@ -82,7 +82,7 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 }
 
 // validation is a replay that compares what the program does with what was recorded. It intercepts
-// what the calls ask of the run, whose lock guards the fields below.
+// the calls' requests to the run, whose lock guards the fields below.
 type validation struct {
 	*run
 	executes    bool                    // tools, LLMs and steps are executed
@@ -90,7 +90,7 @@ type validation struct {
 	made        map[record.Address]bool // calls whose handlers ran, or that recorded something
 	ordinals    map[record.Address]int  // the recorded ordinals of the claims
 	furthest    map[string]int          // the highest recorded ordinal that was claimed, by the path of the scope
-	stopped     map[string]bool         // paths of scopes in which the run had not come further
+	stopped     map[string]bool         // paths of scopes in which the run had gone no further
 	differences []Difference
 	cut         bool // the program was stopped: calls that it did not make are not differences
 }
@@ -162,7 +162,7 @@ func (v *validation) Replay(s *engine.Scope, traced *record.Record) error {
 	return err
 }
 
-// Ended implements engine.History. Missing calls are detected when the program has returned.
+// Ended implements engine.History. Missing calls are detected after the program has returned.
 func (*validation) Ended(*engine.Scope, int) error { return nil }
 
 // Differs implements engine.History.
@@ -206,9 +206,9 @@ func (v *validation) addDifference(a record.Address, field, recorded, now string
 	v.differences = append(v.differences, Difference{a, field, recorded, now})
 }
 
-// addTypeDifference adds the difference that a recorded output, or a value, does not fit its type
-// in the program. If no part of it can be read, addTypeDifference returns an error, and the program
-// is stopped there.
+// addTypeDifference adds a difference for a recorded output or value that does not fit its type in
+// the program. If no part of the output or value can be read, addTypeDifference returns an error,
+// and the program is stopped there.
 func (v *validation) addTypeDifference(d *core.DivergenceError) error {
 	if len(d.Fields) > 0 {
 		v.addDifference(d.Address, d.How, d.Recorded, d.Asked+": "+strings.Join(d.Fields, "; "))
@@ -221,7 +221,7 @@ func (v *validation) addTypeDifference(d *core.DivergenceError) error {
 	return d
 }
 
-// claim causes calls to run again, and adds a difference for a call that is not on record.
+// claim makes calls run again, and adds a difference for a call that is not on record.
 func (v *validation) claim(s *engine.Scope, c record.Claim, found *record.Progress) *record.Progress {
 	v.seen[c.Address] = true
 	if found == nil {
@@ -280,8 +280,8 @@ func (v *validation) groupAround(a record.Address) *track {
 	return nil
 }
 
-// compareClaim adds a difference if the call differs from the recorded call at its address, or was
-// recorded in another order.
+// compareClaim adds a difference if the call differs from the recorded call at its address, or if
+// the calls were recorded in another order.
 func (v *validation) compareClaim(scope string, c record.Claim) {
 	recorded, ordinal := v.restored.ordinals[scope], v.ordinals[c.Address]
 	if recorded == nil || ordinal == 0 || ordinal > recorded.numChecked() {
@@ -440,9 +440,9 @@ func (v *validation) end() {
 	}
 }
 
-// isExpected reports whether the program must make the call at a: the calls around it were entered,
-// and it belongs to their last attempts. Where the run had not come further, the program need not
-// repeat what it did at the same time.
+// isExpected reports whether the program must make the call at a, that is, whether the calls around
+// a were entered and a belongs to their last attempts. At the point where the run stopped, the
+// program need not repeat what the run did concurrently.
 func (v *validation) isExpected(a record.Address) bool {
 	if v.stopped[a.Scope()] && v.ordinals[a] > v.furthest[a.Scope()] {
 		return false
@@ -456,7 +456,7 @@ func (v *validation) isExpected(a record.Address) bool {
 		}
 		inside = around
 		if err != nil || t == nil && v.made[around] {
-			continue // made by preconditions of a call
+			continue // made by the preconditions of a call
 		}
 		if t == nil || !v.made[around] || !v.compares(t.kind) || scope != scopePath(around, int(t.Attempt)) {
 			return false // t is nil if a fork left the call out

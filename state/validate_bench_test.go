@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// BenchmarkValidate validates runs whose agent has made many calls: the time for each of them must not
-// depend on how many there are.
+// BenchmarkValidate validates runs whose agent has made many calls. The time for each call must not
+// depend on how many calls there are.
 func BenchmarkValidate(b *testing.B) {
 	for _, n := range []int{1_000, 30_000} {
 		b.Run(fmt.Sprintf("calls=%d", n), func(b *testing.B) {

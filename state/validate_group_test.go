@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// ValidateExecute runs all branches of a group; of First, only the branch that was chosen.
+// ValidateExecute runs all branches of a group. For First, it runs only the branch that was chosen.
 func TestValidateExecuteMakesTheBranchesOfGroups(t *testing.T) {
 	type page struct {
 		Number int `json:"number"`

@@ -34,8 +34,8 @@ func play(t *testing.T, p program) func(context.Context) error {
 	}
 }
 
-// Validate lists what a resumed run would refuse: calls in another order, another call at the same
-// address, and changed questions.
+// TestValidateListsWhatAResumeWouldRefuse checks that Validate lists what a resumed run would
+// refuse: calls in another order, another call at the same address, and changed questions.
 func TestValidateListsWhatAResumeWouldRefuse(t *testing.T) {
 	asking := func(question string) program {
 		return func(ctx context.Context, call func(string)) error {
@@ -113,7 +113,7 @@ func TestValidateListsWhatAResumeWouldRefuse(t *testing.T) {
 	}
 }
 
-// A resume does not refuse it: the recorded end of the sleep counts.
+// A resume does not refuse such a sleep, because the recorded end of the sleep counts.
 func TestValidateDoesNotListASleepOfAnotherLength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sleeping := func(d time.Duration) func(context.Context) error {

@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A program that has not changed has no differences from a run that was killed at any place.
+// An unchanged program has no differences from a run that was killed at any point.
 func TestUnchangedProgramHasNoDifferencesFromAnUnfinishedRun(t *testing.T) {
 	for seed := range testkit.Seeds(60) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -45,8 +45,8 @@ func TestUnchangedProgramHasNoDifferencesFromAnUnfinishedRun(t *testing.T) {
 	}
 }
 
-// An agent is validated against a run that was killed at any place. No model is told that a tool has
-// failed because it has no outcome yet.
+// An agent is validated against a run that was killed at any point. If a tool has no outcome yet,
+// no model is told that the tool has failed.
 func TestAnAgentIsValidatedAgainstAnUnfinishedRun(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		stock := decorators.Tool("stock", "", func(ctx context.Context, _ struct{ Item string }) (string, error) {
@@ -147,7 +147,7 @@ func TestAnAgentIsValidatedAgainstARunThatIsRetried(t *testing.T) {
 		require.NoError(t, st.Close())
 		_, err = state.Retry(t.Context(), store, "run")
 		require.NoError(t, err)
-		st, err = state.Open(t.Context(), store, "run") // and the process is stopped before the call
+		st, err = state.Open(t.Context(), store, "run") // the process stops before it makes the call
 		require.NoError(t, err)
 		require.True(t, st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown}))
 		require.NoError(t, st.Close())

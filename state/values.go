@@ -17,7 +17,7 @@ import (
 
 // Put stores v under key in the run that ctx belongs to. The value belongs to the attempt that
 // writes it. That attempt and the calls inside it see the value at once; all other calls see it
-// when the attempt's call completes. If the attempt fails, is abandoned or does not finish, the
+// once the attempt's call completes. If the attempt fails, is abandoned or does not finish, the
 // value is dropped. A value that a precondition writes belongs to all attempts of its call, even
 // after a restart, because preconditions do not run again. A value that is written outside every
 // call is visible to everyone at once.
@@ -55,8 +55,8 @@ func PutShown() PutOption { return func(v *value) { v.shown = true } }
 // shownMessage marks the record of a value that is shown.
 const shownMessage = "shown"
 
-// Values returns the values that a stored run exposes (see [PutShown]), as JSON and by key. They
-// are not redacted.
+// Values returns, by key, the values that a stored run exposes (see [PutShown]), as JSON. They are
+// not redacted.
 func Values(ctx context.Context, store snapshot.Store, runID string) (map[string]json.RawMessage, error) {
 	if err := checkStore(store); err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 	return v, true, nil
 }
 
-// refuseValue stops the run because a value has fields that are missing in the type into which the
-// value is read. It returns nil if the run accepts such values.
+// refuseValue stops the run because a value has fields that the type into which it is read does not
+// have. It returns nil if the run accepts such values.
 func (r *run) refuseValue(s *engine.Scope, key string, lost []string) error {
 	history := r.settings.History
 	if history == nil {
@@ -150,8 +150,8 @@ func idOf(s *engine.Scope) attemptID {
 	return attemptID{s.Address(), s.Attempt()}
 }
 
-// preconditionsOf identifies the preconditions of the call. Their values belong
-// to all attempts.
+// preconditionsOf identifies the preconditions of the call. Their values are shared by all
+// attempts.
 func preconditionsOf(s *engine.Scope) attemptID {
 	return attemptID{s.Address(), callsite.PreconditionAttempt}
 }
@@ -213,10 +213,10 @@ func (r *run) get(s *engine.Scope, key string) ([]byte, bool, error) {
 }
 
 // settleValues keeps or drops the values of the attempt s, which rec begins or ends. The
-// preconditions' values are recorded before the first attempt's started record, because
+// preconditions' values are recorded before the started record of the first attempt, because
 // preconditions do not run again when the call is resumed. An attempt's values become common if the
-// call completes, and are dropped otherwise. The preconditions' values stay as long as there are
-// attempts. r.mu must be held.
+// call completes, and are dropped otherwise. The preconditions' values stay as long as further
+// attempts may follow. r.mu must be held.
 func (r *run) settleValues(s *engine.Scope, rec *record.Record) {
 	if !rec.Kind.IsCall() {
 		return
@@ -239,8 +239,8 @@ func (r *run) settleValues(s *engine.Scope, rec *record.Record) {
 }
 
 // keepPreconditions records those values of a call's preconditions that are not recorded yet. They
-// belong to the call alone until it completes. Then they are recorded again, since only then do
-// other calls see them.
+// belong to the call alone until the call completes. They are then recorded again, because other
+// calls see them only from then on.
 func (r *run) keepPreconditions(s *engine.Scope, a record.Address) {
 	written := r.values.pending[preconditionsOf(s)]
 	for i := range written {
@@ -268,8 +268,8 @@ func (v *values) drop(s *engine.Scope) {
 	delete(v.pending, preconditionsOf(s))
 }
 
-// replace removes the values under key that the attempts around s, and the preconditions of their
-// calls, have written. They are older than the value that s has written.
+// replace removes the values under key that were written by the attempts around s or by the
+// preconditions of their calls. These values are older than the one that s has written.
 func (v *values) replace(s *engine.Scope, key string) {
 	for around := s.Parent(); around != nil; around = around.Parent() {
 		v.forget(idOf(around), key)

@@ -103,8 +103,8 @@ func TestValueWrittenOutsideEveryCallIsThereForEveryoneAtOnce(t *testing.T) {
 	})
 }
 
-// A branch is a call: everyone sees the values that it wrote once it has
-// completed.
+// TestValueOfABranchIsThereForEveryoneOnceItCompletes checks that a branch is treated as a call:
+// everyone sees the values that it wrote once it has completed.
 func TestValueOfABranchIsThereForEveryoneOnceItCompletes(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
 		_, root := testkit.Run(t)

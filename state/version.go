@@ -45,8 +45,8 @@ func scopeOfRecord(rec *record.Record) string {
 	return scopePath(rec.Address, rec.Attempt)
 }
 
-// drop removes the versions that a refused opening recorded, if a later opening has passed the same
-// place without recording the version.
+// drop removes each version that a refused opening recorded, if a later opening has passed the same
+// point without recording it.
 func (v versions) drop(refused map[uint64]bool, claims ordinals) {
 	for key, was := range v {
 		s := claims[key.scope]
@@ -111,8 +111,8 @@ func (r *run) version(s *engine.Scope, name string) (was recordedVersion, known 
 	return was, known && was.seq > r.rerun.at(s)
 }
 
-// hasPassed reports whether the attempt had already passed this place: the records contain later
-// claims, or the end of the attempt. r.mu must be held.
+// hasPassed reports whether the attempt had already passed this point, that is, whether the records
+// contain later claims or the end of the attempt. r.mu must be held.
 func (r *run) hasPassed(s *engine.Scope, scope string, claimed int) bool {
 	if r.restored == nil {
 		return false

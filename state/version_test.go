@@ -19,9 +19,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// bookkeeper returns an agent that calls tools by name, in order. "stop"
-// interrupts the run. "tax" calls core.Version with n, unless n is 0, and then
-// the tool for that version.
+// bookkeeper returns an agent that calls tools by name, in order. The name "stop" interrupts the
+// run. The name "tax" calls core.Version with n, unless n is 0, and then the tool for that version.
 func bookkeeper(t *testing.T, n int, does ...string) *testkit.Definition {
 	return testkit.Agent(t, "bookkeeper", once, func(ctx context.Context, _ string) (string, error) {
 		all := ""
@@ -93,7 +92,7 @@ func TestVersionStaysTheSameInALoopAndAfterAMove(t *testing.T) {
 	assert.Equal(t, "bookkeeper", versions[0].Address.String())
 }
 
-// The run itself, and each attempt, branch and precondition have their own version.
+// The run itself, and each attempt, branch and precondition, has its own version.
 func TestVersionHoldsInItsScope(t *testing.T) {
 	s := memstore.New()
 	seen := make(map[string][]int)
@@ -152,7 +151,7 @@ func TestVersionHoldsInItsScope(t *testing.T) {
 	require.ErrorIs(t, run(program(1, true)), core.ErrInterrupted)
 	require.NoError(t, run(program(2, false)))
 	assert.Equal(t, map[string][]int{
-		"root": {1, 1}, "precondition": {1}, "attempt": {1, 1, 1}, "branch": {1, 1, 1}, // one of them had completed
+		"root": {1, 1}, "precondition": {1}, "attempt": {1, 1, 1}, "branch": {1, 1, 1}, // one branch had completed
 	}, seen)
 	clear(seen)
 	s = memstore.New()
@@ -308,10 +307,9 @@ func payroll(t *testing.T, version int, ran map[string]int) func(context.Context
 	}
 }
 
-// TestVersionedProgramIsNeverRefused cuts a run of one version of a program at
-// every record, resumes it with the next version, cuts it again and resumes it
-// with the version after that. No program is refused, nothing runs twice, and
-// each scope has the calls of a single version.
+// TestVersionedProgramIsNeverRefused cuts a run of one version of a program at every record,
+// resumes it with the next version, cuts it again and resumes it with the version after that. No
+// program is refused, nothing runs twice, and each scope has only the calls of a single version.
 func TestVersionedProgramIsNeverRefused(t *testing.T) {
 	runs := 0
 	goOn := func(s *tape, version int, how string) {

@@ -15,13 +15,13 @@ import (
 // An Access specifies what the sender of a request may do. With the zero Access, the sender
 // may see all runs and change none.
 type Access struct {
-	Principal string                  // who the sender is: for limits, and to record who interrupted or cancelled a run
+	Principal string                  // who the sender is, for limits and to record who interrupted or cancelled a run
 	Runs      func(runID string) bool // reports whether the sender may see a run; nil means all runs
 	Control   bool                    // the sender may start runs, and change the runs that it may see
 
-	// TTL is how long an event stream lasts before it ends, so that the client reconnects
-	// with its cursor and Authorize is called again. 0 means no limit. The streams of packages agui
-	// and aisdk are cut off, since one that ended would look complete.
+	// TTL is how long an event stream lasts before it ends, so that the client reconnects with its
+	// cursor and Authorize is called again. 0 means no limit. The streams of packages agui and
+	// aisdk are cut off, since a stream that ended normally would look complete.
 	TTL time.Duration
 }
 
@@ -47,8 +47,8 @@ var (
 	errForwarded = errors.New("a proxy forwarded this request, so anybody may have sent it: without Options.Authorize only requests from this machine itself are served")
 )
 
-// withAccess serves the requests that Authorize admits. A client that does not read the response is cut
-// off.
+// withAccess serves the requests that Authorize admits. It cuts off a client that does not read the
+// response.
 func (h *Handler) withAccess(next func(http.ResponseWriter, *http.Request, *Access)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		w, end := h.timed(w)

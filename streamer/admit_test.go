@@ -19,9 +19,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// byToken authorizes by a bearer token. The token "all" may see and control all
-// runs, "nobody" is refused, and any other token may see only the run that has it
-// as its ID.
+// byToken authorizes a request by its bearer token. The token "all" may see and control all runs,
+// "nobody" is refused, and any other token may see only the run whose ID it is.
 func byToken(req *http.Request) (streamer.Access, error) {
 	token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
 	switch {
@@ -266,7 +265,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// control is a Control that notes the requests that it receives.
+// control is a Control that records the requests that it receives.
 type control struct {
 	interrupted, cancelled, answered string
 	err                              error

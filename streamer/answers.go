@@ -84,7 +84,7 @@ func (b *answersBody) check() error {
 	return nil
 }
 
-// answer returns the reason for which an answer was refused, or "" if it was accepted.
+// answer returns the reason why an answer was refused, or "" if it was accepted.
 func (h *Handler) answer(req *http.Request, scope *Access, q questionRef, by string, value json.RawMessage) string {
 	_, err := h.find(req.Context(), q.RunID, scope)
 	if err == nil {

@@ -17,12 +17,12 @@ import (
 type RunList struct {
 	Cursor string     `json:"cursor"`         // position in the stream of all runs; the runs may have newer records
 	Now    time.Time  `json:"now"`            // time of the server's clock, like next_attempt_at
-	Runs   []RunState `json:"runs"`           // one page; the most recently updated first, unless the query has another order
+	Runs   []RunState `json:"runs"`           // one page, most recently updated first unless the query has another order
 	Next   string     `json:"next,omitempty"` // the parameter "after" for the next page; empty on the last page
 	Total  int        `json:"total"`          // number of runs on all pages
 
-	// Counts is the number of runs by status, on all pages. The query's own filter by status is
-	// ignored.
+	// Counts is the number of runs by status, on all pages. It ignores the status filter of the
+	// query itself.
 	Counts map[string]int `json:"counts"`
 	Can    Permissions    `json:"can"`
 }
@@ -77,9 +77,10 @@ func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Acc
 	h.sendJSON(w, body)
 }
 
-// markAnswered marks the questions that have an answer in the store, which the run takes when it is
-// next opened. If the answers cannot be read, no question is marked: a second answer is refused
-// anyway. If the run was cancelled, only the questions of compensations remain.
+// markAnswered marks the questions whose answers are in the store. The run picks up these answers
+// when it is next opened. If the answers cannot be read, no question is marked, which does no harm:
+// a second answer is refused anyway. If the run was cancelled, only the questions of compensations
+// remain.
 func (h *Handler) markAnswered(ctx context.Context, s *RunState) {
 	if s.isCancelled() {
 		s.Questions = slices.DeleteFunc(slices.Clone(s.Questions), func(q QuestionState) bool { return !strings.Contains(q.ID, "@undo/") })
@@ -96,7 +97,7 @@ func (h *Handler) markAnswered(ctx context.Context, s *RunState) {
 	}
 }
 
-// adopt adds the information that only the source has to s.
+// adopt adds to s the information that only the source has.
 func (s *RunState) adopt(info RunInfo) {
 	s.ParentID, s.CalledBy, s.Tags, s.Program, s.Version, s.Due, s.Worker = info.ParentID, info.CalledBy, info.Tags, info.Program, info.Version, info.Due, info.Worker
 	s.Description, s.Pipeline = cmp.Or(s.Description, info.Description), cmp.Or(s.Pipeline, info.Pipeline)
@@ -118,9 +119,9 @@ func (s *RunState) adopt(info RunInfo) {
 	}
 }
 
-// isClosedAt reports whether no process has had the run open since its record with the number last.
-// The source knows this even if the process was killed. But if the record with the number last ends
-// or pauses the run, the source reports "running" until the run is closed a moment later.
+// isClosedAt reports whether no process has had the run open since the run's record with the number
+// last. The source knows this even if the process was killed. But if that record ends or pauses the
+// run, the source reports "running" until the run is closed a moment later.
 func (i *RunInfo) isClosedAt(last uint64) bool {
 	return i.Status != "" && i.Status != statusRunning && i.LastSeq >= last
 }
@@ -176,8 +177,7 @@ func (h *Handler) runBody(ctx context.Context, r *run, limit int) (runBody, erro
 	return body, nil
 }
 
-// newest returns the newest frames of a run that have an ID, and the number of earlier
-// frames.
+// newest returns the newest of a run's frames that have an ID, and the number of earlier frames.
 func (h *Handler) newest(ctx context.Context, r *run, limit int, last uint64) (frames []*frame, ids []cursor, before uint64, err error) {
 	for _, e := range r.tape.all() {
 		if e.id.n > 0 {
@@ -199,8 +199,8 @@ func (h *Handler) newest(ctx context.Context, r *run, limit int, last uint64) (f
 	return frames, ids, before, nil
 }
 
-// isNewest reports whether ids has no gap, and contains either as many IDs as limit or all IDs from
-// the first. There may be a gap if another process has written records.
+// isNewest reports whether ids has no gap, and contains either limit IDs or all IDs from the first
+// on. There may be a gap if another process has written records.
 func isNewest(ids []cursor, limit int) bool {
 	if len(ids) == 0 {
 		return false
@@ -245,7 +245,7 @@ type Stats struct {
 	HistoryKept     uint64 `json:"history_kept"` // events in memory, of all runs
 	HistoryLimit    int    `json:"history_limit"`
 	HistoryBytes    int64  `json:"history_bytes"` // approximate memory of the events of single runs
-	Events          uint64 `json:"events"`        // published since New; the numbers below also count from New
+	Events          uint64 `json:"events"`        // published since New; the counts below also start at New
 	Accepted        uint64 `json:"accepted"`
 	Refused         uint64 `json:"refused"` // requests of every kind
 	SlowDisconnects uint64 `json:"slow_disconnects"`

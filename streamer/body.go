@@ -28,10 +28,10 @@ const (
 	exampleTime = "2026-01-02T15:04:05Z"
 )
 
-// readBody reads a request's body into the struct that body points to: a JSON object that contains
-// each field at most once. An empty request leaves the struct unchanged. The whole request is read and
-// checked before anything is done, so a request that is cut off has no effect. If readBody returns
-// false, it has refused the request.
+// readBody reads a request's body into the struct that body points to. The body must be a JSON
+// object that contains each field at most once. An empty request leaves the struct unchanged. The
+// whole request is read and checked before anything is done, so a request that is cut off has no
+// effect. If readBody returns false, it has refused the request.
 func (h *Handler) readBody(w http.ResponseWriter, req *http.Request, body any) bool {
 	data, err := receive(w, req)
 	if err == nil {
@@ -54,8 +54,9 @@ func (h *Handler) readBody(w http.ResponseWriter, req *http.Request, body any) b
 	return false
 }
 
-// receive reads a request's whole body, within bodyTime unless the server has its own limit. Without
-// a limit, a client that stalls before the end would hold the connection forever.
+// receive reads a request's whole body, within bodyTime unless the server has its own limit.
+// Without a limit, a client that stalls before the end of the body would hold the connection
+// forever.
 func receive(w http.ResponseWriter, req *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	server, _ := req.Context().Value(http.ServerContextKey).(*http.Server)
@@ -108,8 +109,7 @@ func decodeBody(data []byte, body any) error {
 }
 
 // unknownField returns an error for the first name in data, in alphabetical order, that is not a
-// field of t, or nil if there is no such name. In the text of the error, the parameter what stands
-// for data.
+// field of t, or nil if there is no such name. The error refers to data as what.
 func unknownField(data []byte, what string, t reflect.Type) error {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -154,8 +154,8 @@ func unknownField(data []byte, what string, t reflect.Type) error {
 }
 
 // checkValue refuses objects in which a name occurs twice, because only one of its values would be
-// used, and values that are nested too deeply. The outermost object is decoded into a struct, so case
-// is ignored when its names are compared. data must be valid JSON.
+// used, and values that are nested too deeply. The outermost object is decoded into a struct, so
+// its names are compared without regard to case. data must be valid JSON.
 func checkValue(data []byte) error {
 	type level struct {
 		names  map[string]bool // nil in an array

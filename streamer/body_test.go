@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// pipes is a listener whose connections are in memory, with the clock of synctest.
+// pipes is a listener whose connections are in memory and use the clock of synctest.
 type pipes chan net.Conn
 
 func (p pipes) Accept() (net.Conn, error) {

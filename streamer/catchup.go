@@ -25,7 +25,7 @@ func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err erro
 		case !kept || next.n == s.at.n+1:
 			return pos, nil
 		case s.at == before:
-			return s.reportLost(), nil // the source does not contain the missing events either
+			return s.reportLost(), nil // the missing events are not in the source either
 		}
 	}
 }
@@ -61,10 +61,9 @@ func (s *stream) reportLost() uint64 {
 	return pos
 }
 
-// replay sends the events after the cursor from the source. It also reads the record at the
-// cursor, to find out whether the cursor belongs to this run. If known is true, the tape has shown
-// that the cursor belongs to this run. It is then no reason for a reset if the source does not
-// contain the record yet.
+// replay sends the events after the cursor from the source. It also reads the record at the cursor,
+// to find out whether the cursor belongs to this run. If known is true, the tape has already shown
+// that it does. The client is then not reset if the source does not contain the record yet.
 func (s *stream) replay(ctx context.Context, known bool) error {
 	found := s.at.n == 0
 	for rec, err := range s.handler.source.Records(ctx, s.run.id, max(s.at.n, 1)-1) {

@@ -19,9 +19,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Client follows the runs of a [Handler] from another program, answers their questions,
-// and starts runs if the handler has a [Starter]. Its fields must not be changed while it
-// is used. It is safe for concurrent use; each call of Events has its own cursor.
+// A Client follows the runs of a [Handler] from another program, answers their questions, and
+// starts runs if the handler has a [Starter]. Its fields must not be changed while it is used. It
+// is safe for concurrent use; each call to Events has its own cursor.
 type Client struct {
 	URL        string       // the handler's URL, such as "http://localhost:8080/runs/"
 	HTTPClient *http.Client // must have no Timeout. Defaults to http.DefaultClient
@@ -32,9 +32,10 @@ type Client struct {
 	Statuses []record.Status // the statuses of records to receive; empty for all
 	After    string          // the ID of the event after which to continue; empty to begin
 
-	// Deltas also requests events "delta", which show what the calls of Run produce: see
+	// Deltas also requests the events "delta", which show what the calls of Run produce: see
 	// [Event.Delta]. They do not move the cursor: a later delta includes any that was missed. If a
-	// process other than the server executes the run, an event "elsewhere" arrives instead of deltas.
+	// process other than the server executes the run, an event "elsewhere" arrives instead of
+	// deltas.
 	Deltas bool
 
 	// UntilEnd ends the events of Run when the run has completed, failed or been cancelled; the
@@ -46,9 +47,9 @@ type Client struct {
 	// server sends a heartbeat every 15 s. Defaults to 45 s.
 	Silence time.Duration
 
-	// MaxDelay limits the delay between two connections. The delay begins at what the server asks
-	// for and doubles while no event arrives. Defaults to 30 s. A refusal's Retry-After is always
-	// obeyed, up to a day.
+	// MaxDelay limits the delay between two connections. The delay starts at the value that the
+	// server asks for and doubles as long as no event arrives. Defaults to 30 s. The Retry-After of
+	// a refusal is always obeyed, up to a day.
 	MaxDelay time.Duration
 
 	// MaxEvent is the maximum size of an event in bytes. Defaults to 4 MB.
@@ -77,8 +78,8 @@ type Event struct {
 // Decode decodes the data of the event.
 func (e Event) Decode(into any) error { return json.Unmarshal(e.Data, into) }
 
-// IsRecord reports whether the event contains a record. The events "gap", "reset", "unreadable",
-// "deleted", "stopping", "delta" and "elsewhere" do not.
+// IsRecord reports whether the event contains a record. This is not so for the events "gap",
+// "reset", "unreadable", "deleted", "stopping", "delta" and "elsewhere".
 func (e Event) IsRecord() bool {
 	switch e.Name {
 	case "gap", "reset", "unreadable", eventDeleted, eventStopping, eventDelta, eventElsewhere:
@@ -121,12 +122,11 @@ func (e *StatusError) Error() string {
 // StatusCode returns the response's HTTP status code.
 func (e *StatusError) StatusCode() int { return e.Code }
 
-// Events yields each event of the stream after the cursor once, over any number of
-// connections. It ends with an error when ctx ends, when the server refuses the stream for
-// good (a *StatusError), or when an event is too long. It ends without an error when the run
-// has ended and UntilEnd is set, or when the server responds with 204, which means that
-// there are no more events. If the server cannot be reached, the client tries again without
-// a limit.
+// Events yields each event of the stream after the cursor once, over any number of connections. It
+// ends with an error when ctx ends, when the server refuses the stream for good (a *StatusError),
+// or when an event is too long. It ends without an error when the run has ended and UntilEnd is
+// set, or when the server responds with 204, which means that there are no more events. If the
+// server cannot be reached, the client tries again any number of times.
 func (c *Client) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f, err := c.follower()
@@ -175,7 +175,7 @@ var (
 	errSilent  = errors.New("streamer: nothing arrived")       // the cause if nothing arrives for Client.Silence
 )
 
-// finalError is an error for which a retry does not help.
+// finalError is an error that a retry cannot resolve.
 type finalError struct{ error }
 
 func (e finalError) Unwrap() error        { return e.error }
@@ -216,8 +216,8 @@ func (c *Client) follower() (*follower, error) {
 // maxRetryAfter is the longest Retry-After that is obeyed.
 const maxRetryAfter = 24 * time.Hour
 
-// delay returns how long to wait after err: as long as the response asks for or, if it asks for
-// nothing, twice as long after each failure.
+// delay returns how long to wait after err. If the response asks for a delay, that is the delay;
+// otherwise the delay doubles after each failure.
 func (f *follower) delay(err error) time.Duration {
 	if after, ok := core.RetryAfter(err); ok {
 		return min(after, maxRetryAfter)
@@ -326,8 +326,8 @@ func (f *follower) check(resp *http.Response) error {
 	return finalError{err}
 }
 
-// mayBeAbsent reports whether to keep asking for a run that the server does not know: until
-// Client.Absence has passed.
+// mayBeAbsent reports whether to keep asking for a run that the server does not know, which is the
+// case until Client.Absence has passed.
 func (f *follower) mayBeAbsent(now time.Time) bool {
 	if f.absent.IsZero() {
 		f.absent = now

@@ -105,8 +105,8 @@ func (c *Client) http() *http.Client {
 	return c.HTTPClient
 }
 
-// Runs returns the states of at most limit runs, or of 100 if limit is 0, the most recently
-// updated first. Events continue after the list's cursor.
+// Runs returns the states of the runs, most recently updated first: at most limit of them, or 100
+// if limit is 0. Events continue after the list's cursor.
 func (c *Client) Runs(ctx context.Context, limit int) (RunList, error) {
 	u, err := c.address("api", "runs")
 	if err != nil {
@@ -164,10 +164,10 @@ func (c *Client) Values(ctx context.Context, runID string) (map[string]json.RawM
 	return body.Values, err
 }
 
-// Interrupt asks the server to interrupt a run. stop.By is the person who interrupts it, and
-// stop.Message says why. If the server knows the sender's name, it records that name, and refuses
-// any other name in stop.By. If the run is not running, the error is ErrConflict. Interrupt may
-// return before the run has stopped; until then, RunInfo.Stopping holds the request.
+// Interrupt asks the server to interrupt a run. stop.By is the person who interrupts the run, and
+// stop.Message gives the reason. If the server knows the sender's name, it records that name, and
+// refuses any other name in stop.By. If the run is not running, the error is ErrConflict. Interrupt
+// may return before the run has stopped; until then, RunInfo.Stopping holds the request.
 func (c *Client) Interrupt(ctx context.Context, runID string, stop Stop) error {
 	return c.post(ctx, runID, "interrupt", stopBody{stop.By, stop.Message})
 }
@@ -191,12 +191,11 @@ func (c *Client) Programs(ctx context.Context) ([]Program, error) {
 	return body.Programs, err
 }
 
-// Start starts a run, and returns its ID and status. If s has a RunID, a second Start with the
-// same program and input returns the run that was started before. Without a RunID, a Start
-// whose response was lost may have started a run. The input is JSON. The error is
-// ErrNotFound if the program does not exist, ErrInvalid if the input does not fit the program,
-// ErrConflict if another run has the RunID, and ErrTooMany or ErrUnavailable if Start may
-// succeed later.
+// Start starts a run, and returns its ID and status. If s has a RunID, a second Start with the same
+// program and input returns the run that the first one started. Without a RunID, a Start whose
+// response was lost may have started a run. The input is JSON. The error is ErrNotFound if the
+// program does not exist, ErrInvalid if the input does not fit the program, ErrConflict if another
+// run has the RunID, and ErrTooMany or ErrUnavailable if Start may succeed later.
 func (c *Client) Start(ctx context.Context, s Start) (runID, status string, err error) {
 	u, err := c.address("api", "runs")
 	if err != nil {

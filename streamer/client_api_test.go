@@ -94,7 +94,7 @@ func TestClientReadsRunsAndContinuesAfterThem(t *testing.T) {
 	assert.Equal(t, http.StatusBadRequest, refused.StatusCode())
 }
 
-// remembering is a control that keeps what it was asked for.
+// remembering is a control that remembers what it was asked to do.
 type remembering struct {
 	said []string
 	err  error

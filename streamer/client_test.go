@@ -16,8 +16,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// script is a transport with prepared responses. It records when each was
-// requested.
+// script is a transport with prepared responses. It records when each response was requested.
 type script struct {
 	answers []func(*http.Request) (*http.Response, error)
 	asked   []time.Duration
@@ -158,7 +157,7 @@ func TestClientMayTakeItsTime(t *testing.T) {
 		for e, err := range c.Events(t.Context()) {
 			require.NoError(t, err)
 			got = append(got, string(e.Data))
-			time.Sleep(time.Hour) //nolint:forbidigo // synctest: the work of whoever reads
+			time.Sleep(time.Hour) //nolint:forbidigo // synctest: stands for the reader's own work
 		}
 		assert.Equal(t, []string{"a", "b"}, got)
 	})

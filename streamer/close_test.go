@@ -59,7 +59,7 @@ func unread(t *testing.T, server *httptest.Server, path string) {
 	require.NoError(t, err)
 }
 
-// blocked returns once a write of the handler to a client blocks.
+// blocked returns once a write from the handler to a client blocks.
 func blocked(t *testing.T, writing *sync.Map) {
 	t.Helper()
 	for since := time.Now(); ; {
@@ -72,7 +72,7 @@ func blocked(t *testing.T, writing *sync.Map) {
 			return
 		}
 		require.Less(t, time.Since(since), time.Minute)
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // a write that blocks gives no signal
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // nothing signals that a write blocks
 	}
 }
 

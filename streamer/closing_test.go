@@ -20,8 +20,8 @@ func (s closingShelf) Run(ctx context.Context, runID string) (streamer.RunInfo, 
 	return info, err
 }
 
-// A client that has read the event "run_paused" must not be told that the run is running: it would
-// wait for another event.
+// A client that has read the event "run_paused" must not be told that the run is running, because
+// it would then wait for another event.
 func TestARunThatIsBeingClosedHasTheStatusOfItsLastRecord(t *testing.T) {
 	source := closingShelf{newShelf()}
 	h, server := serve(t, source, streamer.Options{})

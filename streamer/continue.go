@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A Continuer makes stopped runs continue, for senders whose Access allows control. It must be
-// safe for concurrent use. It returns the errors of a [Control]. If a run cannot continue in this
-// way, the error is ErrConflict, too.
+// A Continuer makes stopped runs continue, for senders whose Access allows control. It must be safe
+// for concurrent use. It returns the errors of a [Control]. In addition, if a run cannot continue
+// in this way, the error is ErrConflict.
 type Continuer interface {
 	// Resume continues a run that was interrupted. If no runner has started the run, or the run is
 	// paused and waits for an answer, a signal or a time, the error is ErrConflict.

@@ -62,10 +62,11 @@ func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Acc
 	h.answerControl(w, err, noRun(id))
 }
 
-// publishRest publishes the records of a run that is not running and that were not published yet, or
-// only the last record if none was published. If a run is cancelled while no process has it open, no
-// process publishes its last records. If another process had it open, earlier records may still be on
-// their way to this handler, which would ignore them after a later record.
+// publishRest publishes the records of a run that is not running, unless they were published
+// before. If none was published, it publishes only the last record. If a run is cancelled while no
+// process has it open, no process publishes its last records. If another process had it open,
+// earlier records may still be on their way to this handler, which would ignore them after a later
+// record.
 func (h *Handler) publishRest(ctx context.Context, runID string) {
 	if h.whole == nil {
 		return
@@ -81,7 +82,7 @@ func (h *Handler) publishRest(ctx context.Context, runID string) {
 	_ = h.publishStored(ctx, runID, after) // clients see the records when they read the run again
 }
 
-// publishStored publishes the records with numbers above after that the source has.
+// publishStored publishes the source's records with numbers above after.
 func (h *Handler) publishStored(ctx context.Context, runID string, after uint64) error {
 	for rec, err := range h.whole.Records(ctx, runID, after) {
 		if err != nil {
@@ -92,11 +93,11 @@ func (h *Handler) publishStored(ctx context.Context, runID string, after uint64)
 	return nil
 }
 
-// PublishMissed publishes the newest record that the source has of a run, if a client has asked for the
-// run and the record was not published yet. The client reads the records before it from the source. It
-// is for the first look at a run of another process: a client may have read the run, or waited for it
-// to begin, before anybody followed the run. If the source cannot be read, the error is that of the
-// source.
+// PublishMissed publishes the newest record of a run in the source, if a client has asked for the
+// run and the record was not published yet. The client reads the records before it from the source.
+// PublishMissed is for the first look at a run of another process: a client may have read the run,
+// or waited for it to begin, before anybody followed the run. If the source cannot be read, the
+// error is that of the source.
 func (h *Handler) PublishMissed(ctx context.Context, runID string) error {
 	r := h.runs.find(runID)
 	if r == nil || h.whole == nil {
@@ -114,9 +115,9 @@ const (
 	maxMessage = 4096 // bytes of the reason for stopping a run
 )
 
-// admitName returns the name under which a request changes a run: the sender's name if it is known,
-// otherwise the name in the request, and "dashboard" if there is none. It refuses a name that is too
-// long or is not the sender's.
+// admitName returns the name under which a request changes a run. This is the sender's name if it
+// is known, otherwise the name in the request, or "dashboard" if there is none. admitName refuses a
+// name that is too long or is not the sender's.
 func (h *Handler) admitName(w http.ResponseWriter, scope *Access, by string) (name string, ok bool) {
 	if len(by) > maxBy {
 		h.refuse(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("by has %d bytes: want at most %d", len(by), maxBy))
@@ -170,8 +171,8 @@ func (h *Handler) serveSignal(w http.ResponseWriter, req *http.Request, scope *A
 	h.answerControl(w, h.options.Control.Signal(req.Context(), id, body), noRun(id))
 }
 
-// refuseControl refuses a request to change a run. The message says whether nobody may change
-// runs on this server, or only this sender may not.
+// refuseControl refuses a request to change a run. The message says whether nobody may change runs
+// on this server, or whether only this sender is not allowed to.
 func (h *Handler) refuseControl(w http.ResponseWriter) {
 	message := "you may look at runs, but not change them"
 	if h.options.Control == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// counted is a shelf that counts the records that are read from it.
+// counted is a shelf that counts how many of its records are read.
 type counted struct {
 	*shelf
 	records *atomic.Int64
@@ -31,7 +31,7 @@ func (s counted) Records(ctx context.Context, id string, after uint64) iter.Seq2
 	}
 }
 
-// A client that reconnects causes only the records that it missed to be read.
+// When a client reconnects, only the records that it missed are read.
 func TestClientThatComesBackReadsOnlyWhatItMissed(t *testing.T) {
 	source := counted{newShelf(), new(atomic.Int64)}
 	f := newFeed("r", source.put)

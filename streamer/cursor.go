@@ -21,7 +21,7 @@ func cursorOf(r *record.Record) cursor { return cursor{r.Generation, r.Seq} }
 
 // An ID in the stream of a run begins with the time at which the run was created, in microseconds
 // since 1970, and a dot. A cursor of a deleted run is therefore not valid for another run with the
-// same ID. If the time is not known, it is 0 and is left out.
+// same ID. If the time is not known, it counts as 0 and is left out.
 
 // cutCreated splits an ID into its run's creation time and the cursor.
 func cutCreated(id string) (created int64, rest string) {

@@ -60,7 +60,7 @@ func TestNoGapAndNoDuplicateWhereverAConnectionIsCut(t *testing.T) {
 		require.NotContains(t, []string{"gap", "reset"}, e.Name, "%s", e.Data)
 		require.Equal(t, next, number(t, e), "after %d cuts", cut.Cuts())
 		next++
-		if e.Name == "run_started" && next > 2 { // the second, after the last cut
+		if e.Name == "run_started" && next > 2 { // the second "run_started", after the last cut
 			break
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // decoder reads an event stream as the HTML standard specifies (section 9.2.6, "Interpreting an
 // event stream"). It never waits for more bytes at the end of a line: a line that ends in CR is
-// complete at once, although an LF may follow.
+// complete at once, even though an LF may follow.
 type decoder struct {
 	r       *bufio.Reader
 	max     int  // maximum size of an event in bytes

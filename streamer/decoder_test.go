@@ -127,7 +127,7 @@ func interpret(in string) (events []Event, lastID string) {
 	var data []string
 	for i, line := range lineEnd.Split(in[:ends[len(ends)-1][1]], -1) {
 		if i == len(ends) {
-			break // what comes after the last end
+			break // the rest after the last line end
 		}
 		field, value, _ := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")

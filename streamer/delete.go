@@ -19,10 +19,11 @@ type deletedBody struct {
 	Created time.Time `json:"created_at,omitzero"` // creation time of another run that now has the same ID
 }
 
-// PublishDeletion tells the clients that a run was deleted, with an event "deleted" in the stream of
-// all runs and in the run's own stream, which then waits for another run with the same ID. If there
-// already is such a run, the event in the stream of all runs contains its creation time, and the run's
-// own stream is reset. If the handler already knows the new run, PublishDeletion does nothing.
+// PublishDeletion tells the clients that a run was deleted. It puts an event "deleted" into the
+// stream of all runs and into the run's own stream, which then waits for another run with the same
+// ID. If there already is such a run, the event in the stream of all runs contains its creation
+// time, and the run's own stream is reset. If the handler already knows the new run,
+// PublishDeletion does nothing.
 func (h *Handler) PublishDeletion(ctx context.Context, runID string) {
 	if h.source != nil {
 		info, err := h.source.Run(ctx, runID)
@@ -69,8 +70,8 @@ func (h *Handler) forgetReplaced(runID string, info *RunInfo) bool {
 	return !known
 }
 
-// end forgets the run, appends f to its tape, which tells clients why the stream ends, and wakes the
-// followers, which then see that the run has ended.
+// end forgets the run, appends f to its tape, which tells clients why the stream ends, and wakes
+// the followers, so that they see that the run has ended.
 func (r *run) end(f *frame) (due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,8 +84,8 @@ func (r *run) end(f *frame) (due bool) {
 	return r.tape.end(f)
 }
 
-// end removes all events and appends f. When a client that has read some of the removed events
-// receives f, its stream ends.
+// end removes all events and appends f. The stream of a client that has read some of the removed
+// events ends when the client receives f.
 func (t *tape) end(f *frame) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -92,15 +93,15 @@ func (t *tape) end(f *frame) (due bool) {
 	return t.becomesDue()
 }
 
-// endLocked is like end, but without a notification; t.mu must be held.
+// endLocked is like end, but does not notify anyone; t.mu must be held.
 func (t *tape) endLocked(f *frame) {
 	t.dropAll()
 	t.before, t.last, t.begun = cursor{}, cursor{}, nil
 	t.put(entry{frame: f})
 }
 
-// deleted tells the client that the run was deleted, and moves the cursor to the beginning, so that
-// the stream continues with the next run with the same ID.
+// deleted tells the client that the run was deleted, and moves the cursor to the beginning. The
+// stream then continues with the next run that has the same ID.
 func (s *stream) deleted() {
 	s.moves++
 	s.at, s.created = cursor{}, 0

@@ -17,21 +17,21 @@ import (
 type Delta struct {
 	live.Delta
 
-	// Whole means that Text is not a piece, but everything that is kept of the text so far. It
-	// replaces the text that was shown for the same call, part and index.
+	// Whole means that Text is not a piece, but as much of the text so far as is kept. It replaces
+	// the text that was shown for the same call, part and index.
 	Whole bool `json:"whole,omitempty"`
 	// Cut means that the beginning of a Whole text is no longer kept.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// PublishDelta shows a run's clients what one of its calls is producing. Pass it to [live.Watch], in
-// addition to state.WithPublisher:
+// PublishDelta shows a run's clients what one of its calls is producing. Pass it to [live.Watch],
+// in addition to using state.WithPublisher:
 //
 //	ctx = live.Watch(st.Context(ctx), dash.PublishDelta)
 //
-// It does not wait for clients. If no record of a run was published to the handler, the run's deltas
-// are dropped. With [Options.Redact], texts are redacted as live.Redact describes: text that may be
-// the beginning of a secret is sent later.
+// It does not wait for clients. If no record of a run was published to the handler, the run's
+// deltas are dropped. With [Options.Redact], texts are redacted as live.Redact describes: text that
+// may be the beginning of a secret is sent later.
 func (h *Handler) PublishDelta(d live.Delta) {
 	select {
 	case <-h.closing:
@@ -49,13 +49,14 @@ func (h *Handler) addDelta(d live.Delta) {
 }
 
 const (
-	maxProducts = 64      // calls that are shown at a time, per run
+	maxProducts = 64      // maximum number of calls shown at a time, per run
 	maxTexts    = 64      // texts per call
 	maxTail     = 8 << 10 // bytes kept per call
 	deltaEvery  = time.Second / 10
 
 	// Sending a delta to a client takes the server about 45 µs. If there are many clients, each
-	// receives deltas less often, so that all of them together take a twentieth of a processor.
+	// receives deltas less often, so that all of them together take a twentieth of a processor's
+	// time.
 	deltaPerClient = time.Millisecond
 	deltaEveryTop  = time.Second
 )
@@ -66,8 +67,8 @@ func (h *Handler) deltaEvery() time.Duration {
 }
 
 // products contains what a run's calls have produced in their running attempts, up to the last
-// maxTail bytes for each call. Clients read from it what they do not have yet, so that a slow client
-// receives fewer and longer pieces, and needs no queue.
+// maxTail bytes for each call. Clients read the parts that they do not have yet, so that a slow
+// client receives fewer and longer pieces, and needs no queue.
 type products struct {
 	mu      sync.Mutex
 	calls   map[record.Address]*product
@@ -167,7 +168,7 @@ func (p *product) add(d *live.Delta) {
 	p.shorten()
 }
 
-// shorten drops the beginning of the oldest texts if they are longer than maxTail together.
+// shorten drops the beginning of the oldest texts if all texts together are longer than maxTail.
 func (p *product) shorten() {
 	for i := 0; p.size > maxTail; i++ {
 		t := &p.texts[i]
@@ -180,8 +181,8 @@ func (p *product) shorten() {
 	}
 }
 
-// take drops the products of calls and attempts that the record ends. A record that was read
-// from a store may arrive late, when this process has opened the run again and received its first
+// take drops the products of the calls and attempts that the record ends. A record that was read
+// from a store may arrive late, after this process has opened the run again and received its first
 // deltas. These deltas are kept.
 func (ps *products) take(r *record.Record) (due bool) {
 	ps.mu.Lock()

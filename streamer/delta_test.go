@@ -70,7 +70,7 @@ func (v *viewer) frames() (all []frame) {
 	return all
 }
 
-// watch lets a viewer follow a path of the handler until the test ends.
+// watch makes a viewer follow a path served by the handler until the test ends.
 func watch(t *testing.T, h *streamer.Handler, path string, taking bool) *viewer {
 	v := &viewer{header: make(http.Header), open: make(chan struct{})}
 	if taking {
@@ -286,7 +286,7 @@ func TestOnlyTheLatestProgressIsShown(t *testing.T) {
 	})
 }
 
-// A client that does not read loses deltas, but no records, and nobody waits for it.
+// A client that does not read loses deltas, but no records, and nobody waits for the client.
 func TestAStalledClientLosesDeltasAndNoRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})
@@ -441,8 +441,8 @@ func TestDeltasAfterCloseAreDropped(t *testing.T) {
 	producer(h, "model", 0)(live.PartText, "x")
 }
 
-// In a service that shares its store with other processes, records are read from the
-// store, and may arrive after deltas of the same opening.
+// In a service that shares its store with other processes, records are read from the store and may
+// arrive after deltas from the same opening.
 func TestDeltasThatComeBeforeTheRecordOfTheOpeningAreShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})
@@ -479,8 +479,7 @@ func TestDeltasThatComeBeforeTheRecordOfTheOpeningAreShown(t *testing.T) {
 	})
 }
 
-// Each delta that is sent takes processor time, so all clients together get a thousand
-// a second.
+// Each delta that is sent takes CPU time, so all clients together get a thousand a second.
 func TestManyClientsGetTheirDeltasLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})

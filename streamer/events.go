@@ -10,7 +10,7 @@ import (
 )
 
 // eventParameters are the parameters of /events. Clients that cannot set headers, such as
-// event-source-polyfill, send the last ID as lastEventId.
+// event-source-polyfill, send the last event's ID as lastEventId.
 var eventParameters = []string{"run", "type", "status", "after", "lastEventId", "watch", "others", "deltas", "vocabulary"}
 
 // serveEvents streams one run, or all runs that the scope may see.
@@ -85,8 +85,8 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *A
 	}
 }
 
-// checkAwait returns an error if the sender may not see the run, or if its ID is too long for any
-// run. If the run does not exist yet, there is no error: its stream waits until it begins.
+// checkAwait returns an error if the sender may not see the run, or if the run's ID is too long for
+// any run. If the run does not exist yet, there is no error: its stream waits until the run begins.
 func (h *Handler) checkAwait(ctx context.Context, id string, scope *Access) error {
 	_, err := h.find(ctx, id, scope)
 	if errors.Is(err, ErrNotFound) && scope.sees(id) && len(id) <= maxRunID {

@@ -20,8 +20,8 @@ import (
 // job is the input of the calls.
 type job struct{ N int }
 
-// The counts of the streamer and of the printer's summary are equal. Groups and
-// branches are not counted, only the calls in them.
+// TestFiguresCountTheCallsOfTheProgram checks that the counts of the streamer equal those in the
+// printer's summary. Groups and branches are not counted, only the calls inside them.
 func TestFiguresCountTheCallsOfTheProgram(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	p := printer.New(io.Discard)
@@ -71,8 +71,8 @@ func TestFiguresCountTheCallsOfTheProgram(t *testing.T) {
 		[]int{s.All().Calls(), s.All().Completed, s.All().Failed, s.Attempts, s.Retries})
 }
 
-// TestCallsAroundTheCurrentOneAreListed: a client that begins with the snapshot needs
-// them.
+// TestCallsAroundTheCurrentOneAreListed checks that the snapshot lists the calls around the current
+// one. A client that begins with the snapshot needs them.
 func TestCallsAroundTheCurrentOneAreListed(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	st := state.New(state.WithRunID("r"), state.WithPublisher(h))

@@ -13,33 +13,34 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A FollowEvent contains a record, a delta or a stop. Otherwise, CaughtUp is true: the records that
-// existed when Follow began have all been yielded.
+// A FollowEvent contains a record, a delta or a stop. If it contains none of them, CaughtUp is
+// true: the records that existed when Follow began have all been yielded.
 type FollowEvent struct {
 	Record *record.Record // as it is stored, not redacted
 	Delta  *Delta
 
-	// Stop says why the source has the run as interrupted, not redacted, if the run does not continue
-	// by itself. The newest record may say the same, or not: a crash loop, for example, has no record.
+	// Stop tells why the source lists the run as interrupted, if the run does not continue by
+	// itself. It is not redacted. The newest record may contain the same stop, but need not: a
+	// crash loop, for example, has no record.
 	Stop *Stop
 
 	CaughtUp bool
 }
 
 // Follow yields a run's records, beginning with the first, until ctx ends or the handler is closed.
-// Between the records, it yields deltas that show what the run's calls are producing. If the run is set
-// aside, Follow yields the reason and continues, since the run may be resumed. Without a source, it
-// yields only records published after the call. If the run does not exist, Follow waits until
-// it begins.
+// Between the records, it yields deltas that show what the run's calls are producing. If the run is
+// set aside, Follow yields the reason and continues, since the run may be resumed. Without a
+// source, it yields only records published after the call to Follow. If the run does not exist,
+// Follow waits until it begins.
 //
-// The deltas of a text are yielded in order, and are joined if they arrive faster than the
-// caller takes them. If a text began before Follow was called, its first delta is Whole and
-// contains the last 8 KB. Deltas are redacted; records are not: see [Handler.RedactText].
+// The deltas of a text are yielded in order, and are joined if they arrive faster than the caller
+// takes them. If a text began before Follow was called, its first delta is Whole and contains the
+// last 8 KB. Deltas are redacted; records are not: see [Handler.RedactText].
 //
-// Follow always ends with an error, even when ctx ends or the handler is closed. Other errors report
-// that the source cannot be read, that the run was deleted, or that it was opened again without
-// records that a crash has lost. In the last two cases, call Follow again to follow the new run, or
-// the run without those records.
+// Follow always ends with an error, even when ctx ends or the handler is closed. Other errors
+// report that the source cannot be read, that the run was deleted, or that it was opened again
+// without records that were lost in a crash. In the last two cases, call Follow again to follow the
+// new run, or the run without those records.
 func (h *Handler) Follow(ctx context.Context, runID string) iter.Seq2[FollowEvent, error] {
 	return func(yield func(FollowEvent, error) bool) {
 		r := h.runs.get(runID, true)
@@ -141,8 +142,9 @@ func (f *followState) follow(ctx context.Context, whole []Delta) error {
 	return err
 }
 
-// yieldArrived yields an event that has arrived. If records before it are missing, yieldArrived
-// reads them from the source first. An empty event only makes it read the source.
+// yieldArrived yields an event that has arrived. If records before the event are missing,
+// yieldArrived first reads them from the source. An empty event only makes yieldArrived read the
+// source.
 func (f *followState) yieldArrived(ctx context.Context, e FollowEvent) error {
 	if f.run.ends.Load() != f.ends {
 		return fmt.Errorf("streamer: run %s was deleted: %w", f.run.id, ErrNotFound)
@@ -173,7 +175,7 @@ func (f *followState) yieldArrived(ctx context.Context, e FollowEvent) error {
 	return nil
 }
 
-// read yields the source's records after the newest that was yielded.
+// read yields the source's records that follow the newest one yielded.
 func (f *followState) read(ctx context.Context) error {
 	if f.handler.whole == nil {
 		return nil
@@ -266,8 +268,8 @@ func (q *followQueue) take() []FollowEvent {
 	return events
 }
 
-// attach adds a queue, which then receives what is published about the run. It returns what the
-// run's calls have produced so far.
+// attach adds a queue, which from then on receives what is published about the run. It returns what
+// the run's calls have produced so far.
 func (r *run) attach(q *followQueue) (whole []Delta) {
 	ps := &r.products
 	ps.mu.Lock()

@@ -133,7 +133,7 @@ func TestFollowEndsWhenAnotherRunWithTheIDIsPublished(t *testing.T) {
 	})
 }
 
-// The dashboard does not show the output of a failed attempt of an agent.
+// When an attempt of an agent has failed, the dashboard does not show its output.
 func TestAttemptOfAnAgentDropsWhatCallsOfEarlierOnesHaveProduced(t *testing.T) {
 	h, err := streamer.New(nil, streamer.Options{})
 	require.NoError(t, err)

@@ -15,8 +15,8 @@ type Forker interface {
 	Fork(ctx context.Context, runID string, f Fork) error
 }
 
-// A Fork is a request for a new run that begins before a call of another run: see state.Fork. To
-// execute the new run, resume it.
+// A Fork is a request for a new run that begins before a call of another run: see state.Fork. The
+// new run executes when it is resumed.
 type Fork struct {
 	RunID   string `json:"run_id"` // ID of the new run
 	Address string `json:"address"`
@@ -26,8 +26,8 @@ type Fork struct {
 	// "take_over" or "repeat". If it is empty, there must be no such calls.
 	Effects string `json:"effects,omitempty"`
 
-	// Outputs replaces the outputs of calls, by their addresses, and the answers to
-	// questions, by their IDs.
+	// Outputs replaces the outputs of calls, given by their addresses, and the answers to
+	// questions, given by their IDs.
 	Outputs map[string]json.RawMessage `json:"outputs,omitempty"`
 }
 

@@ -40,7 +40,7 @@ func (h *Handler) newFrame(r *record.Record) *frame {
 		}
 		f.size += int64(n)
 	}
-	//nolint:errorlint // only this error itself: methods of other error types may be slow or panic
+	//nolint:errorlint // only this type: methods of other error types may be slow or panic
 	if e, ok := r.Err.(*record.Error); ok && e != nil {
 		f.size += int64(len(e.Message))
 	}
@@ -53,8 +53,8 @@ var restartedFrame = new(frame)
 // frameBytes is the approximate size of a frame, not counting users' data.
 const frameBytes = 1 << 10
 
-// bytes returns the encoded frame. It is encoded when it is first needed, because a run that nobody
-// watches needs no JSON.
+// bytes returns the encoded frame. The frame is encoded when it is first needed, because a run that
+// nobody watches needs no JSON.
 func (f *frame) bytes() []byte {
 	f.once.Do(func() {
 		data := wire.JSON(f.rec, maxData)
@@ -70,7 +70,7 @@ func (f *frame) bytes() []byte {
 	return f.body
 }
 
-// eventsFor returns the encoded events that a vocabulary makes from the record.
+// eventsFor returns the encoded events into which a vocabulary turns the record.
 func (f *frame) eventsFor(vocabulary string) [][]byte {
 	f.bytes()
 	return f.events[vocabulary]

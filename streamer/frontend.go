@@ -4,11 +4,11 @@ import (
 	"net/http"
 )
 
-// AdmitFunc returns a handler that calls next for each request that Authorize admits, and passes
-// it the sender's Access. It refuses requests from other sites' pages, but pages of [Options.Origins]
-// may send GET, HEAD and OPTIONS requests. It is for handlers that show runs in another form, such as
-// those of packages agui and aisdk. Such a handler must itself check which runs the sender may see.
-// Its writes fail if the client does not read: see [Options.WriteTimeout] and [Handler.Close].
+// AdmitFunc returns a handler that calls next for each request that Authorize admits, and passes it
+// the sender's Access. It refuses requests from other sites' pages, except GET, HEAD and OPTIONS
+// requests from pages of [Options.Origins]. It is for handlers that show runs in another form, such
+// as those of packages agui and aisdk. Such a handler must itself check which runs the sender may
+// see. Its writes fail if the client does not read: see [Options.WriteTimeout] and [Handler.Close].
 func (h *Handler) AdmitFunc(next func(http.ResponseWriter, *http.Request, *Access)) http.Handler {
 	return h.withAccess(func(w http.ResponseWriter, req *http.Request, scope *Access) {
 		if h.admitOrigin(w, req) {

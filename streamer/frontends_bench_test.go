@@ -22,10 +22,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// BenchmarkFrontEnds measures how many events a second reach 20 clients of one turn, with the
-// stream of records and deltas (raw) and with each protocol of a front end. In mode replay the
+// BenchmarkFrontEnds measures how many events per second reach 20 clients of one turn, with the
+// stream of records and deltas (raw) and with the protocol of each front end. In mode replay the
 // turn is over; in mode live the model writes words as fast as it can. The metric of-raw is the
-// number of events a second, divided by that of raw in the same mode.
+// number of events per second, divided by that of raw in the same mode.
 func BenchmarkFrontEnds(b *testing.B) {
 	const clients = 20
 	gate := make(chan struct{})
@@ -87,8 +87,8 @@ func BenchmarkFrontEnds(b *testing.B) {
 	}
 }
 
-// serveWordy serves an assistant whose turns begin when the gate receives a value, and have 40
-// steps of 50 words.
+// serveWordy serves an assistant whose turns consist of 40 steps of 50 words. Each turn begins when
+// the gate receives a value.
 func serveWordy(b *testing.B, gate <-chan struct{}) (url string) {
 	const steps = 40
 	model := actors.NewLLM("model", func(ctx context.Context, req actors.Request) (actors.Response, error) {
@@ -139,8 +139,8 @@ func sayGo(b *testing.B, url, thread string) (turn *sync.WaitGroup) {
 	return turn
 }
 
-// deliver reads a stream until its last event, and returns how many there were. It calls
-// attached at the first event.
+// deliver reads a stream until its last event, and returns the number of events. It calls attached
+// at the first event.
 func deliver(b *testing.B, method, url, body, last string, attached func()) (events int64) {
 	req, err := http.NewRequestWithContext(b.Context(), method, url, strings.NewReader(body))
 	require.NoError(b, err)

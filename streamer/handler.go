@@ -20,18 +20,17 @@ import (
 // Options are the settings of a [Handler]. The zero Options serve clients on this
 // machine, which may read and change nothing.
 type Options struct {
-	// Authorize returns who sent a request and what the sender may do. Requests from the
-	// dashboard page carry cookies and no headers, so people sign in with a cookie or at a
-	// proxy. An error is sent before any stream begins: with status 401 if it is
-	// ErrUnauthenticated, and 403 otherwise. If Authorize is nil, only requests from and
-	// to a loopback address are served, and only if no header indicates that a proxy forwarded
-	// them. A reverse proxy on the same machine that sets no such header would admit
-	// everybody: set Authorize in that case.
+	// Authorize returns who sent a request and what the sender may do. Requests from the dashboard
+	// page carry cookies and no headers, so people sign in with a cookie or at a proxy. An error is
+	// sent before any stream begins: with status 401 if it is ErrUnauthenticated, and 403
+	// otherwise. If Authorize is nil, only requests from and to a loopback address are served, and
+	// only if no header indicates that a proxy forwarded them. If a reverse proxy on the same
+	// machine sets no such header, it would admit everybody, so set Authorize in that case.
 	Authorize func(*http.Request) (Access, error)
 
-	// Control carries out requests that interrupt or cancel runs, answer questions or send
-	// signals, if the sender's Access allows it. Without Authorize, all clients on this
-	// machine may do so. If Control is nil, nobody may.
+	// Control carries out requests that interrupt or cancel runs, answer questions or send signals,
+	// if the sender's Access allows it. Without Authorize, all clients on this machine may send
+	// such requests. If Control is nil, nobody may.
 	Control Control
 
 	// Starter starts runs for senders whose Access allows control, and returns a run's
@@ -43,7 +42,7 @@ type Options struct {
 	Continuer Continuer
 
 	// Forker begins new runs from calls in other runs, for senders whose Access allows control. If
-	// it is nil, runs cannot be forked.
+	// Forker is nil, runs cannot be forked.
 	Forker Forker
 
 	// Threads are conversations. Senders whose Access allows control may send messages, and senders
@@ -51,43 +50,43 @@ type Options struct {
 	Threads Threads
 
 	// Queue returns how many runs are waiting, and how many are running. It is called by the
-	// goroutine that serves a request. If it is nil, the numbers are not known.
+	// goroutine that serves a request. If Queue is nil, the numbers are not known.
 	Queue func() Queue
 
 	// Elsewhere reports whether another process executes a run. If so, the run's deltas do not
 	// reach this handler, and a client that asks for them is told so. Elsewhere is called by the
-	// goroutine that streams to such a client, each time the run is opened. If it is nil, no run is
-	// executed elsewhere.
+	// goroutine that streams to such a client, each time the run is opened. If Elsewhere is nil, no
+	// run is considered to be executed elsewhere.
 	Elsewhere func(ctx context.Context, runID string) bool
 
 	// Redact is applied to the texts of inputs, outputs and errors before they are shown, both in
 	// published records and in records from the source; see record.Record.Redacted. A store keeps
-	// texts unchanged, even those of runs with state.WithRedaction: give that option the same rules.
-	// Names of tools, pipelines and tags are not redacted. Redact is called by the goroutine that
-	// publishes. Deltas are shown as soon as they can no longer be part of a secret. If Redact is
-	// nil, texts are not redacted.
+	// texts unchanged, even those of runs with state.WithRedaction, so use the same rules for that
+	// option. Names of tools, pipelines and tags are not redacted. Redact is called by the
+	// goroutine that publishes. Deltas are shown as soon as they can no longer be part of a secret.
+	// If Redact is nil, texts are not redacted.
 	Redact redact.Redaction
 
-	// Vocabularies translate the events into the terms of other systems, by name:
-	// /events?vocabulary=noetl uses the vocabulary with the name "noetl", such as
-	// vocabulary.NoETL. A vocabulary is called once for each record that is streamed, by
-	// the goroutine that streams it first.
+	// Vocabularies translate the events into the terms of other systems. The keys are their names:
+	// /events?vocabulary=noetl uses the vocabulary with the name "noetl", such as vocabulary.NoETL.
+	// A vocabulary is called once for each record that is streamed, by the goroutine that is the
+	// first to stream the record.
 	Vocabularies Vocabularies
 
-	History int // events kept in memory, of all runs together and of each. Defaults to 16,384
+	History int // events kept in memory, for all runs together and for each. Defaults to 16,384
 	Runs    int // runs kept in memory. Defaults to 1,000
 
-	// Memory is the approximate limit, in bytes, for the events kept for the stream of all runs, and
-	// separately for the events kept for all streams of single runs together; most events are in
-	// both. It applies regardless of the number of events. Defaults to 256 MB. If a client has missed
-	// events that are no longer kept, they are read from the source.
+	// Memory is the approximate limit, in bytes, for the events kept for the stream of all runs,
+	// and separately for the events kept for all streams of single runs together; most events are
+	// in both. It applies regardless of the number of events. Defaults to 256 MB. Events that a
+	// client has missed and that are no longer kept are read from the source.
 	Memory int64
 
 	Clients             int // event streams at a time. Defaults to 1,000
 	ClientsPerPrincipal int // event streams for one Access.Principal; no limit if it is empty. Defaults to Clients
 	ClientsPerAddress   int // event streams to one IPv4 address or IPv6 /64 network. Defaults to Clients: behind a proxy, all clients have the proxy's address
 
-	Heartbeat    time.Duration // interval between comments on a stream where nothing happens. Defaults to 15 s
+	Heartbeat    time.Duration // interval between comments on an idle stream. Defaults to 15 s
 	Reconnect    time.Duration // how long clients wait before they reconnect, with jitter. Defaults to 2 s
 	WriteTimeout time.Duration // how long a client may take to read 16 KB of a response, or the rest of it. Defaults to 10 s
 
@@ -175,7 +174,7 @@ type Handler struct {
 	history    *history
 	delta      func(live.Delta) // addDelta, after redaction
 
-	buffers sync.Pool // holds *bufio.Writer, for clients that are being sent something
+	buffers sync.Pool // holds *bufio.Writer, for clients to which something is being sent
 
 	wakeup   chan struct{}      // receives a value when due is not empty
 	closing  <-chan struct{}    // closed when Close begins
@@ -240,7 +239,7 @@ func New(source Source, options Options) (*Handler, error) {
 }
 
 // randomGeneration returns a number that differs from that of every other handler, including
-// those in earlier runs of this program.
+// handlers in earlier runs of this program.
 func randomGeneration() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -279,7 +278,7 @@ func (h *Handler) Publish(rec record.Record) {
 	}
 }
 
-// A notifier has clients that wait.
+// A notifier has clients that wait for events.
 type notifier interface{ notify() }
 
 // notifyLater notifies the clients in the next round.
@@ -293,17 +292,17 @@ func (h *Handler) notifyLater(n notifier) {
 	}
 }
 
-// While events keep arriving, clients are notified in rounds, and each client receives the
-// events since the last round in a single write. A write takes five to ten microseconds,
-// however short it is. The more clients there are, the longer a round lasts, so that all
-// clients together take at most one processor, however many events there are.
+// While events keep arriving, clients are notified in rounds, and each client receives the events
+// since the last round in a single write. A write takes five to ten microseconds, however short it
+// is. A round lasts longer if there are more clients, so that all clients together use at most one
+// processor, however many events there are.
 const (
 	shortestRound  = 5 * time.Millisecond
 	longestRound   = 100 * time.Millisecond
-	roundPerClient = 10 * time.Microsecond // by how much each client makes a round longer
+	roundPerClient = 10 * time.Microsecond // time that each client adds to a round
 
-	// gatherTime is how long to wait after a first event for others that the run publishes at the
-	// same time.
+	// gatherTime is how long to wait, after the first event, for other events that the run
+	// publishes at the same time.
 	gatherTime = time.Millisecond
 )
 
@@ -354,8 +353,8 @@ func (h *Handler) pause(timer *time.Timer, d time.Duration) bool {
 }
 
 // Close refuses new requests, ends all streams, and waits until they have ended. Responses that are
-// being sent are cut off if the client takes longer than a second to read the rest. If ctx ends first,
-// Close returns the cause. Closing twice is fine.
+// being sent are cut off if the client takes longer than a second to read the rest. If ctx ends
+// first, Close returns the cause of its end. Closing twice is allowed.
 func (h *Handler) Close(ctx context.Context) error {
 	h.mu.Lock()
 	if h.open.Err() == nil {
@@ -426,7 +425,7 @@ func (h *Handler) routes() *http.ServeMux {
 // see it, the error is ErrNotFound.
 func (h *Handler) find(ctx context.Context, id string, scope *Access) (*run, error) {
 	if !scope.sees(id) {
-		return nil, ErrNotFound // the sender must not learn whether it exists
+		return nil, ErrNotFound // the sender must not learn whether the run exists
 	}
 	if r := h.runs.find(id); r != nil && r.isKnown() {
 		return r, nil

@@ -12,8 +12,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestNothingButEventsEndsWithAnEmptyLine: some clients make an event of every
-// empty line.
+// TestNothingButEventsEndsWithAnEmptyLine protects clients that make an event of every empty line.
 func TestNothingButEventsEndsWithAnEmptyLine(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{Heartbeat: time.Millisecond})
 	f := newFeed("r", h.Publish)

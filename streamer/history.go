@@ -40,8 +40,8 @@ type history struct {
 
 func newHistory(now time.Time) *history { return &history{since: now.UTC()} }
 
-// take counts a published record for the minute in which the record was written, also if it arrives
-// late.
+// take counts a published record for the minute in which the record was written, even if the record
+// arrives late.
 func (h *history) take(r *record.Record) {
 	if r.Replayed || r.Seq == 0 || !r.Kind.IsCall() || r.Kind == record.KindGroup || r.Kind == record.KindBranch || r.Time.Before(h.since.Add(-time.Minute)) {
 		return

@@ -104,8 +104,8 @@ func start(t *testing.T, r *runner.Runner, text string) {
 	require.NoError(t, err)
 }
 
-// dieAtTheEnd makes a turn in a directory. It ends its process after the completion of
-// the turn was published, and before it is stored.
+// dieAtTheEnd runs a turn in a directory. It ends its process after the completion of the turn is
+// published and before it is stored.
 func dieAtTheEnd(args ...string) error {
 	dies := publisher(func(rec record.Record) {
 		if rec.Kind == record.KindRun && rec.Status == record.StatusCompleted {

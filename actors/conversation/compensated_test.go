@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The process ended between the failure of the agent and its compensations. Opening the conversation,
-// perhaps only to show it, does not make them; Continue does.
+// The process ended between the failure of the agent and its compensations. Opening the
+// conversation, perhaps only to show it, does not run the compensations; Continue does.
 func TestOpeningAConversationCompensatesNothing(t *testing.T) {
 	var undone, others int
 	pay := decorators.Tool("pay", "", func(context.Context, struct{}) (string, error) { others++; return "paid", nil }).

@@ -47,17 +47,16 @@ type options struct {
 	run         []state.Option
 }
 
-// WithMaxMessages limits the history: the model receives at most the last n
-// messages of earlier turns. The first of them is always a message from the user,
-// so that no tool result lacks its call. A turn that alone has more messages is
-// reduced to its question and its end: the answer, and before it as many whole
-// exchanges with tools as fit. With n = 1 there is no room for a question and its
-// answer, so there is no history. Instructions are not part of the history.
+// WithMaxMessages limits the history: the model receives at most the last n messages of earlier
+// turns. The first of them is always a message from the user, so that no tool result lacks its
+// call. A turn that has more than n messages by itself is reduced to its question and its end: the
+// answer, and before it as many whole exchanges with tools as fit. With n = 1 there is no room for
+// a question and its answer, so there is no history. Instructions are not part of the history.
 // Defaults to 100. Open panics if n is below 1.
 //
-// A pending turn of a [Conversation] keeps the limit with which it began. A pending turn
-// of a [Program] gets the new limit, and is stopped as different from its records if its
-// history changes: let such turns end before you deploy another limit.
+// A pending turn of a [Conversation] keeps the limit with which it began. A pending turn of a
+// [Program] gets the new limit, and is stopped because it differs from its records if its history
+// changes: let such turns end before you deploy another limit.
 func WithMaxMessages(n int) Option { return func(o *options) { o.maxMessages = n } }
 
 // WithRunOptions sets options for the run of each turn, such as state.WithPublisher. With
@@ -141,8 +140,8 @@ func (c *Conversation) restore(ctx context.Context) (err error) {
 	return c.recall(ctx)
 }
 
-// recall ends a turn if its agent has ended but the process ended before the end of
-// the turn was stored. Nothing runs again.
+// recall ends a turn if its agent has ended but the process ended before it stored the end of the
+// turn. Nothing runs again.
 func (c *Conversation) recall(ctx context.Context) error {
 	info, _, err := c.info(ctx, c.turns)
 	isRetried := info.RetryTo > 0 && info.RetryTo == info.LastSeq // state.Retry was called: the failed calls would run

@@ -22,8 +22,8 @@ import (
 
 type nothing struct{}
 
-// model is an LLM that counts its requests. In each turn it calls the tool once,
-// and then answers with the number of messages that it was sent.
+// model is an LLM that counts its requests. In each turn it calls the tool once, and then answers
+// with the number of messages that it received.
 type model struct {
 	asked int
 	fail  error

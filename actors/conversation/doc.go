@@ -1,6 +1,6 @@
-// Package conversation spreads a conversation with an agent over several runs: each turn
-// is a separate run that begins with the history of the previous turns. The conversation
-// is read from the runs in the store; nothing else is stored.
+// Package conversation spreads a conversation with an agent over several runs: each turn is a
+// separate run that begins with the history of the previous turns. The conversation is read from
+// the runs in the store; nothing else is stored.
 //
 //	chat, err := conversation.Open(ctx, store, "alice", assistant)
 //	answer, err := chat.Ask(ctx, "How warm is it in Oslo?")
@@ -16,7 +16,6 @@
 // Any turns may be removed, by hand or by the retention of a runner. The next turn follows the last
 // one that is left. Its history goes back to the last removed turn, and not beyond it.
 //
-// After a program has ended for any reason, it can open the conversation again. A turn
-// that has ended is not repeated; [Conversation.Continue] continues a turn that has not
-// ended.
+// A program that has ended for any reason can open the conversation again when it is restarted. A
+// turn that has ended is not repeated; [Conversation.Continue] continues a turn that has not ended.
 package conversation

@@ -76,7 +76,7 @@ func TestATurnWhoseHistoryCannotBeReadIsInterrupted(t *testing.T) {
 	})
 }
 
-// An agent of one's own answers some questions without a model, so its answer has no messages. The
+// A custom agent answers some questions without a model, so those answers have no messages. The
 // model is still sent what was said before.
 func TestTurnWithoutMessagesKeepsTheHistory(t *testing.T) {
 	model := actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {

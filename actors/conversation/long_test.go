@@ -17,9 +17,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A looker is a model that looks several times at once, in several rounds, before it answers the
-// question "Look.". It answers other questions at once. It keeps its last request without the
-// instructions.
+// A looker is a model that answers the question "Look." only after several rounds, in each of which
+// it makes several calls of the tool look in parallel. It answers other questions immediately. It
+// keeps its last request, without the instructions.
 type looker struct {
 	rounds, atOnce int
 	request        []actors.Message

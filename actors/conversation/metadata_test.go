@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The metadata of a program's own, such as a tag for a budget, is added to the conversation's.
+// A program's own metadata, such as a tag for a budget, is added to the conversation's metadata.
 func TestTurnsHaveTheMetadataOfTheProgramToo(t *testing.T) {
 	store := memstore.New()
 	agent := actors.NewAgent("assistant", actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {
@@ -41,7 +41,7 @@ func TestTurnsHaveTheMetadataOfTheProgramToo(t *testing.T) {
 	assert.Len(t, c.History(), 4)
 }
 
-// A pending turn is continued with the history with which it began, even if the limit has changed since.
+// A pending turn keeps the history that it began with, even if the limit has changed since.
 func TestPendingTurnKeepsItsMaximumOfMessages(t *testing.T) {
 	store := memstore.New()
 	ask := decorators.Tool("ask", "", func(ctx context.Context, _ struct{}) (string, error) { return core.Await[string](ctx, "ok?") })

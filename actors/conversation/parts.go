@@ -66,8 +66,8 @@ func partData(ctx context.Context, store snapshot.ArtifactStore, url string) (da
 	return data, true, err
 }
 
-// interrupt interrupts the run that ctx belongs to because of err, which is not a failure of the turn,
-// and returns the interrupt.
+// interrupt interrupts the run that ctx belongs to, and returns the interrupt. The reason is err,
+// which is not a failure of the turn.
 func interrupt(ctx context.Context, reason record.InterruptReason, err error) error {
 	state.From(ctx).Interrupt(snapshot.Stop{Reason: reason, Message: err.Error()})
 	return cmp.Or(context.Cause(ctx), err)

@@ -28,12 +28,12 @@ func (in Input) Artifacts() (references []string) {
 	return references
 }
 
-// A Program makes each turn of a conversation as a run of a runner:
+// A Program executes each turn of a conversation as a run of a runner:
 //
 //	runner.Register(r, conversation.NewProgram(r.Store(), assistant))
 //
-// The program has the agent's name. [Next] returns the run to start for a turn. A run of
-// the program that is not a turn has no history.
+// The program has the agent's name. [Next] returns the run to start for a turn. A run of the
+// program that is not a turn has no history.
 type Program struct {
 	store   snapshot.Store
 	agent   Agent
@@ -65,7 +65,7 @@ func (p *Program) InputSchema() json.RawMessage { return p.agent.InputSchema() }
 // Compensations returns the agent's compensations; see [actors.Agent.Compensations].
 func (p *Program) Compensations() []*core.Compensation { return p.agent.Compensations() }
 
-// Call makes the turn for the run that ctx belongs to.
+// Call executes the turn for the run that ctx belongs to.
 func (p *Program) Call(ctx context.Context, in Input) (actors.Answer, error) {
 	prompt := actors.Prompt(in)
 	h := state.From(ctx)
@@ -97,9 +97,10 @@ type Turn struct {
 
 // Next returns the next turn of a conversation, or the first turn of a new one. Next also stores
 // the data of the large parts of the prompt. number specifies the turn, so that a turn whose start
-// was not acknowledged can be started again; 0 means the turn after the last one. If that turn is
-// new and the last turn has not ended, the error is [ErrPending]. If two callers receive the same
-// turn for different prompts and start it, the runner returns runner.ErrStarted to one of them.
+// was not acknowledged can be started again; 0 means the turn after the last one. If the specified
+// turn is new and the last turn has not ended, the error is [ErrPending]. If two callers receive
+// the same turn for different prompts and start it, the runner returns runner.ErrStarted to one of
+// them.
 func Next(ctx context.Context, store snapshot.Store, id string, prompt actors.Prompt, number int) (Turn, error) {
 	next, err := nextTurn(ctx, thread{store: store, id: id}, prompt, number)
 	if err != nil {

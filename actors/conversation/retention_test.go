@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// serve runs an agent in a runner until the end of the test, and returns a function that makes the
+// serve runs an agent in a runner until the end of the test, and returns a function that runs the
 // next turn of a conversation. The test has a fake clock.
 func serve(t *testing.T, agent conversation.Agent, retention runner.Retention) (r *runner.Runner, say func(text string) snapshot.Info) {
 	r, err := runner.New(memstore.New(), runner.Options{Retention: retention})
@@ -41,7 +41,7 @@ func serve(t *testing.T, agent conversation.Agent, retention runner.Retention) (
 		require.NoError(t, err)
 		info, err := r.Wait(ctx, turn.RunID)
 		require.NoError(t, err)
-		<-time.After(time.Second) // so that turns differ in their times
+		<-time.After(time.Second) // so that the turns have different times
 		return info
 	}
 }
@@ -96,7 +96,8 @@ func TestRetentionKeepsTheTurnsBeforeOneThatFailed(t *testing.T) {
 	})
 }
 
-// A lagging store lists no runs that were created after a time, and counts the lists.
+// A lagging store does not list runs that were created after a given time, and counts the calls of
+// List.
 type lagging struct {
 	snapshot.Store
 	until time.Time
@@ -110,7 +111,7 @@ func (s *lagging) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 	return page, err
 }
 
-// Of four turns, any of the first three are removed, and then one that was kept may change.
+// Any of the first three of four turns are removed, and then one of the kept turns may change.
 func TestNextTurnFollowsTheLastOneWhateverWasRemoved(t *testing.T) {
 	const turns = 4
 	runID := func(turn int) string { return fmt.Sprintf("ann-%04d", turn) }

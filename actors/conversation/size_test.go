@@ -77,8 +77,8 @@ func TestWhatWasSaidIsStoredOnce(t *testing.T) {
 	assert.Less(t, later, int64(60_000), "bytes for a text of 10,000 bytes")
 }
 
-// A cancelled turn is not part of the history: the next turn has the history from
-// before it.
+// A cancelled turn is not part of the history: the next turn has the history from before the
+// cancelled turn.
 func TestTurnAfterACancelledOneIsTaken(t *testing.T) {
 	dir := t.TempDir()
 	store, err := filestore.New(dir)

@@ -80,15 +80,16 @@ func (t thread) info(ctx context.Context, turn int) (info snapshot.Info, found b
 }
 
 // last returns the number of the last turn, or 0 if there is none. Any turns may have been removed,
-// so a search by number would not find it. If the last two turns are also the last updated ones, a
-// store need not list more.
+// so a search by number would not find the last one. If the last two turns are also the two most
+// recently updated ones, a store need not list more.
 func (t thread) last(ctx context.Context) (last int, err error) {
 	isTurn := func(runID string) bool { return t.turnOf(runID) > 0 } // so that the store need not examine all runs
 	f := snapshot.Filter{Tags: []string{t.tag()}, Only: isTurn, Limit: 2}
 	page, err := t.store.List(ctx, f)
 	if err == nil && len(page.Runs) == 2 && !page.Runs[1].Updated.Before(page.Runs[0].Created) {
-		// An earlier turn was changed, so the last turn may not be on the page. Otherwise it is: it was
-		// created, and so updated, after the second run on the page was updated.
+		// An earlier turn was changed, so the last turn may not be on the page. If no earlier turn
+		// was changed, the last turn is on the page: it was created, and therefore updated, after
+		// the second run on the page was updated.
 		f.Limit = 0
 		page, err = t.store.List(ctx, f)
 	}
@@ -175,8 +176,8 @@ func (t thread) ends(ctx context.Context, turn int) (bool, error) {
 	return ended, err
 }
 
-// history returns the last messages, at most the given number, of a turn and of the earlier turns
-// in its history.
+// history returns the last messages of a turn and of the earlier turns in its history, at most the
+// given number.
 func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, error) {
 	var all [][]actors.Message
 	for n := 0; turn > 0 && n < most; {
@@ -215,8 +216,8 @@ func (t thread) messages(ctx context.Context, turn int, info *snapshot.Info) ([]
 	return answer.Messages, err
 }
 
-// lastMessages returns the last messages, at most the given number, starting with a message from
-// the user.
+// lastMessages returns at most the given number of the last messages. The first message that it
+// returns is from the user.
 func lastMessages(messages []actors.Message, most int) []actors.Message {
 	first := max(0, len(messages)-most)
 	for first < len(messages) && messages[first].Role != actors.RoleUser {
@@ -225,9 +226,9 @@ func lastMessages(messages []actors.Message, most int) []actors.Message {
 	return messages[first:]
 }
 
-// shortened returns the messages of a turn, at most the given number. Of a longer turn, it returns the
-// question, and from the end as many messages as fit and begin with one from the model, so that no
-// call lacks its result and no result lacks its call.
+// shortened returns at most the given number of messages of a turn. For a longer turn, it returns
+// the question and, from the end, as many messages as fit and begin with one from the model, so
+// that no call lacks its result and no result lacks its call.
 func shortened(turn []actors.Message, most int) []actors.Message {
 	if len(turn) <= most {
 		return turn
@@ -240,7 +241,7 @@ func shortened(turn []actors.Message, most int) []actors.Message {
 	return nil
 }
 
-// prompt returns the prompt of a turn, and whether the agent has ended and leaves nothing to
+// prompt returns the prompt of a turn, and whether the agent has ended with nothing left to
 // compensate. If the process ended before the prompt was recorded, the prompt is nil.
 func (t thread) prompt(ctx context.Context, turn int) (prompt *actors.Prompt, ended bool, err error) {
 	run, err := t.store.Load(ctx, t.runID(turn))

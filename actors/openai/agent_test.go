@@ -54,8 +54,8 @@ func TestATypedAnswerIsCheckedWhateverTheServiceDoes(t *testing.T) {
 
 var refusesFormats = openaitest.Raw(400, `{"error":{"message":"Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model","param":"response_format"}}`)
 
-// runWithFailures runs an agent that calls tools on a service that fails occasionally. It
-// returns the records of the run.
+// runWithFailures runs an agent that calls tools and whose service fails occasionally. It returns
+// the records of the run.
 func runWithFailures(t *testing.T, watch func(context.Context) context.Context) string {
 	t.Helper()
 	srv := openaitest.NewLocal(t,

@@ -12,10 +12,10 @@ import (
 	"github.com/reprise-go/reprise/core/httperror"
 )
 
-// In background mode the service replies to a request at once, with a response that is not complete
-// yet. The response has to be polled until it is complete. If the attempt failed and were retried
-// instead, a second response would be created and charged. If the process ends during polling, the
-// attempt is made again, and needs the ID of the response that was already created.
+// In background mode, the service replies to a request at once, with a response that is not
+// complete yet. The response has to be polled until it is complete. If the attempt failed and were
+// retried instead, a second response would be created and charged. If the process ends during
+// polling, the attempt is made again, and needs the ID of the response that was already created.
 
 // The polling intervals, and the maximum number of consecutive failures.
 const (

@@ -34,8 +34,8 @@ func inBackgroundMode() actors.Request {
 	return req
 }
 
-// A call is interrupted while it polls, and then continued: the response is created only
-// once. When the run is opened once more, the service gets no request.
+// A call is interrupted while it polls, and then continued: the response is created only once. When
+// the run is opened once more, the service receives no request.
 func TestAPolledResponseIsPolledAgainAfterAnInterruption(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string

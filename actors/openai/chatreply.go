@@ -348,9 +348,9 @@ func (c *callParts) isNewCall(name string) bool {
 	return name != "" && (name != c.name || isObject(c.arguments.String()))
 }
 
-// isFollowedBy reports whether a piece begins another call although its ID does not say so. Some
-// services send whole calls without IDs, or with equal ones. A piece that only repeats the name of its
-// call has no arguments, or its call is not complete.
+// isFollowedBy reports whether a piece begins another call even though its ID does not show it.
+// Some services send whole calls without IDs, or with equal ones. If a piece only repeats the name
+// of its call, either the piece has no arguments or the call is not complete.
 func (c *callParts) isFollowedBy(id string, f *chatFunction) bool {
 	if f.Name == "" || c.name == "" {
 		return false

@@ -15,10 +15,10 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A clientDoer sends requests through the user's own go-openai client. Such a client
-// does not expose its base URL and key, and has methods instead of HTTP requests.
-// Fields unknown to its types cannot be sent or received, and its streams do not expose
-// the headers of a failed request.
+// A clientDoer sends requests through the user's own go-openai client. Such a client does not
+// expose its base URL and key, and takes method calls instead of HTTP requests. Fields unknown to
+// its types cannot be sent or received, and its streams do not expose the headers of a failed
+// request.
 type clientDoer struct{ client *goopenai.Client }
 
 // Do implements [goopenai.HTTPDoer]. The header of a response is nil if the client does

@@ -16,11 +16,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An Error is an error reported by the service. Its texts, including those of the
-// wrapped error, never contain the API key that was sent. errors.As finds an Error in
-// returned errors and in errors read from records. errors.Is matches
-// [actors.ErrContextTooLong], [actors.ErrQuota], [actors.ErrFiltered] and
-// [actors.ErrFormatUnsupported].
+// An Error is an error reported by the service. Its text, like that of the wrapped error, never
+// contains the API key that was sent. errors.As finds an Error in returned errors and in errors
+// read from records. errors.Is matches [actors.ErrContextTooLong], [actors.ErrQuota],
+// [actors.ErrFiltered] and [actors.ErrFormatUnsupported].
 type Error struct {
 	Status    int    // HTTP status, 400 or more; 0 if the error was reported in a successful reply or a stream without a status
 	Type      string // such as "invalid_request_error"; may be empty
@@ -139,8 +138,8 @@ func rejectedOutput(err error) (resp actors.Response, ok bool) {
 	return resp, true
 }
 
-// contextTooLong lists phrases, in lower case, with which services report that a
-// conversation is too long.
+// contextTooLong lists phrases, in lower case, that services use to report that a conversation is
+// too long.
 var contextTooLong = []string{
 	"maximum context length", "context length exceeded", "context_length_exceeded", "context window", // OpenAI, vLLM, Together, DeepSeek, OpenRouter
 	"exceeds the available context", "exceeds the context", // llama.cpp, Ollama
@@ -334,8 +333,8 @@ type connectionError struct{ error }
 func (e *connectionError) Unwrap() error       { return e.error }
 func (e *connectionError) Class() record.Class { return record.ClassConnection }
 
-// A misreadError reports a reply that cannot be read. The call is retried unless it must not be
-// repeated, since the service had accepted the request.
+// A misreadError reports a reply that cannot be read. Since the service had accepted the request,
+// the call is retried only if it may be repeated.
 type misreadError struct{ error }
 
 func (e *misreadError) Unwrap() error       { return e.error }

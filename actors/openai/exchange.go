@@ -143,8 +143,8 @@ func (x *exchange) requestError(err error) error {
 	return err
 }
 
-// responseError returns the error for a response with a failure status, as a type of
-// go-openai.
+// responseError returns the error for a response with a failure status, as one of go-openai's error
+// types.
 func (x *exchange) responseError(resp *http.Response) error {
 	// A truncated body is more useful than the error from reading it.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailure))

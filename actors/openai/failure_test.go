@@ -84,8 +84,8 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 	}
 }
 
-// A model whose calls must not be repeated is called once if the service may have answered, and again
-// if it cannot have.
+// A model whose calls must not be repeated is called only once if the service may have answered,
+// and is called again if the service cannot have answered.
 func TestCallsThatMustNotBeRepeated(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
@@ -331,7 +331,7 @@ func TestRetryAfterIsTheDelayBeforeTheNextAttempt(t *testing.T) {
 	}
 }
 
-// In a bubble the clock advances when all goroutines wait, so an hour takes no time.
+// In a bubble, the clock advances when all goroutines are waiting, so an hour takes no time.
 func TestRetryAfterOfAnHourIsWaitedFor(t *testing.T) {
 	for name, value := range map[string]func() string{
 		"seconds": func() string { return "3600" },

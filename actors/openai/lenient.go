@@ -60,7 +60,7 @@ func unquote(data []byte, into *string) error {
 	return nil
 }
 
-// A lenientInt accepts an integer, also in the forms 12.0 and "12". null is zero.
+// A lenientInt accepts an integer, including one in the form 12.0 or "12". null is zero.
 type lenientInt int
 
 // UnmarshalJSON accepts a number or a string that contains one.
@@ -196,7 +196,7 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// readJSON decodes a reply or an event like encoding/json, with a quarter of the
+// readJSON decodes a reply or an event as encoding/json does, but with a quarter of the
 // allocations. The error for an unexpected type names the field.
 func readJSON(data []byte, into any) error {
 	err := jsonv1.Unmarshal(data, into)

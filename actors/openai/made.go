@@ -32,8 +32,7 @@ func (a *answer) addLogprobs(tokens []wireLogprob) {
 	}
 }
 
-// wireAnnotation is a citation. On the chat completions API, its fields are in a
-// nested object.
+// wireAnnotation is a citation. In the chat completions API, its fields are in a nested object.
 type wireAnnotation struct {
 	citation
 	URLCitation  *citation `json:"url_citation"`

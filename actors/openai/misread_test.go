@@ -109,7 +109,7 @@ func TestGroqsUsageIsFound(t *testing.T) {
 	require.Equal(t, core.Usage{InputTokens: 21, OutputTokens: 3}, got.Usage)
 }
 
-// Groq reports a call that its parser rejects, in a reply and in a stream.
+// If Groq's parser rejects a call, Groq reports this both in a plain reply and in a stream.
 func TestACallThatGroqCannotReadGoesToTheModel(t *testing.T) {
 	const body = `{"error":{"message":"Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=f>{\"n\": one}</function>"}}`
 	for name, step := range map[string]openaitest.Step{

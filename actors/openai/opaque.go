@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 )
 
-// chatOpaque is the opaque data of a message on the chat completions API.
+// chatOpaque is the opaque data of a message in the chat completions API.
 type chatOpaque struct {
 	Message map[string]json.RawMessage `json:"message,omitempty"`
 	Calls   map[string]json.RawMessage `json:"calls,omitempty"` // extra_content by call ID
@@ -54,8 +54,8 @@ func (a *answer) addDetails(details json.RawMessage, whole bool) {
 	a.details = append(a.details, pieces...)
 }
 
-// joinDetails joins the pieces of a stream. A text that arrived in several pieces is
-// sent back as one.
+// joinDetails joins the pieces of a stream. Text that arrived in several pieces is sent back in one
+// piece.
 func joinDetails(pieces []json.RawMessage) json.RawMessage {
 	var joined []map[string]any
 	for _, piece := range pieces {

@@ -92,8 +92,8 @@ func convertParts(parts []actors.Part, host string, convert func(p actors.Part, 
 	return out, nil
 }
 
-// assistantParts returns the texts and the pictures among an assistant's parts. Audio is omitted:
-// services accept their own audio only by its ID.
+// assistantParts returns the text parts and the pictures among an assistant's parts. Audio is
+// omitted: services accept their own audio only by its ID.
 func assistantParts(parts []actors.Part) (texts, pictures []actors.Part) {
 	for _, p := range parts {
 		switch {

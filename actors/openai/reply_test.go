@@ -313,7 +313,7 @@ func TestMeaningOfAFailureIsFoundLiveAndOnReplay(t *testing.T) {
 		t.Run(tc.want.Error(), func(t *testing.T) {
 			srv := openaitest.New(t, openaitest.Raw(tc.status, tc.body))
 			store := memstore.New()
-			for range 2 { // the second time it is recalled
+			for range 2 { // the second time, it is recalled
 				st, err := state.Open(t.Context(), store, "r")
 				require.NoError(t, err)
 				_, err = llmAt(t, srv.URL(), atOnce).Call(st.Context(t.Context()), question)
@@ -332,8 +332,8 @@ func TestMeaningOfAFailureIsFoundLiveAndOnReplay(t *testing.T) {
 	}
 }
 
-// Some services need data back: DeepSeek its reasoning, Gemini its signatures, OpenRouter its
-// details.
+// Some services need some of their data sent back: DeepSeek its reasoning, Gemini its signatures,
+// OpenRouter its details.
 func TestOpaqueDataIsSentBackToItsService(t *testing.T) {
 	const first = `{"choices":[{"message":{"role":"assistant","content":"Let me look.","reasoning_content":"Hm.","reasoning_details":[{"type":"reasoning.encrypted","data":"xyz","index":0}],
 		"annotations":[],"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]},"finish_reason":"tool_calls"}]}`

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/actors"
 )
 
-// responsesWire implements the Responses API. By default nothing is stored at the
-// service: each request contains the whole conversation.
+// responsesWire implements the Responses API. By default, nothing is stored at the service: each
+// request contains the whole conversation.
 type responsesWire struct {
 	origin    string // identifies the source of opaque data
 	host      string

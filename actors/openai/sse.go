@@ -18,10 +18,9 @@ const (
 
 var errLongEvent = malformed(fmt.Errorf("an event of more than %d bytes", maxEvent))
 
-// An eventReader reads server-sent events according to the WHATWG standard, with any
-// line ends, comments and multiple data lines. In addition, it returns a last event
-// without a line end, and keeps lines that are not part of a stream: they may explain
-// why the service did not stream.
+// An eventReader reads server-sent events according to the WHATWG standard, with any line endings,
+// comments and multiple data lines. In addition, it returns a last event without a line ending, and
+// keeps lines that are not part of a stream: they may explain why the service did not stream.
 type eventReader struct {
 	lines *bufio.Scanner
 

@@ -62,7 +62,7 @@ func drain(events io.Reader, end func()) {
 	_, _ = io.CopyN(io.Discard, events, maxFailure) // the rest is ignored
 }
 
-// listError returns the error that a JSON array contains, the form in which Google sends errors.
+// listError returns the error contained in a JSON array, which is how Google sends errors.
 func listError(event []byte) error {
 	if e := errorOfBody(event); e.Status != 0 || e.Code+e.Type != "" {
 		return e

@@ -26,7 +26,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// seen collects deltas and joins their texts by attempt and part.
+// seen collects deltas and joins their text by attempt and part.
 type seen struct {
 	mu    sync.Mutex
 	parts map[string]string
@@ -348,8 +348,8 @@ func TestAResponsesStreamIsWholeOrAnError(t *testing.T) {
 	}
 }
 
-// A client that is passed to WithClient hides much of the stream, but a truncated text is never
-// taken as complete.
+// A client that is passed to WithClient hides much of the stream, but truncated text is never
+// accepted as complete.
 func TestAStreamOfAForeignClientIsWholeOrAnError(t *testing.T) {
 	for body, whole := range map[string]bool{
 		piece("Fine.") + finish + done: true,

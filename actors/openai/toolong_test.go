@@ -13,8 +13,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// tooLong lists the messages with which services report that a conversation is too
-// long.
+// tooLong lists the messages that services use to report that a conversation is too long.
 var tooLong = []struct {
 	service string
 	status  int

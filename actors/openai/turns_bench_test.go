@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// BenchmarkTurns runs an agent with many turns in a stored run, with a model over HTTP.
+// BenchmarkTurns runs an agent with many turns in a stored run. The model is called over HTTP.
 func BenchmarkTurns(b *testing.B) {
 	for _, turns := range []int{100, 300} {
 		b.Run(fmt.Sprint(turns), func(b *testing.B) {

@@ -35,7 +35,7 @@ type wire interface {
 
 // A functionTool describes a function, on both wires.
 type functionTool struct {
-	Type        string          `json:"type,omitempty"` // only on the Responses API
+	Type        string          `json:"type,omitempty"` // only in the Responses API
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters"`
@@ -161,7 +161,7 @@ func extraFor(extra actors.Extra, host string) map[string]any {
 	return fields
 }
 
-// noText replaces an empty text, since some services refuse messages without content.
+// noText replaces empty text, since some services refuse messages without content.
 const noText = "(empty)"
 
 // errorText returns the text of a message. Errors of tools get a prefix, since the APIs

@@ -218,8 +218,8 @@ func TestUnsupportedOptionsAreErrors(t *testing.T) {
 	}
 }
 
-// Encrypted reasoning is sent back in its place, but only to the API it came from. Malformed
-// arguments and duplicate IDs are not sent back.
+// Encrypted reasoning is sent back at its original position, but only to the API that it came from.
+// Malformed arguments and duplicate IDs are not sent back.
 func TestItemsOfTheResponsesAPIGoBackToItAlone(t *testing.T) {
 	const output = `{"id":"resp_1","model":"gpt-6-sol","status":"completed","output":[
 		{"type":"reasoning","id":"rs_1","encrypted_content":"enc","summary":[{"type":"summary_text","text":"Hm."}]},
@@ -265,7 +265,7 @@ func TestItemsOfTheResponsesAPIGoBackToItAlone(t *testing.T) {
 	require.Contains(t, string(srv.Requests()[2].Body), "Let me look.")
 }
 
-// The call of a custom tool is sent back as one, with its text, and so is its result.
+// A call of a custom tool is sent back as such, with its text, and so is its result.
 func TestCallsOfCustomToolsAreSentBackAsSuch(t *testing.T) {
 	const call = `{"type":"custom_tool_call","id":"ctc_1","status":"completed","call_id":"c","name":"patch","input":"*** Begin"}`
 	for name, tc := range map[string]struct{ output, sent, id string }{
@@ -296,7 +296,7 @@ func TestCallsOfCustomToolsAreSentBackAsSuch(t *testing.T) {
 				call := &got.Message.ToolCalls[i]
 				messages = append(messages, actors.ToolResult(call.ID, "done"))
 				if !strings.HasPrefix(call.Arguments, "{") {
-					call.Arguments = "{}" // as an agent does, which knows only functions
+					call.Arguments = "{}" // as an agent does, since it knows only functions
 				}
 			}
 			_, err = llm.Call(t.Context(), actors.Request{Messages: messages})

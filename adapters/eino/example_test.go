@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A ReAct agent of eino runs in a run. When the run is opened again, as after a crash, its
+// A ReAct agent from eino runs inside a run. When the run is opened again, as after a crash, its
 // model and its tool are not called again.
 func Example() {
 	ctx := context.Background()

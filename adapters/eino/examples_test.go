@@ -30,7 +30,7 @@ var changes = []struct {
 	{regexp.MustCompile(`(\w+ )?"github\.com/(cloudwego/eino-ext/.*|coze-dev/.*|cloudwego/eino-examples/devops/.*)"`), ""},
 }
 
-// names has the names under which examples import the replaced packages.
+// names holds the names under which examples import the replaced packages.
 var names = map[string]string{"callbacks/cozeloop": "clc", "cozeloop-go": "cozeloop", "duckduckgo/v2": "duckduckgo", "model/ark": "ark", "model/openai": "openai", "visualize": "visualize"}
 
 // changed returns the source of an example, changed so that the example runs inside a run.
@@ -53,8 +53,8 @@ func changed(source string) string {
 	return strings.Replace(source, "import (", "import (\n\t"+stub+"\n", 1)
 }
 
-// The examples of eino run inside runs. A process that opens the run again calls neither the
-// model nor the tools.
+// Eino's examples run inside runs. A process that opens the run again calls neither the model nor
+// the tools.
 func TestExamplesOfEinoRunInsideRuns(t *testing.T) {
 	checkout := os.Getenv(examples)
 	if checkout == "" {

@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// An echo is a model that repeats the last message, and counts.
+// An echo is a model that repeats the last message and counts its calls.
 type echo struct {
 	asked int
 	extra any

@@ -16,24 +16,23 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-// Model returns a model whose calls are recorded in the run that their context contains, as calls to
-// an LLM with the given name and options. Use the model's name, or the node's name if several nodes
-// use the same model.
+// Model returns a model whose calls are recorded in the run that their context contains, as calls
+// to an LLM with the given name and options. Use the model's name, or the node's name if several
+// nodes use the same model.
 //
 // A stream yields the whole answer as one message, so that nothing has to be withdrawn when an
 // attempt is retried. To get the pieces as they arrive, watch the run (live.Watch).
 //
 // Messages are recorded as JSON, and the graph always gets messages decoded from JSON, even before
-// the run is resumed. A value in Message.Extra therefore has the type that json.Unmarshal produces. A
-// value that JSON cannot represent fails the call. Options that are specific to the model's
-// implementation are applied, but are ignored when a call is compared with its record. The same holds
-// for instructions and tools, as for every LLM.
+// the run is resumed. A value in Message.Extra therefore has the type that json.Unmarshal produces.
+// A value that JSON cannot represent makes the call fail. Options that are specific to the model's
+// implementation are applied, but are ignored when a call is compared with its record. The same
+// holds for instructions and tools, as for every LLM.
 //
-// Some services give several tool calls in a message the same ID, or none. The graph gets a message in
-// which each call has an ID of its own. The model gets its own IDs back.
+// Some services give several tool calls in a message the same ID, or none. The graph gets a message
+// in which each call has an ID of its own. The model gets its own IDs back.
 //
-// Model returns an error if the name is invalid or m is nil. It panics if an option is
-// invalid.
+// Model returns an error if the name is invalid or m is nil. It panics if an option is invalid.
 func Model(name string, m model.ToolCallingChatModel, opts ...actors.Option) (model.ToolCallingChatModel, error) {
 	if m == nil {
 		return nil, errors.New("eino: Model got nil; want a model")
@@ -140,7 +139,7 @@ func (m *chatModel) GetType() string {
 // itself, it does so in each attempt; otherwise the graph runs them around the call.
 func (m *chatModel) IsCallbacksEnabled() bool { return components.IsCallbacksEnabled(m.inner) }
 
-// collect returns the message whose pieces a stream contains. It emits the pieces as deltas for
+// collect returns the message that a stream contains in pieces. It emits the pieces as deltas for
 // watchers of the run.
 func collect(ctx context.Context, stream *schema.StreamReader[*schema.Message]) (*schema.Message, error) {
 	defer stream.Close()

@@ -250,8 +250,7 @@ func TestOutsideARunAGraphIsAsItWas(t *testing.T) {
 	assert.Equal(t, "bye", out)
 }
 
-// killable runs the agent in a directory. Its model hangs the first time that it is asked for its
-// second turn.
+// killable runs the agent in a directory. Its model hangs on the first request for its second turn.
 func killable(args ...string) error {
 	dir, ledger, mode := args[0], args[1], args[2]
 	t := new(fatal)

@@ -26,9 +26,9 @@ import (
 // enhanced invokable tool. Tool returns an error if t cannot be used. It panics if an option is
 // invalid.
 //
-// If a ToolsNode changes the arguments that a model gave, t gets the changed ones, while records and
-// questions contain those of the model. In an approval, too, arguments are a string that contains
-// JSON, such as actors.ApproveWith(`{"name":"max"}`).
+// If a ToolsNode changes the arguments that a model gave, t gets the changed arguments, while
+// records and questions contain the model's arguments. In an approval, too, the arguments are a
+// string that contains JSON, such as actors.ApproveWith(`{"name":"max"}`).
 func Tool(ctx context.Context, t tool.BaseTool, opts ...actors.Option) (tool.BaseTool, error) {
 	if t == nil {
 		return nil, errors.New("eino: Tool got nil; want a tool")
@@ -149,8 +149,9 @@ func (d *durableTool) prepare(ctx context.Context, id, arguments string) {
 	d.prepared[at] = append(d.prepared[at], preparedCall{p, arguments})
 }
 
-// take removes and returns the prepared call for the tool call in ctx, if there is one. Of several, it
-// is the latest one with the given arguments, or just the latest if the graph has changed the arguments.
+// take removes and returns the prepared call for the tool call in ctx, if there is one. If there
+// are several, it takes the latest one with the given arguments, or just the latest if the graph
+// has changed the arguments.
 func (d *durableTool) take(ctx context.Context, arguments string) preparedCall {
 	at := callKey{core.ScopeOf(ctx), compose.GetToolCallID(ctx)}
 	d.mu.Lock()

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Put implements [snapshot.ArtifactStore]. Artifacts are kept in an object store bucket, under their
-// references. An existing artifact is not stored again. Instead its time is renewed, so that
+// Put implements [snapshot.ArtifactStore]. Artifacts are kept in an object store bucket, under
+// their references. An existing artifact is not stored again. Instead, its time is renewed, so that
 // [Store.GC] keeps the artifact until a record names it.
 func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
 	if err := context.Cause(ctx); err != nil {

@@ -110,8 +110,7 @@ func benchmarkRuns(b *testing.B, o []jstest.Option, runs int) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }
 
-// BenchmarkTrivialRun starts runs and waits for their ends, with a worker in this
-// process.
+// BenchmarkTrivialRun starts runs and waits for them to end, with a worker in this process.
 func BenchmarkTrivialRun(b *testing.B) {
 	for name, o := range map[string][]jstest.Option{"sync=default": nil, "sync=always": {jstest.WithSyncAlways()}} {
 		b.Run(name, func(b *testing.B) {
@@ -171,8 +170,8 @@ func BenchmarkList(b *testing.B) {
 	})
 }
 
-// BenchmarkSweep looks for runs to continue in a store with many ended runs and 100
-// queued ones. REPRISE_ENDED sets the number of ended runs.
+// BenchmarkSweep searches a store with many ended runs and 100 queued ones for runs to continue.
+// REPRISE_ENDED sets the number of ended runs.
 func BenchmarkSweep(b *testing.B) {
 	ended := 10_000
 	if set := os.Getenv("REPRISE_ENDED"); set != "" {
@@ -209,8 +208,7 @@ func BenchmarkSweep(b *testing.B) {
 	}
 }
 
-// processorTime returns the processor time that this process has used, including its
-// server.
+// processorTime returns the CPU time that this process, including its server, has used.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
@@ -218,7 +216,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkRetention removes runs that have ended, as many at once as a runner does.
+// BenchmarkRetention removes runs that have ended, as many at a time as a runner does.
 func BenchmarkRetention(b *testing.B) {
 	s := benchStore(b, nil)
 	each(b, b.N, 16, func(i int) error {
@@ -257,9 +255,9 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeover kills workers in the middle of a step, while another worker waits for jobs,
-// or before another one starts. It reports how long after the kill the other worker has the run, and
-// by how much the longest of these times exceeds the lease. Use it with -benchtime=20x.
+// BenchmarkTakeover kills workers in the middle of a step, while another worker waits for jobs, or
+// before another one starts. It reports how long after the kill the other worker takes over the
+// run, and by how much the longest of these times exceeds the lease. Use it with -benchtime=20x.
 func BenchmarkTakeover(b *testing.B) {
 	url := jstest.Start(b).URL()
 	b.Run("worker=standing by", func(b *testing.B) { benchmarkTakeover(b, url, true) })
@@ -301,8 +299,8 @@ func benchmarkTakeover(b *testing.B, url string, standsBy bool) {
 	b.ReportMetric((longest-lease).Seconds()*1000, "ms-after-lease")
 }
 
-// BenchmarkWait reports how long it takes until another process, which does not serve, knows
-// that a run has ended.
+// BenchmarkWait reports how long it takes until another process, which does not serve, learns that
+// a run has ended.
 func BenchmarkWait(b *testing.B) {
 	server := jstest.Start(b)
 	open := func() *runner.Runner {
@@ -317,7 +315,7 @@ func BenchmarkWait(b *testing.B) {
 	}
 	returned := make(chan time.Time, 1)
 	program := decorators.Agent("trivial", "", func(context.Context, word) (string, error) {
-		<-time.After(100 * time.Millisecond) // until the other process waits
+		<-time.After(100 * time.Millisecond) // until the other process is waiting
 		returned <- time.Now()
 		return "", nil
 	})

@@ -21,14 +21,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// TestCampaign injects random faults into three workers and their server while runs are
-// started. Workers are killed, are stopped for longer than their lease and continued, are cut
-// off, and lose answers of the server. The server is killed, accepts only small messages for a
-// while, and has no room for artifacts. With REPRISE_CLUSTER there are three servers, one of
-// which is killed, stopped or cut off from the others, or all are killed at once. With
-// REPRISE_CLOCKS, the clock of one worker is an hour ahead and that of another an hour behind;
-// for this, the test is built with a changed clock. At the end, each run has ended, its history has
-// no gaps, each generation belongs to one process, and no call with an outcome has run again.
+// TestCampaign injects random faults into three workers and their server while runs are started.
+// Workers are killed, are stopped for longer than their lease and continued, are cut off, and lose
+// answers from the server. The server is killed, accepts only small messages for a while, and has
+// no room for artifacts. With REPRISE_CLUSTER there are three servers, one of which is killed,
+// stopped or cut off from the others, or all are killed at once. With REPRISE_CLOCKS, the clock of
+// one worker is an hour ahead and that of another an hour behind; for this, the test is built with
+// a changed clock. At the end, each run has ended, its history has no gaps, each generation belongs
+// to one process, and no call with an outcome has run again.
 //
 // REPRISE_CAMPAIGN is "<seed> <runs> <faults>"; see CONTRIBUTING.md.
 func TestCampaign(t *testing.T) {
@@ -127,8 +127,8 @@ func (c *campaign) begin(w *campaigner) {
 
 func (c *campaign) pause() { <-time.After(kit.Pause(c.rng, lease)) }
 
-// restart kills all servers, and starts them again with a limit for the size of
-// messages, or with the default.
+// restart kills all servers, and starts them again with a limit on the size of messages, or with
+// the default.
 func (c *campaign) restart(maxPayload int32) {
 	c.stops++
 	c.group.kill(c.group.all()...)
@@ -146,7 +146,7 @@ func (c *campaign) awaitLeader() {
 	}
 }
 
-// limitBucket sets the maximum size of the bucket of the artifacts, in bytes.
+// limitBucket sets the maximum size of the artifact bucket, in bytes.
 func (c *campaign) limitBucket(bytes int64) {
 	js, err := njs.New(c.site.conn)
 	require.NoError(c.t, err)

@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// A later dials connections to a server whose clock seems to be ahead of that of this
-// process by the duration.
+// A later dials connections to a server whose clock seems to be ahead of this process's clock by
+// the given duration.
 type later time.Duration
 
 func (d later) Dial(network, address string) (net.Conn, error) {
@@ -76,8 +76,7 @@ func TestSchedulesFollowTheClockOfTheServer(t *testing.T) {
 	}
 }
 
-// A job that is due in an hour by the clock of the server is not taken by a worker
-// whose clock is ahead.
+// A job that is due in an hour by the server's clock is not taken by a worker whose clock is ahead.
 func TestJobIsDueByTheClockOfTheServer(t *testing.T) {
 	server := jstest.Start(t)
 	right := newWorker(t, server, longLease)
@@ -96,9 +95,8 @@ func TestJobIsDueByTheClockOfTheServer(t *testing.T) {
 	require.NoError(t, right.take(t, echoID).Done(t.Context()), "the job is due by the clock of the server")
 }
 
-// The lease of a killed worker ends by the clock of the server, even for a worker that has just
-// started and has seen only one heartbeat of it. The clock of the server seems to be an hour
-// ahead.
+// The lease of a killed worker ends by the server's clock, even for a worker that has just started
+// and has seen only one heartbeat of that lease. The server's clock seems to be an hour ahead.
 func TestLeaseIsOverForAWorkerThatHasJustBegun(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)

@@ -129,10 +129,11 @@ func (g *group) await() {
 	}, patience, 50*time.Millisecond)
 }
 
-// leaderOf returns the server that leads the records.
+// leaderOf returns the server that leads the stream of records.
 func (g *group) leaderOf(conn *nats.Conn) int { return g.awaitAnother(conn, -1) }
 
-// awaitAnother waits until a server other than the given one leads the records, and returns it.
+// awaitAnother waits until a server other than the given one leads the stream of records, and
+// returns it.
 func (g *group) awaitAnother(conn *nats.Conn, than int) int {
 	js, err := njs.New(conn)
 	require.NoError(g.t, err)
@@ -150,10 +151,10 @@ func (g *group) awaitAnother(conn *nats.Conn, than int) int {
 	return leader
 }
 
-// TestClusterThatLosesItsLeaderLosesNothing: the leader of the records is killed
-// while runs work, and another server is stopped until there is a new leader. A follower of
-// each run, and a client of a dashboard, see every record once. With REPRISE_LONG
-// there are more runs.
+// TestClusterThatLosesItsLeaderLosesNothing: the leader of the stream of records is killed while
+// runs are in progress, and another server is stopped until there is a new leader. A follower of
+// each run, and a client of a dashboard, see every record once. With REPRISE_LONG there are more
+// runs.
 func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
@@ -202,9 +203,9 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 	}
 }
 
-// TestLeaderLostDuringAStart: the leader of the records is killed while a run is started, at
-// a different moment each time. The start is repeated until it is acknowledged, and creates
-// one run. With REPRISE_LONG there are more starts.
+// TestLeaderLostDuringAStart: the leader of the stream of records is killed while a run is started,
+// at a different moment each time. The start is repeated until it is acknowledged, and creates one
+// run. With REPRISE_LONG there are more starts.
 func TestLeaderLostDuringAStart(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
@@ -280,8 +281,8 @@ func TestMessageThatWaitsForAMajorityIsNotMistakenForAnother(t *testing.T) {
 	assert.Equal(t, 2, run.Len())
 }
 
-// TestMinorityOfAClusterWritesNothing: the server that leads the records is cut off
-// from the others, with a worker in the middle of a step. The others continue.
+// TestMinorityOfAClusterWritesNothing: the server that leads the stream of records is cut off from
+// the others, with a worker in the middle of a step. The others continue.
 func TestMinorityOfAClusterWritesNothing(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)

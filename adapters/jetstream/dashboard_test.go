@@ -31,7 +31,8 @@ type trip struct {
 	To string `json:"to"`
 }
 
-// travel makes a run with the given number of calls. end says whether the run fails, asks or completes.
+// travel makes a run with the given number of calls. end determines whether the run fails, asks or
+// completes.
 func travel(t *testing.T, s *jetstream.Store, id, end string, calls int) {
 	t.Helper()
 	st, err := state.Open(t.Context(), s, id, state.WithPayloads(), state.WithMetadata(snapshot.Metadata{Description: "a trip that " + end + "s", Tags: []string{end}}))

@@ -55,8 +55,8 @@ func TestStoreThatIsDeletedUnderAWorkerIsAnErrorAtOnce(t *testing.T) {
 	}
 }
 
-// readers begins to read in each way that follows changes. It returns a channel for
-// each, which receives the error when reading ends.
+// readers begins to read in each of the ways that follow changes. For each way, it returns a
+// channel that receives the error when reading ends.
 func readers(t *testing.T, s *jetstream.Store) map[string]<-chan error {
 	t.Helper()
 	ended := make(map[string]<-chan error)
@@ -149,8 +149,8 @@ func TestReadersOfARecreatedStoreGetAnError(t *testing.T) {
 	}
 }
 
-// TestQueueThatIsDeletedIsAnError: Take returns an error, and works again after the
-// queue was opened again.
+// TestQueueThatIsDeletedIsAnError: Take returns an error, and works again after the queue is opened
+// again.
 func TestQueueThatIsDeletedIsAnError(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)

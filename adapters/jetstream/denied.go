@@ -9,21 +9,21 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// If a sender may not publish a message, the server does not answer it, and the sender would wait
-// forever. The server reports the violation separately, as an error on the connection. A connection
-// keeps only its last error.
+// If a sender is not allowed to publish a message, the server does not answer it, and the sender
+// would wait forever. The server reports the violation separately, as an error on the connection. A
+// connection keeps only its last error.
 
 // violation matches the text of the error for a permission violation.
 var violation = regexp.MustCompile(`(?i)Permissions Violation for (Publish|Subscription) to "([^"]+)"`)
 
 // deniedSince returns a function that reports what was denied since the call to deniedSince. The
-// function returns an error if the server has reported that the connection may not publish to a
-// subject with the given prefix, or may not receive answers.
+// function returns an error if the server has reported that the connection is not allowed to
+// publish to a subject with the given prefix, or to receive answers.
 func deniedSince(conn *nats.Conn) func(subject string) error {
 	before := conn.LastError()
 	return func(subject string) error {
 		err := conn.LastError()
-		if err == before || !errors.Is(err, nats.ErrPermissionViolation) { //nolint:errorlint // whether it is the same error, not its kind
+		if err == before || !errors.Is(err, nats.ErrPermissionViolation) { //nolint:errorlint // compares the error itself, not its kind
 			return nil
 		}
 		found := violation.FindStringSubmatch(err.Error())

@@ -18,9 +18,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// worksThrough lets a client on one connection start and answer a run, and a worker
-// on the other connection execute it. The run has an output that is an artifact, and
-// a wait.
+// worksThrough lets a client on one connection start and answer a run, and a worker on the other
+// connection execute it. The run contains an output that is an artifact, and a wait.
 func worksThrough(t *testing.T, client, own *nats.Conn, o jetstream.Options, ownOptions jetstream.Options) {
 	t.Helper()
 	of := func(conn *nats.Conn, o jetstream.Options) worker {

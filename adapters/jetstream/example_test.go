@@ -13,8 +13,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Two processes share a store. The second continues a run where the first has left
-// it.
+// Two processes share a store. The second continues a run where the first left off.
 func Example() {
 	url, stop := serve()
 	defer stop()

@@ -23,7 +23,7 @@ func Fence(ctx context.Context, s *Store, runID string) error {
 	return err
 }
 
-// DeleteOnly deletes a run, and leaves the messages that it had.
+// DeleteOnly deletes a run, but leaves the run's messages.
 func DeleteOnly(ctx context.Context, s *Store, runID string) error {
 	h, err := s.head(ctx, runID)
 	if err != nil {
@@ -33,7 +33,7 @@ func DeleteOnly(ctx context.Context, s *Store, runID string) error {
 	return err
 }
 
-// RemoveArtifacts removes all artifacts as [Store.GC] does. It calls f after it has listed them,
+// RemoveArtifacts removes all artifacts as [Store.GC] does. It calls f after it has listed them and
 // before it removes them.
 func RemoveArtifacts(ctx context.Context, s *Store, f func()) error {
 	bucket, err := s.js.Stream(ctx, s.names.bucket())
@@ -62,14 +62,14 @@ func RemoveHalf(ctx context.Context, s *Store) error {
 	return err
 }
 
-// PutHalf stores the data of an artifact without the object that names them, as if the process had
-// been killed in between.
+// PutHalf stores the data of an artifact without the object that names the data, as if the process
+// had been killed in between.
 func PutHalf(ctx context.Context, s *Store, data []byte) error {
 	_, err := s.js.Publish(ctx, s.names.objectData("half"), data)
 	return err
 }
 
-// Bucket returns the number of messages in the bucket of the artifacts.
+// Bucket returns the number of messages in the artifact bucket.
 func Bucket(ctx context.Context, s *Store) (uint64, error) {
 	stream, err := s.js.Stream(ctx, s.names.bucket())
 	if err != nil {
@@ -78,8 +78,8 @@ func Bucket(ctx context.Context, s *Store) (uint64, error) {
 	return stream.CachedInfo().State.Msgs, nil
 }
 
-// NoteWritten notes that a message with a sequence and an ID was stored while the process was
-// connected to a server.
+// NoteWritten notes that a message with the given sequence and ID was stored while the process was
+// connected to the given server.
 func NoteWritten(ctx context.Context, s *Store, seq uint64, id, server string) {
 	s.noteWritten(ctx, stamp{seq, id}, server)
 }

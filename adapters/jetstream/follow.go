@@ -19,7 +19,7 @@ import (
 // consume yields messages on the given subjects from the stream of records, beginning at the given
 // sequence: first the existing messages, and then each new one. It continues after the server was
 // unavailable. It ends with the cause of ctx, or with an error if the stream was deleted or
-// replaced by a newer one, or if the process may not read it.
+// replaced by a newer one, or if the process is not allowed to read it.
 func (s *Store) consume(ctx context.Context, created time.Time, subjects []string, from uint64) iter.Seq2[*storedMessage, error] {
 	return func(yield func(*storedMessage, error) bool) {
 		for {

@@ -16,16 +16,16 @@ import (
 )
 
 // GC removes the artifacts that no run refers to and that were last put more than grace ago. It
-// returns the number of removed artifacts. Runs may go on meanwhile, on any machine. If a run cannot
-// be read, GC removes nothing, since the run may refer to any artifact.
+// returns the number of removed artifacts. Runs may continue in the meantime, on any machine. If a
+// run cannot be read, GC removes nothing, since the run may refer to any artifact.
 //
 // GC reads all messages of all runs, and one message for each artifact: see [Store.GCCost].
 //
-// grace must be longer than the time from the beginning of Put until a record that names the artifact
-// is stored; an hour is plenty. Times are read from the server's clock. Put renews the time of an
-// existing artifact, and GC removes an artifact only if the artifact has not changed since GC
-// examined it. If both happen at the same time, the later operation starts over. A fork names
-// artifacts without putting them, so it must not begin while its original is being deleted.
+// grace must be longer than the time from the beginning of Put until a record that names the
+// artifact is stored; an hour is plenty. Times are read from the server's clock. Put renews the
+// time of an existing artifact, and GC removes an artifact only if the artifact has not changed
+// since GC examined it. If both happen at the same time, the later operation starts over. A fork
+// names artifacts without putting them, so it must not begin while its original is being deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
 	g, err := s.garbage(ctx, grace)
 	if err != nil {
@@ -264,9 +264,9 @@ func (s *Store) removeArtifact(ctx context.Context, bucket jetstream.Stream, o *
 	return true, s.purgeArtifact(ctx, bucket, removal)
 }
 
-// markRemoved replaces an artifact's entry by one that says that the artifact is removed. If the process
-// ends before it has purged the artifact, the next GC finds that entry. If the artifact was put again
-// meanwhile, the error is errConflict.
+// markRemoved replaces an artifact's entry with one that marks the artifact as removed. If the
+// process ends before it has purged the artifact, the next GC finds that entry. If the artifact was
+// put again meanwhile, the error is errConflict.
 func (s *Store) markRemoved(ctx context.Context, o *object) (*object, error) {
 	info := o.ObjectInfo
 	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, "" // as the client for object stores does

@@ -32,7 +32,7 @@ func endRun(t *testing.T, s *jetstream.Store, id string, preview string, artifac
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
 
-// putText returns a function that puts a text as an artifact.
+// putText returns a function that stores a string as an artifact.
 func putText(t *testing.T, s *jetstream.Store) func(text string) string {
 	return func(text string) string {
 		t.Helper()

@@ -14,10 +14,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A server syncs each stream separately. After a power failure the index may be older or newer than
-// the records: it then shows runs that no longer exist, or lacks runs that do exist. The index is
-// derived from the records. Where the two disagree, the index is corrected: when the store is opened,
-// after the server was restarted, when a stream turns out to have lost messages, and by
+// A server syncs each stream separately. After a power failure, the index may be older or newer
+// than the records: it then shows runs that no longer exist, or lacks runs that do exist. The index
+// is derived from the records. Where the two disagree, the index is corrected: when the store is
+// opened, after the server was restarted, when a stream turns out to have lost messages, and by
 // [Store.Repair].
 //
 // A sequence number does not identify a message: after a loss, the server assigns the number to
@@ -36,10 +36,10 @@ type RepairReport struct {
 	Queued int // jobs that no worker would have received; counted only if the store's queue was opened
 }
 
-// Repair compares the list of runs with their records, and corrects the list where the two disagree,
-// as they may after a power failure of the server. The store does this automatically when it is
-// opened and after its server was restarted. Runs may go on meanwhile. For each run, Repair reads a
-// header and needs a hundred bytes of memory.
+// Repair compares the list of runs with their records, and corrects the list where the two
+// disagree, as they may after a power failure of the server. The store does this automatically when
+// it is opened and after its server was restarted. Runs may continue in the meantime. For each run,
+// Repair reads a header and needs a hundred bytes of memory.
 func (s *Store) Repair(ctx context.Context) (r RepairReport, err error) {
 	defer func() { s.noteRepaired(r) }()
 	stored, err := s.storedStamps(ctx)
@@ -185,9 +185,9 @@ func stampOf(h nats.Header) (stamp, error) {
 	return is, nil
 }
 
-// lastMessages calls f with the message that is now the last on each subject, and perhaps with later
-// messages. If headersOnly is set, it does not read the data. After a temporary error it begins
-// again.
+// lastMessages calls f with the message that is now the last on each subject, and perhaps with
+// later messages. If headersOnly is set, it does not read the data. After a temporary error, it
+// begins again.
 func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subjects []string, headersOnly bool, f func(*storedMessage) error) error {
 	return s.retryWithin(ctx, s.api+"CONSUMER.", scanLimit, scanLimit/4, func(ctx context.Context) error {
 		consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
@@ -231,7 +231,7 @@ func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subje
 const scanLimit = 2 * time.Minute
 
 // isIntact reports whether the last records agree with the end of the index. The check is cheap. It
-// detects that one of the streams has lost its end, if nothing was appended since.
+// detects whether one of the streams has lost its end, provided that nothing was appended since.
 func (s *Store) isIntact(ctx context.Context) (bool, error) {
 	last, err := s.get(ctx, s.names.index(), query{Last: s.names.indexedAs("*")})
 	if err == nil {
@@ -286,7 +286,7 @@ func (s *Store) healOpened(ctx context.Context) error {
 	intact, err := s.isIntact(ctx)
 	if err == nil && !intact {
 		if _, err = s.Repair(ctx); errors.Is(err, nats.ErrPermissionViolation) {
-			return nil // this process may not write: a worker repairs it
+			return nil // this process is not allowed to write; a worker repairs it
 		}
 	}
 	return err
@@ -315,7 +315,7 @@ func (s *Store) healLoop() {
 		}
 		for _, err := s.Repair(s.ctx); err != nil && s.ctx.Err() == nil; _, err = s.Repair(s.ctx) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
-				break // this process may not write: a worker repairs it
+				break // this process is not allowed to write; a worker repairs it
 			}
 			_ = pause(s.ctx, retryPause)
 		}
@@ -379,7 +379,7 @@ func (s *Store) hasLost(ctx context.Context) bool {
 	return false
 }
 
-// noteDamage causes a repair, after the stream of records turned out to have lost messages.
+// noteDamage causes a repair, after it has turned out that the stream of records has lost messages.
 func (s *Store) noteDamage() {
 	s.newest.Store(0)
 	select {

@@ -25,8 +25,8 @@ import (
 // message because the process named in the message has ended, or because the status in the message
 // differs from the status in its subject.
 
-// An entry is a run's place in the index. The zero entry means that the index does not contain the
-// run.
+// An entry is a run's position in the index. The zero entry means that the index does not contain
+// the run.
 type entry struct {
 	seq     uint64
 	subject string
@@ -196,8 +196,8 @@ func (s *Store) removeOld(ctx context.Context, runID string, last entry) (bool, 
 	return err == nil, err
 }
 
-// indexed returns a run's place in the index, and the stamp of the state that the index shows. Both
-// are zero if the index does not contain the run.
+// indexed returns a run's position in the index, and the stamp of the state that the index shows.
+// Both are zero if the index does not contain the run.
 func (s *Store) indexed(ctx context.Context, runID string) (is entry, shown stamp, err error) {
 	m, err := s.get(ctx, s.names.index(), query{Last: s.names.indexedOf(runID)})
 	if errors.Is(err, errNotFound) {

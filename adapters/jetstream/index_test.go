@@ -44,7 +44,7 @@ func sweeping() snapshot.Filter {
 	}}
 }
 
-// TestListsReadWhatTheyShow: a sweep does not read runs that have ended or wait, and a list
+// TestListsReadWhatTheyShow: a sweep does not read runs that have ended or are waiting, and a list
 // of one status does not read runs with another status.
 func TestListsReadWhatTheyShow(t *testing.T) {
 	t.Parallel()
@@ -114,7 +114,8 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 }
 
 // TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved: the run moves in the index, from one
-// status to another. Instead of a kill, the test has a user that may not remove the old message.
+// status to another. Instead of killing the process, the test uses a user that is not allowed to
+// remove the old message.
 func TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t, withConfig(t, authorization(user(t, "some", jetstream.RoleWorker, "$JS.API.STREAM.MSG.DELETE.RPI_reprise"))))

@@ -19,7 +19,7 @@ type journal struct {
 	runID   string
 	marker  message       // the message that opened the run
 	known   snapshot.Info // the current info
-	indexed entry         // the run's place in the index
+	indexed entry         // the run's position in the index
 	at      uint64        // the sequence of the run's last message
 	stop    func() bool   // stops waiting for the end of the session
 }

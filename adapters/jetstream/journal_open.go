@@ -44,9 +44,9 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	}
 }
 
-// tryOpen returns errConflict if the run changed meanwhile. It first stores a message that opens the
-// run. After that the run's previous owner can append nothing, and everything before the message can
-// be read.
+// tryOpen returns errConflict if the run changed meanwhile. It first stores a message that opens
+// the run. After that, the run's previous owner can no longer append anything, and everything
+// before the message can be read.
 func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string, o *snapshot.OpenOptions) (snapshot.Journal, error) {
 	if h.info.Open {
 		return nil, &snapshot.LockedError{RunID: runID, Owner: h.info.Owner}
@@ -99,8 +99,8 @@ func (s *Store) restore(ctx context.Context, h *head, restored snapshot.Info) (*
 	return run, err
 }
 
-// readRun appends to a run the records in the messages on its subject, up to and including
-// the given sequence.
+// readRun reads the messages on a run's subject, up to and including the given sequence, and
+// appends their records to the run.
 func (s *Store) readRun(ctx context.Context, run *snapshot.Run, to uint64) (*snapshot.Run, error) {
 	var parts [][]byte
 	for m, err := range s.messages(ctx, run.RunID, 1, to) {
@@ -126,8 +126,8 @@ func (s *Store) readRun(ctx context.Context, run *snapshot.Run, to uint64) (*sna
 	return extended, nil
 }
 
-// messages yields the messages on a run's subject between the sequences from and to, both
-// included. The last of these sequences must be that of a message on the subject.
+// messages yields the messages on a run's subject between the sequences from and to, both included.
+// The sequence to must be that of a message on the subject.
 func (s *Store) messages(ctx context.Context, runID string, from, to uint64) iter.Seq2[*message, error] {
 	return func(yield func(*message, error) bool) {
 		for msg, err := range s.read(ctx, s.names.records(), s.names.run(runID), from, to) {

@@ -15,9 +15,10 @@ import (
 // The most recently changed run is at the end of the index. The index is read backwards, one range of
 // sequence numbers at a time.
 
-// List implements [snapshot.Reader]. The server selects runs by status, and with f.DueBy also by due
-// time; the rest of the filter is applied here. In a cluster any server may answer. If that server
-// lags behind, a page selected by status may show the previous state of a run that has just changed.
+// List implements [snapshot.Reader]. The server selects runs by status, and with f.DueBy also by
+// due time; the rest of the filter is applied here. In a cluster, any server may answer. If that
+// server lags behind, a page selected by status may show the previous state of a run that has just
+// changed.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
@@ -39,8 +40,9 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, err
 }
 
-// count returns, for each status, the number of runs that the filter without Status selects. If
-// these are all runs, the server counts them, except those that are queued or running.
+// count returns, for each status, the number of runs that the filter selects if its Status is
+// ignored. If the filter selects all runs, the server counts them, except those that are queued or
+// running.
 func (s *Store) count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error) {
 	f.After, f.Limit = "", 1
 	if !f.CountsAll() {
@@ -235,9 +237,9 @@ func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 	return page, nil
 }
 
-// eachLatest calls f with each run that the filter selects, the last updated first, until f returns
-// false. It reads the index in windows, from the end. While the windows contain few selected runs, it
-// makes them larger.
+// eachLatest calls f with each run that the filter selects, the most recently updated first, until
+// f returns false. It reads the index in windows, from the end. While the windows contain few
+// selected runs, it makes them larger.
 func (s *Store) eachLatest(ctx context.Context, filter snapshot.Filter, f func(*foundRun) bool) error {
 	before, err := s.before(ctx, filter.After)
 	if err != nil {
@@ -300,8 +302,8 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 // errTooMany means that a window contains too many messages to keep in memory.
 var errTooMany = errors.New("jetstream: too many messages")
 
-// window reads a window of the index, the last message first. If all statuses are wanted, the
-// window's last message shows whether the replica that answered has the whole window.
+// window reads a window of the index, starting with the last message. If all statuses are wanted,
+// the window's last message shows whether the replica that answered has the whole window.
 func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) (window []*storedMessage, err error) {
 	for _, subject := range subjects {
 		read := s.readThere

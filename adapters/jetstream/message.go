@@ -89,8 +89,8 @@ func (m *message) encode(subject string) *nats.Msg {
 	return msg
 }
 
-// decode decodes a message on a run's subject. If it was not written by this package, the error is
-// snapshot.ErrCorrupt.
+// decode decodes a message on a run's subject. If the message was not written by this package, the
+// error is snapshot.ErrCorrupt.
 func decode(from *storedMessage) (*message, error) {
 	h, data := from.Header, from.Data
 	m := &message{

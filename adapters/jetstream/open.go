@@ -23,10 +23,11 @@ var minVersion = [2]int{2, 12}
 // some records fit into a message.
 const minPayload = 32 << 10
 
-// Open opens the store named in the options on the server to which conn is connected, and creates the
-// store if it does not exist. The connection belongs to the caller, who closes it after the store. It
-// should reconnect forever (nats.MaxReconnects(-1)), even if a server refuses its user for a while
-// (nats.IgnoreAuthErrorAbort()): after a connection was closed, the store can do nothing.
+// Open opens the store named in the options on the server to which conn is connected, and creates
+// the store if it does not exist. The connection belongs to the caller, who closes it after the
+// store. It should reconnect forever (nats.MaxReconnects(-1)), even if a server refuses its user
+// for a while (nats.IgnoreAuthErrorAbort()): once the connection is closed, the store can do
+// nothing.
 //
 // If the server is too old or has no JetStream, or if streams with the store's names have other
 // settings, Open returns an error that explains the problem, and creates nothing. If servers do not

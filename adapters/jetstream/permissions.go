@@ -9,7 +9,7 @@ import (
 // A Role is a kind of process that uses a store.
 type Role string
 
-// The roles. Each may do everything that the roles before it may.
+// The roles. Each role has all permissions of the roles before it.
 const (
 	RoleDashboard Role = "dashboard" // lists and reads runs, and follows them
 	RoleClient    Role = "client"    // starts runs, answers and cancels them

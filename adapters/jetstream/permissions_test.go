@@ -70,10 +70,9 @@ func (v *violations) connect(t *testing.T, s *jstest.Server, name string) *nats.
 	}))
 }
 
-// TestEachRoleDoesItsWorkWithItsPermissions: an admin creates the streams; a client
-// starts, answers, interrupts and cancels runs; a worker executes them, with artifacts,
-// waits and priorities, and removes them; a dashboard reads everything and may change
-// nothing.
+// TestEachRoleDoesItsWorkWithItsPermissions: an admin creates the streams; a client starts,
+// answers, interrupts and cancels runs; a worker executes them, with artifacts, waits and
+// priorities, and removes them; a dashboard reads everything and cannot change anything.
 func TestEachRoleDoesItsWorkWithItsPermissions(t *testing.T) {
 	t.Parallel()
 	s := jstest.Start(t, withConfig(t, authorization(user(t, "admin", jetstream.RoleAdmin, ""), user(t, "worker", jetstream.RoleWorker, ""),

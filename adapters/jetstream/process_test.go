@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	process.Main(tests{m}, process.Programs{"work": work})
 }
 
-// tests are the tests, with a directory for the server program, which is removed after them.
+// tests runs the tests with a directory for the server program, and then removes the directory.
 type tests struct{ *testing.M }
 
 func (t tests) Run() int {
@@ -117,10 +117,9 @@ type step struct {
 	N   int    `json:"n"`
 }
 
-// work runs tasks until its standard input ends. The effect of a step is a line in
-// the ledger, which the step returns. At the given point (before the effect of step
-// 1, after it, or after its outcome was recorded) the process kills itself, or
-// waits until there is a file "go".
+// work runs tasks until its standard input ends. The effect of a step is a line in the ledger,
+// which the step returns. At the given point (before the effect of step 1, after it, or after its
+// outcome was recorded) the process kills itself, or waits until a file named "go" exists.
 func work(args ...string) error {
 	url, dir, point := args[0], args[1], args[2]
 	conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.RetryOnFailedConnect(true))
@@ -433,8 +432,8 @@ func (s *site) checkHistory(id string) {
 	}
 }
 
-// next returns the next message on a subject, and waits until the servers answer. If end is true, there
-// may be none.
+// next returns the next message on a subject, and waits until the servers answer. If end is true,
+// there may be no next message.
 func (s *site) next(subject string, seq uint64, end bool) (msg *njs.RawStreamMsg, ok bool) {
 	s.t.Helper()
 	js, err := njs.New(s.conn)
@@ -502,10 +501,9 @@ func TestWorkerThatWasCutOffWritesNothingWhenItIsBack(t *testing.T) {
 		func() { between.Set(false, false) })
 }
 
-// checkAbsence starts a worker that goes away in the middle of a step, until
-// another worker has ended its run. When it is back, it has the outcome of the
-// step, but must neither write nor acknowledge anything. between is the proxy
-// between the worker and the server.
+// checkAbsence starts a worker that goes away in the middle of a step and stays away until another
+// worker has ended the run. When the first worker is back, it has the outcome of the step, but must
+// neither write nor acknowledge anything. between is the proxy between the worker and the server.
 func (s *site) checkAbsence(first *exec.Cmd, between *proxy, away, back func()) {
 	s.t.Helper()
 	p := process.Start(s.t, first)
@@ -550,8 +548,8 @@ func (s *site) checkAbsence(first *exec.Cmd, between *proxy, away, back func()) 
 	assert.NotRegexp(s.t, ack, string(sent), "the worker must not acknowledge the job")
 }
 
-// acknowledgement matches what a worker publishes to acknowledge the job of a run,
-// or to renew its lease on it.
+// acknowledgement matches what a worker publishes to acknowledge the job of a run, or to renew its
+// lease on the job.
 func (s *site) acknowledgement(id string) *regexp.Regexp {
 	s.t.Helper()
 	js, err := njs.New(s.conn)

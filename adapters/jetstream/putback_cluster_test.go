@@ -94,8 +94,8 @@ func (p *groupPutBack) dirs(server int) []string {
 	return []string{filepath.Join(root, "$G", "streams", p.stream), filepath.Join(root, "$SYS", "_js_", p.log(server))}
 }
 
-// log returns the name of the log of the stream. It asks the server while that is
-// running, and stores the name.
+// log returns the name of the log of the stream. While the server is running, it asks the server
+// and stores the name.
 func (p *groupPutBack) log(server int) string {
 	p.t.Helper()
 	name, err := os.ReadFile(filepath.Join(p.kept, "log"))

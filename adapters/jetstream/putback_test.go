@@ -21,8 +21,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// A server syncs each stream separately. After a loss of power, the end of one stream
-// may be seconds older than those of the others.
+// A server syncs each stream separately. After a loss of power, the end of one stream may be
+// seconds older than the ends of the others.
 func TestStoreHealsAfterAStreamWasPutBack(t *testing.T) {
 	t.Parallel()
 	for _, stream := range []string{"RP_reprise", "RPI_reprise", "RQ_reprise"} {
@@ -42,9 +42,9 @@ func TestStoreHealsAfterAStreamWasPutBack(t *testing.T) {
 	}
 }
 
-// TestMessageThatIsNotedAfterTheServerWasRestartedIsCompared: the server is restarted between the
-// acknowledgement of a message and the moment when its writer notes it, and has lost the message.
-// The runs of the process may be lost as well, and are opened again.
+// TestMessageThatIsNotedAfterTheServerWasRestartedIsCompared: the server is restarted after it has
+// acknowledged a message and before the writer notes the message, and has lost the message. The
+// runs of the process may be lost as well, and are opened again.
 func TestMessageThatIsNotedAfterTheServerWasRestartedIsCompared(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
@@ -66,7 +66,7 @@ func TestMessageThatIsNotedAfterTheServerWasRestartedIsCompared(t *testing.T) {
 	<-j.Lost()
 }
 
-// A putBack restores old files of a stream.
+// A putBack restores an old copy of a stream's files.
 type putBack struct {
 	t         *testing.T
 	settings  serverSettings
@@ -109,7 +109,8 @@ func (p *putBack) back() {
 	p.server, _, _ = startServer(p.t, p.settings)
 }
 
-// check waits until each stored run has ended, and compares the list with the runs.
+// check waits until each stored run has ended, and until List shows exactly these runs, in their
+// current state.
 func (p *putBack) check(runs int) {
 	store := p.site.client.Store()
 	stored := p.stored(runs)

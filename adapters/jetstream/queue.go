@@ -15,22 +15,22 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// A Queue is a [runner.Queue] for the runs in a [Store]. It holds a job for each waiting run. A
-// job that was taken is hidden while the process that took it renews its lease, and is offered again
+// A Queue is a [runner.Queue] for the runs in a [Store]. It holds a job for each waiting run. A job
+// that was taken is hidden while the process that took it renews its lease, and is offered again
 // when the lease has expired. A Queue is safe for concurrent use; make one with [OpenQueue].
 //
 // Jobs are taken by priority, and jobs of the same priority in the order in which they were added.
-// Priorities from -100 to 100 are distinguished; a priority outside this range counts as the nearest
-// one inside it. For each priority in use, each worker makes one request for jobs per half lease. Other
-// workers learn about a new priority a moment after the first job with that priority was added; until
-// then they may take a job with a lower priority.
+// Priorities from -100 to 100 are distinguished; a priority outside this range counts as the
+// nearest one inside it. For each priority in use, each worker makes one request for jobs every
+// half lease. Other workers learn about a new priority a moment after the first job with that
+// priority was added; until then they may take a job with a lower priority.
 type Queue struct {
 	store *Store
 	jobs  jetstream.Stream
 
 	mu      sync.Mutex
 	pulls   map[puller]*pullState
-	levels  map[runner.ProgramID][]int // the levels known to be in use, the highest first
+	levels  map[runner.ProgramID][]int // the levels known to be in use, highest first
 	noted   map[puller]bool            // levels that this process has announced to the others
 	learned *session                   // the session in which the notes about levels were last read
 	takers  int                        // number of goroutines that wait in Take
@@ -136,21 +136,21 @@ func (q *Queue) Add(ctx context.Context, e runner.QueueEntry) (added bool, err e
 	return err == nil, err
 }
 
-// Wake implements [runner.Queue]. The new job replaces the run's earlier job, even if a process
-// has taken that job; when the process ends its lease, the new job remains. Wake also removes a
-// job that waits until it is due, unless that job is newer.
+// Wake implements [runner.Queue]. The new job replaces the run's earlier job, even if a process has
+// taken that job; the new job remains when the process ends its lease. Wake also removes a job of
+// the run that is waiting until it is due, unless that job is newer.
 func (q *Queue) Wake(ctx context.Context, e runner.QueueEntry) error {
 	e.Due = time.Time{}
 	seq, err := q.put(ctx, &e)
 	if err != nil {
 		return err
 	}
-	_ = q.store.purge(ctx, q.jobs, q.waitSubject(e.RunID), seq) // if this fails, the run is only offered once more
+	_ = q.store.purge(ctx, q.jobs, q.waitSubject(e.RunID), seq) // if this fails, the run is just offered once more
 	return nil
 }
 
-// put publishes an entry, in place of any earlier one on its subject, and returns the sequence of its
-// message.
+// put publishes an entry, replacing any earlier entry on its subject, and returns the sequence of
+// its message.
 func (q *Queue) put(ctx context.Context, e *runner.QueueEntry) (seq uint64, err error) {
 	msg, err := q.message(ctx, e)
 	if err == nil {
@@ -220,7 +220,7 @@ func (l *lease) Done(ctx context.Context) error {
 	return nil
 }
 
-// remove removes the job from the stream, but no later job for the run. It does not acknowledge
+// remove removes the job from the stream, but not a later job for the run. It does not acknowledge
 // the job, because a server that was killed may not know that it delivered the job: such a server
 // never answers an acknowledgement, and offers the job again.
 func (l *lease) remove(ctx context.Context) error {

@@ -10,10 +10,11 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// A consumer delivers its jobs in the order in which they were added. So for each program, each
-// priority, called a level here, has its own consumer, and jobs are pulled from the highest level
-// first. Workers do not ask for unused levels: before the first job with a level other than 0 is
-// added, a note announces the level. Workers read the notes, and listen for new ones.
+// A consumer delivers its jobs in the order in which they were added. Each program therefore has
+// one consumer for each priority, which is called a level here, and jobs are pulled from the
+// highest level first. Workers do not ask for unused levels: before the first job with a level
+// other than 0 is added, a note announces the level. Workers read the notes, and listen for new
+// ones.
 
 // maxLevel is the highest level, and -maxLevel the lowest.
 const maxLevel = 100
@@ -21,7 +22,7 @@ const maxLevel = 100
 // levelOf returns the level for jobs with the given priority.
 func levelOf(priority int) int { return max(-maxLevel, min(priority, maxLevel)) }
 
-// levelTTL is how long a note remains. The note is renewed when jobs with its level are added,
+// levelTTL is how long a note is kept. The note is renewed when jobs with its level are added,
 // including those that a sweep adds.
 const levelTTL = "168h"
 
@@ -83,7 +84,7 @@ func (q *Queue) inUse(programs []runner.ProgramID) (all []puller) {
 	return all
 }
 
-// levelsOf returns the levels that a program is known to use, the highest first. q.mu must be held.
+// levelsOf returns the levels that a program is known to use, highest first. q.mu must be held.
 func (q *Queue) levelsOf(program runner.ProgramID) []int {
 	if known := q.levels[program]; len(known) > 0 {
 		return known

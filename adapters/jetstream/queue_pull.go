@@ -32,8 +32,9 @@ type pullState struct {
 // with a lower level is taken.
 func (p *pullState) mayHaveMore() bool { return len(p.held) == 0 && !p.waits && p.err == nil }
 
-// Take implements [runner.Queue]. It returns the jobs with the highest levels once these are known to
-// be next. If the connection or the store was closed, the error is [runner.ErrQueueClosed].
+// Take implements [runner.Queue]. It returns the next jobs, those with the highest levels, once it
+// is known which these are. If the connection or the store was closed, the error is
+// [runner.ErrQueueClosed].
 func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, most int) ([]runner.Lease, error) {
 	leases, err := q.take(ctx, programs, most)
 	switch conn := q.store.conn; {
@@ -74,7 +75,7 @@ func (q *Queue) take(ctx context.Context, programs []runner.ProgramID, most int)
 }
 
 // pickSome takes jobs, if it is known which jobs are next. Otherwise it returns a channel that is
-// closed when this may be known.
+// closed when this may have become known.
 func (q *Queue) pickSome(programs []runner.ProgramID, most int) (taken []runner.Lease, changed <-chan struct{}, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -201,7 +202,7 @@ func (q *Queue) pullLoop(p puller, now *pullState) {
 			q.set(now, nil, true, err)
 			wait = refusedPause
 		}
-		_ = pause(ctx, wait) // the loop notices the end of ctx next
+		_ = pause(ctx, wait) // the loop then notices that ctx has ended
 	}
 }
 
@@ -225,7 +226,8 @@ func (q *Queue) filter(p puller) string {
 }
 
 // consumerUnused is how long the consumer for a level may be without a worker before the server
-// removes it. The next worker creates the consumer again, which then delivers the waiting jobs.
+// removes it. The next worker creates the consumer again, and the new consumer delivers the waiting
+// jobs.
 const consumerUnused = 24 * time.Hour
 
 // maxLeases limits how many of a program's jobs with one level can be taken at the same time.
@@ -282,7 +284,7 @@ func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 	switch {
 	case len(jobs) > 0:
 		return jobs, nil
-	case batch.Error() == nil && time.Since(asked) >= fetchTimeout: // the client returns no error, whether the answer is missing or empty
+	case batch.Error() == nil && time.Since(asked) >= fetchTimeout: // the client returns no error for either a missing or an empty answer
 		return nil, errNoAnswer
 	}
 	return nil, batch.Error()
@@ -291,7 +293,7 @@ func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 // fetchTimeout is how long the client waits for the server to report whether any jobs are waiting.
 const fetchTimeout = time.Second
 
-// next waits for the next job. It returns no job if none came within a while.
+// next waits for the next job. It returns no jobs if none arrives for a while.
 func (q *Queue) next(ctx context.Context, consumer jetstream.Consumer) ([]jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.store.options.pullFor())
 	defer cancel()
@@ -305,8 +307,8 @@ func (q *Queue) next(ctx context.Context, consumer jetstream.Consumer) ([]jetstr
 	return []jetstream.Msg{msg}, nil
 }
 
-// offer holds jobs for the callers of Take until all are taken. If no caller wants the next one for a
-// while, the rest is given back.
+// offer holds jobs for the callers of Take until all are taken. If no caller wants the next job for
+// a while, the remaining jobs are given back.
 func (q *Queue) offer(own *session, jobs []jetstream.Msg, now *pullState) {
 	q.set(now, q.hold(own, jobs), false, nil)
 	tick := time.NewTicker(heldFor)

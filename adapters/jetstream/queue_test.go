@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// lease is for tests in which a lease must expire. On a busy machine a process
-	// may get no time for a second or two, which must not end its lease.
+	// lease is for tests in which a lease must expire. On a busy machine a process may get no CPU
+	// time for a second or two, which must not end its lease.
 	lease = 3 * time.Second
 
 	// longLease is for tests in which no lease must expire.
@@ -60,8 +60,7 @@ func (w worker) take(t *testing.T, programs ...runner.ProgramID) runner.Lease {
 	return taken[0]
 }
 
-// takesNothing checks that there is no job to take, for a time much shorter than a
-// lease.
+// takesNothing checks that no job can be taken during a period that is much shorter than a lease.
 func (w worker) takesNothing(t *testing.T, programs ...runner.ProgramID) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)

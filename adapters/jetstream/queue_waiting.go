@@ -72,7 +72,7 @@ func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, 
 	return due, parked, nil
 }
 
-// programToken returns a program in the form that it has in a subject.
+// programToken returns a program in the form used in subjects.
 func programToken(p runner.ProgramID) string { return safeToken(p.Name) + "." + safeToken(p.Version) }
 
 // waitSubjects returns the subject filter for all jobs that wait until they are due.
@@ -102,8 +102,8 @@ func (q *Queue) consumers(ctx context.Context) (all []*jetstream.ConsumerInfo, e
 	return all, err
 }
 
-// complete creates the missing consumers that are needed for counting: those for programs, and one
-// for the jobs that wait until they are due, from which no worker takes jobs.
+// complete creates the missing consumers that are needed for counting: those for programs, and one,
+// from which no worker takes jobs, for the jobs that wait until they are due.
 func (q *Queue) complete(ctx context.Context, all []*jetstream.ConsumerInfo, programs []runner.ProgramID) ([]*jetstream.ConsumerInfo, error) {
 	there := make(map[string]bool)
 	for _, c := range all {
@@ -132,7 +132,7 @@ func (q *Queue) complete(ctx context.Context, all []*jetstream.ConsumerInfo, pro
 	return all, nil
 }
 
-// takenJobs returns how many jobs of each program are taken by living processes.
+// takenJobs returns how many jobs of each program are taken by live processes.
 func (q *Queue) takenJobs(ctx context.Context) (map[string]int, error) {
 	own, err := q.store.session(ctx)
 	if err != nil {
@@ -149,7 +149,7 @@ func (q *Queue) takenJobs(ctx context.Context) (map[string]int, error) {
 		}
 		lease, _ := time.ParseDuration(beat.Header.Get(headerLease))
 		if _, id := parse(beat.Subject); id == own.id || now.Sub(beat.Time) > lease {
-			continue // the session is this process's own, which was counted already, or is over
+			continue // the session is over, or is this process's own, which was counted already
 		}
 		var jobs map[string]int
 		if err := json.Unmarshal(beat.Data, &jobs); err != nil {

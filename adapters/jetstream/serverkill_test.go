@@ -69,8 +69,8 @@ func (m *mortal) awaitState(stream string, wanted func(njs.StreamState) bool) {
 	}, patience, 5*time.Millisecond)
 }
 
-// forgetDeliveries makes the server, which was killed, forget which jobs it delivered, as it does
-// if it was killed before it stored that.
+// forgetDeliveries makes the killed server forget which jobs it delivered, as if it had been killed
+// before it stored the deliveries.
 func (m *mortal) forgetDeliveries() {
 	m.t.Helper()
 	consumers, err := filepath.Glob(filepath.Join(m.set.Dir, "jetstream", "$G", "streams", "RQ_reprise", "obs", "*"))
@@ -235,9 +235,9 @@ func TestKilledServerLosesNothing(t *testing.T) {
 	running.Stop()
 }
 
-// TestDelayedJobOutlivesItsServer: of two jobs that wait for their time, one is
-// delivered on time, and the other, whose time passed while the server was away, at
-// once. No sweep is involved.
+// TestDelayedJobOutlivesItsServer: one of two delayed jobs is delivered on time. The other, which
+// became due while the server was down, is delivered as soon as the server is back. No sweep is
+// involved.
 func TestDelayedJobOutlivesItsServer(t *testing.T) {
 	t.Parallel()
 	set := oneServer(t)
@@ -254,7 +254,7 @@ func TestDelayedJobOutlivesItsServer(t *testing.T) {
 	running.Kill()
 	<-time.After(time.Until(due["missed"]))
 	running, _, _ = startServer(t, set)
-	for len(due) > 0 { // in order, unless the start of the server took longer
+	for len(due) > 0 { // in order of due time, unless the server took longer to start
 		l := w.take(t, echoID)
 		id := l.Entry().RunID
 		require.Contains(t, due, id)

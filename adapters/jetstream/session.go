@@ -140,7 +140,7 @@ func (s *session) keep() {
 		if s.isOver() || !s.store.conn.IsConnected() {
 			return
 		}
-		_ = l.msg.InProgress() // if this fails, the job is offered to another process, for which the run is still open elsewhere
+		_ = l.msg.InProgress() // if this fails, the job is offered to another process, which finds the run still open elsewhere
 	}
 }
 
@@ -207,8 +207,8 @@ func (s *session) publishHeartbeat(ctx context.Context, lease, stays time.Durati
 	return err
 }
 
-// renewLoop sends heartbeats until one is too late, or the store is closed. The new lease is measured
-// from before the request was sent, so no other clock matters.
+// renewLoop sends heartbeats until one is too late, or the store is closed. Each new lease is
+// measured from a time before its request was sent, so no other clock matters.
 func (s *session) renewLoop() {
 	defer s.finish()
 	timer := time.NewTimer(s.store.options.renewEvery())
@@ -266,7 +266,7 @@ func (s *session) listen(ctx context.Context) error {
 	subjects := []string{s.store.names.all("m"), s.store.names.all("s"), s.store.names.all("p")}
 	s.store.running.Go(func() {
 		for msg, err := range s.store.consume(s.ctx, info.Created, subjects, info.State.LastSeq+1) {
-			if err != nil { // the session is over, its stream was deleted, or it may not be read
+			if err != nil { // the session is over, or its stream was deleted or must not be read
 				if errors.Is(err, nats.ErrPermissionViolation) {
 					s.store.refuse(err)
 				}
@@ -306,8 +306,8 @@ func (s *session) hear(m *storedMessage) {
 
 // A sighting is the time at which this process first saw a heartbeat, by its own clock. For the
 // first heartbeat that this process sees from a session, the sighting is instead the time at which
-// the server stored the heartbeat, so that after a restart of this process, a killed process's
-// runs do not wait for another full lease.
+// the server stored the heartbeat. So if this process restarts, the runs of a killed process do not
+// wait for another full lease.
 type sighting struct {
 	seq uint64
 	at  time.Time
@@ -338,7 +338,7 @@ func (s *Store) firstSeen(session string, seq uint64, age time.Duration, isLast 
 	return at
 }
 
-// ageOf returns the age of a heartbeat by the clock of the server, which has set the heartbeat's
+// ageOf returns the age of a heartbeat by the clock of the server, which also set the heartbeat's
 // time. If this process has seen an earlier heartbeat of the session, this one was just sent, and
 // ageOf does not ask the server.
 func (s *Store) ageOf(ctx context.Context, session string, beat *storedMessage) time.Duration {

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// skewedBinary builds this test with a clock that is wrong by the number of seconds in
-// REPRISE_SKEW, exactly as on a machine whose clock is wrong. This takes minutes, since
-// all packages are compiled again.
+// skewedBinary builds this test with a clock that is off by the number of seconds in REPRISE_SKEW,
+// exactly as on a machine with a wrong clock. This takes minutes, because all packages are
+// recompiled.
 func skewedBinary(t *testing.T) string {
 	t.Helper()
 	root, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()

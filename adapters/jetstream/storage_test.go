@@ -36,9 +36,8 @@ func fill(t *testing.T, s *jetstream.Store, id string) error {
 	return err
 }
 
-// TestRunContinuesWhenThereIsStorageAgain: the storage is full in the middle of a
-// step, whose outcome cannot be stored. Everything continues by itself when there
-// is storage again.
+// TestRunContinuesWhenThereIsStorageAgain: storage runs out in the middle of a step, so the step's
+// outcome cannot be stored. Everything continues by itself once there is storage again.
 func TestRunContinuesWhenThereIsStorageAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, jstest.Start(t).URL(), jetstream.Options{Lease: lease, MaxBytes: 64 << 10})
@@ -60,7 +59,8 @@ func TestRunContinuesWhenThereIsStorageAgain(t *testing.T) {
 	worker.Stop()
 }
 
-// TestNothingIsStoredAfterRecordsThatCouldNotBeStored: a run without them could not be read.
+// TestNothingIsStoredAfterRecordsThatCouldNotBeStored: if later records were stored, the run would
+// have a gap and could not be read.
 func TestNothingIsStoredAfterRecordsThatCouldNotBeStored(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
@@ -84,7 +84,7 @@ func TestNothingIsStoredAfterRecordsThatCouldNotBeStored(t *testing.T) {
 	assert.Equal(t, snapshot.StatusInterrupted, run.Status)
 }
 
-// raise raises the limit of the records.
+// raise raises the size limit of the stream of records.
 func raise(t *testing.T, conn *nats.Conn) {
 	t.Helper()
 	configure(t, conn, "RP_reprise", func(c *njs.StreamConfig) { c.MaxBytes = 10 << 20 })
@@ -103,7 +103,7 @@ func configure(t *testing.T, conn *nats.Conn, name string, change func(*njs.Stre
 	require.NoError(t, err)
 }
 
-// TestServerWithoutStorageSaysSo: Open leaves nothing incomplete on it.
+// TestServerWithoutStorageSaysSo: Open leaves nothing incomplete on such a server.
 func TestServerWithoutStorageSaysSo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, jstest.Start(t, jstest.WithMaxStore(256<<10)).URL(), jetstream.Options{Lease: lease})
@@ -126,8 +126,8 @@ func TestServerWithoutStorageSaysSo(t *testing.T) {
 	assert.Positive(t, run.Len())
 }
 
-// A server may have a lower limit for messages than by default. Outputs, and the
-// artifacts that hold them, are split accordingly.
+// A server may have a lower limit for messages than the default. Outputs, and the artifacts that
+// hold them, are split accordingly.
 func TestOutputsFitTheLargestMessageOfTheServer(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t, jstest.WithMaxPayload(32<<10))

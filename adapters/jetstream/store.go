@@ -45,7 +45,7 @@ type Store struct {
 
 	damaged chan struct{} // holds a value if a stream may have lost messages
 	written lastWritten
-	newest  atomic.Uint64 // the sequence of the newest message in the stream of records that is known to be stored
+	newest  atomic.Uint64 // the sequence of the newest message known to be stored in the stream of records
 }
 
 var _ snapshot.Store = (*Store)(nil)
@@ -102,7 +102,8 @@ func (s *Store) head(ctx context.Context, runID string) (*head, error) {
 	}
 }
 
-// tryHead is one attempt of head. It returns errNotFound if the run changed meanwhile.
+// tryHead makes one attempt to read a run's state. It returns errNotFound if the run changed
+// meanwhile.
 func (s *Store) tryHead(ctx context.Context, runID string) (*head, error) {
 	subject := s.names.run(runID)
 	last, err := s.message(ctx, query{Last: subject})
@@ -273,7 +274,7 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	}
 }
 
-// update returns errConflict if the run changed meanwhile; then nothing was stored.
+// update returns errConflict if the run changed meanwhile. In that case nothing was stored.
 func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	before := h.info
 	after, err := storekit.UpdatedInfo(before, change)
@@ -306,8 +307,8 @@ func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info)
 }
 
 // putFree stores the fields that may change at any time. If another process has changed them first,
-// putFree returns errConflict. If settled is true, the other fields are stored already, so putFree
-// instead applies change to the free fields again.
+// putFree returns errConflict, unless settled is true: then the other fields are stored already, so
+// putFree applies change to the free fields again, and retries.
 func (s *Store) putFree(ctx context.Context, h *head, before snapshot.Info, change func(*snapshot.Info) error, settled bool) error {
 	for {
 		data, err := snapshot.AppendInfo(nil, &h.info)

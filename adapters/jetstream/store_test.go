@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// stores returns a function that opens another store on the same server each time.
+// stores returns a function that opens another store on the same server each time it is called.
 func stores(t *testing.T, o ...jstest.Option) func(t *testing.T) snapshot.Store {
 	conn := jstest.Start(t, o...).Connect()
 	var n atomic.Int32
@@ -60,8 +60,8 @@ func TestArtifactsKeepTheRulesOfArtifactStores(t *testing.T) {
 	storetest.RunArtifacts(t, func(t *testing.T) snapshot.ArtifactStore { return open(t) })
 }
 
-// shared starts a server, and returns a function that names a new store on it each time. This
-// function returns another one, which opens the store with a new connection each time.
+// shared starts a server and returns a function. Each call to it names a new store on the server,
+// and returns a function that opens this store with a new connection each time.
 func shared(t *testing.T) func(t *testing.T) func() snapshot.Store {
 	server := jstest.Start(t)
 	var n atomic.Int32
@@ -73,9 +73,8 @@ func shared(t *testing.T) func(t *testing.T) func() snapshot.Store {
 	}
 }
 
-// open opens a store until the end of the test. While the server is still removing the
-// files of a deleted stream with the same name, it refuses the request, and open tries
-// again.
+// open opens a store, which is closed at the end of the test. While the server is still removing
+// the files of a deleted stream with the same name, it refuses the request, and open tries again.
 func open(t testing.TB, conn *nats.Conn, o jetstream.Options) *jetstream.Store {
 	t.Helper()
 	var s *jetstream.Store

@@ -50,9 +50,9 @@ func dashboard(t *testing.T, url string) string {
 	return served.URL
 }
 
-// TestClientOfADashboardMissesNothingAcrossFaults: a client follows a run from its
-// beginning to its end, while the worker is killed once and the server twice, and
-// half-way it continues at another node.
+// TestClientOfADashboardMissesNothingAcrossFaults: a client follows a run from its beginning to its
+// end, while the worker is killed once and the server twice. Halfway through, the client switches
+// to another node.
 func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 	t.Parallel()
 	set := oneServer(t)
@@ -114,9 +114,9 @@ func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 	running.Stop()
 }
 
-// eventIDs returns the IDs of the events that a client of a dashboard receives, up
-// to the end of the run. If the worker that recorded the end could not close the
-// run, another opens it again, and records follow.
+// eventIDs returns the IDs of the events that a client of a dashboard receives, up to the end of
+// the run. If the worker that recorded the end could not close the run, another worker opens the
+// run again, and more records follow.
 func (s *site) eventIDs(run string) []string {
 	s.t.Helper()
 	ids := []string{}

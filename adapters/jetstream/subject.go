@@ -76,15 +76,15 @@ func (n names) object(ref string) string {
 // objectData returns the subject for the data that an object names.
 func (n names) objectData(nuid string) string { return "$O." + n.artifacts() + ".C." + nuid }
 
-// firstYear is the first year in the subjects. Runs that are due earlier are indexed at its
+// firstYear is the first year in the subjects. Runs that are due before it are indexed at its
 // beginning.
 const firstYear = 2020
 
 // noHour represents a missing due time in a subject.
 const noHour = "0.0.0.0"
 
-// hourOf returns the hour at which a waiting run is due, in the form that it has in a subject. For
-// other runs it returns noHour.
+// hourOf returns the hour at which a waiting run is due, in the form used in subjects. For other
+// runs it returns noHour.
 func hourOf(i *snapshot.Info) string {
 	due := i.Due.UTC()
 	if i.Due.IsZero() || i.Status != snapshot.StatusQueued && i.Status != snapshot.StatusPaused && i.Status != snapshot.StatusInterrupted {
@@ -117,8 +117,8 @@ func hoursUntil(t time.Time) (hours []string) {
 	return hours
 }
 
-// activeStatus is the status in the subjects of runs that are queued or running. Most queued runs
-// soon begin to run, and then need not move in the index.
+// activeStatus is the status in the subjects of runs that are queued or running. Because the two
+// share it, a queued run need not be moved in the index when it begins to run, as most soon do.
 const activeStatus = "active"
 
 // inactiveStatuses are all other statuses.
@@ -126,7 +126,7 @@ var inactiveStatuses = []snapshot.Status{
 	snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
 }
 
-// indexedAs returns a status in the form that it has in the index's subjects.
+// indexedAs returns a status in the form used in the index's subjects.
 func indexedAs(status snapshot.Status) string {
 	if status == snapshot.StatusQueued || status == snapshot.StatusRunning {
 		return activeStatus
@@ -148,7 +148,7 @@ func indexedRun(subject string) string {
 	return strings.ReplaceAll(subject[strings.LastIndexByte(subject, '.')+1:], "~", ".")
 }
 
-// token returns a run ID in the form that it has in a subject, where dots are separators.
+// token returns a run ID in the form used in subjects, where dots are separators.
 func token(runID string) string { return strings.ReplaceAll(runID, ".", "~") }
 
 // parse returns the class in a subject of the stream of records, and the ID of the run or the

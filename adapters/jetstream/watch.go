@@ -15,7 +15,7 @@ import (
 )
 
 // Watch implements [snapshot.Reader]. Positions are valid in every process, as long as the stream
-// exists. A killed process causes no event: its run changes when another process opens it.
+// exists. Killing a process causes no event: its run changes when another process opens it.
 func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Change, error] {
 	return func(yield func(snapshot.Change, error) bool) {
 		w := watcher{store: s, options: o, open: make(map[string]snapshot.Info)}
@@ -91,9 +91,9 @@ func (w *watcher) begin(ctx context.Context, yield func(snapshot.Change, error) 
 }
 
 // beginRun yields an event for the watched run, if it exists. Reading continues after the message
-// that the event shows, not at the end of the stream. The answers about the message and about the end
-// may come from different servers, and a server that does not know yet that it no longer leads the
-// stream returns an old state.
+// that the event shows, not at the end of the stream: the message and the end may be reported by
+// different servers, and a server that does not yet know that it no longer leads the stream returns
+// an old state.
 func (w *watcher) beginRun(ctx context.Context, yield func(snapshot.Change, error) bool) (from uint64, err error) {
 	h, err := w.store.head(ctx, w.options.RunID)
 	if errors.Is(err, snapshot.ErrNotFound) {
@@ -150,8 +150,9 @@ func (w *watcher) list(ctx context.Context, last uint64, yield func(snapshot.Cha
 	return w.correct(ctx, last, shown, yield)
 }
 
-// correct yields events for the changes up to the message with sequence last that the index did not
-// show, because the index is written after the records. Later messages are read anyway.
+// correct yields events for the changes that the index did not show, because it is written after
+// the records. It covers the changes up to the message with sequence last; later messages are read
+// anyway.
 func (w *watcher) correct(ctx context.Context, last uint64, shown map[string]stamp, yield func(snapshot.Change, error) bool) error {
 	stored, err := w.store.storedStamps(ctx)
 	if err != nil {

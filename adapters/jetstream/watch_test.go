@@ -17,7 +17,7 @@ import (
 )
 
 // The index is written after the records. In this test Watch begins between the two writes: the
-// index lacks one run, shows another in the state before its end, and still has a deleted one.
+// index lacks one run, shows another as it was before its end, and still contains a deleted one.
 func TestWatchDoesNotMissWhatTheIndexDoesNotShowYet(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
@@ -79,7 +79,8 @@ func TestWatchDoesNotMissWhatTheIndexDoesNotShowYet(t *testing.T) {
 }
 
 // TestWatchOfARunMissesNothingAfterAnOldAnswer: the state of the run comes from a server that does
-// not know yet that it no longer leads the stream, and the end of the stream from its new leader.
+// not yet know that it no longer leads the stream, whereas the end of the stream comes from the new
+// leader.
 func TestWatchOfARunMissesNothingAfterAnOldAnswer(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
@@ -138,8 +139,8 @@ func answerFirst(t *testing.T, conn *nats.Conn, answer func(call string, request
 	require.NoError(t, err)
 }
 
-// TestListAsksAgainIfAServerLagsBehind: the server that answers first has nothing yet of what another
-// server has stored.
+// TestListAsksAgainIfAServerLagsBehind: the server that answers first does not have what another
+// server has already stored.
 func TestListAsksAgainIfAServerLagsBehind(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()

@@ -23,8 +23,8 @@ var (
 	errConflict = errors.New("jetstream: another message came first")
 )
 
-// unavailable is called with the error from a request that the server did not fulfil. It marks the
-// error as ErrUnavailable, unless the server has answered with damaged data.
+// unavailable returns the error for a request that the server did not fulfill. It marks err as
+// ErrUnavailable, unless the server has answered with damaged data.
 func unavailable(err error) error {
 	if errors.Is(err, snapshot.ErrUnavailable) || errors.Is(err, snapshot.ErrCorrupt) {
 		return err
@@ -52,11 +52,11 @@ const (
 // no storage, or the stream is full.
 var lastingCodes = []jetstream.ErrorCode{10076, 10039, 10023, 10047, 10077}
 
-// retry calls f until f succeeds or returns an error that is not temporary, or time is up. Time is up
-// when ctx ends, or after the length of a lease if ctx has no deadline.
+// retry calls f until f succeeds or returns an error that is not temporary, or time is up. Time is
+// up when ctx ends, or after the length of a lease if ctx has no deadline.
 //
-// subject is the subject to which f publishes, or a prefix of that subject. If the permission to
-// publish is missing, retry returns an error at once.
+// subject is the subject to which f publishes, or a prefix of that subject. If publishing to it is
+// not permitted, retry returns an error at once.
 //
 // The error is the cause of ctx if ctx has ended, snapshot.ErrCorrupt if f returned that, or else
 // snapshot.ErrUnavailable.
@@ -298,7 +298,7 @@ func (s *Store) readNext(ctx context.Context, stream, subject string, from uint6
 		if err != nil {
 			return err
 		}
-		defer inbox.Unsubscribe() //nolint:errcheck // the connection is closed, and so is the subscription
+		defer inbox.Unsubscribe() //nolint:errcheck // if it fails, connection and subscription are closed
 		if err := inbox.SetPendingLimits(-1, -1); err != nil {
 			return err
 		}

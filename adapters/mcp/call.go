@@ -108,7 +108,7 @@ func (c *Client) classify(err error, end fate) (lost bool, failure error) {
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
 		return false, core.Retryable(err) // the server rejected the request
 	case status == http.StatusNotFound || errors.Is(err, sdk.ErrSessionMissing):
-		return true, core.Retryable(err) // the session no longer exists, as after a restart
+		return true, core.Retryable(err) // the session no longer exists, for example after a restart
 	case status >= 400 && status < 500:
 		return true, core.Permanent(err)
 	case !end.sent:
@@ -138,8 +138,8 @@ func (e *unreadableError) Unwrap() error { return e.error }
 // unreadable marks err as the error for a result that cannot be read. The request is not made again.
 func unreadable(err error) error { return core.Permanent(&unreadableError{err}) }
 
-// inDoubt marks the error from a call to the tool that may have taken effect: the call was lost, or
-// its result cannot be read.
+// inDoubt marks the error from a call to the tool if the call may have taken effect: the call was
+// lost, or its result cannot be read.
 func (l *ListedTool) inDoubt(err error) error {
 	var unread *unreadableError
 	if errors.Is(err, ErrLost) || !l.isSafe() && errors.As(err, &unread) {

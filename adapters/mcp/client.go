@@ -188,8 +188,8 @@ func (c *Client) newClient() *sdk.Client {
 	return client
 }
 
-// explain adds to an error from the SDK what the error lacks: the server's name, how its process
-// ended, and the likely cause.
+// explain adds what an error from the SDK lacks: the server's name, how its process ended, and the
+// likely cause.
 func (c *Client) explain(err error, p *process) error {
 	said := ""
 	if p != nil {

@@ -188,7 +188,7 @@ func TestACancelledCallIsCancelledAtTheServer(t *testing.T) {
 	require.NoError(t, err, "the session must still work")
 }
 
-// awaitLine waits until a file has a line.
+// awaitLine waits until a file contains the given line.
 func awaitLine(t *testing.T, file, line string) {
 	t.Helper()
 	require.Eventually(t, func() bool {

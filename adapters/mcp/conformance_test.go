@@ -24,14 +24,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// These tests run the official conformance suite and the inspector, from npm, against our
-// server. Installing them takes 10 s of processor time and 330 MB, and running them a minute,
-// so they need REPRISE_CONFORMANCE. testdata/conformance/baseline.yml lists the checks that
-// cannot pass, with reasons; the suite fails if any other check fails, or if one in the list
-// passes.
+// These tests run the official conformance suite and the inspector, from npm, against our server.
+// Installing them takes 10 s of CPU time and 330 MB of space, and running them takes a minute, so
+// the tests are skipped unless REPRISE_CONFORMANCE is set. testdata/conformance/baseline.yml lists
+// the checks that cannot pass, with reasons; the suite fails if any other check fails, or if one in
+// the list passes.
 
-// installed installs the packages in testdata/conformance, and returns a function that
-// returns commands that run their scripts.
+// installed installs the packages in testdata/conformance, and returns a function that creates a
+// command for one of their scripts.
 func installed(t *testing.T) func(script string, args ...string) *exec.Cmd {
 	t.Helper()
 	if os.Getenv("REPRISE_CONFORMANCE") == "" {
@@ -278,11 +278,11 @@ func TestTheInspectorUsesTheServer(t *testing.T) {
 	}
 }
 
-// The suite starts this process as a client, which lists the tools of the server and calls
-// them. It leaves out checks that need OAuth (auth), elicitation
+// The suite starts this process as a client, which lists the tools of the server and calls them.
+// The test leaves out checks that need OAuth (auth), elicitation
 // (elicitation-sep1034-client-defaults, sep-2322-client-request-state) or skills, which the client
-// does not support, and sse-retry, which expects a client to wait for a response on another stream,
-// where our client considers the call lost.
+// does not support. It also leaves out sse-retry, which expects a client to wait for a response on
+// another stream; our client considers such a call lost.
 func TestTheClientConforms(t *testing.T) {
 	run := installed(t)
 	baseline, err := filepath.Abs("testdata/conformance/baseline.yml")

@@ -25,9 +25,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// serveDeaf is a server that stops reading at the beginning of the first message after it has listed
-// its tools, if there is a file "deaf" in its directory, which it removes. It then notes "stopped" in
-// the file "notes". Otherwise it answers calls. It writes its process ID to the file "pids".
+// serveDeaf is a server that answers calls. If there is a file "deaf" in its directory, the server
+// removes the file after it has listed its tools, stops reading at the beginning of the next
+// message, and notes "stopped" in the file "notes". It writes its process ID to the file "pids".
 func serveDeaf(dir string) {
 	note := func(file string, line any) {
 		f, err := os.OpenFile(dir+"/"+file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
@@ -71,7 +71,7 @@ func serveDeaf(dir string) {
 	}
 }
 
-// deafTool returns a tool of a server that has stopped reading. The next process of the server reads.
+// deafTool returns a tool of a server whose first process stops reading. The next process reads.
 func deafTool(t *testing.T, o mcp.Options) (dir string, c *mcp.Client, call func(context.Context, int) (actors.ToolOutput, error)) {
 	t.Helper()
 	dir = t.TempDir()
@@ -144,7 +144,7 @@ func TestAnInterruptEndsACallToAServerThatDoesNotRead(t *testing.T) {
 	require.True(t, hasEnded(t, dir))
 }
 
-// Each call fits into the pipe, but all of them do not.
+// Each call fits into the pipe by itself, but all of them together do not.
 func TestAServerThatDoesNotReadIsReplacedWhenItsPipeIsFull(t *testing.T) {
 	t.Parallel()
 	dir, _, call := deafTool(t, mcp.Options{CallTimeout: core.NoTimeout, InDoubt: core.InDoubtFail})

@@ -18,14 +18,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A payment is a program that ends when it is continued after its first worker was stopped.
+// A payment is a program that ends only when it runs for the second time, after its first worker
+// was stopped.
 type payment struct {
 	begun chan struct{} // closed when the program runs for the first time
 	store snapshot.Store
 }
 
-// worker returns the URL of a worker's server. stop ends the runner, but not the server: its requests
-// are still held.
+// worker returns the URL of a worker's server. stop ends the runner, but not the server, which
+// still holds its requests.
 func (p *payment) worker(t *testing.T, o mcp.ServerOptions) (url string, r *runner.Runner, stop func()) {
 	t.Helper()
 	r, err := runner.New(p.store, runner.Options{Grace: -1, SweepEvery: 300 * time.Millisecond})
@@ -46,7 +47,7 @@ func (p *payment) worker(t *testing.T, o mcp.ServerOptions) (url string, r *runn
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = r.Serve(ctx) // returns the error of its context
+		_ = r.Serve(ctx) // returns its context's error
 	}()
 	stop = func() { cancel(); <-ended }
 	t.Cleanup(stop)
@@ -67,8 +68,8 @@ func held(t *testing.T, s *sdk.ClientSession, name string, arguments any) <-chan
 	return result
 }
 
-// A worker is stopped, as by a deployment, and the worker that holds the client's request continues
-// the run.
+// A worker is stopped, for example by a deployment, and the worker that holds the client's request
+// continues the run.
 func TestAHeldCallReturnsTheResultOfARunThatContinuesOnAnotherWorker(t *testing.T) {
 	p := &payment{begun: make(chan struct{}), store: memstore.New()}
 	url, _, stop := p.worker(t, mcp.ServerOptions{HoldFor: time.Millisecond})
@@ -84,8 +85,8 @@ func TestAHeldCallReturnsTheResultOfARunThatContinuesOnAnotherWorker(t *testing.
 	assert.False(t, got.IsError)
 }
 
-// The worker that holds the request is stopped itself. The request must not be held until the run
-// has continued elsewhere, since the process waits for it before it ends.
+// The worker that holds the request is itself stopped. It must not hold the request until the run
+// has continued elsewhere, because the process waits for the request before it ends.
 func TestACallThatIsHeldByAWorkerThatStopsIsNotAFailure(t *testing.T) {
 	p := &payment{begun: make(chan struct{}), store: memstore.New()}
 	url, _, stop := p.worker(t, mcp.ServerOptions{})

@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A program of a runner becomes a tool of an agent in another process.
+// A runner's program becomes a tool of an agent in another process.
 func Example() {
 	type person struct {
 		Name string `json:"name"`
@@ -52,7 +52,7 @@ func Example() {
 	// Output: It says: Hello, Ada <nil>
 }
 
-// A destructive tool waits for the approval of a person.
+// A destructive tool waits for a person's approval.
 func ExampleOptions() {
 	o := mcp.Options{ToolOptions: func(t mcp.ListedTool) []actors.Option {
 		if !t.Destructive {

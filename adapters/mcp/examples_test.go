@@ -23,9 +23,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// The examples of the SDK that are built: servers that our client uses, and clients that use
-// our server. With REPRISE_LONG, these are all examples that talk to another process. These are
-// left out: basic, completion, custom-method, elicitation and middleware, which are a server and a
+// The examples of the SDK to build: servers that our client uses, and clients that use our server.
+// With REPRISE_LONG, they are all the examples that talk to another process. The following are left
+// out: basic, completion, custom-method, elicitation and middleware, which are a server and a
 // client in one process; proxy, which listens on fixed ports; sse, which uses the transport of
 // 2024; and those of auth, which need accounts.
 var (
@@ -35,8 +35,8 @@ var (
 	moreClients    = []string{"client/loadtest", "http"}
 )
 
-// builtExamples builds examples of the SDK in the way this test was built, and returns
-// their directory.
+// builtExamples builds examples of the SDK the way this test was built, and returns their
+// directory.
 func builtExamples(t *testing.T, few, more []string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -59,7 +59,7 @@ func builtExamples(t *testing.T, few, more []string) (dir string) {
 	return dir
 }
 
-// An exampleCall is a call of a tool of an example, and the expected result.
+// An exampleCall is a call of an example's tool, and the expected result.
 type exampleCall struct {
 	tool, arguments string
 	text            string // expected in the result
@@ -114,7 +114,7 @@ func TestToolsOfTheExamplesOfTheSDK(t *testing.T) {
 	}
 }
 
-// callExamples makes the calls, with the names of tools on the server.
+// callExamples makes the calls, in which tools have the names that the server uses.
 func callExamples(t *testing.T, c *mcp.Client, calls []exampleCall) {
 	t.Helper()
 	listed, err := c.List(t.Context())

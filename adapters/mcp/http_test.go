@@ -174,8 +174,8 @@ func TestSessionThatAServerHasForgottenIsStartedAgain(t *testing.T) {
 	assert.Equal(t, []string{"Ada", "Bob"}, lines(t, dir+"/sent"))
 }
 
-// The SDK sends arguments as headers for tools that the session has listed. A session that
-// begins with a call, as after a restart, has not listed any.
+// The SDK sends arguments as headers for tools that the session has listed. A session that begins
+// with a call, for example after a restart, has not listed any.
 func TestHeadersOfAToolAreSentInASessionThatHasNotListedIt(t *testing.T) {
 	s := sdk.NewServer(&sdk.Implementation{Name: "regions", Version: "1"}, nil)
 	s.AddTool(&sdk.Tool{Name: "move", InputSchema: json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`)},

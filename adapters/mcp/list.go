@@ -55,8 +55,8 @@ type rawTool struct {
 // maxTools is the maximum number of tools that a server may list. Models support far fewer.
 const maxTools = 10_000
 
-// list asks the server for its tools. A list changes nothing, so it may be requested again if the
-// server has not responded in time.
+// list asks the server for its tools. Listing tools changes nothing, so the list may be requested
+// again if the server has not responded in time.
 func (c *Client) list(ctx context.Context) (listing, error) {
 	limited, cancel := c.withTimeout(ctx)
 	defer cancel()

@@ -58,7 +58,7 @@ func MainWith(o service.Options, so ServerOptions, register func(*runner.Runner)
 // clients kill a server that does not exit soon.
 const clientGrace = time.Second
 
-// lateHandler is a handler that can be registered before the handler to which it forwards exists.
+// lateHandler forwards to a handler that may not exist yet when the lateHandler is registered.
 type lateHandler struct{ handler http.Handler }
 
 // ServeHTTP implements http.Handler.

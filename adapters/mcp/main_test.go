@@ -147,8 +147,8 @@ func office(dir string) *sdk.Server {
 	return s
 }
 
-// serveRaw answers each method with its raw result in a file, which is a JSON object by
-// method. If the result is "exit", the process ends instead.
+// serveRaw answers each method with a raw result from a file, which contains a JSON object of
+// results by method. If the result is "exit", the process ends instead.
 func serveRaw(file string) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -40,7 +40,7 @@ type Options struct {
 	// Defaults to 5 minutes; core.NoTimeout means no limit.
 	CallTimeout time.Duration
 
-	// DialTimeout limits the time for starting the server and for the handshake together. Defaults to
+	// DialTimeout limits the total time for starting the server and for the handshake. Defaults to
 	// 30 seconds.
 	DialTimeout time.Duration
 

@@ -36,7 +36,7 @@ type taskServer struct {
 
 // RoundTrip implements http.RoundTripper.
 func (s *taskServer) RoundTrip(r *http.Request) (*http.Response, error) {
-	<-time.After(7 * time.Millisecond) // so that no two entries see the same times
+	<-time.After(7 * time.Millisecond) // so that no two executions of the run see the same times
 	if method := r.Header.Get("Mcp-Method"); s.hangs[method] > 0 {
 		s.hangs[method]--
 		<-r.Context().Done()
@@ -106,9 +106,9 @@ func (s *taskServer) open(store snapshot.Store, interruptAfter time.Duration) (a
 	return out, err
 }
 
-// The run is stopped again and again while the task takes its time, and each time the existing task
-// is polled. It does not matter whether the run asks the server in the process, sleeps or is parked,
-// nor how long an entry takes to come to the same poll.
+// The run is stopped again and again while its task is working, and each time the resumed run polls
+// the existing task. It does not matter whether the run was waiting in the process, sleeping or
+// parked, nor how long it takes to reach the same poll again.
 func TestARunThatWasStoppedContinuesToPollItsTask(t *testing.T) {
 	for name, c := range map[string]struct {
 		interval  time.Duration

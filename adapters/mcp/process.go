@@ -72,8 +72,8 @@ func (p *process) Connect(ctx context.Context) (sdk.Connection, error) {
 	return &processConnection{Connection: connection, writing: make(chan struct{}, 1), closed: make(chan struct{})}, nil
 }
 
-// A processConnection is a connection whose writes end with their contexts, even if the process does
-// not read. The SDK's writes do not.
+// A processConnection is a connection whose writes end when their contexts end, even if the process
+// does not read. The SDK's writes do not end then.
 type processConnection struct {
 	sdk.Connection
 	writing chan struct{} // holds one value while a message is written
@@ -90,9 +90,9 @@ var (
 	errUnwritten = errors.New("not written")
 )
 
-// Write implements sdk.Connection. If ctx ends before the message was written, Write returns an error
-// that wraps errUnread. The rest of a message that was begun is written if the process reads on, so
-// that other messages do not follow a part of one.
+// Write implements sdk.Connection. If ctx ends before the message was written, Write returns an
+// error that wraps errUnread. If a part of the message was written, the rest is still written if
+// the process reads on, so that no other message follows a partial one.
 func (c *processConnection) Write(ctx context.Context, m jsonrpc.Message) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", errUnwritten, context.Cause(ctx))

@@ -22,9 +22,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// programMain is the main function of a process whose run calls a tool of a server, which
-// answers with a task. The process is killed and started again. The argument has the
-// directory and the URL of the server.
+// programMain is the main function of a process whose run calls a tool that the server answers with
+// a task. The process is killed and started again. The argument contains the directory and the URL
+// of the server.
 func programMain(argument string) {
 	dir, url, _ := strings.Cut(argument, " ")
 	if err := runProgram(context.Background(), dir, url); err != nil {

@@ -98,8 +98,7 @@ func TestToolsOfTheServerFilesystem(t *testing.T) {
 	require.ErrorContains(t, err, "Access denied")
 }
 
-// The server is killed in an edit, which is not idempotent, after it has changed the
-// file.
+// The server is killed during an edit, after it has changed the file. The edit is not idempotent.
 func TestAnEditDuringWhichTheServerFilesystemIsKilledIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	dir, kill, store := t.TempDir(), t.TempDir()+"/kill", memstore.New()

@@ -162,8 +162,8 @@ func runIDOf(c caller, p *sdk.CallToolParamsRaw) string {
 	return "mcp-" + strings.ToLower(id)
 }
 
-// refused returns the result for a call whose run could not be started. If the model can fix the
-// problem, it is reported as an error from the tool, so that the model sees it.
+// refused returns the result for a call whose run could not be started. A problem that the model
+// can fix is reported as an error from the tool, so that the model sees it.
 func (s *server) refused(err error) (sdk.Result, error) {
 	var arguments *actors.ArgumentsError
 	switch {

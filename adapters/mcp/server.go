@@ -32,9 +32,9 @@ type ServerOptions struct {
 	// Only contains the names of the programs to serve. Nil means all registered programs.
 	Only []string
 
-	// HoldFor limits how long a request from a client without tasks is held open until its run has
-	// ended or asks a question. After that, the answer is the run's ID, to be passed to the tool
-	// run_wait. Defaults to 45 seconds, since many clients give up after 60.
+	// HoldFor limits how long a request from a client that does not support tasks is held open
+	// until its run has ended or asks a question. After that, the answer is the run's ID, to be
+	// passed to the tool run_wait. Defaults to 45 seconds, since many clients give up after 60.
 	HoldFor time.Duration
 
 	// TaskAfter is how long a request from a client that supports tasks is held open. If the run ends
@@ -85,19 +85,20 @@ type server struct {
 	served    *sdk.Server // nil before the first request
 }
 
-// NewHandler returns a handler that serves the programs of r as tools over streamable HTTP. It speaks
-// protocol version 2026-07-28 and earlier versions. Requests are independent: the process keeps no
-// state about a client, so any process with access to the runs can answer the next request. The
-// runner must be serving.
+// NewHandler returns a handler that serves the programs of r as tools over streamable HTTP. It
+// speaks protocol version 2026-07-28 and earlier versions. Requests are independent: the process
+// keeps no state about a client, so any process with access to the runs can answer the next
+// request. The runner must be serving.
 //
-// A call starts a run. For a client that supports tasks, the run is a task with the same ID, and the
-// run's open questions are the input that the task requires. The principal that started the run can
-// find the task by this ID, also after a restart. For other clients, the request is held open for
-// HoldFor. If the client supports elicitation, it is asked the run's questions. Otherwise the result
-// explains how to wait and how to answer, with the tools run_wait and run_answer.
+// A call starts a run. For a client that supports tasks, the run is a task with the same ID, and
+// the run's open questions are the input that the task requires. The principal that started the run
+// can find the task by this ID, even after a restart. For other clients, the request is held open
+// for HoldFor. If the client supports elicitation, the client is asked the run's questions.
+// Otherwise the result explains how to wait and how to answer, with the tools run_wait and
+// run_answer.
 //
-// A request with an idempotency key in its _meta, under "io.github.reprise-go/idempotencyKey", starts
-// only one run, no matter how often it is sent. [Client] sends such a key.
+// A request with an idempotency key in its _meta, under "io.github.reprise-go/idempotencyKey",
+// starts only one run, no matter how often it is sent. [Client] sends such a key.
 func NewHandler(r *runner.Runner, o ServerOptions) http.Handler {
 	s := &server{runner: r, options: o.withDefaults()}
 	served := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s.current() }, &sdk.StreamableHTTPOptions{
@@ -136,9 +137,9 @@ func isLoopback(address string) bool {
 }
 
 // ServeStdio serves the programs of r as tools over standard input and output, as [NewHandler] does
-// over HTTP, until ctx or the input ends. Until ServeStdio returns, anything that the program writes
-// to os.Stdout goes to os.Stderr, since it would corrupt the session. Older clients that support
-// elicitation are asked questions with elicitation/create.
+// over HTTP, until ctx or the input ends. Until ServeStdio returns, anything that the program
+// writes to os.Stdout goes to os.Stderr, because it would otherwise corrupt the session. Older
+// clients that support elicitation are asked questions with elicitation/create.
 func ServeStdio(ctx context.Context, r *runner.Runner, o ServerOptions) error {
 	out := os.Stdout
 	os.Stdout = os.Stderr

@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// hold waits until a run has stopped or asks a question, but no longer than HoldFor. When the user
-// has answered a question, it waits for as long again. Meanwhile it reports records to the client as
-// progress, if their numbers are higher than told.
+// hold waits until a run has stopped or asks a question, but no longer than HoldFor. Whenever the
+// user has answered a question, hold waits up to HoldFor again. Meanwhile it reports the records
+// whose numbers are higher than told to the client, as progress.
 func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) (sdk.Result, error) {
 	for {
 		holding, cancel := context.WithTimeout(ctx, s.options.HoldFor)
@@ -56,10 +56,11 @@ type progress struct {
 	continuesElsewhere bool
 }
 
-// follow waits until a run has stopped or waits for an answer, or ctx ends. If the run continues by
-// itself, follow waits on, unless this process is about to end. It notifies the client of
-// each of the run's records, since many clients give up on a request that makes no progress. Records
-// from before the watch begins are read first, so that a short run reports its progress too.
+// follow waits until a run has stopped or needs an answer, or until ctx ends. If the run continues
+// by itself, follow keeps waiting, unless this process is about to end. It notifies the client of
+// each of the run's records, since many clients give up on a request that makes no progress.
+// Records from before the watch begins are read first, so that a short run reports its progress
+// too.
 func (s *server) follow(ctx context.Context, c caller, runID string, told *uint64) (p progress, err error) {
 	isFirst := true
 	for e, err := range s.runner.Store().Watch(ctx, snapshot.WatchOptions{RunID: runID, Records: true}) {
@@ -132,8 +133,8 @@ func hasStopped(info *snapshot.Info) bool {
 	return !info.Open && (info.Status.HasEnded() || info.Status == snapshot.StatusInterrupted && !info.Stop.Reason.ContinuesByItself())
 }
 
-// continuesByItself reports whether a run was interrupted, as by the end of its process, and a runner
-// continues it.
+// continuesByItself reports whether a run was interrupted, for example by the end of its process,
+// and a runner will continue it.
 func continuesByItself(info *snapshot.Info) bool {
 	return info.Status == snapshot.StatusInterrupted && !info.Open && info.Stop.Reason.ContinuesByItself()
 }

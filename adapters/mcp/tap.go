@@ -41,7 +41,7 @@ type exchange struct {
 	mu       sync.Mutex
 	sent     bool              // the server may have received the request
 	unread   bool              // the context ended before the server had read the request
-	status   int               // HTTP status; 0 if there was none, as on stdio
+	status   int               // HTTP status; 0 if there was none, for example on stdio
 	tooLarge bool              // the response is larger than the limit
 	response *jsonrpc.Response // nil if no response arrived
 }

@@ -35,7 +35,7 @@ const (
 	taskCancelled     = "cancelled"
 )
 
-// A task is the state of a task of the protocol, as reported by the server.
+// A task is the state of a protocol task, as reported by the server.
 type task struct {
 	TaskID        string  `json:"taskId,omitempty"`
 	Status        string  `json:"status,omitempty"`
@@ -70,7 +70,7 @@ func abilitiesOf(r *sdk.InitializeResult) (can abilities) {
 	return can
 }
 
-// begun is the outcome of a call to a tool on a server with tasks: an output or a task.
+// begun is the outcome of a call to a tool on a server that supports tasks: an output or a task.
 type begun struct {
 	Output actors.ToolOutput `json:"output,omitzero"`
 	Task   string            `json:"task,omitempty"`
@@ -85,12 +85,12 @@ type polled struct {
 }
 
 // taskHandler returns the handler for a tool whose server may answer with tasks. The request is a
-// separate call named "begin". Its record keeps the task's ID before the task is polled. When the run
-// is resumed, the surrounding call is entered again and polls the existing task.
+// separate call named "begin". Its record keeps the task's ID before the task is polled. When the
+// run is resumed, the surrounding call is entered again and polls the existing task.
 //
-// Each sleep is preceded by a step that records for how long to sleep. The handler asks the server
-// nothing by itself: what it does depends only on the records, so a resumed run repeats its sleeps
-// even if the task has ended meanwhile.
+// Each sleep is preceded by a step that records for how long to sleep. Outside of recorded calls,
+// the handler asks the server nothing: what it does depends only on the records, so a resumed run
+// repeats its sleeps even if the task has ended meanwhile.
 func (c *Client) taskHandler(l *ListedTool) core.Handler[json.RawMessage, actors.ToolOutput] {
 	spec := core.Spec{Kind: record.KindTool, Name: "begin", Description: l.Description, AttemptTimeout: core.NoTimeout, Irreversible: l.isIrreversible()}
 	if !l.isSafe() {
@@ -256,8 +256,8 @@ func (c *Client) taskOf(ctx context.Context, id string) (*detailedTask, error) {
 	return t, nil
 }
 
-// taskMethod makes a request about a task. Such a request may be repeated, also if the server has not
-// responded in time.
+// taskMethod makes a request about a task. Such a request may be repeated, even if the server has
+// not responded in time.
 func (c *Client) taskMethod(ctx context.Context, method, id string) (json.RawMessage, error) {
 	limited, cancel := c.withTimeout(ctx)
 	defer cancel()

@@ -80,7 +80,7 @@ func (w wire) send(t *testing.T, method, params string) (result map[string]any, 
 	return result, nil
 }
 
-// task waits until the state of a task is not working.
+// task waits until a task's state is no longer working.
 func (w wire) task(t *testing.T, id string) map[string]any {
 	t.Helper()
 	for {
@@ -254,7 +254,7 @@ func TestRunThatEndsSoonIsNotATaskIfTheServerMayWait(t *testing.T) {
 }
 
 // The state of a continued request is sent by the client. It must not give access to a run of
-// another client, and answers to no question, or repeated answers, must change nothing.
+// another client. Answers that belong to no question, and repeated answers, must change nothing.
 func TestInvalidStateIsRefusedAndAnAnswerCountsOnce(t *testing.T) {
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
 	asks := `{"elicitation":{}}`
@@ -284,7 +284,7 @@ func TestInvalidStateIsRefusedAndAnAnswerCountsOnce(t *testing.T) {
 	assert.Equal(t, map[string]any{"city": "Rome", "days": 3.0}, done["structuredContent"])
 }
 
-// A task ends in each of the known ways, and in ways that are not known.
+// A task ends in each of the known ways, and in unknown ways.
 func TestEndsOfATask(t *testing.T) {
 	for name, c := range map[string]struct{ task, want string }{
 		"completed":       {`{"status":"completed","result":{"content":[{"type":"text","text":"done"}]}}`, ""},

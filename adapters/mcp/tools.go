@@ -172,9 +172,9 @@ func (c *Client) learnHeaders(ctx context.Context, l *ListedTool) error {
 	return err
 }
 
-// keyMeta is the key under which a request's metadata contains the call's idempotency key. It is also
-// the name of the extension that servers announce if they run a call only once for each key. Servers
-// made with this package do so.
+// keyMeta is the key under which a request's metadata contains the call's idempotency key. It is
+// also the name of the extension that servers announce if they run a call only once for each key.
+// Servers made with this package announce it.
 const keyMeta = "io.github.reprise-go/idempotencyKey"
 
 // keyOf returns metadata with the idempotency key of the call, or nil outside a run.

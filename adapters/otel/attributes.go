@@ -54,8 +54,8 @@ func attributesOf(rec *record.Record) []attribute.KeyValue {
 	return attributes
 }
 
-// utf8Of returns text as valid UTF-8. With invalid UTF-8, the exporter could not send the
-// whole batch of spans.
+// utf8Of returns text as valid UTF-8. If a single text were invalid, the exporter could not send
+// any span of its batch.
 func utf8Of(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // ownAttribute returns an attempt's attribute under a key that this package defines.
@@ -72,7 +72,7 @@ func ownAttribute(key string, value any) attribute.KeyValue {
 	return attribute.String(key, utf8Of(fmt.Sprint(value)))
 }
 
-// modelAttributes returns the attributes of the model's attempt that the record ends. Attributes that
+// modelAttributes returns the attributes of the model attempt that the record ends. Attributes that
 // the conventions define have the conventions' keys.
 func modelAttributes(rec *record.Record) []attribute.KeyValue {
 	attributes := []attribute.KeyValue{semconv.GenAIProviderNameKey.String(provider(rec))}

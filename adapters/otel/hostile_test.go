@@ -111,8 +111,8 @@ func TestRunWithoutATraceIsNotGivenOne(t *testing.T) {
 	}
 }
 
-// The metadata, and the attributes of an opening, may have been written by others and
-// be invalid.
+// The metadata, and the attributes of an opening, may have been written by others, and may be
+// invalid.
 func TestDamagedTraceContextIsIgnored(t *testing.T) {
 	k := newKit(t, otel.Options{})
 	store := memstore.New()
@@ -200,8 +200,8 @@ func TestSpansOfOpeningsThatDoNothingEnd(t *testing.T) {
 	assert.Len(t, k.spans.Ended(), len(k.spans.Started()))
 }
 
-// A run that was not closed before another one with the same ID is opened, such as one
-// of another store, leaves no span open.
+// If another run with the same ID, such as one in another store, is opened before a run was closed,
+// no span stays open.
 func TestRunThatIsOpenedTwiceLeavesNoSpan(t *testing.T) {
 	k := newKit(t, otel.Options{})
 	tool := decorators.Tool("tool", "", func(ctx context.Context, in in) (string, error) {

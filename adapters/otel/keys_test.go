@@ -56,8 +56,8 @@ func TestKeysOfTheConventionsAreRead(t *testing.T) {
 	assert.Equal(t, "https://opentelemetry.io/schemas/1.41.0", semconv.SchemaURL)
 }
 
-// checkKeys checks that everything that was exported only has attributes of the
-// conventions or of this package.
+// checkKeys checks that everything that was exported has only attributes that are defined by the
+// conventions or by this package.
 func (k *kit) checkKeys(t *testing.T) {
 	keys, err := conventions()
 	require.NoError(t, err)

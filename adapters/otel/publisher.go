@@ -86,8 +86,8 @@ func (t *Telemetry) startRefused(r *run, rec *record.Record) trace.Span {
 }
 
 // endAttempt ends the span of the attempt to which the record belongs, and the spans of earlier
-// attempts. A later attempt may have begun already, because records are published later than they are
-// made.
+// attempts. A later attempt may have begun already, because records are published some time after
+// they are made.
 func (c *call) endAttempt(rec *record.Record, at []trace.SpanEndOption) {
 	c.usage = c.usage.Plus(rec.Used())
 	var later []attempt

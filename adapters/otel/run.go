@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run holds the spans that have not ended, in one opening of a run.
+// A run holds those spans of one opening of a run that have not ended.
 type run struct {
 	generation uint64
 	span       trace.Span

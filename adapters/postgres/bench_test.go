@@ -122,8 +122,8 @@ func BenchmarkRuns(b *testing.B) {
 }
 
 // BenchmarkTakeover ends workers as a kill does, while another worker waits for jobs, or before
-// another one starts. It reports how long after the kill the other worker has the job, at most, and by
-// how much that exceeds the lease. Use it with -benchtime=20x.
+// another one starts. It reports the longest time from the kill until the other worker has the job,
+// and by how much that exceeds the lease. Use it with -benchtime=20x.
 func BenchmarkTakeover(b *testing.B) {
 	b.Run("worker=standing by", func(b *testing.B) { benchmarkTakeover(b, true) })
 	b.Run("worker=started after", func(b *testing.B) { benchmarkTakeover(b, false) })

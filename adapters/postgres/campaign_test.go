@@ -28,8 +28,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// lease is for tests in which a lease must expire. On a busy machine a process may get no
-// time for a second or two, which must not end its lease.
+// lease is for tests in which a lease must expire. On a busy machine a process may get no CPU time
+// for a second or two, which must not end its lease.
 const lease = 3 * time.Second
 
 // settings is the configuration of a worker.
@@ -63,7 +63,7 @@ func work(args ...string) error {
 	return err
 }
 
-// workOf returns work whose steps each add a row to a table, with Once, and a line to a
+// workOf returns work in which each step uses Once to add a row to a table, and adds a line to a
 // ledger outside of the database.
 func workOf(s *postgres.Store, dir string) campaign.Work {
 	return campaign.Work{
@@ -78,13 +78,13 @@ func workOf(s *postgres.Store, dir string) campaign.Work {
 	}
 }
 
-// TestCampaign injects random faults into three workers and their server while runs are
-// started. Workers are killed, are stopped for longer than their lease and continued, are cut
-// off, and lose answers of the server. The server is killed and restarted, refuses connections,
-// is full, and ends connections and waiting transactions; other clients lock rows that the
-// workers write, in an order that leads to deadlocks. At the end, each run has ended, its history
-// has no gaps, no call with an outcome has run again, and the table of Once has each step once, as
-// in its record.
+// TestCampaign injects random faults into three workers and their server while runs are started.
+// Workers are killed, are stopped for longer than their lease and continued, are cut off, and lose
+// answers from the server. The server is killed and restarted, refuses connections, is full, and
+// ends connections and waiting transactions; other clients lock rows that the workers write, in an
+// order that leads to deadlocks. At the end, each run has ended, its history has no gaps, no call
+// with an outcome has run again, and the table that Once writes contains each step once, as in its
+// record.
 //
 // REPRISE_CAMPAIGN is "<seed> <runs> <faults>"; see CONTRIBUTING.md.
 func TestCampaign(t *testing.T) {
@@ -100,7 +100,7 @@ func TestCampaign(t *testing.T) {
 	require.NoError(t, err)
 	deadlocks, full, idle := strings.Count(string(log), "deadlock detected"), strings.Count(string(log), "No space left"), strings.Count(string(log), "idle-in-transaction timeout")
 	t.Logf("the server reported %d deadlocks, a full disk %d times, and %d waiting transactions", deadlocks, full, idle)
-	if faults >= 100 { // with few faults, all may occur while nobody writes
+	if faults >= 100 { // with few faults, all of them may occur while nobody writes
 		assert.Positive(t, deadlocks)
 		assert.True(t, full > 0 || v.small == "")
 	}
@@ -111,7 +111,7 @@ type victim struct {
 	t      *testing.T
 	rng    *rand.Rand
 	dir    string // of the server
-	small  string // a small file system that has the tables; empty if none can be mounted
+	small  string // a small file system that holds the tables; empty if none can be mounted
 	port   int
 	server *pgserver.Server
 	app    string // the URL of the role with few privileges
@@ -121,7 +121,7 @@ type victim struct {
 func newVictim(t *testing.T, rng *rand.Rand, lease time.Duration) *victim {
 	v := &victim{t: t, rng: rng}
 	var err error
-	v.dir, err = os.MkdirTemp("", "reprise-postgres") //nolint:usetesting // users other than the current one must reach it
+	v.dir, err = os.MkdirTemp("", "reprise-postgres") //nolint:usetesting // other users must have access to it
 	require.NoError(t, err)
 	free, err := ports.Free(1)
 	require.NoError(t, err)
@@ -151,7 +151,7 @@ func (v *victim) start() {
 	require.NoError(v.t, err)
 }
 
-// pool returns a pool of the role with few privileges, until the end of the test.
+// pool returns a pool for the role with few privileges. The pool is closed at the end of the test.
 func (v *victim) pool(connections int32) *pgxpool.Pool {
 	v.t.Helper()
 	pool, err := poolOf(v.app, connections)
@@ -228,7 +228,7 @@ func (v *victim) takeAllRoom() (remove func()) {
 	return func() { require.NoError(v.t, errors.Join(f.Close(), os.Remove(name))) }
 }
 
-// moveTables moves the tables out of the small file system, which a backup would have to map.
+// moveTables moves the tables out of the small file system, so that a backup need not map it.
 func (v *victim) moveTables() {
 	if v.small != "" {
 		v.asAdmin(`alter database postgres reset default_tablespace`, `alter table all in tablespace small set tablespace pg_default`,

@@ -38,8 +38,8 @@ type database struct {
 	ends       storekit.Combiner[doneJob, bool]
 }
 
-// The limits for statements of one kind that run at the same time. The fewer statements run at the
-// same time, the more each of them does at once, which costs the server less.
+// The maximum numbers of statements of one kind that run at the same time. If fewer statements run,
+// each of them does more at once, which costs the server less.
 const (
 	one     = 1
 	some    = 2
@@ -104,7 +104,7 @@ func (d *database) change(ctx context.Context, statement string, args ...any) (r
 	return int(tag.RowsAffected()), d.storeError(going, err)
 }
 
-// changeAll executes a statement that changes several things. For each key, it reports whether the
+// changeAll executes a statement that makes several changes. For each key, it reports whether the
 // statement has returned that key.
 func (d *database) changeAll(ctx context.Context, keys []string, statement string, args ...any) ([]bool, error) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.changeTimeout())
@@ -135,7 +135,7 @@ const (
 )
 
 // temporaryCodes are the codes, or classes of codes, of temporary errors: lost connections, servers
-// that stop, start, are full or busy, a failover, and conflicts between transactions.
+// that are stopping, starting, full or busy, failovers, and conflicts between transactions.
 var temporaryCodes = []string{"08", "53", "57P", "57014", "58", "40001", "40P01", "25P03", "25P04", "55P03", codeReadOnly}
 
 // isTemporary reports whether an error from pgx is temporary.

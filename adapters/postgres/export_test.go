@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// TakeAway ends the lease of a process that does not notice it.
+// TakeAway ends the lease of a process, which does not notice.
 func TakeAway(ctx context.Context, zombie, by *Store) error {
 	_, err := by.db.change(ctx, `delete from reprise.processes where id = $1`, zombie.db.process.Load())
 	return err
@@ -36,7 +36,8 @@ func ProcessOf(s *Store) int64 { return s.db.process.Load() }
 // Reap frees the jobs of expired leases.
 func Reap(ctx context.Context, s *Store) (int, error) { return s.reap(ctx) }
 
-// OpenFaulty opens a store. next returns how each of its statements fails.
+// OpenFaulty opens a store. next is called for each of its statements, and returns how the
+// statement fails.
 func OpenFaulty(ctx context.Context, pool *pgxpool.Pool, o Options, next func() storetest.Fault) (*Store, error) {
 	return open(ctx, pool, o, func(d *database) storekit.Backend { return storetest.OnBadConnection(d, next) })
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// isOpen is the SQL condition that a living process has the run open.
+// isOpen is the SQL condition that a live process has the run open.
 const isOpen = `r.opening <> '' and exists (select from reprise.processes p where p.id = r.process and p.expires > clock_timestamp())`
 
 // headColumns lists a head's columns, in the order in which scanChange reads them.
@@ -52,7 +52,7 @@ func (d *database) find(ctx context.Context, runIDs []string) ([]storekit.Head, 
 	return query(ctx, d, scanHead, `select `+headColumns+` from reprise.runs r where r.id = any($1::text[])`, runIDs)
 }
 
-// findAll finds the runs that several callers asked for in one query.
+// findAll finds, with one query, the runs that several callers asked for.
 func (d *database) findAll(ctx context.Context, runIDs []string) ([][]storekit.Head, error) {
 	heads, err := d.find(ctx, runIDs)
 	return column(runIDs, func(id *string) []storekit.Head {
@@ -78,7 +78,7 @@ func (s *swap) size() int { return len(s.info) + len(s.records.Data) }
 
 // Swap implements [storekit.Heads]. It does not stop when ctx ends, since the outcome would then be
 // unknown. If another process may have locked the run's row, the swap gets a separate statement, so
-// that other swaps need not wait with it.
+// that other swaps need not wait for the row, too.
 func (d *database) Swap(ctx context.Context, before, after storekit.Head, records storekit.Batch) (swapped bool, err error) {
 	s := swap{before: before, after: after, records: records, process: d.process.Load()}
 	going := context.WithoutCancel(ctx)

@@ -118,7 +118,7 @@ func asApp(of string) (string, error) {
 // tables are the tables of a schema, in an order in which they can be emptied.
 var tables = []string{"jobs", "processes", "runs", "batches", "inbox", "artifacts", "deleted", "effects", "figures", "words"}
 
-// newSchema returns an empty schema that no other test has.
+// newSchema returns an empty schema that no other test uses.
 func newSchema(t testing.TB) string {
 	t.Helper()
 	serverURL(t)
@@ -165,7 +165,7 @@ func poolOf(url string, connections int32) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(context.Background(), config)
 }
 
-// open opens a store until the end of the test.
+// open opens a store, which is closed at the end of the test.
 func open(t testing.TB, o postgres.Options) *postgres.Store {
 	t.Helper()
 	serverURL(t)

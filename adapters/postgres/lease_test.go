@@ -20,7 +20,7 @@ import (
 // a busy machine.
 const shortLease = 5 * time.Second
 
-// A run that was woken is locked by the statement of another process, which is just taking it.
+// A run that was woken is locked by the statement of another process that is currently taking it.
 func TestTakeIgnoresAWokenRunThatAnotherProcessIsTaking(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -92,7 +92,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Jobs that a process has abandoned become free while the process lives.
+// Jobs that a process has abandoned become free although the process is still alive.
 func TestAbandonedJobsAreFreeAfterAWhile(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -110,7 +110,7 @@ func TestAbandonedJobsAreFreeAfterAWhile(t *testing.T) {
 	require.NoError(t, taken[0].Done(ctx))
 }
 
-// A run whose end could not be stored is unlocked while its process lives.
+// A run whose end could not be stored is unlocked although its process is still alive.
 func TestARunThatCouldNotBeClosedIsContinued(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -166,7 +166,7 @@ func TestWorkersLearnOfTheJobsOfAKilledWorker(t *testing.T) {
 		}
 		taken <- err
 	}()
-	for len(taken) == 0 && ctx.Err() == nil { // the dashboard reaps before the worker, which does so from time to time
+	for len(taken) == 0 && ctx.Err() == nil { // the dashboard reaps before the worker, which reaps from time to time
 		_, err := postgres.Reap(ctx, dashboard)
 		require.NoError(t, err)
 	}

@@ -31,7 +31,7 @@ func isExact(f *snapshot.Filter) bool {
 }
 
 // List implements [storekit.Heads]. For a program or a pipeline it queries each status separately,
-// because for each status the indexes contain the runs in the order of lists.
+// because the indexes contain the runs of each status in the order of lists.
 func (d *database) List(ctx context.Context, f snapshot.Filter, after storekit.Place, n int) ([]storekit.Head, error) {
 	f.Sort, f.Ascending = snapshot.SortUpdated, false // the order of Heads.List
 	isAfter := after != (storekit.Place{})
@@ -159,8 +159,8 @@ func (d *database) sortedPage(ctx context.Context, f snapshot.Filter) (snapshot.
 	}
 }
 
-// maxSorted is the number of selected runs up to which all of them are read and sorted. If there are
-// more, reading in the order of an index soon reaches some of them.
+// maxSorted is the maximum number of selected runs for which all of them are read and sorted. If
+// there are more, reading in the order of an index soon finds some of them.
 const maxSorted = 5000
 
 // candidates returns all runs that a filter may select, and reports whether there are at most

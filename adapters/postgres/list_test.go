@@ -72,7 +72,7 @@ var sorts = []snapshot.Sort{
 // searched are texts to search for.
 var searched = []string{"run-", "RUN-01", "a", "A%", "\xff", "\uFFFD", "\uFFFF", "_", `\`, "Ä", "why", "no such text", "it's\x00"}
 
-// texts are strings that a database might confuse with others, or might not store.
+// texts are strings that a database might confuse with others, or be unable to store.
 var texts = []string{"", "a", "A", "ä", "a%", "it's", "a\x00b", "a\xffb", "\uFFFD", `a\"b`, "a,b}"}
 
 // randomRun returns a run for randomFilter.
@@ -276,8 +276,8 @@ func fill(b *testing.B, conn *pgx.Conn, schema string, runs int) {
 	})
 }
 
-// serverTime returns the processor time that the connections of the tests have used in a server
-// on this machine, as counted by Linux in hundredths of a second.
+// serverTime returns the CPU time that the connections of the tests have used in a server on this
+// machine, as counted by Linux in hundredths of a second.
 func serverTime(b *testing.B, conn *pgx.Conn) time.Duration {
 	b.Helper()
 	rows, err := conn.Query(b.Context(), `select pid from pg_stat_activity where usename = 'reprise_app'`)

@@ -79,8 +79,7 @@ func pause(ctx context.Context, length time.Duration) bool {
 	}
 }
 
-// channel returns the name of the channel for notifications, which has at most 63
-// bytes.
+// channel returns the name of the channel for notifications. The name has at most 63 bytes.
 func (d *database) channel() string { return "reprise:" + string(d.schema) }
 
 // A payload contains, in this order, the ID of the sending process, someJobs if the queue has
@@ -111,8 +110,8 @@ func (n *notifier) payload() string {
 	return b.String()
 }
 
-// listenLoop receives the notifications from other processes until ctx ends. After the connection was
-// lost, anything may have changed.
+// listenLoop receives the notifications from other processes until ctx ends. After a lost
+// connection, anything may have changed.
 func (s *Store) listenLoop(ctx context.Context, config *pgx.ConnConfig) {
 	for ctx.Err() == nil {
 		_ = s.listen(ctx, config)

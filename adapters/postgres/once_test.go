@@ -91,7 +91,7 @@ func TestAnEffectIsMadeOncePerCall(t *testing.T) {
 		}
 		return id, err
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 5, InitialDelay: time.Millisecond}))
-	for run := range 2 { // the run, and another one with its ID after it was deleted
+	for run := range 2 { // the run, and another run with the same ID after the first was deleted
 		st, err := state.Open(t.Context(), s, "run")
 		require.NoError(t, err)
 		attempts = 0
@@ -127,8 +127,8 @@ func TestATransactionThatFailsLeavesNothing(t *testing.T) {
 	_ = st.Close()
 }
 
-// A function that commits by itself separates its effect from the output, so the call
-// fails at once.
+// If a function commits its transaction itself, its effect and its output are not stored together,
+// so the call fails at once.
 func TestAFunctionThatCommitsByItselfIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
@@ -271,7 +271,7 @@ func TestKilledTransactionsAreMadeOnce(t *testing.T) {
 	t.Logf("%d transfers", all)
 }
 
-// moveOften makes one transfer of the run after the other until ctx ends, and closes st.
+// moveOften makes transfers of the run, one after the other, until ctx ends, and closes st.
 func (b *bank) moveOften(ctx context.Context, s *postgres.Store, st *state.ExecutionState, run string, outputs map[int]int) {
 	pay := decorators.Tool("pay", "", func(ctx context.Context, in transfer) (int, error) { return b.move(ctx, s, in) },
 		actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: time.Millisecond, MaxDelay: 10 * time.Millisecond}))

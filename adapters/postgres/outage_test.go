@@ -59,8 +59,7 @@ func opened(t *testing.T) (*victim, *postgres.Store, snapshot.Journal) {
 	return v, s, j
 }
 
-// appendTo appends n records, beginning with a number, and waits until they are
-// durable.
+// appendTo appends n records, beginning with the number from, and waits until they are durable.
 func appendTo(ctx context.Context, j snapshot.Journal, from uint64, n int) error {
 	return errors.Join(j.Append(storetest.Records(from, n)...), j.Sync(ctx, from+uint64(n)-1))
 }
@@ -156,8 +155,8 @@ func TestAReplicaIsRefusedAndTakesOverWhenItIsPromoted(t *testing.T) {
 	v.asAdmin(`alter system reset synchronous_standby_names`, `select pg_reload_conf()`)
 }
 
-// The restored backup lacks confirmed records of one run, and all of another run.
-// Afterwards only the runs in the backup are listed and queued.
+// The restored backup lacks confirmed records of one run, and the whole of another run. Afterwards
+// only the runs in the backup are listed and queued.
 func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	t.Parallel()
 	v, s, j := opened(t)
@@ -208,7 +207,7 @@ func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	page, err := s.List(ctx, snapshot.Filter{Count: true})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"run"}, runIDs(page.Runs))
-	for event := range seen { // a watcher from before is notified
+	for event := range seen { // a watcher that began before the restore is notified
 		if event.Info.RunID == "gone" && event.Deleted {
 			break
 		}

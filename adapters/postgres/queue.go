@@ -20,8 +20,8 @@ import (
 )
 
 // A Queue is a [runner.Queue] in a [Store]'s database. It holds a job for each run that waits. The
-// jobs of a process that has died are free when the process's lease has expired. A Queue is safe for
-// concurrent use; [Store.Queue] returns it.
+// jobs of a process that has died become free when the process's lease has expired. A Queue is safe
+// for concurrent use; [Store.Queue] returns it.
 type Queue struct {
 	db   *database
 	lost func() <-chan struct{}

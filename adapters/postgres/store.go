@@ -84,8 +84,8 @@ func (s *Store) Queue() *Queue {
 	return s.queue
 }
 
-// Close ends the store's background work. Other processes can then open at once the runs that were
-// left open. A second Close returns the same error.
+// Close ends the store's background work. Other processes can then immediately open the runs that
+// were left open. A second Close returns the same error.
 func (s *Store) Close() error {
 	s.closed.Do(func() {
 		s.stop()
@@ -166,7 +166,7 @@ func (s *Store) keep(ctx context.Context) {
 }
 
 // reap frees the jobs of processes whose leases have expired. It wakes the callers of Take in all
-// processes, since this process need not have any.
+// processes, since this process may have none.
 func (s *Store) reap(ctx context.Context) (reaped int, err error) {
 	reaped, err = s.db.change(ctx, `delete from reprise.processes where expires < clock_timestamp()`)
 	if reaped > 0 {

@@ -97,7 +97,7 @@ const resumeWait = time.Second
 // A continuation describes what happens to a run after an answer.
 type continuation struct {
 	open    int    // number of open questions
-	held    bool   // a program had the run open before the answer, and still has
+	held    bool   // a program had the run open before the answer, and still has it open
 	resumed bool   // a program has opened the run since the answer
 	program string // name of the program, if a runner started the run
 }

@@ -33,9 +33,9 @@ type app struct {
 	// command is the beginning of a reprise command line for the same directory, for
 	// use in hints.
 	command string
-	// json selects JSON output, also for errors.
+	// json selects JSON output, for errors too.
 	json bool
-	// parsed is true once the arguments were found valid. Later errors are not usage errors.
+	// parsed is true once the arguments were found to be valid. Later errors are not usage errors.
 	parsed bool
 	// opened holds the stores that the command has opened.
 	opened []*filestore.Store
@@ -132,7 +132,7 @@ const (
 	groupMaintain = "maintain"
 )
 
-// helpCommand replaces cobra's help command by one that fails for an unknown command.
+// helpCommand replaces cobra's help command with one that fails for an unknown command.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "help [COMMAND]",
@@ -162,9 +162,9 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// oneDash replaces the error for arguments that contain a flag with one dash, such as -dir, which
-// cobra takes for the shorthands d, i and r. Flags of Go programs, such as those of a service, may
-// have one dash. For -help, it prints the help of the command.
+// oneDash replaces err if the arguments contain a single-dash flag such as -dir, which cobra takes
+// for the shorthands d, i and r. Flags of Go programs, such as those of a service, may have one
+// dash. For -help, it prints the help of the command.
 func oneDash(cmd *cobra.Command, args []string, err error) error {
 	for _, arg := range args {
 		if arg == "--" {

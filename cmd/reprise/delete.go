@@ -209,7 +209,7 @@ func (a *app) printDeletable(runIDs []string) error {
 	return nil
 }
 
-// keptRuns counts the runs that match a filter and are not deleted, by why they are kept.
+// keptRuns counts the runs that match a filter but are not deleted, by the reason for keeping them.
 type keptRuns struct{ pinned, read, unreadable int }
 
 func (k keptRuns) count() int { return k.pinned + k.read + k.unreadable }

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// ids returns the IDs of all runs, last updated first.
+// ids returns the IDs of all runs, most recently updated first.
 func ids(t *testing.T, dir string) string {
 	t.Helper()
 	var all []string

@@ -74,7 +74,7 @@ type eventChange struct {
 	After   *record.Record `json:"after,omitempty"`
 }
 
-// textChange is a change to a text. Large values are shown as previews.
+// textChange is a change to some text. Large values are shown as previews.
 type textChange struct {
 	Change string `json:"change"`
 	Name   string `json:"name"`

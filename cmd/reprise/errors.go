@@ -132,8 +132,7 @@ func flagMessage(err error) string {
 	return strings.Replace(text, ": time: ", ": ", 1)
 }
 
-// oneLine returns a text on one line. A joined error and cobra's suggestions
-// have several lines.
+// oneLine returns text as a single line. A joined error and cobra's suggestions have several lines.
 func oneLine(text string) string {
 	if text, names, ok := strings.Cut(text, "\n\nDid you mean this?\n"); ok {
 		return text + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?"

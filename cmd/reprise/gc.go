@@ -75,7 +75,7 @@ func (a *app) garbage(ctx context.Context, store *filestore.Store, grace time.Du
 	return nil
 }
 
-// gcError adds a hint to an error of a run that verify reports, too.
+// gcError adds a hint if err is about a run that verify reports too.
 func (a *app) gcError(ctx context.Context, err error) error {
 	if ctx.Err() != nil || !errors.Is(err, snapshot.ErrCorrupt) && !errors.Is(err, snapshot.ErrFormat) {
 		return err

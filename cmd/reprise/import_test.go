@@ -163,8 +163,8 @@ func (zeros) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// An import executes nothing: the original run may continue, and the effects of its calls would happen
-// twice.
+// An import executes nothing, because the original run may continue, and its calls would then take
+// effect twice.
 func TestAnImportedRunDoesNotContinueUntilItIsResumed(t *testing.T) {
 	dir, paid := t.TempDir(), 0
 	store := newStore(t, dir)

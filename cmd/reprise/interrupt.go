@@ -47,8 +47,8 @@ func (a *app) byFlag(cmd *cobra.Command, by *string, usage string) {
 	_ = cmd.RegisterFlagCompletionFunc("by", cobra.NoFileCompletions)
 }
 
-// user returns the user's name from the environment or the operating system, or "reprise" if both do
-// not know it.
+// user returns the user's name from the environment or the operating system, or "reprise" if
+// neither knows it.
 func (a *app) user() string {
 	if name := a.getenv("USER"); name != "" {
 		return name

@@ -106,7 +106,8 @@ func TestVerifyFindsMissingAndChangedArtifacts(t *testing.T) {
 	assert.Regexp(t, `(?m)^BAD      oslo: record \d+, agent/tell: no artifact "[0-9a-f]{64}"$`, call(t, dir, "verify").stdout)
 }
 
-// A fork refers to the outputs of calls that it takes over from its parent, which may be deleted.
+// A fork refers to the outputs of those calls of its parent that it may take over. The parent
+// itself may be deleted.
 func TestVerifyAndImportMissTheEffectsThatAForkMayTakeOver(t *testing.T) {
 	dir := t.TempDir()
 	store := newStore(t, dir)
@@ -148,7 +149,7 @@ func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
 	assert.Contains(t, got.stderr, "`reprise verify` shows what cannot be read; repair or delete it first")
 }
 
-// verify reports runs, and the link is not one.
+// verify reports runs, and the link is not a run.
 func TestGCDoesNotReferToVerifyBecauseOfALink(t *testing.T) {
 	dir := t.TempDir()
 	newStore(t, dir)

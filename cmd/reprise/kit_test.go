@@ -71,7 +71,7 @@ var (
 	stamp    = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// timeless replaces every time in text by the same one.
+// timeless replaces every time in text with the same one.
 func timeless(text string) string {
 	return duration.ReplaceAllString(stamp.ReplaceAllString(text, "2026-01-31T08:00:00Z"), "1ms")
 }

@@ -26,7 +26,7 @@ func main() {
 }
 
 // username returns the name of the operating system's user, or "" if it is unknown. A container may
-// run with a user that has no name.
+// run as a user that has no name.
 func username() string {
 	u, err := user.Current()
 	if err != nil {

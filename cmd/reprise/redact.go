@@ -41,7 +41,7 @@ func (r *redaction) text(text string) string {
 	return r.rules.Text(text)
 }
 
-// truncatedText redacts a text that may be truncated.
+// truncatedText redacts text that may be truncated.
 func (r *redaction) truncatedText(text string) string {
 	if r.rules == nil {
 		return text

@@ -141,7 +141,7 @@ func TestServeBeginsWithAnEmptyDirectory(t *testing.T) {
 	url := served(t, dir)
 	assert.Contains(t, request(t, url+"/api/runs", http.StatusOK), `"runs":[]`)
 	runWithSecrets(t, dir)
-	require.Eventually(t, func() bool { // the list of a directory is scanned again after a while
+	require.Eventually(t, func() bool { // the directory is scanned again only after a while
 		return strings.Contains(request(t, url+"/api/runs", http.StatusOK), `"run_id":"r"`)
 	}, time.Minute, time.Millisecond)
 }

@@ -60,7 +60,7 @@ func TestRetryContinuesAFailedRun(t *testing.T) {
 	call(t, dir, "retry", "order-1").failed(t, exitFailure, "retry run order-1: only a run that has failed can be retried; it is completed")
 }
 
-// docs/changes.md: a version is removed when no unfinished run of it is listed.
+// docs/changes.md: a version is removed when no unfinished run of that version is listed.
 func TestRunsAreListedWithTheVersionOfTheirProgram(t *testing.T) {
 	dir := t.TempDir()
 	serveUntil(t, newStore(t, dir), "order-1", true)
@@ -153,7 +153,7 @@ func TestRunsAreListedByReason(t *testing.T) {
 	assert.Regexp(t, "^reprise: run failed is damaged: .*; `reprise repair failed` saves what can be read\n$", got.stderr)
 }
 
-// fail calls a tool in a run that no runner starts. The tool fails unless it is mended.
+// fail calls a tool in a run that no runner starts. The tool fails unless mended is set.
 func fail(t *testing.T, dir, runID string, mended bool) snapshot.Status {
 	t.Helper()
 	st, err := state.Open(t.Context(), newStore(t, dir), runID)

@@ -189,8 +189,8 @@ func (a *app) runs(ctx context.Context, f runFilter) error {
 	return errReported
 }
 
-// hasReason reports whether a run was stopped, or failed, for the reason. Like [state.Selection], it
-// reads why a run failed from the records.
+// hasReason reports whether a run was stopped, or failed, for the given reason. Like
+// [state.Selection], it reads why a run failed from the records.
 func hasReason(ctx context.Context, store snapshot.Reader, in *snapshot.Info, reason string) (bool, error) {
 	if in.Status != snapshot.StatusFailed {
 		return string(in.Stop.Reason) == reason, nil

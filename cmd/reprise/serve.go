@@ -175,7 +175,7 @@ func (a *app) announce(address net.Addr) error {
 	return nil
 }
 
-// serveUntil serves until ctx is done, which is not an error, or something fails.
+// serveUntil serves until ctx is done or something fails. The end of ctx is not an error.
 func (a *app) serveUntil(ctx context.Context, server *http.Server, listener net.Listener, handler *streamer.Handler, follow func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

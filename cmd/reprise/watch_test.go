@@ -142,7 +142,7 @@ func TestWatchShowsDeltasOnlyOnATerminal(t *testing.T) {
 	}
 }
 
-// A background is a program that runs next to the test.
+// A background is a program that runs alongside the test.
 type background struct {
 	*exec.Cmd
 	out *bufio.Reader

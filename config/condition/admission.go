@@ -92,7 +92,7 @@ func (a *admissionVisitor) binary(node *ast.Node, n *ast.BinaryNode) {
 			a.reject(n, err.Error())
 		}
 	case n.Operator == "in" && n.Right.Type() != nil && n.Right.Type().Kind() == reflect.String:
-		// In Python and Jinja, the operator in tests for a substring, too.
+		// In Python and Jinja, the in operator also tests for a substring.
 		ast.Patch(node, &ast.BinaryNode{Operator: "contains", Left: n.Right, Right: n.Left})
 	}
 }

@@ -49,7 +49,7 @@ func Compile(text string) (*Condition, error) {
 	admitted := &admissionVisitor{source: source}
 	_, err = expr.Compile(source, append(limits(), expr.Env(typedNames{}), expr.Patch(admitted))...)
 	if admitted.err != nil {
-		return nil, admitted.err // more useful than a type error that follows from it
+		return nil, admitted.err // more useful than the type error that it leads to
 	}
 	if err != nil {
 		return nil, explain(source, err)
@@ -80,14 +80,14 @@ func (c *Condition) Holds(a core.Attempt) bool {
 	return err == nil && ok && holds
 }
 
-// An evaluation contains what is needed to evaluate a condition once. Evaluations are reused.
+// An evaluation holds the state needed to evaluate a condition once. Evaluations are reused.
 type evaluation struct {
 	machine vm.VM
 	values  values
 }
 
-// unwrap replaces the braces of NoETL's {{ … }} by blanks, so that columns in errors
-// stay correct.
+// unwrap replaces the braces of NoETL's {{ … }} with blanks, so that columns in errors stay
+// correct.
 func unwrap(text string) (string, error) {
 	if len(text) > MaxLength {
 		return "", &Error{1, 1, fmt.Sprintf("the expression has %d bytes; at most %d are allowed", len(text), MaxLength)}
@@ -115,7 +115,7 @@ func limits() []expr.Option {
 	return options
 }
 
-// explain converts an error of the compiler to an *Error.
+// explain converts a compiler error to an *Error.
 func explain(source string, err error) error {
 	var at *file.Error
 	if !errors.As(err, &at) {

@@ -1,15 +1,14 @@
-// Package condition compiles conditions of a retry configuration from text. They are
-// used as the fields RetryWhen and StopWhen of [core.RetryConfig]:
+// Package condition compiles retry conditions from text. They are used as the fields RetryWhen and
+// StopWhen of [core.RetryConfig]:
 //
 //	flaky, err := condition.Compile("status_code >= 500 or error contains 'timeout'")
 //	cfg := core.RetryConfig{RetryWhen: flaky.Holds}
 //
-// A condition is an expression in the language of github.com/expr-lang/expr, restricted
-// to literals, the names below, members (result.items[0].id), comparisons, and, or,
-// not, in, contains, startsWith, endsWith, matches with a literal pattern, arithmetic,
-// ??, ?:, and the functions len, lower and upper. There are no loops, method calls or
-// variables. The evaluation time depends only on the length of the condition and of the
-// values. A condition can access no other values.
+// A condition is an expression in the language of github.com/expr-lang/expr, restricted to
+// literals, the names below, members (result.items[0].id), comparisons, and, or, not, in, contains,
+// startsWith, endsWith, matches with a literal pattern, arithmetic, ??, ?:, and the functions len,
+// lower and upper. There are no loops, method calls or variables. The evaluation time depends only
+// on the lengths of the condition and the values. A condition can access no other values.
 //
 //	result        the output of the attempt, with the field names of its JSON form
 //	data          the member data of the result, or the result itself if it has none
@@ -20,13 +19,12 @@
 //	execution_id  the ID of the run
 //	node_id       the address of the call
 //
-// A name without a value in an attempt is missing. A comparison with a missing value is
-// false, as is a comparison of incompatible values, such as a string and a number. A
-// missing value is equal only to None (or nil). Arithmetic with a missing value gives a
-// missing value.
+// A name without a value in an attempt is missing. A comparison with a missing value is false, as
+// is a comparison of incompatible values, such as a string and a number. A missing value is equal
+// only to None (or nil). Arithmetic with a missing value gives a missing value.
 //
-// The NoETL syntax is accepted too: {{ … }} around the expression, None, True and False,
-// and 'text' in error, which means error contains 'text'.
+// The NoETL syntax is accepted too: {{ … }} around the expression, None, True and False, and 'text'
+// in error, which means error contains 'text'.
 //
 // [core.RetryConfig]: https://pkg.go.dev/github.com/reprise-go/reprise/core#RetryConfig
 package condition

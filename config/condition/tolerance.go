@@ -9,7 +9,7 @@ import (
 	"github.com/expr-lang/expr/vm/runtime"
 )
 
-// A toleranceVisitor is a visitor that replaces operations that fail on missing values by
+// A toleranceVisitor is a visitor that replaces operations that fail on missing values with
 // functions that do not. Children are visited before their parent.
 type toleranceVisitor struct{}
 
@@ -58,7 +58,7 @@ func binary(node *ast.Node, n *ast.BinaryNode) {
 	}
 }
 
-// call replaces node by a call of f.
+// call replaces node with a call of f.
 func call[F func(any) any | func(any) bool | func(a, b any) any | func(a, b any) bool](node *ast.Node, f F, arguments ...ast.Node) {
 	*node = &ast.CallNode{Callee: &ast.ConstantNode{Value: f}, Arguments: arguments}
 }
@@ -128,9 +128,9 @@ func in(a, b any) bool {
 	return member(b, a) != nil
 }
 
-// The functions unary, binaryValue and comparison wrap an operator. The functions that
-// they return give nil or false if operands are missing or incompatible, where the
-// operators of package runtime panic.
+// The functions unary, binaryValue and comparison wrap an operator. The functions that they return
+// give nil or false for missing or incompatible operands, whereas the operators of package runtime
+// panic.
 
 func unary(f func(a any) any) func(any) any {
 	return func(a any) (out any) {

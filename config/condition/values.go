@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// names lists the names that a condition may use. The index is the bit number in uses.
+// names lists the names that a condition may use. The index of a name is its bit number in uses.
 var names = [...]string{"result", "data", "status_code", "error", "success", "attempt", "execution_id", "node_id"}
 
 // uses is a bit set of names.
@@ -96,7 +96,7 @@ func (v *values) fill(a core.Attempt, used uses) {
 func textOf(err error) (text string) {
 	defer func() {
 		if recover() != nil {
-			text = fmt.Sprint(err) // says that the Error method panics, but allocates more
+			text = fmt.Sprint(err) // describes the panic of the Error method, but allocates more
 		}
 	}()
 	return err.Error()
@@ -152,8 +152,8 @@ func plain(v any) any {
 	return r.Interface()
 }
 
-// member returns a member of a value: of a map by key, of a struct by JSON name, of a
-// list by index. It returns nil if there is none.
+// member returns a member of a value: an entry of a map by key, a field of a struct by JSON name,
+// or an item of a list by index. It returns nil if there is none.
 func member(container, key any) any {
 	switch m := container.(type) {
 	case nil:
@@ -191,7 +191,8 @@ func plainValue(v reflect.Value) any {
 	return plain(v.Interface())
 }
 
-// plainField returns nil if an embedded pointer on the path is nil.
+// plainField returns the plain value of the field at index, or nil if an embedded pointer on the
+// path is nil.
 func plainField(r reflect.Value, index []int) any {
 	field, err := r.FieldByIndexErr(index)
 	if err != nil {

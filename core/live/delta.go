@@ -6,12 +6,12 @@ import (
 )
 
 // A Delta is a piece of what a call is producing, shown while the call runs: the next words of a
-// model's answer, or the progress of a tool. Deltas are not records: they have no number, are not
-// stored, and what they show is final only once the call has its outcome.
+// model's answer, or the progress of a tool. Deltas are not records: they have no number and are
+// not stored, and what they show is final only once the call has its outcome.
 type Delta struct {
 	RunID   string         `json:"run_id,omitempty"`
 	Address record.Address `json:"address"` // of the call; zero outside a run
-	Attempt int            `json:"attempt"` // from 0; what a higher attempt emits replaces the output of lower ones
+	Attempt int            `json:"attempt"` // from 0; the output of a higher attempt replaces that of lower ones
 	Part    Part           `json:"part"`
 	Index   int            `json:"index,omitempty"` // of the tool call that the piece belongs to
 	Name    string         `json:"name,omitempty"`  // of the requested tool, or of the source of the progress
@@ -24,7 +24,7 @@ type Part uint8
 
 // The parts of what a call produces.
 const (
-	PartBegin     Part = iota + 1 // an attempt begins: what earlier attempts, and calls inside them, have shown is void
+	PartBegin     Part = iota + 1 // an attempt begins: what earlier attempts and calls inside them have shown is void
 	PartText                      // the answer
 	PartReasoning                 // the model's thoughts
 	PartToolCall                  // the arguments of tool call Index, which asks for the tool Name

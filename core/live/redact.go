@@ -34,7 +34,7 @@ type deltaRedaction struct {
 }
 
 // maxCalls is the number of calls that are remembered. An attempt that was abandoned never emits
-// PartEnd, and calls of users' own need not emit it.
+// PartEnd, and calls that users define need not emit it.
 const maxCalls = 4096
 
 type callKey struct {
@@ -51,15 +51,16 @@ type redactedCall struct {
 	texts []*redactedText // in the order in which they began
 }
 
-// A redactedText is a text that comes in pieces.
+// A redactedText is text that arrives in pieces.
 type redactedText struct {
 	last         Delta // the last delta of the text, with the whole Name and no Text
 	stream       redact.Stream
 	originalName string // the Name before it was redacted
 }
 
-// call returns the call that produced d, or nil if d is from an abandoned attempt. It remembers the
-// call from its first text until an attempt ends: a call without texts may never emit PartEnd.
+// call returns the call that produced d, or nil if d is from an abandoned attempt. It remembers a
+// call only from the call's first text on, and until an attempt ends, since a call without texts
+// may never emit PartEnd.
 func (r *deltaRedaction) call(d *Delta) *redactedCall {
 	key := callKey{d.RunID, d.Address}
 	r.mu.Lock()
@@ -85,7 +86,7 @@ func (r *deltaRedaction) call(d *Delta) *redactedCall {
 	return c
 }
 
-// forgetOldest forgets the call whose last delta came first. r.mu must be held.
+// forgetOldest forgets the call whose last delta is the oldest. r.mu must be held.
 func (r *deltaRedaction) forgetOldest() {
 	var oldest callKey
 	first := uint64(math.MaxUint64)
@@ -97,7 +98,7 @@ func (r *deltaRedaction) forgetOldest() {
 	delete(r.calls, oldest)
 }
 
-// isText reports whether p is a text that comes in pieces.
+// isText reports whether p is text that arrives in pieces.
 func (p Part) isText() bool { return p == PartText || p == PartReasoning || p == PartToolCall }
 
 func (r *deltaRedaction) show(d Delta) {
@@ -140,7 +141,7 @@ func (r *deltaRedaction) reveal(t *redactedText, piece string) {
 	r.next(d)
 }
 
-// finish passes on the parts of the texts that were held back.
+// finish passes on the text that was held back.
 func (r *deltaRedaction) finish(c *redactedCall) {
 	for _, t := range c.texts {
 		if rest := t.stream.End(); rest != "" || t.originalName != t.last.Name {

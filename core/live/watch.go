@@ -20,9 +20,9 @@ type watcher struct {
 // Records and results are the same as without Watch, except that attempts of LLMs get the attribute
 // first_token. A call that is recalled from restored history emits nothing.
 //
-// The goroutines of the calls call f, several at a time, and wait for it: f must be
-// safe for concurrent use, and fast. If f panics, it is not called again. Watching
-// a context that is watched already adds f to the other functions.
+// The goroutines of the calls call f, several at a time, and wait for it: f must be safe for
+// concurrent use, and fast. If f panics, it is not called again. Watching a context that is already
+// watched adds f to the other functions.
 func Watch(ctx context.Context, f func(Delta)) context.Context {
 	if f == nil {
 		return ctx

@@ -32,7 +32,7 @@ func (s *seen) watch(d live.Delta) {
 	s.deltas = append(s.deltas, d)
 }
 
-// text returns all text that was shown of a part, joined.
+// text returns all text that was shown for a part, joined.
 func (s *seen) text(part live.Part) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -47,7 +47,7 @@ func (s *seen) text(part live.Part) string {
 
 type nothing struct{}
 
-// emitting returns a tool that emits, and fails the given number of times.
+// emitting returns a tool that emits deltas, and fails the given number of times.
 func emitting(failures int) actors.Tool[nothing, string] {
 	return decorators.Tool("emitting", "", func(ctx context.Context, _ nothing) (string, error) {
 		live.Emit(ctx, live.Delta{Part: live.PartProgress, Text: "half"})

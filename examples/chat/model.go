@@ -10,13 +10,13 @@ import (
 	"github.com/reprise-go/reprise/actors/openai/openaitest"
 )
 
-// A model is the LLM, with the server behind it if it is scripted.
+// A model is the LLM. If the LLM is scripted, the model also holds the server behind it.
 type model struct {
 	actor    actors.LLM
 	scripted *openaitest.Server
 }
 
-// connect returns a model of the service in the environment, or else a scripted one on
+// connect returns a model of the service configured in the environment, or else a scripted one on
 // the loopback interface.
 func connect(name string) (*model, error) {
 	if os.Getenv("OPENAI_API_KEY") != "" {
@@ -41,7 +41,7 @@ var (
 	asksTime   = regexp.MustCompile(`(?i)\btime\b`)
 )
 
-// nextTurn plays the model: it remembers names that it was told, and looks up the time.
+// nextTurn plays the model: it remembers the names that it has been told, and looks up the time.
 func nextTurn(req openaitest.Request) openaitest.Step {
 	last := req.LastMessage()
 	switch {

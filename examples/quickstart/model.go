@@ -14,14 +14,15 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A model is the LLM of the agent, with the server behind it if it is scripted.
+// A model is the LLM of the agent. If the LLM is scripted, the model also holds the server behind
+// it.
 type model struct {
 	llm      actors.LLM
 	scripted *openaitest.Server
 }
 
-// connectModel returns a model of the service in the environment, or else a scripted
-// one on the loopback interface.
+// connectModel returns a model of the service configured in the environment, or else a scripted one
+// on the loopback interface.
 func connectModel(name string) (*model, error) {
 	if os.Getenv("OPENAI_API_KEY") != "" {
 		return &model{llm: openai.New(name)}, nil

@@ -41,8 +41,8 @@ func run(ctx context.Context) error {
 	server.OnSubscribe = func(string, *sse.Subscriber) { connected.Done() }
 	server.CreateStream("orders")
 
-	// Add the runs. The guard must serve the requests: without it, a client that does
-	// not read would block all others of a stream.
+	// Add the runs. The guard must serve the requests: without it, a client that does not read
+	// would block all other clients of a stream.
 	guard := r3labs.Guard(server, 10*time.Second)
 	pub, err := r3labs.New(server, r3labs.Options{Guard: guard})
 	if err != nil {
@@ -88,7 +88,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// watch prints the events of a stream, with the client of the library.
+// watch prints the events of a stream, using the library's client.
 func watch(ctx context.Context, url, stream string, ended chan<- string) {
 	err := sse.NewClient(url).SubscribeWithContext(ctx, stream, func(e *sse.Event) {
 		var rec struct {

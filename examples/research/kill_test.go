@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 
 func TestUnknownArgumentIsRefused(t *testing.T) { process.RefusesArguments(t, "research") }
 
-// worker returns the command of a process that starts writing the report, or continues. The process
+// worker returns the command of a process that starts or continues writing the report. The process
 // writes the report to the buffer.
 func worker(t *testing.T, dir string, server *openaitest.Server) (*exec.Cmd, *bytes.Buffer) {
 	var out bytes.Buffer
@@ -68,8 +68,8 @@ func published(t *testing.T, dir string) []string {
 	return names
 }
 
-// The model is called at most once for each turn and each kill, the answer is the same,
-// and the approved report is published once.
+// The model is called at most once for each turn and once more for each kill, the answer is the
+// same, and the approved report is published once.
 func TestResumesAfterAKillAtAnyPoint(t *testing.T) {
 	kills := 8
 	if os.Getenv(longForm) != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A model is the LLM, with the server behind it if it is scripted.
+// A model is the LLM. If the LLM is scripted, the model also holds the server behind it.
 type model struct {
 	llm      actors.LLM
 	scripted *openaitest.Server
@@ -22,7 +22,7 @@ type model struct {
 // unlimitedRetries is the retry configuration of the model, which is asked until it answers.
 var unlimitedRetries = actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: 50 * time.Millisecond})
 
-// connect returns a model of the service in the environment, or else a scripted one on
+// connect returns a model of the service configured in the environment, or else a scripted one on
 // the loopback interface.
 func connect(name string) (*model, error) {
 	if os.Getenv("OPENAI_API_KEY") != "" {

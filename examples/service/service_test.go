@@ -125,8 +125,8 @@ func TestKilledChatAnswersInTheEnd(t *testing.T) {
 	require.NoError(t, second.Wait())
 }
 
-// completed waits until the end of the last turn is stored, shortly after its event, and
-// returns that turn. The thread must have the given number of turns.
+// completed waits until the end of the last turn is stored, which happens shortly after its event,
+// and returns that turn. The thread must have the given number of turns.
 func completed(t *testing.T, client *streamer.Client, number int) streamer.ThreadTurn {
 	t.Helper()
 	for {

@@ -186,7 +186,7 @@ func TestKilledProgramReservesOnce(t *testing.T) {
 	assert.Equal(t, "table for 4 at 19:30\n", string(reservations))
 }
 
-// TestTutorialShowsThisProgram compares the fragments of the pages with the files here.
+// TestTutorialShowsThisProgram compares the code fragments of the pages with the files here.
 func TestTutorialShowsThisProgram(t *testing.T) {
 	var sources string
 	for _, name := range []string{"main.go", "model.go", "main_test.go", "questions_test.go"} {

@@ -30,7 +30,7 @@ func askGuest(ctx context.Context, in Question) (string, error) {
 	return core.Await[string](ctx, in.Text)
 }
 
-// end prints why the call of a run returned an error, and returns the exit status of the program.
+// end prints why a run's call returned an error, and returns the exit status of the program.
 func end(runID string, err error) int {
 	switch {
 	case errors.Is(err, core.ErrAwaiting):
@@ -60,7 +60,7 @@ func Example_waiting() {
 	// 0 0 1
 }
 
-// untilAnswered calls the agent in a run, and continues it each time its questions are
+// untilAnswered calls the agent in a run, and continues the run each time its questions are
 // answered.
 func untilAnswered(ctx context.Context, store snapshot.Store, runID string, agent actors.Agent[actors.Prompt, actors.Answer], text string) (string, error) {
 	for {

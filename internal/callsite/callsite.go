@@ -13,8 +13,8 @@ const (
 	CompensationAttempt = -2 // the calls are compensations
 )
 
-// A Site is the part of an address that calls with the same name in the same scope share. It is
-// comparable and as small as a pointer.
+// A Site is the part of an address that is shared by calls with the same name in the same scope. It
+// is comparable and as small as a pointer.
 type Site struct{ handle unique.Handle[parts] } // interned: this halves the size of a record
 
 type parts struct {

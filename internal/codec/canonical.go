@@ -36,8 +36,8 @@ func Canonical(data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// canonicalExtensions returns data with its times and JSON in a form that is the same for equal
-// values.
+// canonicalExtensions returns data with its times and JSON in canonical form: equal values have
+// equal bytes.
 func canonicalExtensions(data []byte) []byte {
 	out := NewWriter(make([]byte, 0, len(data)))
 	for w := (walk{data}); len(w.data) > 0; {

@@ -180,7 +180,7 @@ func TestTypeThatLosesNothingIsNotRefused(t *testing.T) {
 		case halfText, struct{ Err error }, []ownBytes:
 			continue
 		case pointerBase, nested3, everything, *everything, []everything:
-			continue // embed a pointer that is not exported
+			continue // these types embed an unexported pointer
 		}
 		require.NoError(t, codec.CheckType(reflect.TypeOf(v)), "%T", v)
 		require.NoError(t, codec.CheckInput(reflect.TypeOf(v)), "%T", v)

@@ -45,7 +45,7 @@ func encode(v any, how encoder) ([]byte, error) {
 	how.w.out = e.w.out[:0]
 	*e = how
 	err := safely(func() error { return e.any(v) })
-	switch problem := err.(type) { //nolint:errorlint // an error of the encoder itself, not one in that of a method
+	switch problem := err.(type) { //nolint:errorlint // the encoder's own error, not one in a method's error
 	case nil:
 	case *UnsupportedError:
 		return nil, problem

@@ -150,7 +150,7 @@ func (d Difference) String() string {
 	return d.Path + ": " + text
 }
 
-// short returns v as JSON, or as fmt prints it if JSON cannot express it, cut at 40 characters.
+// short returns v as JSON, or as formatted by fmt if JSON cannot express it, cut to 40 characters.
 func short(v any) string {
 	text := fmt.Sprint(v)
 	switch v := v.(type) {
@@ -174,7 +174,7 @@ func short(v any) string {
 	return text
 }
 
-// isZero reports whether v is empty, so that nothing is lost without it.
+// isZero reports whether v is empty, in which case nothing is lost without it.
 func isZero(v any) bool {
 	switch v := v.(type) {
 	case nil:

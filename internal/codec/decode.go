@@ -282,8 +282,8 @@ func decodeMap(t reflect.Type) decodeFunc {
 	}
 }
 
-// decodeInterface decodes into an interface by the kind of the encoded value,
-// unless the interface already holds a pointer.
+// decodeInterface decodes into an interface according to the kind of the encoded value, unless the
+// interface already holds a pointer.
 func decodeInterface(d *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	if p := v.Elem(); p.Kind() == reflect.Pointer && !p.IsNil() && data[0] != codeNil {
 		return decodeFuncOf(p.Type().Elem())(d, data, p.Elem())

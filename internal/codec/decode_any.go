@@ -3,9 +3,9 @@ package codec
 import "fmt"
 
 // decodeUntyped decodes a value to a type that an interface can hold: nil, bool, int64, uint64 for
-// a number encoded as unsigned, float64, string, time.Time, []any, or map[string]any, whose keys
-// are the texts that the keys have in JSON. Bytes become a string. A value encoded as JSON becomes
-// the value of that JSON.
+// a number encoded as unsigned, float64, string, time.Time, []any, or map[string]any, in which each
+// key is the text of the original key in JSON. Bytes become a string. A value encoded as JSON
+// becomes the value of that JSON.
 func decodeUntyped(data []byte) (v any, rest []byte, err error) {
 	w := walk{data}
 	v, err = w.tree(untypedLeaf)
@@ -47,5 +47,5 @@ func decodeAnyMap(data []byte, m map[string]any, n int) (rest []byte, err error)
 	return data, nil
 }
 
-// decodeKey decodes a map key to the text that it has in JSON.
+// decodeKey decodes a map key to its text in JSON.
 func decodeKey(data []byte) string { return (&walk{data}).key() }

@@ -13,8 +13,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// decodeByMethod returns a function that decodes a type with a method of the
-// type.
+// decodeByMethod returns a function that decodes values of a type with the type's own method.
 func decodeByMethod(t reflect.Type, f form) decodeFunc {
 	if f == asMsgpack {
 		return decodeMsgpack
@@ -130,8 +129,8 @@ func decodeTime(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	return rest, nil
 }
 
-// decodeUnusual decodes a value that is not in the usual form of the type: it accepts
-// only a value encoded as JSON.
+// decodeUnusual decodes a value that is not in the type's usual form: it accepts only a value
+// encoded as JSON.
 func decodeUnusual(data []byte, v reflect.Value) ([]byte, error) {
 	h, rest, _ := next(data)
 	if !h.isJSON() {

@@ -62,7 +62,7 @@ func TestDeepestValueIsDecoded(t *testing.T) {
 	}
 }
 
-// The text of a key that contains keys doubles with each level.
+// If keys contain keys, the text of a key doubles with each level.
 func TestKeysOfMapsAreNotNestedDeeply(t *testing.T) {
 	nested := append(bytes.Repeat([]byte{0x81}, 40), bytes.Repeat([]byte{0xc0}, 41)...)
 	for _, read := range []func([]byte) error{

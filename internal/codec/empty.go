@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// An emptyFunc reports whether a field with the value counts as empty.
+// An emptyFunc reports whether a field with the given value counts as empty.
 type emptyFunc func(e *encoder, v reflect.Value) bool
 
 // zeroer is implemented by types that define when a value is zero.
@@ -14,8 +14,8 @@ var zeroer = reflect.TypeFor[interface{ IsZero() bool }]()
 var emptyFuncs, oldEmptyFuncs sync.Map // reflect.Type → emptyFunc
 
 // emptyFuncOf returns the function that decides whether a value of type t is empty. If old is set,
-// it decides as the library that formerly encoded values did (see [layoutOf]). Otherwise it is
-// stricter where that library lost data.
+// the function decides like the library that formerly encoded values (see [layoutOf]). Otherwise it
+// is stricter where that library lost data.
 func emptyFuncOf(t reflect.Type, old bool) emptyFunc {
 	known := &emptyFuncs
 	if old {

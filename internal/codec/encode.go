@@ -12,7 +12,7 @@ import (
 type encoder struct {
 	w         Writer
 	omitsZero bool // omit struct fields that are zero
-	old       bool // use the form from before JSON was used
+	old       bool // use the form from before JSON encodings
 	untyped   bool // inside an interface
 	depth     int  // nesting depth
 }
@@ -361,10 +361,10 @@ func (p *pathError) Unwrap() error { return p.err }
 
 // prefixPath prepends path to the path of err.
 func prefixPath(path string, err error) error {
-	if err == errEndless { //nolint:errorlint // of this encoder, not one in the error of a method
+	if err == errEndless { //nolint:errorlint // this encoder's own, not one in a method's error
 		return err
 	}
-	switch e := err.(type) { //nolint:errorlint // an error of the encoder itself, not one in that of a method
+	switch e := err.(type) { //nolint:errorlint // the encoder's own error, not one in a method's error
 	case *UnsupportedError:
 		return &UnsupportedError{path + e.Path, e.Type}
 	case *pathError:

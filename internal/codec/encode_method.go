@@ -11,8 +11,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// encodeByMethod returns a function that encodes a type with a method of the
-// type.
+// encodeByMethod returns a function that encodes values of a type with the type's own method.
 func encodeByMethod(t reflect.Type, f form) encodeFunc {
 	call := map[form]func(e *encoder, v any) error{
 		asMsgpack: (*encoder).msgpack, asBinary: (*encoder).binary, asText: (*encoder).text, asJSON: (*encoder).json,
@@ -100,7 +99,7 @@ func (e *encoder) json(v any) error {
 	return e.document(compact.Bytes())
 }
 
-// document appends JSON in the form that json describes.
+// document appends JSON in the form that is described at the method json.
 func (e *encoder) document(text []byte) error {
 	if isNestedDeeply(text) {
 		return ErrTooDeep

@@ -53,8 +53,8 @@ func (w *Writer) time(t time.Time) {
 	w.out = binary.BigEndian.AppendUint32(w.out, uint32(int32(offset)))
 }
 
-// timestamp appends the instant t in the shortest form of a timestamp, see
-// "Timestamp extension type" in the msgpack specification.
+// timestamp appends the instant t in the shortest form of a timestamp; see "Timestamp extension
+// type" in the msgpack specification.
 func (w *Writer) timestamp(t time.Time) {
 	s, ns := uint64(t.Unix()), uint64(t.Nanosecond())
 	switch {

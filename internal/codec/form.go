@@ -12,7 +12,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// A form is a way in which values of a type are encoded.
+// A form is a way to encode values of a type.
 type form uint8
 
 const (
@@ -42,7 +42,7 @@ var (
 	jsonUnmarshaler   = reflect.TypeFor[json.Unmarshaler]()
 )
 
-// hasMethods reports whether values of the type, or pointers to them, have the methods.
+// hasMethods reports whether values of the type, or pointers to them, have the given methods.
 func hasMethods(t, methods reflect.Type) bool {
 	return t.Implements(methods) || t.Kind() != reflect.Interface && reflect.PointerTo(t).Implements(methods)
 }
@@ -131,8 +131,8 @@ func readFormOf(t reflect.Type) form {
 }
 
 // isPromoted reports whether the type gets a method from an embedded field. methods is an interface
-// with only that method. Reflection does not show this, so isPromoted checks whether the compiler
-// has generated the method.
+// with only that method. Reflection does not tell whether a method is promoted, so isPromoted
+// checks whether the compiler has generated the method.
 func isPromoted(t, methods reflect.Type) bool {
 	if t.Kind() != reflect.Struct || !embeds(t, methods) {
 		return false
@@ -171,7 +171,7 @@ func methodOf(t, methods reflect.Type) (reflect.Method, bool) {
 	return reflect.Method{}, false
 }
 
-// embeds reports whether an embedded field of the struct has the methods.
+// embeds reports whether an embedded field of the struct has the given methods.
 func embeds(t, methods reflect.Type) bool {
 	for i := range t.NumField() {
 		if f := t.Field(i); f.Anonymous && (hasMethods(f.Type, methods) || f.Type.Kind() == reflect.Pointer && hasMethods(f.Type.Elem(), methods)) {

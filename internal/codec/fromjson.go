@@ -51,7 +51,7 @@ func parseJSON(data []byte) (v any, err error) {
 	return v, nil
 }
 
-// withNumbers replaces each json.Number in v by the result of number.
+// withNumbers replaces each json.Number in v with the result of number.
 func withNumbers(v any, number func(text string) (any, error)) (any, error) {
 	var err error
 	switch v := v.(type) {

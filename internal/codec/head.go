@@ -54,8 +54,8 @@ func (h head) values() int {
 	return 0
 }
 
-// ErrMalformed is found by errors.Is in every error that is caused by data that
-// is not msgpack.
+// ErrMalformed is matched, with errors.Is, by every error that is caused by data that is not
+// msgpack.
 var ErrMalformed = errors.New("malformed msgpack")
 
 func malformed(format string, args ...any) error {

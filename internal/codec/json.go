@@ -19,9 +19,8 @@ func AppendJSON(dst, data []byte, limit int) ([]byte, error) {
 	return appendJSON(dst, data, limit, rendering{})
 }
 
-// AppendReadable is like AppendJSON, for people: bytes that are JSON become that
-// JSON, and bytes that are printable text become a string. The result cannot be
-// decoded.
+// AppendReadable is like AppendJSON, but for people to read: bytes that are JSON become that JSON,
+// and bytes that are printable text become a string. The result cannot be decoded.
 func AppendReadable(dst, data []byte, limit int) ([]byte, error) {
 	return appendJSON(dst, data, limit, rendering{readable: true})
 }
@@ -215,7 +214,7 @@ func isPrintable(b []byte) bool {
 	return utf8.Valid(b) && bytes.IndexFunc(b, func(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }) < 0
 }
 
-// showable returns t in UTC if its offset has no notation in RFC 3339.
+// showable returns t, or t in UTC if RFC 3339 cannot express its offset.
 func showable(t time.Time) time.Time {
 	if _, offset := t.Zone(); offset%60 != 0 || max(offset, -offset) >= 24*60*60 {
 		return t.UTC()

@@ -29,7 +29,7 @@ import (
 // own encoder. The tests compare the bytes, which are hashed, and the decoded
 // values with those of the library.
 
-// byLibrary encodes v with the library, as old records were.
+// byLibrary encodes v with the library, as was done for old records.
 func byLibrary(v any, omitZero bool) (data []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -45,7 +45,7 @@ func byLibrary(v any, omitZero bool) (data []byte, err error) {
 	return buf.Bytes(), err
 }
 
-// readByLibrary decodes data with the library, as old records were.
+// readByLibrary decodes data with the library, as was done for old records.
 func readByLibrary(data []byte, v any) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -365,8 +365,8 @@ func setUTC(v reflect.Value) {
 	}
 }
 
-// FuzzDecodeAsBefore checks that every value that the library can decode is
-// decoded to the same value.
+// FuzzDecodeAsBefore checks that this package decodes every value that the library can decode, and
+// to the same result.
 func FuzzDecodeAsBefore(f *testing.F) {
 	for _, v := range plainValues() {
 		data, err := codec.EncodeBefore(v)

@@ -169,7 +169,7 @@ func hasHidden(t reflect.Type) bool {
 	return false
 }
 
-// contentless are types whose state is meaningless in another process.
+// contentless lists types whose state is meaningless in another process.
 var contentless = map[reflect.Type]bool{
 	reflect.TypeFor[sync.Mutex](): true, reflect.TypeFor[sync.RWMutex](): true,
 	reflect.TypeFor[sync.Once](): true, reflect.TypeFor[sync.WaitGroup](): true,

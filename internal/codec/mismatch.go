@@ -60,7 +60,7 @@ func tooLong(data []byte, t reflect.Type, n int, of string) error {
 // prefixMismatch prepends path to the path of err. path is a name, or the index of an
 // element in brackets.
 func prefixMismatch(path string, err error) error {
-	m, ok := err.(*mismatch) //nolint:errorlint // the decoder's own, not one in the error of a method
+	m, ok := err.(*mismatch) //nolint:errorlint // the decoder's own, not one in a method's error
 	switch {
 	case !ok:
 		return &mismatch{path: path, err: err}

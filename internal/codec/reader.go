@@ -8,11 +8,10 @@ import (
 	"sync"
 )
 
-// A Reader reads the msgpack values of a slice one by one. After the first
-// error, everything that it reads is zero, and Err returns that error. Only View, Skip and Since
-// return parts of the slice; all other results are copies. A Reader never allocates more than the
-// slice can fill. nil is read as the zero value of any type. A Reader is not safe for concurrent
-// use.
+// A Reader reads the msgpack values of a slice one by one. After the first error, every value that
+// it reads is zero, and Err returns that error. Only View, Skip and Since return parts of the
+// slice; all other results are copies. A Reader never allocates more than the slice can fill. nil
+// is read as the zero value of any type. A Reader is not safe for concurrent use.
 type Reader struct {
 	data  []byte
 	off   int
@@ -57,7 +56,7 @@ func (r *Reader) Offset() int { return r.off }
 // Len returns the number of bytes left.
 func (r *Reader) Len() int { return len(r.data) - r.off }
 
-// Since returns what was read since an earlier Offset, as a part of the slice.
+// Since returns the bytes read since an earlier Offset, as a part of the slice.
 func (r *Reader) Since(offset int) []byte { return r.data[offset:r.off:r.off] }
 
 // Rewind goes back to an earlier Offset.

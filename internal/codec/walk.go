@@ -13,10 +13,10 @@ func (w *walk) next() (h head) {
 	return h
 }
 
-// since returns the bytes read so far, if before is the value that w.data had at the beginning.
+// since returns the bytes that were read since w.data was equal to before.
 func (w *walk) since(before []byte) []byte { return before[:len(before)-len(w.data)] }
 
-// key reads a map key and returns the text that it has in JSON.
+// key reads a map key and returns its text in JSON.
 func (w *walk) key() string {
 	before := *w
 	if h := w.next(); h.kind == kindString {

@@ -23,8 +23,8 @@ func (w *Writer) Array(n int) { w.length(n, 0x90, 15, 0xdc) }
 // Map begins a map of n pairs.
 func (w *Writer) Map(n int) { w.length(n, 0x80, 15, 0xde) }
 
-// length appends the length n. If n does not exceed most, n is part of the byte fixed. Otherwise
-// n has 16 bits after code, or 32 bits after code+1.
+// length appends the length n. If n does not exceed most, n is part of the byte fixed. Otherwise n
+// is written as 16 bits after code, or as 32 bits after code+1.
 func (w *Writer) length(n int, fixed byte, most int, code byte) {
 	switch {
 	case n <= most:
@@ -92,7 +92,7 @@ func (w *Writer) Float32(f float32) {
 	w.out = binary.BigEndian.AppendUint32(append(w.out, 0xca), math.Float32bits(f))
 }
 
-// Ext begins an extension of the type, with a body of n bytes.
+// Ext begins an extension of the given type, with a body of n bytes.
 func (w *Writer) Ext(extType int8, n int) {
 	switch {
 	case n == 1 || n == 2 || n == 4 || n == 8 || n == 16:
@@ -105,8 +105,8 @@ func (w *Writer) Ext(extType int8, n int) {
 	w.out = append(w.out, byte(extType))
 }
 
-// insertMap turns the byte at the offset, which was reserved, into the head of
-// a map with the n pairs that follow it.
+// insertMap turns the reserved byte at begin into the head of a map with the n pairs that follow
+// it.
 func (w *Writer) insertMap(begin, n int) {
 	head := Writer{out: make([]byte, 0, 5)}
 	head.Map(n)
@@ -146,8 +146,8 @@ func (w *Writer) Bytes(b []byte) {
 // Raw appends data, which is msgpack already.
 func (w *Writer) Raw(data []byte) { w.out = append(w.out, data...) }
 
-// BeginText begins a str and returns the slice to which to append it. Pass the
-// slice to EndText; nothing else may be appended in between.
+// BeginText begins a str and returns the slice to which its text must be appended. Pass the slice
+// to EndText; nothing else may be appended in between.
 func (w *Writer) BeginText() []byte {
 	w.out = append(w.out, 0xd9, 0) // str 8; EndText replaces it for long texts
 	return w.out

@@ -78,7 +78,7 @@ func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed 
 			s.claims().drop(claimed.Ordinal)
 			claimed = nil
 		}
-		stopped, isStopped := err.(*InterruptedError) //nolint:errorlint // the run's own, which has stopped it
+		stopped, isStopped := err.(*InterruptedError) //nolint:errorlint // the run itself has stopped
 		switch {
 		case isStopped:
 			return stopped, nil

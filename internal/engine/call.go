@@ -110,7 +110,7 @@ func (c *Call) abandon() {
 	c.parent.stop(e)
 }
 
-// enter counts a root call as in progress. It returns the function to pass to leave.
+// enter counts a root call as in progress. It returns the argument for leave.
 func (c *Call) enter(first *Scope) (free func()) {
 	if c.isRoot() {
 		c.root.active.Add(1)

@@ -153,7 +153,7 @@ func (c *Call) hasOldHash() bool {
 	return r != nil && r.found != nil && !r.oldInput.IsZero() && r.found.Input == r.oldInput
 }
 
-// next returns the address of the next call with the segment.
+// next returns the address of the next call with the given segment.
 func (in *claims) next(s *Scope, segment string) record.Address {
 	counter := in.sites[segment]
 	if counter == nil {
@@ -192,10 +192,10 @@ func (c *Call) dropListedClaims() {
 	}
 }
 
-// claimQuestion gives a question or a sleep of the attempt its ID and the next
-// ordinal. Questions and sleeps are numbered separately, so that one is never taken
-// for the other. It returns a suspension if the question must not be asked: the
-// attempt has stopped, or something else was recorded in this place.
+// claimQuestion gives a question or a sleep of the attempt its ID and the next ordinal. Questions
+// and sleeps are numbered separately, so that one is never taken for the other. claimQuestion
+// returns a suspension if the question must not be asked: the attempt has stopped, or something
+// else was recorded at this point.
 func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, stopped *InterruptedError) {
 	inside := s.ensureState()
 	in := &inside.claims

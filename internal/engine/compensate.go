@@ -306,7 +306,7 @@ func (c *completedCall) keysAround() iter.Seq[any] {
 	}
 }
 
-// isInside reports whether the call with the key surrounds c.
+// isInside reports whether the call with the given key surrounds c.
 func (c *completedCall) isInside(key any) bool {
 	for around := range c.keysAround() {
 		if around == key {

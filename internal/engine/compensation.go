@@ -15,9 +15,9 @@ type Compensation struct {
 	inDoubt Undo // for calls in doubt; nil if they are not compensated
 }
 
-// Undo makes the nth compensation of the call whose scope is at. found is the recorded progress of
-// the compensation. in and out are the encoded input and output of the call. A call in doubt has no
-// output.
+// Undo makes the nth compensation of a call. at is the scope of that call. found is the recorded
+// progress of the compensation. in and out are the encoded input and output of the call. A call in
+// doubt has no output.
 type Undo func(at *Scope, nth int, found *record.Progress, in, out []byte) error
 
 // NewCompensation returns a compensation for calls of the actor.
@@ -88,7 +88,8 @@ type compensatedError struct {
 	failed *CompensationError
 }
 
-// WithUncompensated returns err with the compensations that failed, or err itself if there are none.
+// WithUncompensated returns err with the failed compensations added, or err itself if there are
+// none.
 func WithUncompensated(err error, failed []FailedCompensation) error {
 	if len(failed) == 0 {
 		return err

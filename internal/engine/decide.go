@@ -101,8 +101,8 @@ func (c *Call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 	return c.planRetry(p, s, f)
 }
 
-// reasonAt returns the reason of a failure that is not retried: the reason implied by the
-// stage if that is more specific than the error, and otherwise the given reason.
+// reasonAt returns the reason for a failure that is not retried: the reason implied by the stage if
+// that is more specific than the error, and otherwise the given reason.
 func reasonAt(stage record.Stage, otherwise record.Reason) record.Reason {
 	switch stage {
 	case record.StagePostcondition:
@@ -121,9 +121,9 @@ func (f *failure) addLastError(p *record.Progress) {
 	}
 }
 
-// isRetried reports whether the failure is retried. It decides in this order:
-// classes that are never retried, Exclude, StopWhen, RetryOn and RetryWhen, the
-// mark Retryable, a call inside that is in doubt, the class.
+// isRetried reports whether the failure is retried. It decides in this order: classes that are
+// never retried, Exclude, StopWhen, RetryOn and RetryWhen, the mark Retryable, an inner call in
+// doubt, the class.
 func (c *Call) isRetried(s *Scope, f *failure) bool {
 	switch f.class {
 	case record.ClassPermanent, record.ClassPanic, record.ClassInvalid:
@@ -143,13 +143,13 @@ func (c *Call) isRetried(s *Scope, f *failure) bool {
 	return again
 }
 
-// isDoubtInside reports whether a call inside failed because it was in doubt: another attempt would
-// repeat that call, although its own policy forbids that.
+// isDoubtInside reports whether an inner call failed because it was in doubt: another attempt would
+// repeat that call, even though the call's own policy forbids that.
 func (f *failure) isDoubtInside() (found bool) {
 	if !f.traits.InDoubt {
 		return false
 	}
-	defer func() { _ = recover() }() // in methods of the user's errors
+	defer func() { _ = recover() }() // a method of the user's errors may panic
 	errtree.Walk(f.Err, func(err error) {
 		inside, _ := err.(*CallError)                        //nolint:errorlint // each level by itself
 		if kept, is := err.(interface{ As(any) bool }); is { // such as a recorded error
@@ -160,8 +160,8 @@ func (f *failure) isDoubtInside() (found bool) {
 	return found
 }
 
-// setPanic replaces the failure by the panic of a function that judged it. The new failure includes
-// the judged one.
+// setPanic replaces the failure with the panic of a function that judged it. The new failure
+// includes the judged one.
 func (c *Call) setPanic(f *failure, r Result) {
 	failed := f.attemptEnd
 	failed.Result, failed.findings = Result{Err: newAfterError(r.Err, f.Err), Stage: f.Stage, Panicked: true}, findings{}
@@ -191,9 +191,9 @@ func (c *Call) poll(s *Scope, r *Result) {
 	}
 }
 
-// planRetry chooses the delay before the next attempt. If that attempt could never begin,
-// it returns the reason of the failure, or the suspension if something around the call
-// would end first.
+// planRetry chooses the delay before the next attempt. If that attempt could never begin, it
+// returns the reason for the failure, or the suspension if something around the call would end
+// first.
 func (c *Call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	policy, retry := c.policy, s.Attempt()+1
 	v := verdict{promised: true, delay: c.backoff(retry, p.Delay), source: record.SourceBackoff}

@@ -106,8 +106,8 @@ func (e *DivergenceError) advice() string {
 	return fmt.Sprintf("Run the previous program, or change this one (%s); or %s, or see state.WithDivergence", fix, e.fork())
 }
 
-// ForkAddress returns the address of the call before which to fork the run, so that the
-// fork continues with the current program. It is zero if only a new run can.
+// ForkAddress returns the address of the call before which to fork the run, so that the fork
+// continues with the current program. It is zero if only a new run can continue with it.
 func (e *DivergenceError) ForkAddress() record.Address {
 	switch {
 	case e.How == "input" && e.Scope == "": // a fork has the same run input
@@ -156,7 +156,7 @@ func (c *Call) checkEnd(s *Scope) *InterruptedError {
 // InterruptionBy returns the suspension that an error of the run causes for the calls
 // inside the scope: the run could not be resumed, which is not a failure of the program.
 func (s *Scope) InterruptionBy(err error) *InterruptedError {
-	if e, ok := err.(*InterruptedError); ok { //nolint:errorlint // the run's own, which has stopped it
+	if e, ok := err.(*InterruptedError); ok { //nolint:errorlint // the run itself has stopped
 		return e
 	}
 	if e := s.endCause(); e != nil { // this may be why it went wrong

@@ -25,8 +25,7 @@ func (c *Call) followDoubt(p *record.Progress, rec *record.Record) {
 	}
 }
 
-// addDoubt adds a call that begins an attempt or failed in doubt, as the latest
-// call.
+// addDoubt adds, as the latest call, a call that begins an attempt or failed in doubt.
 func (all *compensableCalls) addDoubt(c *Call) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -50,7 +49,7 @@ func (c *Call) dropDoubt() {
 }
 
 // take reports whether a call is still in doubt, and reserves the number of its compensation: if
-// the call then continues, that is a different effect.
+// the call continues after that, its effect is a different one.
 func (all *compensableCalls) take(c *completedCall) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()

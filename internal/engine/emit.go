@@ -18,8 +18,8 @@ func (c *Call) describe(rec *record.Record, status record.Status, attempt int32,
 	rec.Kind, rec.Status, rec.Attempt, rec.MaxAttempts = c.spec.Kind, status, int(attempt), c.policy.MaxAttempts
 }
 
-// describeEnd fills rec with the end of the attempt of s, including its usage. r is nil
-// if no attempt was made.
+// describeEnd fills rec with how the attempt of s ended, including its usage. r is nil if no
+// attempt was made.
 func (c *Call) describeEnd(rec *record.Record, status record.Status, p *record.Progress, s *Scope, r *attemptEnd) {
 	at, took := time.Time{}, time.Duration(0)
 	if r != nil {
@@ -130,8 +130,8 @@ func (c *Call) isFirstStart(p *record.Progress) bool {
 	return c.recall.found == nil && p.Starts == 0 || c.recall.found != nil && p.Starts == c.recall.found.Starts
 }
 
-// describeInput adds the input to a started record if inputs are kept, or if it is small. If asks
-// is true, the call asks a model; then describeInput also adds the hash of the whole input.
+// describeInput adds the input to a started record if inputs are kept, or if it is small. asks is
+// true if the call asks a model; describeInput then also adds the hash of the whole input.
 func (c *Call) describeInput(rec *record.Record, asks bool) error {
 	settings := c.root.settings
 	kept := settings.Payloads || c.parent.call == nil || c.spec.InDoubt == InDoubtAsk || c.compensable
@@ -159,8 +159,8 @@ func (c *Call) describeInput(rec *record.Record, asks bool) error {
 	return nil
 }
 
-// smallInput is the size in bytes up to which an input is always kept. If the run is
-// resumed with a different input, the error can then show the difference.
+// smallInput is the maximum size in bytes of an input that is always kept. If the run is resumed
+// with a different input, the error can then show the difference.
 const smallInput = 256
 
 // complete ends the call with its output.
@@ -246,13 +246,13 @@ func (c *Call) fail(p *record.Progress, s *Scope, f *failure, reason record.Reas
 	return e
 }
 
-// kept returns the error of an attempt in the form for a record.
+// kept returns the error of an attempt in the form in which it is recorded.
 func (c *Call) kept(r *attemptEnd) error {
 	c.find(r)
 	return r.kept
 }
 
-// keptInterrupt returns e in the form for a record: the text of its cause can no longer
+// keptInterrupt returns e in the form in which it is recorded: the text of its cause can no longer
 // change.
 func (c *Call) keptInterrupt(e *InterruptedError) *InterruptedError {
 	switch {
@@ -329,7 +329,7 @@ func (c *Call) suspend(p *record.Progress, s *Scope, r *attemptEnd, e *Interrupt
 	var rec record.Record
 	c.describeEnd(&rec, status, p, s, r)
 	rec.Stage, rec.Class, rec.Err = stage, record.ClassCanceled, c.keptInterrupt(e)
-	if r != nil && r.parked > 0 && e.Awaits == record.AwaitTime { // an interceptor parked the call: nothing of the attempt was made
+	if r != nil && r.parked > 0 && e.Awaits == record.AwaitTime { // an interceptor parked the call: no part of the attempt was made
 		rec.Stage, rec.Delay, rec.Elapsed = record.StageWait, r.parked, addDuration(rec.Elapsed, r.parked)
 	}
 	// If this record is lost, the call still has no outcome, which is what a suspension

@@ -21,7 +21,8 @@ import (
 // value of more than 64 KB is left out, and a warning is recorded (see [record.Error]).
 //
 // If a run that had failed is opened again and its last root call returns the recorded failure, the
-// text also says so, and how to make the failed calls again. No record contains this addition.
+// text also says so, and explains how to make the failed calls again. No record contains this
+// addition.
 type CallError struct {
 	Address  record.Address // zero outside a run
 	Name     string         // of the actor
@@ -36,9 +37,9 @@ type CallError struct {
 
 // Error returns a line such as `assistant/fetch: exhausted after 3 attempts: connection refused`.
 // If a call is allowed only one attempt, the line does not say "exhausted". If a call failed
-// because a call inside it failed, the line is the line of the inner call, so that nothing is
-// repeated. If the run had already failed when it was opened, the line ends with how to make the
-// failed calls again.
+// because a call inside it failed, the line is that of the inner call, so that nothing is repeated.
+// If the run had already failed when it was opened, the line ends by saying how to make the failed
+// calls again.
 func (e *CallError) Error() string {
 	if e.note != "" {
 		return e.text() + " " + e.note
@@ -77,17 +78,17 @@ func (e *CallError) text() string {
 	return b.String()
 }
 
-// beginsWith reports whether text equals the words, or begins with them and a comma, a colon or a
-// semicolon.
+// beginsWith reports whether text equals words, or begins with words followed by a comma, a colon
+// or a semicolon.
 func beginsWith(text, words string) bool {
 	rest, ok := strings.CutPrefix(text, words)
 	return ok && (rest == "" || strings.ContainsRune(",:;", rune(rest[0])))
 }
 
-// isReasonInside reports whether e.Err is the failure of another call for the same reason. The text of
-// e.Err then names the reason already.
+// isReasonInside reports whether e.Err is the failure of another call for the same reason. The text
+// of e.Err then already names the reason.
 func (e *CallError) isReasonInside() (is bool) {
-	defer func() { _ = recover() }() // in methods of the user's errors
+	defer func() { _ = recover() }() // a method of the user's errors may panic
 	var inside *CallError
 	return errors.As(e.Err, &inside) && inside != nil && inside.Reason == e.Reason
 }
@@ -141,8 +142,8 @@ func (e *CallError) Is(target error) bool {
 	return false
 }
 
-// newAfterError returns err with before, an earlier error that may be nil. errors.Is and
-// errors.As find both.
+// newAfterError adds the earlier error before, which may be nil, to err. errors.Is and errors.As
+// find both.
 func newAfterError(err, before error) error {
 	if before == nil {
 		return err
@@ -160,8 +161,8 @@ func (e *afterError) Unwrap() []error { return []error{e.err, e.before} }
 // the failure that is recorded for the group.
 func (e *CallError) addBranchErrors(err error) {
 	if e.Reason == record.ReasonDeadline || e.Reason == record.ReasonContextCanceled {
-		// A context that the program has derived had ended the group. It does so at another time when
-		// the run is resumed, or not at all, so the handler's own error may differ.
+		// The group was ended by a context that the program derived. When the run is resumed, that
+		// context may end at another time or not at all, so the handler's own error may differ.
 		err = &branchesError{recorded: e.Err, branches: err}
 	}
 	e.Err = err
@@ -224,8 +225,8 @@ func (e *TimeoutError) Class() record.Class { return record.ClassTimeout }
 func (e *TimeoutError) Timeout() bool { return true }
 
 // settledError is the error of a failed attempt whose handler returned an error that is marked with
-// core.InDoubt or with which a call inside the attempt was suspended. It has the same text, but it
-// is not a suspension, and the mark does not affect the surrounding calls: errors.Is never finds
+// core.InDoubt, or that comes from a suspended call inside the attempt. It has the same text, but
+// it is not a suspension, and the mark does not affect the surrounding calls: errors.Is never finds
 // ErrInterrupted in a failure.
 type settledError struct{ err error }
 
@@ -263,10 +264,10 @@ var (
 	// errGoexit is the error reported for a handler that called runtime.Goexit.
 	errGoexit = errors.New("the handler ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 
-	// errGoexitInError reports that a method of the error that the handler returned called
-	// runtime.Goexit.
+	// errGoexitInError reports that the handler's error has a method that called runtime.Goexit.
 	errGoexitInError = errors.New("a method of the error that the handler returned ended the goroutine (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 )
 
-// errUnsatisfied is the failure of an attempt that succeeded, after which RetryWhen returned true.
+// errUnsatisfied is the failure of an attempt that succeeded, but for which RetryWhen returned
+// true.
 var errUnsatisfied = errors.New("RetryWhen asks for another attempt")

@@ -27,8 +27,8 @@ func (g *group) timedOut() bool {
 	return end != nil && end.cause == ErrGroupTimeout //nolint:errorlint // itself, not that of a group inside
 }
 
-// failure returns the error of a group that failed although its handler
-// returned no error, or nil if it did not fail.
+// failure returns the error of a group that failed even though its handler returned no error, or
+// nil if it did not fail.
 func (g *group) failure() error {
 	if end := g.end.Load(); end != nil && end.cause != errEnough { //nolint:errorlint // of this package
 		return end.cause
@@ -58,7 +58,7 @@ func (s *Scope) TakeBranch(i int) error {
 	return nil
 }
 
-// beginGroup prepares the scope of a group for being ended early.
+// beginGroup prepares the scope of a group so that the group can be ended early.
 func (s *Scope) beginGroup() {
 	ctx, cancel := context.WithCancelCause(s.outer)
 	s.outer, s.group = ctx, &group{cancel: cancel}
@@ -105,7 +105,7 @@ func LeaveGroup(ctx context.Context) {
 var errEnough = errors.New("the group needs no more branches")
 
 // MisfitChoice stops the run because the choice that a group recorded, in the call with the given
-// address, is not a branch of the program any more. ctx is the context of the group's handler. The
+// address, is no longer a branch of the program. ctx is the context of the group's handler. The
 // result is the suspension.
 func MisfitChoice(ctx context.Context, choice record.Address, recorded, asked string) error {
 	s := ScopeOf(ctx)

@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// FuzzInDoubtAnswer reads answers about calls in doubt from any bytes.
+// FuzzInDoubtAnswer reads answers about calls in doubt from arbitrary bytes.
 func FuzzInDoubtAnswer(f *testing.F) {
 	for _, v := range []any{
 		map[string]any{"decision": "run_again", "output": nil, "message": ""},

@@ -78,7 +78,7 @@ func (i *CallInfo) Output() ([]byte, error) {
 // failed. The record of the completed call then has Detail.Cached set. encoded is an output of the
 // actor as returned by [CallInfo.Output]. Postconditions are checked. If they do not hold or the
 // output does not fit the type, Answer returns an error, and next can still be called. Answer also
-// returns an error if the handler may have taken an effect that must not be repeated: see
+// returns an error if the handler may have had an effect that must not be repeated: see
 // InDoubtPolicy.
 func (i *CallInfo) Answer(encoded []byte) error {
 	in := i.in

@@ -29,8 +29,8 @@ type Policy struct {
 	Err error // why the configuration of an event is invalid; nil if it is valid
 }
 
-// Retries computes the decisions of a policy. Judge and Poll call functions of the
-// user, which may panic.
+// Retries computes the decisions of a policy. Judge and Poll call the user's functions, which may
+// panic.
 type Retries interface {
 	// Delay returns the delay before retry n (counted from 1). previous is the delay before the
 	// previous retry, or 0 if there was none. u is a random number in [0, 1).
@@ -55,9 +55,9 @@ type Attempt struct {
 }
 
 const (
-	// Unlimited is the value of MaxAttempts and MaxLosses for no limit.
+	// Unlimited is the value of MaxAttempts and MaxLosses that means no limit.
 	Unlimited = -1
-	// NoTimeout is the value of an LLM's AttemptTimeout for no limit.
+	// NoTimeout is the value of an LLM's AttemptTimeout that means no limit.
 	NoTimeout time.Duration = -1
 )
 
@@ -65,8 +65,8 @@ const (
 // same timeout.
 const llmTimeout = 10 * time.Minute
 
-// timeout returns the timeout of each attempt of the actor with the policy, or 0 for
-// none. The actor's own timeout takes precedence unless the policy belongs to an event.
+// timeout returns the timeout for each attempt of the actor if p is the policy, or 0 for none. The
+// actor's own timeout takes precedence unless the policy belongs to an event.
 func (p *Policy) timeout(actor *Spec, ofEvent bool) time.Duration {
 	timeout := actor.AttemptTimeout
 	if ofEvent && p.AttemptTimeout > 0 || timeout == 0 {

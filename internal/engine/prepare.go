@@ -39,8 +39,8 @@ type Plan struct {
 	Doubtful    bool // the actor has a compensation for calls in doubt
 }
 
-// Prepare makes c the call of t in the surrounding scope, which may be the scope of InitOutside.
-// In a run, it claims the address.
+// Prepare makes c the call of t in the surrounding scope, which may be a scope from InitOutside. In
+// a run, it claims the address.
 func (c *Call) Prepare(ctx context.Context, around *Scope, t Typed, plan *Plan) {
 	c.init(ctx, around, t, plan)
 	c.direct, c.compensable, c.compensableInDoubt = plan.Direct, plan.Compensable, plan.Doubtful
@@ -63,9 +63,9 @@ func WithToolCall(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, toolCallKey{}, id)
 }
 
-// PrepareCompensation makes c the nth compensation (counted from 1) of the call whose scope is at.
-// found is the recorded progress of the compensation. A compensation has no ordinal, since the
-// program does not claim it.
+// PrepareCompensation makes c the nth compensation (counted from 1) of a call. at is the scope of
+// that call. found is the recorded progress of the compensation. A compensation has no ordinal,
+// since the program does not claim it.
 func (c *Call) PrepareCompensation(at *Scope, t Typed, plan *Plan, nth int, found *record.Progress, ofDoubt bool) {
 	c.init(at.context(), at, t, plan)
 	c.scope, c.compensatesDoubt = at, ofDoubt

@@ -18,10 +18,10 @@ type Run interface {
 	// appended once the run is closed.
 	Append(s *Scope, rec record.Record) error
 
-	// Ask asks a question for the call whose scope is s. If there is no answer yet, it records that
-	// the question is open. If the question's time has passed, it answers with the default. If
-	// q.Refused is set, it discards the previous answer to the question. The question's record
-	// lists claims.
+	// Ask asks a question for the call whose scope is s. If there is no answer yet, Ask records
+	// that the question is open. If the time for an answer has passed, the default becomes the
+	// answer. If q.Refused is set, Ask discards the previous answer to the question. The record of
+	// the question lists the given claims.
 	Ask(s *Scope, q Question, def DefaultAnswer, claims []record.Claim) (Asked, error)
 
 	// Effect returns an effect that the call whose scope is s might repeat, or nil if there is
@@ -43,8 +43,8 @@ type History interface {
 	// input is the input of the call, or nil for a question.
 	Claim(s *Scope, c record.Claim, input ClaimedInput) (found *record.Progress, onRecord bool, err error)
 
-	// Ended is called when the handler or the preconditions of s returned normally. Like Claim, it
-	// returns an error if calls were recorded in s that were not claimed again. claimed is the
+	// Ended is called when the handler or the preconditions of s has returned normally. Like Claim,
+	// it returns an error if calls were recorded in s that were not claimed again. claimed is the
 	// number of claims.
 	Ended(s *Scope, claimed int) error
 
@@ -89,7 +89,7 @@ type ClaimedInput interface {
 type Asked struct {
 	Answer   []byte    // encoded; nil if there is none yet
 	Ended    error     // the recorded error with which the context ended a sleep; nil if it did not
-	Due      time.Time // when the default answers the question; zero for never
+	Due      time.Time // when the default becomes the answer; zero for never
 	Recorded bool      // the question was recorded by this call
 	InMemory bool      // the run is in memory, so no answer can come
 }
@@ -256,7 +256,7 @@ func (r *Root) notifyIdle() {
 	}
 }
 
-// nowhere is the run of calls outside any run. It stores nothing.
+// nowhere is the Run for calls outside any run. It stores nothing.
 type nowhere struct{}
 
 func (nowhere) Append(*Scope, record.Record) error { return nil }

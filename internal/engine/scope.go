@@ -10,12 +10,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Scope is one attempt of a call from the perspective of the calls that its
-// handler makes: it numbers them. The preconditions of a call have a separate
-// scope, and so does the root of a run.
+// A Scope is one attempt of a call as seen by the calls that its handler makes: the scope assigns
+// their numbers. The preconditions of a call have a separate scope, and so does the root of a run.
 //
-// A Scope is safe for concurrent use. Nothing is recorded in it after it is
-// closed.
+// A Scope is safe for concurrent use. Nothing is recorded in it after it is closed.
 type Scope struct {
 	outer   context.Context // the context passed to the call
 	root    *Root
@@ -42,13 +40,12 @@ type scopeState struct {
 	// deadline had passed or was near. The attempt counts as timed out.
 	missedDeadline atomic.Bool
 
-	// unstored is set if a call inside, whose output is not stored, has completed.
-	// A branch then does not store its output either, since the outputs may be the
-	// same.
+	// unstored is set if a call inside has completed and its output is not stored. A branch then
+	// does not store its output either, since the two outputs may be the same.
 	unstored atomic.Bool
 
-	// handlerContext is the context that an interceptor derived for the handler, or nil.
-	// overrun is set if that context ended by itself before the handler returned.
+	// handlerContext is the context that an interceptor derived for the handler, or nil. overrun is
+	// set if that context ended on its own before the handler returned.
 	handlerContext atomic.Pointer[context.Context]
 	overrun        bool
 
@@ -247,8 +244,8 @@ func (s *Scope) Context(ctx context.Context) context.Context {
 // context returns the context for the handler of the attempt.
 func (s *Scope) context() context.Context { return (*attemptContext)(s) }
 
-// attemptContext is a scope in the form of a context. Both are the same pointer, so an attempt
-// needs no separate context.
+// attemptContext is a Scope used as a context. Both are the same pointer, so an attempt needs no
+// separate context.
 type attemptContext Scope
 
 // outerContext returns the context that surrounds the handler.

@@ -6,8 +6,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// errors.Is finds each of these in the error of a call that failed for the
-// [record.Reason] with the same name.
+// For each [record.Reason] with an error of the same name, errors.Is finds that error in the error
+// of a call that failed for that reason.
 var (
 	ErrPermanent         = errors.New("permanent error")
 	ErrExhausted         = errors.New("attempts exhausted")

@@ -11,8 +11,8 @@ import (
 // Sleep is core.Sleep.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if CanAsk(ctx) {
-		// Also if d has passed: the duration may be the time until an instant, and the run may have been
-		// stopped before that instant and resumed after it.
+		// Await even if d is not positive: d may be the time until an instant, and the run may have
+		// been stopped before that instant and resumed after it.
 		q := Question{Awaits: record.AwaitTime, Text: fmt.Sprintf("sleeps for %v", max(d, 0))}
 		return Await(ctx, q, DefaultAnswer{max(d, 1), encodedNil}, func([]byte) error { return nil })
 	}
@@ -32,8 +32,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 // encodedNil is the answer to a sleep whose time has passed.
 var encodedNil = []byte{0xc0}
 
-// sleepsHere reports whether the wait until due takes place in the process. As in parks, a deadline
-// keeps the run in the process, since the deadline could not end a run that is parked.
+// sleepsHere reports whether the wait until due takes place in the process. As in parks, the run
+// stays in the process if there is a deadline, since the deadline could not end a parked run.
 func (s *Scope) sleepsHere(ctx context.Context, due time.Time) bool {
 	if s.root.settings.Strict || due.IsZero() {
 		return false
@@ -43,10 +43,10 @@ func (s *Scope) sleepsHere(ctx context.Context, due time.Time) bool {
 	return park == 0 || limited || ctx.Err() != nil || time.Until(due) <= park
 }
 
-// sleep waits until due, until ctx or the attempt ends, or until the run
-// drains. It returns the suspension if the attempt or the run ended, and an
-// error if a context derived by the handler ended. This error is recorded, because after a resume
-// the time of the sleep may have passed.
+// sleep waits until due, until ctx or the attempt ends, or until the run drains. It returns the
+// suspension if the attempt or the run ended, and an error if a context derived by the handler
+// ended. This error is recorded, because the time of the sleep may have passed by the time the run
+// is resumed.
 func (s *Scope) sleep(ctx context.Context, id string, due time.Time) (*InterruptedError, error) {
 	s.call.sleep(ctx, time.Until(due), nil)
 	if e := s.endCause(); e != nil {

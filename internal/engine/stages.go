@@ -36,7 +36,7 @@ type Typed interface {
 	Clear() // drops the output
 }
 
-// Apart is a pass on a separate goroutine, which can be abandoned.
+// An Apart is a pass that runs on a separate goroutine and can be abandoned.
 type Apart interface {
 	State() *Async
 	Pass(ctx context.Context) Result // like that of the call, but with a separate output
@@ -54,7 +54,7 @@ type Async struct {
 // State returns a.
 func (a *Async) State() *Async { return a }
 
-// begin begins the pass of the attempt of s.
+// begin starts the pass for the attempt of s.
 func (a *Async) begin(p Apart, s *Scope, within timespan) {
 	a.scope, a.r = s, Result{Stage: record.StageHandler, Err: errGoexit, Panicked: true}
 	a.limit.timespan, a.limit.done = within, make(chan struct{})
@@ -82,7 +82,7 @@ type Result struct {
 	cached  bool // the output comes from an interceptor
 	refused bool // an interceptor refused the attempt: the handler did not run
 
-	acted  bool           // the handler may have taken effect, whatever the interceptors return
+	acted  bool           // the handler may have had an effect, whatever the interceptors return
 	parked time.Duration  // how long an interceptor parks the run; 0 if it does not
 	effect *record.Effect // effect that the call took over; nil for none
 }
@@ -118,9 +118,9 @@ type attemptEnd struct {
 	reportedInDoubt bool // its handler reported that it is in doubt
 }
 
-// end sets the end of an attempt to now. This time is computed with the monotonic clock, so that
-// the difference from the beginning is the duration of the attempt, even if the wall clock was set
-// in the meantime.
+// end sets the end of an attempt to the current time. The time is computed with the monotonic
+// clock, so that the time since the beginning is the duration of the attempt, even if the wall
+// clock was set in the meantime.
 func (a *attemptEnd) end(began time.Time) {
 	a.took = time.Since(began)
 	a.ended = began.Add(a.took)

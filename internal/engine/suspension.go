@@ -31,9 +31,9 @@ func (c *Call) suspension(s *Scope, err error) *InterruptedError {
 	return c.parent.endCause()
 }
 
-// stop records in the scope that a call inside it has no outcome. The consequence
-// is decided when the attempt ends. An attempt that is over does not change,
-// since its handler returned without that call.
+// stop records in the scope that a call inside it has no outcome. The consequence is decided when
+// the attempt ends. An attempt that is over does not change, since its handler returned without
+// waiting for that call.
 func (s *Scope) stop(e *InterruptedError) {
 	switch {
 	case s.closed.Load():
@@ -65,9 +65,9 @@ func (s *Scope) blockedBy() *InterruptedError {
 	return nil
 }
 
-// failOverdue turns the result of an attempt that missed its deadline into a failure: a call inside
-// has no outcome because the attempt's own deadline had passed or was near, and without that
-// outcome the attempt did not succeed.
+// failOverdue turns the result of an attempt that missed its deadline into a failure. The attempt
+// did not succeed, since a call inside has no outcome because the attempt's own deadline had passed
+// or was near.
 func (c *Call) failOverdue(s *Scope, r *attemptEnd) {
 	if s.overran() {
 		r.replace(newAfterError(context.Cause((*attemptContext)(s).outerContext()), r.Err))

@@ -10,9 +10,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// grace is how long a handler may take to return after its context ended; then it is abandoned. The
-// time is long enough to receive the handler's error, and short enough for an interrupt to take
-// effect within 100 ms.
+// grace is how long a handler may take to return after its context ends before it is abandoned. It
+// is long enough to receive the handler's error, and short enough for an interrupt to take effect
+// within 100 ms.
 const grace = 50 * time.Millisecond
 
 // A timespan is the time that an attempt may take.
@@ -57,8 +57,8 @@ func (c *Call) passWithin(s *Scope, t timespan) Result {
 	return r
 }
 
-// await waits until the handler returns. It reports false if the handler did not return in time
-// after its context had ended and was therefore abandoned.
+// await waits until the handler returns. It reports false if the handler was abandoned because it
+// did not return in time after its context had ended.
 func (l *limit) await(s *Scope) bool {
 	around := (*attemptContext)(s).outerContext()
 	select {
@@ -110,7 +110,7 @@ const (
 	handlerAbandoned
 )
 
-// left returns the time until the deadline.
+// left returns the time left until the deadline.
 func (l *limit) left() time.Duration { return l.length - time.Since(l.start) }
 
 func (l *limit) expired() bool { return l.ended.Load() == endedExpired || l.overdue.Load() }

@@ -8,10 +8,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// mayHaveActed reports whether the failed attempt may have taken effect, although its handler did
-// not mark the error with core.InDoubt: the handler was abandoned or panicked, it did not receive
-// the response of a service, or a stage after the handler failed. It reports false if the attempt
-// may be repeated, or the handler did not run.
+// mayHaveActed reports whether the failed attempt may have taken effect, even though its handler
+// did not mark the error with core.InDoubt: the handler was abandoned or panicked, the handler did
+// not receive the response of a service, or a stage after the handler failed. It reports false if
+// the attempt may be repeated, or if the handler did not run.
 func (c *Call) mayHaveActed(r *attemptEnd) bool {
 	if !c.mustNotRepeat() || r.refused || c.spec.Kind.IsEntered() || r.Err == errUnsatisfied { //nolint:errorlint // of this call, not of a call inside
 		return false
@@ -29,9 +29,9 @@ func (c *Call) mayHaveActed(r *attemptEnd) bool {
 	return false
 }
 
-// isResponseLost reports whether err means that a request may have been handled although its result
-// is unknown. It returns false if the service was not reached, refused the request, or reported that
-// it is temporarily unavailable.
+// isResponseLost reports whether err means that a request may have been handled even though its
+// result is unknown. It returns false if the service was not reached, refused the request, or
+// reported that it is temporarily unavailable.
 func isResponseLost(err error, t *record.Traits) bool {
 	switch {
 	case t.HTTPStatus == 503 || t.HTTPStatus >= 400 && t.HTTPStatus < 500:
@@ -68,8 +68,8 @@ func wasNotSent(err error) (notSent bool) {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &name) || errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// tlsTimeout is the text of an error of net/http that has no exported type. The request would
-// have been sent after the handshake.
+// tlsTimeout is the text of a net/http error whose type is not exported. The request was not sent,
+// because it would have been sent after the handshake.
 const tlsTimeout = "net/http: TLS handshake timeout"
 
 // wereNotSent reports whether one of the errors means that a request was not sent, and none of the

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Handlers return errors of users' types: their methods may panic, they may wrap themselves, and
-// they may change after they were returned.
+// Handlers return errors of users' types. The methods of such an error may panic, and the error may
+// wrap itself or change after it was returned.
 
 // safeIs is errors.Is for errors of users' types. If the error contains a nil pointer whose
 // methods panic, only the call must fail, not the process.

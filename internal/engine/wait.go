@@ -10,9 +10,8 @@ import (
 )
 
 // wait waits for the rest of the delay before the next attempt, unless the run is parked. Time
-// during which no process was running counts toward the delay. Many calls may wait at once,
-// each with a stack of its own. A stack holds little during the wait, so that the runtime can
-// shrink it.
+// during which no process was running counts toward the delay. Many calls may wait at once, each on
+// its own stack. Little is kept on the stack during the wait, so that the runtime can shrink it.
 func (c *Call) wait(p *record.Progress, s *Scope) {
 	rest := c.remainingDelay(p)
 	if rest == 0 || c.askChecker(s.outer) || c.parks(s.outer, rest) {
@@ -27,9 +26,9 @@ func (c *Call) wait(p *record.Progress, s *Scope) {
 	p.Spent += time.Since(began)
 }
 
-// endWait returns nil if the next attempt may begin. An error ends the call: it is the
-// suspension or failure caused by the end of the context, or the suspension of a
-// parked run.
+// endWait returns nil if the next attempt may begin. Otherwise the call ends with the returned
+// error: the suspension or failure caused by the end of the context, or the suspension of a parked
+// run.
 func (c *Call) endWait(p *record.Progress, s *Scope) error {
 	if !c.askChecker(s.outer) {
 		if rest := c.remainingDelay(p); rest > 0 && c.parks(s.outer, rest) {
@@ -43,16 +42,16 @@ func (c *Call) endWait(p *record.Progress, s *Scope) error {
 	return c.failWaiting(p, s, newAfterError(context.Cause(s.outer), p.Err), ownEnd(s.outer))
 }
 
-// failWaiting fails the call before the attempt of s. err is the error of the last attempt made;
-// the failure is recorded for that attempt.
+// failWaiting fails the call before the attempt of s begins. err is or wraps the error of the last
+// attempt made; the failure is recorded for that attempt.
 func (c *Call) failWaiting(p *record.Progress, s *Scope, err error, reason record.Reason) error {
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)}
 	f := c.classify(&attemptEnd{Result: Result{Err: err, Stage: record.StageHandler}})
 	return c.fail(p, before, &f, reason)
 }
 
-// remainingDelay returns the rest of the delay before the next attempt. If the run was parked,
-// the whole delay was counted as spent, and the rest is subtracted again.
+// remainingDelay returns the rest of the delay before the next attempt. If the run was parked, the
+// whole delay was counted as spent, so remainingDelay subtracts the rest again.
 func (c *Call) remainingDelay(p *record.Progress) time.Duration {
 	if p.Delay == 0 || c.root.settings.Strict {
 		return 0
@@ -170,7 +169,7 @@ func (c *Call) checkpoint(p *record.Progress, s *Scope) error {
 }
 
 // stopCause returns why the call must not continue: a surrounding scope has ended, or the run
-// drains. It returns nil if neither is so, even if the call's own context has ended.
+// drains. Otherwise it returns nil, even if the call's own context has ended.
 func (c *Call) stopCause() *InterruptedError {
 	if e := c.parent.endCause(); e != nil {
 		return e

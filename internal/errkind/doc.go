@@ -1,2 +1,2 @@
-// Package errkind makes errors with their own text that match a sentinel.
+// Package errkind creates errors that have their own text and match a sentinel.
 package errkind

@@ -1,6 +1,6 @@
 package errtree
 
-// MaxDepth is how many levels of wrapped errors [Walk] visits at most.
+// MaxDepth is the maximum number of levels of wrapped errors that [Walk] visits.
 const MaxDepth = 10_000
 
 // Walk calls visit with err and all errors that it wraps, in the order of errors.Is. If errors are

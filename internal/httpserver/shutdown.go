@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// Shutdown ends a server. Requests that have not ended when ctx ends are cut off, which is not an
-// error: it happens to a client that does not read, or that has not sent its request yet.
+// Shutdown ends a server. Requests that have not ended when ctx ends are cut off. This is not an
+// error: it happens if a client does not read, or has not sent its request yet.
 func Shutdown(ctx context.Context, server *http.Server) error {
 	err := server.Shutdown(ctx)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ByCaller reports whether the run was called by a run that has not ended, and that may not have
-// read the result yet.
+// ByCaller reports whether the run was called by a run that has not ended and might not have read
+// the result yet.
 func ByCaller(ctx context.Context, store snapshot.Reader, info *snapshot.Info) (bool, error) {
 	by, ok := caller.Of(&info.Metadata)
 	if !ok {
@@ -29,8 +29,8 @@ func ByCaller(ctx context.Context, store snapshot.Reader, info *snapshot.Info) (
 	return !calling.Status.HasEnded(), nil
 }
 
-// WithoutTurns removes from runs, which are to be deleted, the turns of conversations that a later
-// turn may read again: one that has not ended, or that failed and is not among the runs.
+// WithoutTurns removes, from the runs to be deleted, the turns of conversations that a later turn
+// may read again: a later turn that has not ended, or that failed and is not among the runs.
 func WithoutTurns(ctx context.Context, store snapshot.Reader, runs []*snapshot.Info) ([]*snapshot.Info, error) {
 	if !slices.ContainsFunc(runs, isTurn) {
 		return runs, nil
@@ -39,7 +39,7 @@ func WithoutTurns(ctx context.Context, store snapshot.Reader, runs []*snapshot.I
 	for _, info := range runs {
 		deleted[info.RunID] = true
 	}
-	readers := make(map[string]time.Time) // for the tag of a conversation, when its last reader was created
+	readers := make(map[string]time.Time) // when the last reader was created, by conversation tag
 	for info, err := range snapshot.Runs(ctx, store, snapshot.Filter{Status: []snapshot.Status{
 		snapshot.StatusQueued, snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusFailed,
 	}}) {

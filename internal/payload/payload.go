@@ -11,7 +11,7 @@ import (
 type Payload struct {
 	Input    []byte // encoded; nil if it was not recorded
 	Output   []byte // encoded; nil if there is none, or if it is an artifact
-	Artifact string // reference to the output that is an artifact
+	Artifact string // reference to the output, if it is an artifact
 	Err      error  // error of the latest failed attempt
 }
 

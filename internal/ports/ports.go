@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 )
 
-// The ports from lowest on are divided into ranges of perProcess ports, and each process uses one
-// range. All ranges are below 32768, since Linux, macOS and Windows assign ephemeral ports only
-// from 32768 on.
+// The ports starting at lowest are divided into ranges of perProcess ports, and each process uses
+// one range. All ranges are below 32768, because Linux, macOS and Windows assign ephemeral ports
+// only from 32768 up.
 const (
 	lowest     = 10_000
 	ranges     = 300
@@ -22,8 +22,8 @@ const (
 var tried atomic.Int64
 
 // Free returns n ports, at most 64, on which nothing listens on 127.0.0.1. The system does not
-// assign these ports to other programs while their server is down. A port is returned again after
-// 64 other ports. Free is safe for concurrent use.
+// assign these ports to other programs, even while their server is down. A port is returned again
+// only after the 63 other ports of the process have been tried. Free is safe for concurrent use.
 func Free(n int) ([]int, error) {
 	first := lowest + os.Getpid()%ranges*perProcess
 	var free []int

@@ -75,8 +75,8 @@ func Run(ctx context.Context, to, from snapshot.Store, id string) error {
 	return err
 }
 
-// checkCopy returns an error that matches ErrExists, unless the run with the same ID in to is an
-// unchanged copy of run.
+// checkCopy returns an error that matches ErrExists, unless the store to contains an unchanged copy
+// of run under the same ID.
 func checkCopy(ctx context.Context, to snapshot.Store, run *snapshot.Run) error {
 	there, err := to.Load(ctx, run.RunID)
 	if err != nil {

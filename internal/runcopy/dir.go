@@ -27,7 +27,7 @@ func FromDir(ctx context.Context, to snapshot.Store, dir string, ids []string, o
 }
 
 // CheckStore returns an error if the existing directory is not a store. The error ends with the
-// advice. Otherwise filestore.New would make a store of any directory.
+// advice. Without this check, filestore.New would turn any directory into a store.
 func CheckStore(dir, advice string) error {
 	stat, err := os.Stat(filepath.Join(dir, "runs"))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !stat.IsDir() {

@@ -7,10 +7,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Hold changes the info of a run that is about to be imported, so that no runner continues the run by
-// itself: the original may continue, too, and the effects of its calls would happen twice. A run that
-// has ended, or that waits for a decision anyway, does not change. Hold reports whether it changed
-// info.
+// Hold changes the info of a run that is about to be imported, so that no runner continues the run
+// on its own. Otherwise the original might continue too, and the effects of its calls would happen
+// twice. Hold does not change a run that has ended, or that waits for a decision anyway. It reports
+// whether it changed info.
 func Hold(info *snapshot.Info) bool {
 	isInterrupted := info.Status == snapshot.StatusInterrupted
 	if info.Status.HasEnded() || isInterrupted && !info.Stop.Reason.ContinuesByItself() {

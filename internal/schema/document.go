@@ -38,12 +38,12 @@ const (
 )
 
 // Parse parses a schema of draft 2020-12, or of draft 7 if its $schema specifies that draft. Its
-// type must be "object", since arguments are a JSON object. Unknown keywords and format are
-// ignored.
+// type must be "object", since arguments are a JSON object. Unknown keywords and the keyword format
+// are ignored.
 //
-// If the schema uses an unsupported feature, the error names the place in the document. Not
-// supported are references that leave the document or lead back to themselves, anchors, an $id
-// below the root, and patterns that package regexp does not support.
+// If the schema uses an unsupported feature, the error says where in the document. Unsupported are
+// references that leave the document or lead back to themselves, anchors, an $id below the root,
+// and patterns that package regexp does not support.
 func Parse(doc []byte) (*Document, error) {
 	d, err := parse(doc)
 	if err != nil {
@@ -134,8 +134,8 @@ func (d *Document) validate(v *value) (err error) {
 
 var validating = regexp.MustCompile(`^validating (.+?): `)
 
-// libraryMessage shortens the path to the schema that does not match to its last step. The library
-// prints the whole path.
+// libraryMessage shortens a message of the library: of the path to the schema that does not match,
+// it keeps only the last step.
 func libraryMessage(err error) string {
 	const most = 2000 // the library prints whole values
 	text, at := err.Error(), "root"

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/internal/schema"
 )
 
-// document returns a schema of an object with the keywords.
+// document returns a schema of an object with the given keywords.
 func document(keywords string) []byte { return []byte(`{"type":"object",` + keywords + `}`) }
 
 // property returns the schema of an object whose property v has the given schema.
@@ -28,8 +28,8 @@ func TestDocumentKeepsItsOrder(t *testing.T) {
 	assert.True(t, json.Valid(s.JSON()))
 }
 
-// The test fixes how the library applies the keywords that servers use. If an
-// upgrade changes one of them, it changes what tools accept.
+// The test pins down how the library applies the keywords that servers use. An upgrade that changes
+// this also changes which arguments tools accept.
 func TestDocumentIsAppliedToArguments(t *testing.T) {
 	const draft7 = `"$schema":"http://json-schema.org/draft-07/schema#",`
 	for name, tt := range map[string]struct {

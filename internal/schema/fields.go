@@ -97,7 +97,7 @@ func scan(e embedded) (own []*field, promoted []embedded) {
 		}
 		unreachable := e.unreachable
 		if !sf.IsExported() && elem != sf.Type {
-			unreachable = elem // also embedded, but with its own name
+			unreachable = elem // it is embedded too, but has its own name
 		}
 
 		has := func(option string) bool { return slices.Contains(strings.Split(options, ","), option) }

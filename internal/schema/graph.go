@@ -102,9 +102,9 @@ func checkSupported(n *jsonschema.Schema, at string) error {
 	return nil
 }
 
-// keywords returns the schemas directly below n, by the Go name of their keyword and the step of
-// their JSON pointer. It reads them from the struct instead of the document, in which the library
-// matches names case-insensitively.
+// keywords returns the schemas directly below n, keyed by the Go name of their keyword and by the
+// step of their JSON pointer. It reads them from the struct and not from the document, because the
+// library matches names in the document case-insensitively.
 func keywords(n *jsonschema.Schema) map[string]map[string]*jsonschema.Schema {
 	all := map[string]map[string]*jsonschema.Schema{}
 	v := reflect.ValueOf(n).Elem()

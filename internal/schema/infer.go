@@ -11,10 +11,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// The library can infer schemas too, but not according to encoding/json: it
-// treats a []byte as an array, promotes fields by Go's rules, and rejects
-// recursion and types with methods. Therefore the schema is built here, from the
-// library's types.
+// The library can infer schemas too, but it does not follow encoding/json: it treats a []byte as an
+// array, promotes fields by Go's rules, and rejects recursion and types with methods. Therefore the
+// schema is built here, from the library's types.
 
 // wantType lists the alternatives in the error for a type without a schema.
 const wantType = `want a bool, string, integer, float, struct, slice, array, map or any, a pointer to one of these, ` +
@@ -152,8 +151,8 @@ func (b *builder) checked(n *jsonschema.Schema, check check) *jsonschema.Schema 
 	return n
 }
 
-// ref returns a reference to t, which contains itself. The root is not moved to
-// the definitions, because LLM services expect the object at the root.
+// ref returns a reference to t, a type that contains itself. The root is not moved to the
+// definitions, because LLM services expect the object at the root.
 func (b *builder) ref(t reflect.Type) *jsonschema.Schema {
 	if t == b.root {
 		return &jsonschema.Schema{Ref: "#"}

@@ -36,7 +36,8 @@ type ValidationError struct {
 // reads the message is charged for its length.
 const maxLines = 30
 
-// Error returns one problem per line. After the 30th, it returns the number of further problems.
+// Error returns one problem per line. After the 30th problem, it adds only the number of further
+// problems.
 func (e *ValidationError) Error() string {
 	var lines []string
 	for i, p := range e.Problems {

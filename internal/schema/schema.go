@@ -17,7 +17,7 @@ type Schema struct {
 	doc  json.RawMessage
 	root *jsonschema.Schema
 
-	// checks contains Go's requirements on values that a JSON schema cannot express.
+	// checks contains those requirements of Go on values that a JSON schema cannot express.
 	checks map[*jsonschema.Schema]check
 }
 

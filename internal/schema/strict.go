@@ -25,8 +25,8 @@ type validator interface {
 	Validate(arguments json.RawMessage) error
 }
 
-// NewStrict returns the strict form of a schema. If a part has no strict form, such as a map, whose
-// keys are unknown, the error names that part.
+// NewStrict returns the strict form of a schema. If a part of the schema has no strict form, for
+// example a map, whose keys are unknown, the error names that part.
 func NewStrict(of validator) (*Strict, error) {
 	root, err := readObject(of.JSON())
 	if err != nil {

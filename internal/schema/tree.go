@@ -68,8 +68,8 @@ func read(raw json.RawMessage) (any, []Problem, error) {
 
 var errTooDeep = fmt.Errorf("values are nested deeper than %d levels", maxDepth)
 
-// syntaxError returns an error that describes why raw is not one JSON value, and where. The error
-// for a token does not always contain the position.
+// syntaxError returns an error that describes why raw is not one JSON value, and where the problem
+// is. The error that the decoder returns for a token does not always contain the position.
 func syntaxError(raw json.RawMessage) error {
 	var whole json.RawMessage
 	err := json.Unmarshal(raw, &whole)

@@ -77,7 +77,7 @@ func (s *Schema) nullable(path string, ref *jsonschema.Schema, tree any) []Probl
 	return s.value(path, ref, tree)
 }
 
-// scalar returns the problem of the tree itself, or "".
+// scalar returns the problem with the tree itself, or "" if there is none.
 func scalar(n *jsonschema.Schema, tree any) string {
 	if n.Enum != nil && !slices.ContainsFunc(n.Enum, func(v any) bool { return equal(v, tree) }) {
 		return fmt.Sprintf("got %s, want %s", brief(tree), oneOf(texts(n.Enum)))

@@ -8,9 +8,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// The limits for validating one document are the number of steps and the nesting depth of applied
-// schemas, which consumes stack. A step is a schema applied to a value, or stepBytes of an error
-// message.
+// The validation of one document is limited by the number of steps and by the nesting depth of
+// applied schemas, since nesting consumes stack. A step is the application of a schema to a value,
+// or stepBytes of an error message.
 const (
 	maxSteps  = 1 << 20
 	maxNested = 2000

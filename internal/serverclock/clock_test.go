@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/internal/serverclock"
 )
 
-// sleep is for the fake clock of a bubble.
+// sleep sleeps on the fake clock of a bubble.
 func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // on the fake clock
 
 func TestServerIsAskedOnceAMinute(t *testing.T) {

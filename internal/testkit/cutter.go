@@ -24,8 +24,8 @@ type Cutter struct {
 	done     sync.WaitGroup
 }
 
-// NewCutter listens on loopback, until the test ends, for the server at the
-// address.
+// NewCutter returns a cutter for the server at the address. It listens on loopback until the test
+// ends.
 func NewCutter(t testing.TB, address string, wanted, most int64) *Cutter {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -12,12 +12,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RequireLedger checks the ledger for a history. It checks the sums after every
-// record. After the last record, and after each record for which at returns true, it
-// also compares the ledger with counts that are recomputed from all records so far,
-// according to the definitions and without carrying anything over. Readers based on
-// the ledger could not find its errors. RequireLedger also checks that each call has
-// begun its attempts as its earlier records require.
+// RequireLedger checks the ledger for a history. It checks the sums after every record. After the
+// last record, and after each record for which at returns true, it also compares the ledger with
+// counts that are recomputed from all records so far, according to the definitions and without
+// carrying anything over. Readers that are based on the ledger could not find errors in it.
+// RequireLedger also checks that each call has begun its attempts as its earlier records require.
 func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 	t.Helper()
 	whole, open := &record.Ledger{KeepEnded: true}, new(record.Ledger)
@@ -44,9 +43,9 @@ func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 	}
 }
 
-// requireLastError checks the last error of the ledgers. It must be the error of the latest failed
-// attempt. There must be none if that attempt's call completed later, or was made again after it had
-// an outcome.
+// requireLastError checks the last error in the ledgers. It must be the error of the latest failed
+// attempt, but there must be none if the call of that attempt completed later, or was made again
+// after it had an outcome.
 func requireLastError(t testing.TB, records []record.Record, ledgers ...*record.Ledger) {
 	t.Helper()
 	var want *record.Record
@@ -263,8 +262,8 @@ func dueAfter(records []record.Record, own []int) (due time.Time, planned bool) 
 	return due, planned
 }
 
-// openFor returns how long the run was open. It adds up the time of all openings, each up
-// to its last record.
+// openFor returns how long the run was open: the sum of the durations of all openings, each
+// measured up to its last record.
 func openFor(records []record.Record) (took time.Duration) {
 	from := 0
 	for i := 1; i <= len(records); i++ {
@@ -276,8 +275,8 @@ func openFor(records []record.Record) (took time.Duration) {
 	return took
 }
 
-// latest returns the latest time at which the run was open. Answers may arrive at
-// any time, and calls are recorded concurrently.
+// latest returns the latest time at which the run was open. It ignores answers, which may arrive at
+// any time. Calls are recorded concurrently, so the last record may not have the latest time.
 func latest(records []record.Record) (at time.Time) {
 	for i := range records {
 		if r := &records[i]; r.Kind != record.KindAnswer && r.Time.After(at) {

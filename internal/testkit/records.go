@@ -45,7 +45,7 @@ func Encoded(t testing.TB, v any) []byte {
 	return data
 }
 
-// Stored returns a snapshot of the records, which it numbers.
+// Stored numbers the records and returns a snapshot of them.
 func Stored(status snapshot.Status, records ...record.Record) *snapshot.Snapshot {
 	s := &snapshot.Snapshot{Info: snapshot.Info{RunID: "run", Status: status}, Records: records}
 	for i := range records {

@@ -177,8 +177,8 @@ func (w *workshop) step(t testing.TB, ctx context.Context, n int, rng *rand.Rand
 	return nil
 }
 
-// door is an interceptor: it delays attempts, refuses them, and may refuse a retry
-// after a failure.
+// door returns an interceptor that delays attempts, refuses them, and may refuse a retry after a
+// failure.
 func (w *workshop) door() core.Interceptor {
 	return core.Interceptor{
 		Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {

@@ -16,7 +16,7 @@ import (
 // includes answers. The text is empty if the run waits only for its program. The run must not have been
 // cancelled.
 func For(ctx context.Context, store snapshot.Store, runID string) (text string, answers bool, err error) {
-	posted, err := store.Messages(ctx, runID) // first, since an answer is removed after it was recorded
+	posted, err := store.Messages(ctx, runID) // first: answers are removed only once recorded
 	if err != nil {
 		return "", false, err
 	}

@@ -205,8 +205,7 @@ func (b *Breaker) allow(call *core.CallInfo) (done func(error), err error) {
 	log(call, changes)
 	switch {
 	case errors.Is(err, gobreaker.ErrOpenState):
-		// Wait one millisecond more: at the end of its time, the breaker is
-		// still open.
+		// Wait one millisecond more, since the breaker is still open at the exact end of its time.
 		return nil, &OpenError{Breaker: b.name, After: max(after, 0).Truncate(time.Millisecond) + time.Millisecond}
 	case err != nil:
 		return nil, &OpenError{Breaker: b.name}
@@ -223,10 +222,10 @@ func (b *Breaker) allow(call *core.CallInfo) (done func(error), err error) {
 	}, nil
 }
 
-// count counts the result of an attempt that began, and ends, while the breaker is closed. gobreaker
-// would count it in the window in which the attempt began, and forget it if that window is over.
-// Therefore end, which reports the result of the attempt, is replaced by the end of an attempt that
-// begins now. The caller holds b.mu.
+// count counts the result of an attempt that began and ended while the breaker was closed.
+// gobreaker would count it in the window in which the attempt began, and forget it if that window
+// is over. Therefore count discards the attempt and returns the end function of one that begins
+// now, for the result. The caller holds b.mu.
 func (b *Breaker) count(end func(error), err error) func(error) {
 	if err == errInconclusive { //nolint:errorlint // compares identity
 		return end

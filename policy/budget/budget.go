@@ -44,13 +44,13 @@ type Options struct {
 	// actors.ModelOptions.MaxTokens, or at 0 if that is not set.
 	EstimateTokens func(input []byte) (in, out int)
 
-	// Storage stores the amounts used. Defaults to a new [Memory], which is never pruned.
-	// With a [Memory], the budget of a run starts with the amount in the run's records, and all other
-	// budgets start from zero in each process. The records tell the number of LLM calls,
-	// but not how many attempts each of them had: if attempts failed before the process
-	// ended, a limit on calls allows as many more. With any other Storage, it is exact.
-	// Workers that share runs must also share the Storage; otherwise, each worker counts
-	// only what it has seen of a run.
+	// Storage stores the amounts used. Defaults to a new [Memory], which is never pruned. With a
+	// [Memory], the budget of a run starts with the amount in the run's records, and all other
+	// budgets start from zero in each process. The records contain the number of LLM calls, but not
+	// how many attempts each of them had: if attempts failed before the process ended, a limit on
+	// calls allows that many more. With any other Storage, the limit is exact. Workers that share
+	// runs must also share the Storage; otherwise, each worker counts only what it has seen of a
+	// run.
 	Storage Storage
 }
 
@@ -89,7 +89,7 @@ type Budget struct {
 
 	mu      sync.Mutex
 	seeded  map[string]bool          // accounts whose initial amount was read from records
-	seeding map[string]chan struct{} // accounts whose amount is being read; closed when that has ended
+	seeding map[string]chan struct{} // accounts whose amount is being read; closed afterwards
 }
 
 // New returns a budget. It panics if an option is out of range.
@@ -161,8 +161,8 @@ func (b *Budget) attempt(ctx context.Context, call *core.CallInfo, next func(con
 	return b.run(ctx, ctx, call, next, account, reserved)
 }
 
-// run makes the attempt and replaces the reserved amount by the amount used, even if
-// the handler panics or calls runtime.Goexit.
+// run makes the attempt and replaces the reserved amount with the amount used, even if the handler
+// panics or calls runtime.Goexit.
 func (b *Budget) run(ctx, limited context.Context, call *core.CallInfo, next func(context.Context) error, account string, reserved Amount) (err error) {
 	began := time.Now()
 	defer func() {
@@ -262,7 +262,7 @@ func (b *Budget) reserve(ctx context.Context, key, account string, amount Amount
 	if err != nil {
 		return left, err
 	}
-	used, err := b.add(ctx, account, Amount{}) // other calls would see what is booked only to be refused
+	used, err := b.add(ctx, account, Amount{}) // check first: others must not see a refused amount
 	if err != nil {
 		return left, err
 	}
@@ -315,8 +315,8 @@ func (b *Budget) add(ctx context.Context, account string, a Amount) (Amount, err
 // adjustTimeout limits how long the outcome of an attempt waits for the storage.
 const adjustTimeout = 10 * time.Second
 
-// adjust adds to an account, even if ctx is done. It takes at most half of the time that the attempt
-// has left, so that the attempt does not time out meanwhile.
+// adjust adds a to an account, even if ctx is done. It takes at most half of the time that the
+// attempt has left, so that the attempt does not time out meanwhile.
 func (b *Budget) adjust(ctx context.Context, account string, a Amount) error {
 	timeout := adjustTimeout
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > 0 {

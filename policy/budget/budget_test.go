@@ -118,7 +118,7 @@ func TestTimeThatIsLeftBoundsTheCall(t *testing.T) {
 	})
 }
 
-// Without an estimator, MaxTokens is the estimate of the output.
+// Without an estimator, the output is estimated at MaxTokens.
 func TestLimitOfTheAnswerIsReserved(t *testing.T) {
 	s := &service{usage: each}
 	llm := s.llm(budget.New(budget.Options{Name: "b", Limit: budget.Amount{Tokens: 1000}}))
@@ -240,7 +240,7 @@ func TestWhatIsLeftIncludesRestoredUsage(t *testing.T) {
 	}
 }
 
-// A run that failed because of its budget continues in a new process that allows one call more: the
+// A run that failed because of its budget continues in a new process that allows one more call: the
 // attempt that was refused does not count.
 func TestRetriedRunContinuesWithALargerBudget(t *testing.T) {
 	store := memstore.New()
@@ -367,7 +367,7 @@ func TestCallThatIsNotMadeUsesNothing(t *testing.T) {
 	require.NoError(t, st.Close())
 }
 
-// A highWater is a storage that knows the largest number of tokens that was ever booked.
+// A highWater is a storage that remembers the largest number of tokens that was ever booked.
 type highWater struct {
 	*budget.Memory
 	tokens int64
@@ -379,8 +379,9 @@ func (h *highWater) Add(ctx context.Context, account string, a budget.Amount) (b
 	return sum, err
 }
 
-// What a refused call needs is not booked for a moment, either: other calls that fit would be refused, and if
-// the process ended then, it would stay booked.
+// The amount that a refused call needs is not booked even for a moment. Otherwise, calls that fit
+// would be refused meanwhile, and if the process ended at that moment, the amount would stay
+// booked.
 func TestCallThatIsRefusedBooksNothing(t *testing.T) {
 	s := &service{usage: each}
 	h := &highWater{Memory: budget.NewMemory()}
@@ -408,7 +409,7 @@ func TestStorageThatFailsLetsNothingBegin(t *testing.T) {
 	assert.Zero(t, s.asked)
 }
 
-// A hanging storage does not return before the context is done, once hangs is set.
+// Once hangs is set, a hanging storage does not return before the context is done.
 type hanging struct {
 	budget.Storage
 	hangs atomic.Bool
@@ -533,8 +534,8 @@ func (s hangingStorage) Add(ctx context.Context, account string, a budget.Amount
 	return s.Memory.Add(ctx, account, a)
 }
 
-// A run for whose account the storage hangs delays no other run, and can be interrupted, as can a second
-// call of the run, which waits for the first.
+// If the storage hangs for the account of one run, no other run is delayed. The run can still be
+// interrupted, as can a second call of the run, which waits for the first.
 func TestAccountsDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := budget.New(budget.Options{Name: "b", Limit: budget.Amount{Calls: 10}, Storage: hangingStorage{budget.NewMemory(), "b/slow"}})
@@ -557,7 +558,7 @@ func TestAccountsDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// A key never names the account of another key, nor the account of its raises.
+// A key never names the account of another key, or the account of another key's raises.
 func TestKeysDoNotShareAccounts(t *testing.T) {
 	ctx := t.Context()
 	call := func(b *budget.Budget, tag string) {
@@ -580,7 +581,7 @@ func TestKeysDoNotShareAccounts(t *testing.T) {
 	assert.EqualValues(t, 4, left.Calls)
 }
 
-// A limit that is raised by very much becomes unlimited.
+// A limit that is raised by a very large amount becomes unlimited.
 func TestLimitThatIsRaisedToTheMaximumIsNotExceeded(t *testing.T) {
 	ctx := t.Context()
 	b := budget.New(budget.Options{Name: "b", Limit: budget.Amount{Tokens: 1, Calls: 1, Time: time.Second}})

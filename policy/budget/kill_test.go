@@ -76,7 +76,7 @@ func spend(args ...string) error {
 	return st.Close()
 }
 
-// Killed in every third call, after it was charged, the run makes exactly as many
+// A run that is killed in every third call, after the call was charged, makes exactly as many
 // charged calls as the budget allows.
 func TestBudgetHoldsAcrossKills(t *testing.T) {
 	var paid atomic.Int64

@@ -16,7 +16,7 @@ type Price struct {
 	Input  float64 `json:"input"`
 	Output float64 `json:"output"` // including reasoning
 
-	// Prices of parts of the input. If one is 0, the price is Input.
+	// Prices of parts of the input. A part whose price is 0 costs as much as Input.
 	Cached     float64 `json:"cached,omitempty"`      // read from the service's cache
 	CacheWrite float64 `json:"cache_write,omitempty"` // written to the service's cache
 }
@@ -24,8 +24,8 @@ type Price struct {
 // Prices holds prices by model name.
 type Prices map[string]Price
 
-// ParsePrices parses a JSON object from model names to prices. It returns an error that
-// names the model and the field if a price is invalid.
+// ParsePrices parses a JSON object that maps model names to prices. It returns an error that names
+// the model and the field if a price is invalid.
 func ParsePrices(data []byte) (Prices, error) {
 	var p Prices
 	if err := json.Unmarshal(data, &p); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A hotel has a tool that reserves rooms. It can be compensated.
+// A hotel has a tool that reserves rooms and can be compensated.
 type hotel struct{ reserved, undone int }
 
 func (h *hotel) tool(opts ...actors.Option) actors.Tool[city, int] {

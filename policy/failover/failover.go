@@ -28,9 +28,9 @@ type Options struct {
 	// other.
 	HedgeAfter time.Duration
 
-	// Retry replaces the retry configuration of each model, for example by
-	// core.RetryConfig{MaxAttempts: 1} to call the next model after the first failure.
-	// If Retry is nil, each model uses its own configuration.
+	// Retry replaces the retry configuration of each model, for example with
+	// core.RetryConfig{MaxAttempts: 1} to call the next model after the first failure. If Retry is
+	// nil, each model uses its own configuration.
 	Retry *core.RetryConfig
 
 	// Actor holds the failover's options as an actor, such as actors.WithInterceptors.
@@ -39,15 +39,15 @@ type Options struct {
 	Actor []actors.Option
 }
 
-// New returns a model that calls the given models in order. name is the name of the
-// outer call, which contains the calls to the models. New panics if there are fewer
-// than two models, if two have the same name, or if an option is invalid.
+// New returns a model that calls the given models in order. name is the name of the outer call,
+// which contains the calls to the models. New panics if there are fewer than two models, if two
+// have the same name, or if an option is invalid.
 //
-// If the options of a request select another model of the service
-// ([actors.ModelOptions].Model), this applies only to the first model; the others are
-// called without that option. If all models fail with errors for which Options.On is true, the
-// error is an [*Error]; errors.Is and errors.As find the error of each model. An error for which
-// it is false ends the call, and is returned alone.
+// If the options of a request select another model of the service ([actors.ModelOptions].Model),
+// this applies only to the first model; the others are called without that option. If all models
+// fail with errors for which Options.On is true, the error is an [*Error]; errors.Is and errors.As
+// find the error of each model. An error for which Options.On is false ends the call, and is
+// returned alone.
 func New(name string, o Options, models ...actors.LLM) actors.LLM {
 	f := &failover{name: name, o: o, models: models}
 	if f.o.On == nil {

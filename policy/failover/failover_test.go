@@ -97,7 +97,8 @@ func TestNextModelIsCalledIfOneIsUnavailable(t *testing.T) {
 	})
 }
 
-// A call in doubt that has failed has no answer, whether its actor or a person has decided that.
+// A call in doubt that has failed has no answer, whether its actor or a person has decided that it
+// failed.
 func TestNextModelIsCalledIfOneFailedInDoubt(t *testing.T) {
 	for policy, want := range map[core.InDoubtPolicy]int{core.InDoubtFail: 1, core.InDoubtAsk: 2} {
 		b, store := &model{name: "b", words: "yes"}, memstore.New()

@@ -21,7 +21,7 @@ type reading struct {
 	unlimited bool          // the limit is zero, which some services send if there is no limit
 }
 
-// maxReset is the longest time until a reset that is accepted.
+// maxReset is the longest accepted time until a reset.
 const maxReset = 32 * 24 * time.Hour
 
 // readings returns the limits in the headers, sorted by name. Malformed values are

@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A limited server refuses requests above a limit in each window, and reports how many
-// are left.
+// A limited server refuses requests once the limit of a window is used up, and reports how many
+// requests are left.
 type limited struct {
 	limit  int
 	window time.Duration

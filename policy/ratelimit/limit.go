@@ -20,7 +20,7 @@ type limit struct {
 	size   float64       // 0 if unknown
 	period time.Duration // 0 if unknown
 
-	left      float64   // what is left before the reset at until, according to the service
+	left      float64   // what the service says is left before the reset at time until
 	until     time.Time // zero if the service has not reported anything
 	since     time.Time // send time of the request whose response reported until
 	exclusive bool      // only this limiter uses the limit
@@ -61,9 +61,9 @@ func (l *limit) costOf(t *ticket) float64 {
 	return cost
 }
 
-// waitFor returns how long a request with the given cost has to wait. It returns 0 if
-// it may be sent now. inFlight is the cost of the requests that are not logged yet,
-// unreported the cost of those that the service's report does not include.
+// waitFor returns how long a request with the given cost has to wait. It returns 0 if it may be
+// sent now. inFlight is the cost of the requests that are not logged yet, and unreported is the
+// cost of those that the service's report does not include.
 func (l *limit) waitFor(cost, inFlight, unreported float64, now time.Time) time.Duration {
 	l.dropExpired(now)
 	return max(l.waitForService(cost, unreported, now), l.waitForWindow(cost, inFlight, now))

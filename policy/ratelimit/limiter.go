@@ -40,13 +40,12 @@ type Options struct {
 // the attempt timeout. It ends if the run is interrupted. A long delay, such as for a daily limit,
 // parks the run (state.WithParking); see [core.CallInfo.WaitFor].
 //
-// If several runs wait, they take turns, however many calls each makes at once. Calls
-// of the same run are served in order of arrival.
+// If several runs wait, they take turns, however many calls each makes at once. Calls of the same
+// run are served in order of arrival.
 //
-// A call counts from when it is sent until one period of the limit later, even if it takes
-// longer: first with its estimated tokens and, once it has ended, with its actual usage. A
-// call whose estimate exceeds the whole limit is made when the whole
-// limit is available.
+// A call counts for one period of the limit after it is sent, even if the call takes longer: first
+// with its estimated tokens and, once it has ended, with its actual usage. A call whose estimate
+// exceeds the whole limit is made when the whole limit is available.
 //
 // A Limiter is safe for concurrent use. Create one with [New].
 type Limiter struct {
@@ -126,7 +125,7 @@ func (l *Limiter) attempt(ctx context.Context, call *core.CallInfo, next func(co
 
 var errGoexit = errors.New("ratelimit: the handler called runtime.Goexit")
 
-// A ticket is an attempt that waits or is in progress.
+// A ticket is an attempt that is waiting or in progress.
 type ticket struct {
 	run    string
 	size   int     // size of the input, in bytes
@@ -359,8 +358,8 @@ func (l *Limiter) leave(t *ticket) {
 	l.dispatch()
 }
 
-// count charges the limits for a request, once each. The service counts a request when it
-// arrives. The caller holds l.mu.
+// count charges each limit once for a request. The service counts a request when it arrives. The
+// caller holds l.mu.
 func (l *Limiter) count(t *ticket, now time.Time) {
 	at := t.sent.Add(min(now.Sub(t.sent), maxTransit))
 	for _, lim := range l.limits {

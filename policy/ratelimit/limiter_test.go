@@ -89,7 +89,7 @@ func testManyAgents(t *testing.T, s *service) {
 	assert.GreaterOrEqual(t, requests, 0.9*most*(minutes-1), "%v of %v tokens", tokens, s.tokens*(minutes-1))
 }
 
-// Calls that take longer than the period of a limit use all of it, in each period.
+// Calls that take longer than the period of a limit use the whole limit in each period.
 func TestLongCallsCountForOnePeriod(t *testing.T) {
 	for name, o := range map[string]ratelimit.Options{
 		"requests": {Name: "service", Requests: 2},
@@ -117,8 +117,8 @@ func TestLongCallsCountForOnePeriod(t *testing.T) {
 	}
 }
 
-// Requests that hang, which no response reports, do not hold back other calls after the
-// service has reset its limit.
+// Requests that hang and that no response reports do not hold back other calls after the service
+// has reset its limit.
 func TestRequestsThatHangCountUntilTheReset(t *testing.T) {
 	for algorithm, style := range map[string]string{"fixed": "openai", "sliding": "draft", "bucket": "anthropic"} {
 		t.Run(algorithm, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestInterruptEndsTheWait(t *testing.T) {
 	})
 }
 
-// A daily limit parks the run, and other runs that already wait.
+// A daily limit parks the run, as well as other runs that are already waiting.
 func TestDailyLimitParksRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{requests: 1, window: 24 * time.Hour, algorithm: "fixed", style: "draft", takes: 30 * time.Second}
@@ -297,8 +297,8 @@ func TestRetryAfterHoldsAllCallsBack(t *testing.T) {
 	})
 }
 
-// The service reports less than this process has left, since others use the account
-// too.
+// The service reports less left than this process alone would have left, since others use the
+// account too.
 func TestOthersUseTheAccountToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{requests: 10, window: time.Minute, algorithm: "fixed", style: "openai"}

@@ -207,9 +207,9 @@ func correcting(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
 }
 
-// correct adds a correction to an account. If that fails, the correction may have been added all the
-// same, so only a correction upwards is added again later: for a minute, too much may be counted, but
-// never too little. The caller holds the turn.
+// correct adds a correction to an account. If that fails, the correction may have been added
+// nevertheless, so only an upward correction is added again later: for a minute, too much may be
+// counted, but never too little. The caller holds the turn.
 func (l *Limiter) correct(ctx context.Context, number int64, a budget.Amount) {
 	if _, err := l.shared.add(ctx, number, a); err != nil {
 		if a.Calls >= 0 && a.Tokens >= 0 {
@@ -220,7 +220,7 @@ func (l *Limiter) correct(ctx context.Context, number int64, a budget.Amount) {
 	l.shared.own[number] = l.shared.own[number].Plus(a)
 }
 
-// amountOf returns what the ticket uses of the limits. The caller holds l.mu.
+// amountOf returns how much of the limits the ticket uses. The caller holds l.mu.
 func (l *Limiter) amountOf(t *ticket) budget.Amount {
 	a := budget.Amount{Calls: 1}
 	for _, lim := range l.limits {
@@ -299,7 +299,7 @@ func (l *Limiter) withdraw(t *ticket) {
 	}
 }
 
-// settle replaces a ticket's estimated tokens in the storage by the actual ones.
+// settle replaces a ticket's estimated tokens in the storage with the actual ones.
 func (l *Limiter) settle(ctx context.Context, t *ticket) {
 	s := l.shared
 	if s == nil {

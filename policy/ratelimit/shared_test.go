@@ -176,7 +176,7 @@ func TestCallsWaitWhileTheStorageFails(t *testing.T) {
 	})
 }
 
-// A hanging storage does not return before the context is done, while hangs is set.
+// While hangs is set, a hanging storage does not return before the context is done.
 type hanging struct {
 	budget.Storage
 	hangs atomic.Bool

@@ -19,7 +19,8 @@ import (
 )
 
 // A model that calls the window in parallel branches has a memory for each branch. If the branches
-// shared it, a resumed branch would find the summary of another, and would not make its own again.
+// shared one, a resumed branch would find the summary of another branch, and would not make its own
+// again.
 func TestBranchesThatCallAWindowAreResumed(t *testing.T) {
 	for name, of := range map[string]func(window actors.LLM) actors.Agent[actors.Prompt, string]{
 		"in a model": func(window actors.LLM) actors.Agent[actors.Prompt, string] {

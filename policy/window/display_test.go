@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/policy/window"
 )
 
-// Those who watch an agent show the text of the models that the agent itself calls: here, of the
-// window.
+// A viewer of an agent shows the text of the models that the agent itself calls: here, the text of
+// the window.
 func TestTheTextOfTheModelIsEmittedAsThatOfTheWindow(t *testing.T) {
 	calls := 0
 	model := actors.NewLLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {

@@ -50,7 +50,7 @@ var surroundings = map[string]func(llm actors.LLM) actors.LLM{
 	},
 }
 
-// The model's call of the read tool has no model around it.
+// When the model calls the read tool, no model surrounds that call.
 func TestModelInsideAnotherReadsMoreOfAResult(t *testing.T) {
 	for name, surround := range surroundings {
 		for _, approved := range []bool{false, true} {
@@ -141,7 +141,7 @@ func TestSummaryIsMadeOnceInsideAnotherModel(t *testing.T) {
 	}
 }
 
-// A failover asks its first model in each turn, also while that model is not available.
+// A failover asks its first model in each turn, even while that model is not available.
 func TestSummaryIsMadeOnceForAModelThatFails(t *testing.T) {
 	made := 0
 	down := actors.NewLLM("down", func(context.Context, actors.Request) (actors.Response, error) {
@@ -203,7 +203,7 @@ func TestWindowsOfAFailoverDoNotAffectEachOther(t *testing.T) {
 	assert.Equal(t, 1, made)
 }
 
-// An agent that is a tool of another one makes calls between those of the other.
+// An agent that is a tool of another agent makes calls in between the other agent's calls.
 func TestEachAgentHasItsOwnWindow(t *testing.T) {
 	for name, surround := range surroundings {
 		t.Run(name, func(t *testing.T) {
@@ -296,8 +296,7 @@ func TestAgentCannotReadTheResultsOfAnother(t *testing.T) {
 	assert.Regexp(t, `(?s)^error: there is no truncated result "r[0-9a-f]{12}"; tan tan ta\n.*; r[0-9a-f]{12}\nerror: there is no truncated result "r[0-9a-f]{12}"$`, answer.Text)
 }
 
-// Conversations that an agent has at the same time, in branches or in tools, do not share a
-// summary.
+// Conversations that an agent has concurrently, in branches or in tools, do not share a summary.
 func TestParallelConversationsHaveTheirOwnSummaries(t *testing.T) {
 	for name, surround := range surroundings {
 		t.Run(name, func(t *testing.T) {
@@ -352,8 +351,8 @@ func TestParallelConversationsHaveTheirOwnSummaries(t *testing.T) {
 	}
 }
 
-// Windows of the same name that one agent asks share what they know. Their requests still fit, and
-// the model can still read the results.
+// Windows with the same name share what they know if the same agent asks them. Their requests still
+// fit, and the model can still read the results.
 func TestWindowsOfTheSameNameInOneAgent(t *testing.T) {
 	small, large := &service{t: t, tokens: 4_000}, &service{t: t, tokens: 32_000}
 	one := window.New("any", window.Options{Tokens: 4_000}, small.llm())

@@ -6,9 +6,9 @@ import (
 	"github.com/reprise-go/reprise/actors"
 )
 
-// A cut says how a request that does not fit is shortened. It depends on the lengths of instructions,
-// descriptions and other things that may change while a run exists and that do not belong to the
-// identity of the call to the model. Therefore it is recorded before that call is made.
+// A cut states how a request that does not fit is shortened. It depends on the lengths of
+// instructions, descriptions and other parts that may change during the life of a run and are not
+// part of the identity of the call to the model. Therefore it is recorded before that call is made.
 type cut struct {
 	Left int    `json:"left"` // number of messages left out, without system messages
 	Mark uint64 `json:"mark"` // their fingerprint
@@ -16,10 +16,10 @@ type cut struct {
 	Most int    `json:"most"` // maximum number of tokens of each message; 0 if there is none
 }
 
-// fit returns how to shorten a request. messages are its messages with truncated results. If they fit
-// without those that m leaves out, the result is zero. Otherwise, turns are left out until half of
-// the room is free: making a few large cuts keeps the beginning of the conversation stable, so that
-// services can cache it.
+// fit returns how to shorten a request. messages are its messages with truncated results. If the
+// messages fit once those that m leaves out are removed, the result is zero. Otherwise, turns are
+// left out until half of the room is free: making a few large cuts keeps the beginning of the
+// conversation stable, so that services can cache it.
 func (w *window) fit(req *actors.Request, messages []actors.Message, m memory) cut {
 	room := w.room(req, m.scale())
 	if m.Refused > 0 {
@@ -110,8 +110,9 @@ func content(m *actors.Message) int {
 	return Estimate(actors.Message{Text: m.Text, Parts: m.Parts}) - perMessage
 }
 
-// limit returns the maximum for the content of each message with which all messages fit, or 0 if
-// they fit without one. reserved is the part of the room for what is not among the messages.
+// limit returns the maximum for the content of each message such that all messages fit, or 0 if
+// they fit without a maximum. reserved is the part of the room needed for what is not among the
+// messages.
 func limit(messages []actors.Message, room, reserved int) int {
 	var sizes []int
 	free := room - reserved - estimateAll(messages)
@@ -132,8 +133,8 @@ func limit(messages []actors.Message, room, reserved int) int {
 }
 
 // squeeze truncates the text and removes the pictures and files of each message whose content has
-// more than the given number of tokens, unless that is 0. What becomes of a message depends only on the
-// message, so a resumed run does the same although other messages have changed.
+// more than the given number of tokens, unless that number is 0. How a message is changed depends
+// only on that message, so a resumed run does the same even if other messages have changed.
 func squeeze(messages []actors.Message, most int) []actors.Message {
 	const notes = 24 // estimate for the notes about what was left out
 	if most == 0 {
@@ -154,13 +155,13 @@ func squeeze(messages []actors.Message, most int) []actors.Message {
 	return messages
 }
 
-// isMarked reports whether the messages that are left out have the fingerprint.
+// isMarked reports whether the messages that are left out have the fingerprint mark.
 func isMarked(messages []actors.Message, left int, mark uint64) bool {
 	return left <= countOthers(messages) && fingerprint(messages[:position(messages, left)]) == mark
 }
 
-// position returns the index of the first message that remains if left messages are left out, apart
-// from system messages, which are kept wherever they are.
+// position returns the index of the first message that remains if the first left messages are
+// removed. System messages do not count, since they are kept wherever they are.
 func position(messages []actors.Message, left int) int {
 	for i := range messages {
 		if isSystem(messages[i]) {

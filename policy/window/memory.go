@@ -22,7 +22,7 @@ type memory struct {
 	Refused int     `json:"refused"` // the lowest estimate for messages that the service refused as too long; 0 if there is none
 }
 
-// forget removes what belongs to another conversation than this one.
+// forget removes what belongs to a different conversation.
 func (m *memory) forget(messages []actors.Message) {
 	if !isMarked(messages, m.Left, m.Mark) {
 		m.Left, m.Mark, m.Summary = 0, 0, ""
@@ -56,10 +56,10 @@ func (m *memory) refuse(estimated int) {
 }
 
 // memoryKey returns the key of the window's memory. A memory belongs to the attempt that asks the
-// window, usually of an agent. If models surround the window, such as a failover, it belongs to the
-// attempt that asks the outermost one, and the key contains the path from there to the window.
-// Branches run in parallel, so they must not share a memory: their numbers stay in the path, unlike
-// those of calls and attempts. Outside a run, memoryKey returns "".
+// window, usually an agent's attempt. If models such as a failover surround the window, the memory
+// belongs to the attempt that asks the outermost one, and the key contains the path from there to
+// the window. Branches run in parallel, so they must not share a memory: their numbers stay in the
+// path, unlike those of calls and attempts. Outside a run, memoryKey returns "".
 func memoryKey(ctx context.Context) string {
 	asked := core.ScopeOf(ctx)
 	path := asked.Address().String()
@@ -76,7 +76,7 @@ func memoryKey(ctx context.Context) string {
 // numbers matches the numbers of calls and attempts in a path.
 var numbers = regexp.MustCompile(`(?:[#@][0-9]+)+(/|$)`)
 
-// cutKey returns the key of the cut that the call to which ctx belongs has made.
+// cutKey returns the key of the cut made by the call that ctx belongs to.
 func cutKey(ctx context.Context) string { return "cut:" + core.ScopeOf(ctx).Address().String() }
 
 // keyOf returns the key of a value that the run stores for an attempt, or "" outside a run. Keys of

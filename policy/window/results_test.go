@@ -34,7 +34,7 @@ func toolResults(req actors.Request) (texts []string) {
 	return texts
 }
 
-// reads returns the arguments for reading on in a truncated result.
+// reads returns the arguments for reading more of a truncated result.
 func reads(text string) string {
 	return fmt.Sprintf(`{"id":%q,"offset":4000,"length":10}`, noted(text))
 }

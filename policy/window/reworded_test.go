@@ -45,7 +45,7 @@ type program struct {
 	prompt    actors.Prompt
 	turns     int  // calls of the tool before the answer
 	summarize bool // with a summarizer
-	refuses   int  // the model refuses longer conversations; 0 if it does not
+	refuses   int  // number of tokens above which the model refuses a conversation; 0 for no limit
 	fails     bool // the model fails when it is called for the second time in the first opening
 	surround  func(actors.LLM) actors.LLM
 
@@ -109,7 +109,7 @@ func (p *program) call(t *testing.T, store snapshot.Store, now wording) (actors.
 	return agent.Call(st.Context(t.Context()), p.prompt)
 }
 
-// ended returns how often models have ended a call, by name.
+// ended returns how many calls each model has ended, by name.
 func ended(records []record.Record) map[string]int {
 	n := make(map[string]int)
 	for i := range records {
@@ -131,8 +131,8 @@ func recordsOf(t *testing.T, store snapshot.Store) (records []record.Record) {
 	return records
 }
 
-// A deployment changes instructions, descriptions, tools and options. It interrupts the run after
-// any record.
+// A deployment changes instructions, descriptions, tools and options. It may interrupt the run
+// after any record.
 func TestRewordedProgramContinuesItsRuns(t *testing.T) {
 	begun := actors.Prompt{Text: "Go.", History: history("what")[:6]} // three turns later, it no longer fits
 	whole := actors.Prompt{Text: "Go.", History: history("what")}
@@ -177,7 +177,7 @@ func TestRewordedProgramContinuesItsRuns(t *testing.T) {
 	}
 }
 
-// What was left out and summarized stays so if the instructions change between two turns.
+// Turns that were left out and summarized stay so if the instructions change between two turns.
 func TestRewordedInstructionsKeepTheSummary(t *testing.T) {
 	p := program{prompt: actors.Prompt{Text: "Go.", History: history("what")}, turns: 3, summarize: true}
 	store := memstore.New()

@@ -135,7 +135,7 @@ func resultID(text string) string {
 }
 
 // resultKey returns the key of a result. Results belong to the attempt of the nearest surrounding
-// agent, whose model reads them. The approval of a call to the read tool is not such an agent.
+// agent, whose model reads them. An agent that approves a call to the read tool does not count.
 func resultKey(ctx context.Context, id string) string {
 	agent := core.ScopeOf(ctx)
 	for agent.Kind() != 0 && (agent.Kind() != record.KindAgent || agent.Name() == "approve_"+readToolName) {
@@ -165,8 +165,8 @@ const readSchema = `{"type":"object","additionalProperties":false,"required":["i
 	"offset":{"type":"integer","minimum":0,"description":"The byte offset to start at."},
 	"length":{"type":"integer","minimum":1,"maximum":8000,"description":"The number of bytes to read. Defaults to 8000."}}}`
 
-// ReadTool returns the tool read_result, with which a model can read more of a
-// truncated tool result. Give it to agents whose model was made by [New], or calls such a model.
+// ReadTool returns the tool read_result, with which a model can read more of a truncated tool
+// result. Give it to agents whose model was made by [New] or calls a model made by New.
 func ReadTool(opts ...actors.Option) actors.Tool[Read, string] {
 	schema, err := actors.ParseSchema([]byte(readSchema))
 	if err != nil {
@@ -205,15 +205,15 @@ const summaryPrompt = "Summarize this part of a conversation between a user and 
 
 func (w *window) summarizes() bool { return w.o.Summarizer.Name() != "" }
 
-// longestSummary returns the maximum number of tokens of a summary. One that is longer than what it
-// replaces is useless.
+// longestSummary returns the maximum number of tokens of a summary. A summary that is longer than
+// what it replaces is useless.
 func longestSummary(dropped []actors.Message, room int, m *memory) int {
 	return min(room/4, estimateAll(dropped)+tokensOf(m.Summary))
 }
 
 // summarize updates the summary to include the messages that are dropped. It stores m in a step,
-// since the values of a call that fails are lost: otherwise, a window whose model is unavailable
-// would make the summary again in each turn of a failover.
+// because the values of a call that fails are lost: without the step, a window whose model is
+// unavailable would make the summary again in each turn of a failover.
 func (w *window) summarize(ctx context.Context, dropped []actors.Message, room int, m *memory) error {
 	if !w.summarizes() {
 		return nil
@@ -239,7 +239,7 @@ func (w *window) summarize(ctx context.Context, dropped []actors.Message, room i
 	key := memoryKey(ctx)
 	var err error
 	m.Summary, err = core.Step(ctx, "summary", func(ctx context.Context) (string, error) {
-		resp, err := w.o.Summarizer.Call(live.Divert(ctx, nil), actors.Request{Messages: prompt}) // its text is no part of the answer
+		resp, err := w.o.Summarizer.Call(live.Divert(ctx, nil), actors.Request{Messages: prompt}) // its text is not part of the answer
 		if err != nil {
 			return "", err
 		}

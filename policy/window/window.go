@@ -72,8 +72,8 @@ type window struct {
 }
 
 // prepare is the precondition of the model. It runs once for each call, and its values are recorded
-// before the handler runs. If the request does not fit, it stores the cut. A handler that finds no
-// cut, also in a resumed run, therefore leaves out only what was left out before.
+// before the handler runs. If the request does not fit, prepare stores the cut. Therefore a handler
+// that finds no cut, even in a resumed run, leaves out only what was left out before.
 func (w *window) prepare(ctx context.Context, req actors.Request) error {
 	if memoryKey(ctx) == "" {
 		return nil
@@ -88,9 +88,9 @@ func (w *window) prepare(ctx context.Context, req actors.Request) error {
 	return nil
 }
 
-// begin returns what the window knew when it was asked, what of it concerns this conversation, and the
-// messages of the request with truncated tool results. If stores is set, it stores the complete
-// results.
+// begin returns what the window knew when it was asked, the part of this that concerns this
+// conversation, and the messages of the request with truncated tool results. If stores is set,
+// begin stores the complete results.
 func (w *window) begin(ctx context.Context, req *actors.Request, stores bool) (known, now memory, messages []actors.Message, err error) {
 	if key := memoryKey(ctx); key != "" {
 		if known, _, err = state.Get[memory](ctx, key); err != nil {
@@ -155,9 +155,9 @@ func (w *window) send(ctx context.Context, req actors.Request, messages []actors
 	return w.llm.Call(emitsAsOwn(ctx), req)
 }
 
-// emitsAsOwn returns a context for the call of the window's model. Its deltas are emitted as deltas
-// of the window, since those who show an agent's answer look for deltas of the call that the agent
-// itself has made.
+// emitsAsOwn returns a context for the call of the window's model. The model's deltas are emitted
+// as deltas of the window, because whoever shows an agent's answer looks for deltas of the call
+// that the agent itself has made.
 func emitsAsOwn(ctx context.Context) context.Context {
 	emit := live.Emitter(ctx)
 	if emit == nil {

@@ -138,8 +138,7 @@ func summarizer(made *int) actors.LLM {
 	})
 }
 
-// Hundreds of turns with results of 100 KB and pictures fit a service with 32,000
-// tokens.
+// Hundreds of turns with results of 100 KB and pictures fit into a service with 32,000 tokens.
 func TestConversationOutgrowsItsModel(t *testing.T) {
 	for _, summarized := range []bool{false, true} {
 		t.Run(fmt.Sprint("summarized ", summarized), func(t *testing.T) {
@@ -213,8 +212,8 @@ func question(req actors.Request) (text string) {
 	return text
 }
 
-// A run that is interrupted in each of its calls sends the same requests as without
-// interruptions, and none twice.
+// A run that is interrupted in each of its calls sends the same requests as an uninterrupted run,
+// and none twice.
 func TestResumedRunSendsTheSame(t *testing.T) {
 	for name, surround := range surroundings {
 		turns := 12
@@ -308,7 +307,7 @@ func TestModelReadsMoreOfAResult(t *testing.T) {
 	assert.Contains(t, results[4], fmt.Sprintf(`result %q has 100029 bytes, but the offset is 1000000`, id))
 }
 
-// noted returns the ID with which a truncated text says that it can be read, or "".
+// noted returns the ID that a truncated text gives for reading the rest, or "".
 func noted(text string) string {
 	_, after, _ := strings.Cut(text, `with the id "`)
 	id, _, _ := strings.Cut(after, `"`)
@@ -454,7 +453,7 @@ func TestSystemMessagesAreKeptWhereverTheyAre(t *testing.T) {
 	assert.NotContains(t, summarized, "password")
 }
 
-// The service counts twice as many tokens as the window estimates, also for tools.
+// The service counts twice as many tokens as the window's estimate, for tools as well.
 func TestToolsCountAsTheServiceCountsThem(t *testing.T) {
 	const tokens, reserved = 8_000, 1_000
 	var counted []int

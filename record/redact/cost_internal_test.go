@@ -8,15 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// megabyte is a text of 1 MB with a secret in each line.
+// megabyte is 1 MB of text with a secret in each line.
 var megabyte = strings.Repeat("A line of words with a key sk-0123456789abcdef0123 in it; skip the sk.\n", 1<<20/72+1)
 
-// A stream of 1 MB reads each character at most twice; one pass reads it once.
+// A stream of 1 MB of text reads each character at most twice; a single pass would read it once.
 func TestAStreamCostsAtMostTwoPasses(t *testing.T) {
 	rules, err := New(`sk-[0-9a-f]{20}`, `password=\S+`, `(?s)-----BEGIN.*?-----END`, `[0-9]{30,}`)
 	require.NoError(t, err)
 	for _, size := range []int{1, 5, 64, 10_000} {
-		s := rules.Stream().(*ruleStream) //nolint:forcetypeassert // the type that Rules return
+		s := rules.Stream().(*ruleStream) //nolint:forcetypeassert // what Rules.Stream returns
 		shown := 0
 		for rest := megabyte; rest != ""; {
 			n := min(size, len(rest))

@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// A finder finds the matches of one rule in a text that arrives in pieces. It finds the
-// same matches as regexp.FindAllStringIndex in the complete text, with the same
-// algorithm (a Pike VM). Unlike package regexp it can stop anywhere in the text and
-// knows where a match may have begun.
+// A finder finds the matches of one rule in text that arrives in pieces. It finds the same matches
+// as regexp.FindAllStringIndex in the complete text, with the same algorithm (a Pike VM). Unlike
+// package regexp it can stop anywhere in the text and knows where a match may have begun.
 type finder struct {
 	rule *rule
 	at   int  // position in the complete text

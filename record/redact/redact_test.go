@@ -175,8 +175,8 @@ var patterns = []string{
 	`abc|bcdefg`, `a{3,5}`, `\xff|a\x{10000}`, `[^a]b`, `a(.b)?`, `ab`, `abcab`, `\pL{3}`,
 }
 
-// A stream shows the same as the redacted whole text, however it is cut into pieces, if
-// the rules match as package regexp does.
+// If the rules match as package regexp does, a stream shows the same as the redacted whole text,
+// however the text is cut into pieces.
 func FuzzStream(f *testing.F) {
 	f.Add("xabab\nabc aab é\u00c4b", uint32(1), uint64(3))
 	f.Add("aaaaab\xffaaab\xe2\x82", uint32(0xffffffff), uint64(0x1111111111111111))
@@ -205,7 +205,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// A text that was truncated within a secret shows nothing of the secret.
+// If a text was truncated within a secret, no part of the secret is shown.
 func TestNoPartOfASecretIsShownOfATextThatWasCut(t *testing.T) {
 	rules, err := redact.New(`sk-[a-z0-9]{20}`)
 	require.NoError(t, err)

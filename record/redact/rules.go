@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// Rules replace the matches of regular expressions by "(redacted)". Overlapping matches
-// are replaced by one "(redacted)". The zero value hides nothing. Rules are safe for
-// concurrent use.
+// Rules replace the matches of regular expressions with "(redacted)". Overlapping matches are
+// replaced with one "(redacted)". The zero value hides nothing. Rules are safe for concurrent use.
 type Rules struct{ rules []rule }
 
 type rule struct {

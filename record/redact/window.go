@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// lineReach is the assumed maximum length of a secret in a line that does not end, for
-// functions without a known reach.
+// lineReach is the assumed maximum length of a secret in a line that has not ended, for functions
+// without a known reach.
 const lineReach = 8 << 10
 
 // Func returns a redaction that applies a function. The length of its secrets is
@@ -54,7 +54,7 @@ func (f *funcRedaction) Stream() Stream { return &window{funcRedaction: f, limit
 type window struct {
 	*funcRedaction
 	text  []byte // text held back
-	limit int    // length at which it is cut
+	limit int    // length at which the text is cut
 }
 
 // Add implements [Stream].

@@ -235,8 +235,8 @@ func manyTakers(f *fixture) {
 	f.takesNothing()
 }
 
-// severalTogether checks that runs that were taken together end separately. The queue may decide
-// how many runs it returns together.
+// severalTogether checks that runs taken together end separately. The queue may decide how many
+// runs it returns together.
 func severalTogether(f *fixture) {
 	for i := range 5 {
 		f.add(runner.QueueEntry{RunID: fmt.Sprint("run-", i), Program: program, Due: time.Now()})

@@ -46,7 +46,8 @@ func TestRefusalSaysWhetherTheTokenIsWrongOrMayOnlyRead(t *testing.T) {
 	}
 }
 
-// TestCancelOfAPausedRunSaysThatItsCallsMustBeCompensated: until then, the run is not cancelled.
+// TestCancelOfAPausedRunSaysThatItsCallsMustBeCompensated: the run is not cancelled until its calls
+// have been compensated.
 func TestCancelOfAPausedRunSaysThatItsCallsMustBeCompensated(t *testing.T) {
 	gate := make(chan struct{})
 	book := decorators.Tool("book", "", func(context.Context, ticket) (string, error) { return "seat", nil }).
@@ -74,7 +75,7 @@ func TestCancelOfAPausedRunSaysThatItsCallsMustBeCompensated(t *testing.T) {
 	status, body = do(t, "POST", url+"api/runs/a/cancel", `{"by":"ann"}`)
 	assert.Equal(t, 202, status, body)
 	assert.JSONEq(t, `{"ok":true,"stopping":true}`, body)
-	require.Eventually(t, func() bool { // the page may show the run as it was before the cancel, for a moment
+	require.Eventually(t, func() bool { // for a moment, the page may show the run as it was before the cancel
 		_, body := do(t, "GET", url+"api/runs/a", "")
 		return strings.Contains(body, `"by":"ann"`)
 	}, time.Minute, 10*time.Millisecond)

@@ -65,8 +65,8 @@ func (c *Control) Start(ctx context.Context, s streamer.Start) (info streamer.Ru
 	return streamer.RunInfo{RunID: started.RunID, Status: string(started.Status), Created: started.Created, Updated: started.Updated}, isNew, nil
 }
 
-// Resume implements [streamer.Continuer]. A run that was asked to stop may take as long as its
-// handlers do. Resume does not wait for this, but returns ErrConflict.
+// Resume implements [streamer.Continuer]. A run that was asked to stop may take as long to stop as
+// its handlers do. Resume does not wait for this, but returns ErrConflict.
 func (c *Control) Resume(ctx context.Context, runID string) error {
 	info, err := c.runner.Info(ctx, runID)
 	switch {

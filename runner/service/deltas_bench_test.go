@@ -20,10 +20,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// BenchmarkDeltas measures the processor time of a service for 200 concurrent runs whose
-// models stream: without clients, with a client for the records of each run, and with a
-// client for records and deltas. For comparison, it measures a runner without a service,
-// which does not ask the models to stream. The models and the clients are other processes.
+// BenchmarkDeltas measures the CPU time of a service for 200 concurrent runs whose models stream:
+// without clients, with a client for the records of each run, and with a client for records and
+// deltas. For comparison, it measures a runner without a service, which does not ask the models to
+// stream. The models and the clients are other processes.
 func BenchmarkDeltas(b *testing.B) {
 	for name, c := range map[string]struct{ serves, follows, deltas bool }{
 		"runner alone":     {},
@@ -43,8 +43,7 @@ func BenchmarkDeltas(b *testing.B) {
 	}
 }
 
-// watchedRound executes the runs, and returns the processor time that this process
-// used.
+// watchedRound executes the runs, and returns the CPU time that this process used.
 func watchedRound(b *testing.B, models string, serves, follows, deltas bool) time.Duration {
 	b.StopTimer()
 	defer b.StartTimer()

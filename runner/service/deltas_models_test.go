@@ -13,15 +13,15 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// The runs of the benchmark: how many there are, and the words of each answer, one every
-// wordEvery, like those of a fast model.
+// The runs of the benchmark: how many there are, how many words each answer has, and wordEvery, the
+// time between two words, which is like that of a fast model.
 const (
 	watchedRuns = 200
 	words       = 100
 	wordEvery   = 20 * time.Millisecond
 )
 
-// followRuns follows all runs of a service to their ends, with or without deltas.
+// followRuns follows all runs of a service until they end, with or without deltas.
 func followRuns(args ...string) error {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: watchedRuns}}
 	var following sync.WaitGroup

@@ -30,7 +30,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// fenced returns the code blocks of a document that are in the language.
+// fenced returns a document's code blocks in the given language.
 func fenced(t *testing.T, name, language string) (blocks []string) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
@@ -69,7 +69,7 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// curl makes the request of a curl command, to the service at the URL.
+// curl makes the request that a curl command would make, to the service at the URL.
 func curl(t *testing.T, url string, args []string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost", http.NoBody)
@@ -177,8 +177,8 @@ func document(t *testing.T, name string) string {
 	return string(data)
 }
 
-// The document has each request of the handler of package streamer, except for the page and
-// /health: a service has /healthz.
+// The document lists each request that the handler of package streamer serves, except for the page
+// and /health: a service has /healthz.
 func TestDocumentHasTheRequestsOfTheHandler(t *testing.T) {
 	source, err := os.ReadFile(filepath.Join("..", "..", "streamer", "handler.go"))
 	require.NoError(t, err)

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A lateStore cannot watch records before begin is closed. If fails is set, the first attempt to do so
-// fails then.
+// A lateStore cannot watch records before begin is closed. If fails is set, the first watch then
+// fails.
 type lateStore struct {
 	snapshot.Store
 	begin chan struct{}
@@ -38,8 +38,8 @@ func (s *lateStore) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq
 	}
 }
 
-// A service follows the runs of other processes, but a client is connected before it has begun to. The
-// client receives all records nevertheless.
+// A service follows the runs of other processes. A client that is connected before the service has
+// begun to do so still receives all records.
 func TestClientsThatConnectEarlyReceiveAllRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		exists bool // the run is open in another process when the client connects

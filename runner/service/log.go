@@ -104,9 +104,9 @@ func verbOf(n *runner.Notice) string {
 	return string(n.Type)
 }
 
-// text returns the redacted text of an error, whose method may panic.
+// text returns the redacted text of an error, whose Error method may panic.
 func (l *logger) text(err error) string {
-	return record.Truncate(l.redacted(fmt.Sprint(err)), record.MessageLimit) // a part of a secret would not be recognized
+	return record.Truncate(l.redacted(fmt.Sprint(err)), record.MessageLimit) // redact first: a cut secret is not recognized
 }
 
 func (l *logger) redacted(text string) string {

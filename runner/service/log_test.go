@@ -138,7 +138,8 @@ func TestProbeOfAServiceThatStopsIsNoWarning(t *testing.T) {
 	assert.Contains(t, out.String(), `level=INFO msg="not ready" error="runner: not ready: the runner is stopping"`)
 }
 
-// TestPanicOfAToolIsLoggedOnceWithItsStack: even if the calls around it do not fail.
+// TestPanicOfAToolIsLoggedOnceWithItsStack: the panic is logged even if the calls around the tool
+// do not fail.
 func TestPanicOfAToolIsLoggedOnceWithItsStack(t *testing.T) {
 	boom := decorators.Tool("boom", "", func(context.Context, ticket) (string, error) {
 		var m map[string]int

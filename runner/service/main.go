@@ -21,8 +21,8 @@ import (
 // since the service continues them when it is started again.
 func Main(register func(*runner.Runner) error) { MainWith(Options{}, register) }
 
-// MainWith is like Main, but takes options. Flags and environment variables that are set replace
-// options. If [Options.OpenStore] is set, there is also a flag -store.
+// MainWith is like Main, but takes options. Flags and environment variables that are set override
+// the options. If [Options.OpenStore] is set, there is also a flag -store.
 func MainWith(o Options, register func(*runner.Runner) error) {
 	if status := run(os.Args, o, register); status != 0 {
 		os.Exit(status)

@@ -46,7 +46,7 @@ type program struct {
 	url string
 }
 
-// begun starts the program with a directory, and returns it when it serves.
+// begun starts the program with a directory, and returns the program once it serves.
 func begun(t *testing.T, dir string) *program { return begunAs(t, "main", dir) }
 
 // begunAs is like begun for another program.

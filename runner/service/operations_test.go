@@ -146,8 +146,8 @@ func TestFilesOfTokensThatAreWrongAreRefused(t *testing.T) {
 	}
 }
 
-// certificate writes a certificate and its key to files. It is signed by the issuer, or
-// self-signed if that is nil.
+// certificate writes a certificate and its key to files. The certificate is signed by the issuer,
+// or self-signed if issuer is nil.
 func certificate(t *testing.T, dir, name string, issuer *tls.Certificate) (cert, key string, pair tls.Certificate) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -177,8 +177,8 @@ func certificate(t *testing.T, dir, name string, issuer *tls.Certificate) (cert,
 	return cert, key, pair
 }
 
-// TestClientsAreAdmittedByTheirCertificates: a client without a certificate, or
-// with one of another issuer, is refused.
+// TestClientsAreAdmittedByTheirCertificates: a client without a certificate, or with a certificate
+// from another issuer, is refused.
 func TestClientsAreAdmittedByTheirCertificates(t *testing.T) {
 	dir := t.TempDir()
 	ca, _, issuer := certificate(t, dir, "ca", nil)
@@ -286,8 +286,8 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// TestTerminatedServiceIsNotReadyStartsNothingAndEndsItsRuns: it still serves requests
-// meanwhile.
+// TestTerminatedServiceIsNotReadyStartsNothingAndEndsItsRuns: in the meantime, the service still
+// serves requests.
 func TestTerminatedServiceIsNotReadyStartsNothingAndEndsItsRuns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ready := make(chan string, 1)

@@ -28,7 +28,7 @@ type Options struct {
 	// the flag --dir of the command reprise.
 	Dir string
 
-	// Store keeps the runs instead of Dir. For a store on JetStream, for example, Runner.Queue is
+	// Store keeps the runs instead of Dir. With a store on JetStream, for example, Runner.Queue is
 	// the store's queue. Nil means a file store in Dir. Serve does not close Store.
 	Store snapshot.Store
 
@@ -64,8 +64,8 @@ type Options struct {
 	// Ready is called with the dashboard's URL when the dashboard is served. It may be nil.
 	Ready func(url string)
 
-	// Log receives what runs do. Problems have the levels warn and error. If Log is nil, nothing is
-	// logged.
+	// Log receives messages about what runs do. Problems have the levels warn and error. If Log is
+	// nil, nothing is logged.
 	Log *slog.Logger
 }
 

@@ -195,8 +195,8 @@ func TestRunsAreStartedAnsweredAndStoppedOverHTTP(t *testing.T) {
 // nested returns a JSON array that is nested to the given depth.
 func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
 
-// TestARunOfAServiceStreams: a client receives the deltas of a call while it runs,
-// redacted, even if the program watches the call itself.
+// TestARunOfAServiceStreams: while a call runs, a client receives its deltas in redacted form, even
+// if the program watches the call itself.
 func TestARunOfAServiceStreams(t *testing.T) {
 	seen := make(chan struct{})
 	watched := make(chan string, 10)

@@ -105,7 +105,8 @@ func fromEnvironment(flags *flag.FlagSet, lookup func(string) (string, bool)) (e
 	return err
 }
 
-// explainFlag adds to an error of flags.Parse what value the flag wants, or how to list the flags.
+// explainFlag extends an error from flags.Parse: it says which value the flag wants, or how to list
+// the flags.
 func explainFlag(flags *flag.FlagSet, err error) error {
 	text := err.Error() + "; -h lists the flags"
 	flags.VisitAll(func(f *flag.Flag) {

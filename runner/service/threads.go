@@ -83,8 +83,8 @@ func (t *threads) pending(ctx context.Context, thread string) string {
 }
 
 // answeringProgram returns the program that answers. That is the program that was asked for, or
-// else the program of the turn if it was started before, or else the program of the previous turn,
-// or else the program for new threads.
+// else the program of the turn if the turn was started before, or else the program of the previous
+// turn, or else the program for new threads.
 func (t *threads) answeringProgram(ctx context.Context, thread, asked string, next *conversation.Turn) (string, error) {
 	if asked == "" {
 		store := t.control.runner.Store()

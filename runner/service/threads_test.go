@@ -181,7 +181,7 @@ func TestPictureOfAThreadReachesTheModelInLaterTurns(t *testing.T) {
 	}
 }
 
-// A message whose response was lost is sent again, although other messages or a new default have
+// A message whose response was lost is sent again after other messages or a new default have
 // changed the program that answers.
 func TestMessageIsSentAgainAfterTheProgramChanged(t *testing.T) {
 	register := func(r *runner.Runner) error {

@@ -220,7 +220,7 @@ func textsOfMetadata(m *snapshot.Metadata) map[string]string {
 	return texts
 }
 
-// textsOfRetry returns the retry levels as texts, by key.
+// textsOfRetry returns the retry levels as strings, by key.
 func textsOfRetry(levels snapshot.RetryLevels) map[string]string {
 	texts := make(map[string]string)
 	for key, level := range levels {
@@ -246,8 +246,8 @@ func (d Difference) IsEmpty() bool {
 	return len(d.Events)+len(d.Values)+len(d.Artifacts)+len(d.Status)+len(d.Metadata)+len(d.Retry) == 0
 }
 
-// String returns one line for each change, which begins with "+", "-" or "~". If
-// nothing changed, it returns "no difference".
+// String returns one line for each change. Each line begins with "+", "-" or "~". If nothing
+// changed, String returns "no difference".
 func (d Difference) String() string {
 	if d.IsEmpty() {
 		return "no difference"
@@ -359,7 +359,7 @@ func preview(encoded []byte) string {
 	return record.Truncate(record.Preview(encoded), lineLimit)
 }
 
-// lineLimit is the maximum number of characters of a text shown in a line.
+// lineLimit is the maximum number of characters of a string shown in a line.
 const lineLimit = 80
 
 func line(c Change, what, before, after string) string {

@@ -249,7 +249,8 @@ func TestGCKeepsArtifactsStoredAndRecordedMeanwhile(t *testing.T) {
 	}
 }
 
-// A fork refers to the artifacts of its original. It was complete before the original was deleted.
+// A fork refers to the artifacts of its original. The fork was complete before the original was
+// deleted.
 func TestGCKeepsTheArtifactsOfAForkThatReplacesItsOriginal(t *testing.T) {
 	for at := 1; ; at++ {
 		dir := t.TempDir()

@@ -272,8 +272,9 @@ func again(ctx context.Context, how string, do func() error) error {
 	return nil
 }
 
-// Processes change, delete and create a run, and are killed at any instant. Meanwhile each reader
-// sees one run at a time, with its own records, each once, and all that were confirmed.
+// Processes change, delete and create a run, and are killed at any moment. Meanwhile each reader
+// sees one run at a time. It sees only that run's records, each of them once, and all records that
+// were confirmed.
 func TestReadersSeeOneRunWhileOthersChangeIt(t *testing.T) {
 	kills := 10
 	if *long {
@@ -299,7 +300,7 @@ func TestReadersSeeOneRunWhileOthersChangeIt(t *testing.T) {
 			page, err := s.List(ctx, snapshot.Filter{})
 			for i := range page.Runs {
 				l.looked("List")
-				if page.Runs[i].Metadata.Description != "" { // nothing is known of a run that is being created
+				if page.Runs[i].Metadata.Description != "" { // nothing is known about a run that is being created
 					err = errors.Join(err, l.info(&page.Runs[i]))
 				}
 			}

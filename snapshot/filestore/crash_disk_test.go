@@ -211,7 +211,7 @@ func (f *crashFile) Truncate(size int64) error {
 	return f.DiskFile.Truncate(size)
 }
 
-// resize changes the size of the content. A larger content ends with zeros.
+// resize changes the size of the content. If the content grows, zeros are added at its end.
 func (c *content) resize(size int) {
 	c.data = append(c.data[:min(size, len(c.data))], make([]byte, max(0, size-len(c.data)))...)
 }
@@ -274,10 +274,9 @@ func (d *crashDisk) worlds(t *testing.T) map[string]string {
 	return dirs
 }
 
-// found returns what may be found after the crash: the durable names, the durable
-// names without those removed since, or all names; and of each file, what was
-// synced and either nothing, half, every other write or all of the rest. All
-// names with all data are what remains if only the process ended.
+// found returns what may be found after the crash: the durable names, the durable names without
+// those removed since, or all names; and of each file, what was synced and either nothing, half,
+// every other write or all of the rest. If only the process ended, all names and all data remain.
 func (d *crashDisk) found() map[string]world {
 	d.mu.Lock()
 	defer d.mu.Unlock()

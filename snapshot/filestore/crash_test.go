@@ -91,9 +91,9 @@ func TestNoCrashLosesConfirmedData(t *testing.T) {
 	}
 }
 
-// stopEverywhere stops the script with a crash at each operation, and checks the worlds that
-// may be found afterwards, or half of them in the short form. It fails if the script has fewer
-// compactions than least.
+// stopEverywhere stops the script with a crash at each operation, and checks the worlds that may be
+// found afterwards, or, without -long, half of them. It fails if the script has fewer compactions
+// than least.
 func stopEverywhere(t *testing.T, begin script, least int) {
 	whole := newCrashDisk(memoryDir(t), 1<<20)
 	sc := begin

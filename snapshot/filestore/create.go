@@ -50,7 +50,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 }
 
 // create writes a run. A crash may have left an incomplete journal with the number newest, which
-// does not count as a run, see reading.cut. That journal is replaced, or covered by the snapshot.
+// does not count as a run; see reading.cut. That journal is replaced, or covered by the snapshot.
 func (d *runDir) create(run *snapshot.Run, newest uint64) error {
 	var end closedEnd
 	var err error
@@ -83,11 +83,11 @@ func (s *Store) isShort(run *snapshot.Run) bool {
 	return true
 }
 
-// createAsJournal writes a run as a journal, in which the run's first generation continues. The file
-// has its final name from the beginning, since with a temporary name the file system would have to
-// commit once more. If a crash leaves only a part of the file, that part does not count as a run,
-// see reading.cut. Therefore the name and the content can become durable in any order, and one sync
-// can be enough for both.
+// createAsJournal writes a run as a journal, in which the run's first generation continues. The
+// file has its final name from the beginning, since with a temporary name the file system would
+// have to commit once more. If a crash leaves only a part of the file, that part does not count as
+// a run; see reading.cut. Therefore the name and the content can become durable in any order, and
+// one sync can be enough for both.
 func (d *runDir) createAsJournal(run *snapshot.Run) (closedEnd, error) {
 	w, err := createFrames(d.disk, d.path(journalName(firstJournal)), true, &header{carried: run.LastSeq, info: run.Info})
 	if err != nil {

@@ -195,7 +195,7 @@ func TestAJournalCutAnywhereLoadsItsWholeFrames(t *testing.T) {
 	}
 }
 
-// Each byte is changed in two ways; in the short form, in one of them.
+// Each byte is changed in two ways, or, without -long, in one of them.
 func TestAnyChangedByteIsFoundOrCutOff(t *testing.T) {
 	t.Parallel()
 	files := crashedRun(t)

@@ -102,8 +102,8 @@ func (d *runDir) discard(l *fileLock) error {
 	return removeAll(bin)
 }
 
-// removeAll removes a directory in the trash. It tries again if a Post that began before the run was
-// moved has added a message meanwhile.
+// removeAll removes a directory in the trash. It tries again if a message was added in the meantime
+// by a Post that began before the run was moved.
 func removeAll(dir string) error {
 	err := os.RemoveAll(dir)
 	for range 100 {

@@ -81,8 +81,8 @@ func (d dirDisk) SyncDir(name string) error {
 	return errors.Join(d.syncs.sync(f, (*os.File).Sync), f.Close())
 }
 
-// openAs is like the function with this name. A Root follows links within its directory, so the name
-// must be looked up, too.
+// openAs is like the function openAs. A Root follows links within its directory, so the name must
+// be looked up, too.
 func (d dirDisk) openAs(name string, flags int) (*os.File, fs.FileInfo, error) {
 	f, err := d.openFile(name, flags|noFollow, 0o600)
 	if info, lstat := d.dir.Lstat(d.rel(name)); lstat == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -99,7 +99,8 @@ func (d dirDisk) openFile(name string, flags int, mode fs.FileMode) (*os.File, e
 	return f, named("open", name, err)
 }
 
-// rel returns the name of a file in the directory. A Root refuses a name outside.
+// rel returns the name of a file relative to the directory. A Root refuses a name outside its
+// directory.
 func (d dirDisk) rel(name string) string {
 	rel, err := filepath.Rel(d.path, name)
 	if err != nil {
@@ -108,7 +109,8 @@ func (d dirDisk) rel(name string) string {
 	return rel
 }
 
-// named returns err with the whole path of a file, where a Root names the file within its directory.
+// named returns err with the whole path of a file, since a Root reports only the name of the file
+// within its directory.
 func named(op, name string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: op, Path: name, Err: e.Err}

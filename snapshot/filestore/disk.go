@@ -12,9 +12,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// disk provides the operations with which a store reads and changes files. Tests replace it by a
-// disk that fails or that simulates a crash. A run's lock file is used without it, as are calls that
-// only look up a name, such as Lstat.
+// disk provides the operations with which a store reads and changes files. Tests replace it with a
+// disk that fails or that simulates a crash. A run's lock file is used without it, as are calls
+// that only look up a name, such as Lstat.
 type disk interface {
 	Open(name string) (openFile, int64, error) // opens a file for reading, and returns its size; fails for a link or a pipe
 	ReadDir(name string) ([]fs.DirEntry, error)
@@ -184,7 +184,7 @@ func regular(name string, f *os.File, err error) (*os.File, fs.FileInfo, error) 
 	return f, info, nil
 }
 
-// readFile reads a file of at most limit bytes.
+// readFile reads a file. It returns an error if the file has more than limit bytes.
 func readFile(d disk, name string, limit int64) ([]byte, error) {
 	f, size, err := d.Open(name)
 	if err != nil {
@@ -209,13 +209,13 @@ func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 }
 
 // maxHoles is the maximum total size of the holes in a file, unless the file has more data than
-// holes. A file of terabytes needs no space on the disk if it is one hole, and must not make its
-// reader allocate as much memory. The files of a store have holes at the end, in space that was
-// allocated and is not used yet, and where the file system turns zeros into holes.
+// holes. A file of several terabytes that is a single hole needs no space on the disk, and must not
+// make its reader allocate that much memory. The files of a store have holes at the end, in space
+// that was allocated and is not used yet, and where the file system turns zeros into holes.
 const maxHoles = 64 << 20
 
 // readable returns the offset at which the data of a file ends, and true. If the holes in the file
-// are too large, it returns false and the offset of the hole with which they exceed the limit; see
+// are too large, it returns false and the offset of the hole that makes them exceed the limit; see
 // maxHoles.
 func readable(f source, size int64) (upTo int64, all bool) {
 	var data, holes int64

@@ -27,10 +27,10 @@ var OSDisk Disk = osDisk{}
 // WithDisk makes a store use another disk.
 func WithDisk(d Disk) Option { return func(s *Store) { s.disk = d } }
 
-// WithCompactFrom sets the size from which journals are compacted.
+// WithCompactFrom sets the size above which journals are compacted.
 func WithCompactFrom(size int64) Option { return func(s *Store) { s.compactFrom = size } }
 
-// WithCompactAtClose sets the size from which journals are compacted when their run is closed.
+// WithCompactAtClose sets the size above which journals are compacted when their run is closed.
 func WithCompactAtClose(size int64) Option { return func(s *Store) { s.compactAtClose = size } }
 
 // WaitForCompaction waits until no compaction is running.
@@ -69,8 +69,8 @@ func Bodies(data []byte) (bodies [][]byte) {
 	return bodies
 }
 
-// FramesOf returns a frame for each payload that is not empty. They are for a file that is on the
-// disk up to the offset synced.
+// FramesOf returns a frame for each payload that is not empty. The frames are for a file that is on
+// the disk up to the offset synced.
 func FramesOf(synced int64, payloads ...[]byte) (out []byte) {
 	for _, p := range payloads {
 		if len(p) > 0 {

@@ -38,7 +38,7 @@ type ledger struct {
 	errs               []error
 }
 
-// fails notes an error of the store, and reports whether there was one. ErrNotFound does not count
+// fails notes an error from the store, and reports whether there was one. ErrNotFound is not noted
 // before a record was confirmed.
 func (l *ledger) fails(err error) bool {
 	if err != nil && (l.promised > 0 || !errors.Is(err, snapshot.ErrNotFound)) {

@@ -12,7 +12,7 @@ import (
 // A failingDisk fails in a number of consecutive system calls.
 type failingDisk struct {
 	filestore.Disk
-	from, times int // number of the first call that fails, from 1, and of failures
+	from, times int // number of the first call that fails, from 1; number of failures
 	err         error
 
 	mu     sync.Mutex

@@ -123,7 +123,7 @@ func (s *stream) close() {
 	s.hasBegun = false
 }
 
-// attempts is how often advance tries to read the files before it loads the run as a whole.
+// attempts is how many times advance tries to read the files before it loads the run as a whole.
 const attempts = 3
 
 // advance yields the new records.
@@ -195,8 +195,8 @@ func (s *stream) begin() error {
 	return nil
 }
 
-// isOther reports whether a run that was created at the given time is another run than the one that
-// the stream reads.
+// isOther reports whether a run that was created at the given time is a different run from the one
+// that the stream reads.
 func (s *stream) isOther(created time.Time) bool {
 	return !s.created.IsZero() && !created.Equal(s.created)
 }

@@ -120,7 +120,7 @@ func appendHeader(dst []byte, h *header) ([]byte, error) {
 	return endFrame(dst, at, int64(at), int64(at))
 }
 
-// A frame is a frame that was read from a file, and its position.
+// A frame holds a frame that was read from a file, and its position.
 type frame struct {
 	offset int64
 	size   int64 // size of the frame, including its head
@@ -139,7 +139,7 @@ func headAt(data []byte, at int, base, size int64) (f frame, checksum uint32, ok
 	offset := base + int64(at)
 	n, unsynced := binary.BigEndian.Uint32(head[4:]), binary.BigEndian.Uint32(head[8:])
 	if n == 0 || n > maxPayload || int64(n) > size-offset-frameHead {
-		return frame{}, 0, false // this avoids computing the check in most places without a frame
+		return frame{}, 0, false // so the check is computed at few offsets without a frame
 	}
 	f = frame{offset: offset, size: frameHead + int64(n), synced: offset - int64(unsynced)}
 	if unsynced == math.MaxUint32 {

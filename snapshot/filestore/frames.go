@@ -55,8 +55,8 @@ func (r *frameReader) resize(size int64) {
 }
 
 // frames yields the remaining frames, up to the end of the file or to bytes that are not a frame.
-// After resize, another call yields the frames that were written meanwhile. A frame is valid until
-// the next one is yielded.
+// After resize, another call yields the frames that were written in the meantime. A frame is valid
+// until the next one is yielded.
 func (r *frameReader) frames() iter.Seq2[*frame, error] {
 	return func(yield func(*frame, error) bool) {
 		for {
@@ -169,7 +169,7 @@ const (
 const searchStep = 1 << 20
 
 // ending determines what follows the frames that were read. It reads each byte once. It also reads
-// the payloads of what look like frames, but in total not more bytes than the file has. A file that
+// the payloads of what look like frames, but in total no more bytes than the file has. A file that
 // would need more was made to keep its reader busy, and counts as damaged.
 func (r *frameReader) ending() (ending, error) {
 	if r.searched == r.end {

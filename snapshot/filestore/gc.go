@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// GC removes the artifacts that no run refers to and that are older than grace. It returns
-// the number of artifacts removed. Runs may continue meanwhile. If a run cannot be read or
-// is a link, GC removes nothing, since the run may refer to any artifact.
+// GC removes the artifacts that no run refers to and that are older than grace. It returns the
+// number of artifacts removed. Runs may continue in the meantime. If a run cannot be read or is a
+// link, GC removes nothing, since the run may refer to any artifact.
 //
 // A process puts an artifact before it appends the record that refers to it, and any amount of time
 // may pass in between. Therefore GC keeps every artifact that was put since the oldest open run was
@@ -48,8 +48,8 @@ func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []
 	return references, err
 }
 
-// garbage calls f for each artifact that no run refers to, and for each temporary file, if it is older
-// than grace. It passes f the time before: the file is older than that.
+// garbage calls f for each artifact that no run refers to, and for each temporary file, if it is
+// older than grace. In each call of f, the file is older than the argument before.
 func (s *Store) garbage(ctx context.Context, grace time.Duration, f func(ref, name string, before time.Time) error) error {
 	before := time.Now().Add(-grace)
 	named, opened, err := s.references(ctx)
@@ -132,7 +132,7 @@ func (s *Store) checkNoLinks() error {
 	return err
 }
 
-// maxFileTimeLag is an upper bound for how far the time of a new file lags behind the clock.
+// maxFileTimeLag is an upper bound on how far the time of a new file lags behind the clock.
 const maxFileTimeLag = time.Second
 
 // addReferences adds the references in a run's records to named. It returns the time when

@@ -11,11 +11,11 @@ import (
 // begin writes the beginning of a generation to the journal. If the run exists, begin writes the
 // run's meta file twice. Before it writes the journal, it sets the status in the meta file to
 // running but keeps the number of the previous generation, so that readers no longer trust the meta
-// file. A crash at this point leaves the run unchanged. Once the journal is synced, begin writes the
-// number of the new generation to the meta file.
+// file. A crash at this point leaves the run unchanged. Once the journal is synced, begin writes
+// the number of the new generation to the meta file.
 //
 // begin also copies changes from the update file into the journal. It holds the lock on the meta
-// file, so that no Update changes the info meanwhile.
+// file, so that no Update changes the info in the meantime.
 func (j *Journal) begin(r *reading) error {
 	d := j.dir
 	l, err := d.lockMeta(context.Background(), true)

@@ -15,8 +15,8 @@ type round struct {
 	err  error
 }
 
-// do returns when f has run once after the call, either for this caller alone or for several callers
-// at once. Only one call of f runs at a time.
+// do returns when a call of f that began after the call of do has returned. That call of f is
+// either for this caller alone or for several callers at once. Only one call of f runs at a time.
 func (g *group) do(f func() error) error {
 	g.mu.Lock()
 	r, before := g.next, g.last

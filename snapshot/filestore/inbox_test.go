@@ -336,7 +336,7 @@ func FuzzMessage(f *testing.F) {
 		f.Add(bodies[0], bodies[1])
 	}
 	f.Add([]byte{1, 0x80}, []byte{2, 0x90})
-	// The frames are made here, because a fuzzer does not find checksums.
+	// The frames are made here, because a fuzzer cannot guess their checksums.
 	f.Fuzz(func(t *testing.T, head, rec []byte) {
 		data := filestore.FramesOf(0, head, rec)
 		for _, id := range []string{answer.ID(), interrupt.ID()} {

@@ -81,7 +81,7 @@ func (x *index) change(runID string) {
 	}
 }
 
-// take returns the set of changed runs and replaces it by an empty one.
+// take returns the set of changed runs and replaces it with an empty one.
 func (x *index) take() map[string]bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -263,7 +263,7 @@ type facts struct {
 	created                                   time.Time
 	parent, pipeline, program, version, class unique.Handle[string]
 	tags                                      []unique.Handle[string]
-	text                                      unique.Handle[string] // all texts that Filter.Text searches, except the ID
+	text                                      unique.Handle[string] // all strings that Filter.Text searches, except the ID
 	tokens                                    int
 	cost                                      float64
 	retries, asking                           int
@@ -317,10 +317,10 @@ func (e *indexedRun) mayMatch(f *snapshot.Filter) bool {
 }
 
 // orderOf returns all runs, the last updated first. For a later page of a list, it may return the
-// same order as for the first page: a list may be a little out of date, and reading all pages then
-// scans each run only once. A list with counts is for a display, and a display lists the runs again and
-// again. Such a list includes changes by this store at once, but changes by other processes only when
-// Watch would look at all runs again.
+// same order as for the first page: a list may be a little out of date, and each run is then
+// scanned only once for all pages. A list with counts is for a display, and a display lists the
+// runs again and again. Such a list includes changes by this store at once, but changes by other
+// processes only when Watch would look at all runs again.
 func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*runOrder, error) {
 	x, asked := s.index, time.Now()
 	if o, age := x.last(); f.After != "" && o != nil && age < keepOrder {
@@ -340,10 +340,10 @@ func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*runOrder, err
 	return o, err
 }
 
-// keepOrder is how long after a scan the later pages of a list may still use its order.
+// keepOrder is how long after a scan its order may still be used for the later pages of a list.
 const keepOrder = time.Minute
 
-// For a list with counts, a scan is repeated only after scanShare times as long as it took.
+// For a list with counts, a scan is repeated only after scanShare times the time that it took.
 const scanShare = 20
 
 // last returns the order of the last scan, and how long ago the last scan of all runs began.

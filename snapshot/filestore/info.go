@@ -23,8 +23,8 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	return d.info(ctx)
 }
 
-// info implements Info. If the meta file does not describe a closed run, info reads the journals. If
-// a process opens or closes the run meanwhile, info starts again.
+// info implements Info. If the meta file does not describe a closed run, info reads the journals.
+// If a process opens or closes the run in the meantime, info starts again.
 func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 	for {
 		before, wasHeld, err := d.state()

@@ -104,8 +104,8 @@ func notCompacting(t *testing.T, dir string) *filestore.Store {
 	return newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
 }
 
-// extend opens the run, unless it is open, appends n records that contain whose,
-// and closes the run, unless end is empty.
+// extend opens the run if it is not open, appends n records that contain whose, and closes the run
+// if end is not empty.
 func (r *changingRun) extend(t *testing.T, s *filestore.Store, whose string, n int, end snapshot.Status) {
 	t.Helper()
 	if r.open == nil {
@@ -143,7 +143,7 @@ func (r *changingRun) crash() {
 	r.changed()
 }
 
-// changes are the changes of a run that may happen while it is read.
+// changes are the changes to a run that may happen while it is read.
 var changes = map[string]func(t *testing.T, r *changingRun){
 	"it continues": func(t *testing.T, r *changingRun) {
 		r.extend(t, notCompacting(t, r.dir), "old", 2, snapshot.StatusCompleted)
@@ -187,7 +187,7 @@ func replacedBy(shape string) func(t *testing.T, r *changingRun) {
 	}
 }
 
-// described returns what was read of a run, as text.
+// described returns a description of the info and the records that were read from a run.
 func described(info *snapshot.Info, records []string) string {
 	return fmt.Sprint(info.Status, " ", info.Generation, info.LastSeq, info.Created.UnixNano(), info.Updated.UnixNano(), info.Open, " ", strings.Join(records, " "))
 }
@@ -249,9 +249,9 @@ var looks = map[string]func(ctx context.Context, s *filestore.Store) (string, er
 	},
 }
 
-// everyInstant calls read for runs that are changed before one of the steps of the
-// reader: in turn before each step up to the step with the number most. The short form leaves out
-// most combinations.
+// everyInstant calls read for runs that are changed before one of the steps of the reader: in turn
+// before each step up to the step with the number most. Without -long, it leaves out most
+// combinations.
 func everyInstant(t *testing.T, most int, read func(t *testing.T, s *filestore.Store, r *changingRun, d *instantDisk)) {
 	for shape, build := range shapes {
 		for name, change := range changes {

@@ -94,7 +94,7 @@ func TestPageIsToldThatItsTurnDiffersFromTheProgram(t *testing.T) {
 	checkPages(t, url, "divergence", "run a-0001: the program differs from its records: call 1 of assistant: recorded assistant/old")
 }
 
-// A crash loop has no record.
+// A crash loop leaves no record.
 func TestPageIsToldThatItsTurnCrashedAgainAndAgain(t *testing.T) {
 	store := memstore.New()
 	beginTurn(t, store)

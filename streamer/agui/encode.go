@@ -163,8 +163,8 @@ func (c *encoder) tail(e *turn.Event) *event {
 func (c *encoder) callID(id string) string { return c.runID + "/" + id }
 
 // interrupt returns a question as an interrupt. It does not set expiresAt, because a client would
-// refuse to answer after that time, although the question stays open until its default or a
-// person answers it.
+// refuse to answer after that time, even though the question stays open until it is answered by its
+// default or by a person.
 func (c *encoder) interrupt(q *turn.Question) interrupt {
 	in := interrupt{ID: q.ID, Reason: "input_required", Message: q.Text, ResponseSchema: q.Schema}
 	if q.Call != "" {

@@ -22,9 +22,9 @@ type Options struct {
 	Threads streamer.Threads
 	Control streamer.Control
 
-	// Program is the program that answers. If it is empty, the handler must be mounted under a
-	// pattern with the path values "program", which is the program, and "rest", which is the path
-	// to serve.
+	// Program is the name of the program that answers. If it is empty, the handler must be mounted
+	// under a pattern with two path values: "program", which names the program, and "rest", which
+	// is the path to serve.
 	Program string
 
 	MaxBody   int64         // maximum size of a request body in bytes. Defaults to 16 MB, since clients post all messages
@@ -55,8 +55,8 @@ func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Close waits until the handler no longer reads runs. Close the [streamer.Handler] first:
-// that ends all streams.
+// Close waits until the handler no longer reads runs. Close the [streamer.Handler] first, which
+// ends all streams.
 func (h *Handler) Close() { h.hub.Close() }
 
 // ServeHTTP serves the paths listed in the package documentation.
@@ -125,8 +125,8 @@ type stream struct {
 	input   *input
 	turn.Response
 	begun    bool
-	attaches bool              // the client may know any part of the thread
-	base     []json.RawMessage // the messages before the turn as JSON; an element may be several, separated by commas
+	attaches bool              // the client may already have any part of the thread
+	base     []json.RawMessage // the messages before the turn as JSON; an element may hold several, separated by commas
 }
 
 func (s *stream) serve(ctx context.Context, attach bool) error {
@@ -301,8 +301,8 @@ func (s *stream) attach(ctx context.Context, last *streamer.ThreadTurn) error {
 
 // withdrawal returns a message that makes the client drop the thoughts that it has received, or nil
 // if it has received none. Without this message, the client would keep its thoughts, because the
-// snapshot contains none. It also keeps the position of messages, so it would show the thoughts
-// before the messages that are sent again.
+// snapshot contains none. It would also show them before the messages that are sent again, because
+// it keeps the position of each message.
 func (s *stream) withdrawal(runID string) []byte {
 	if !slices.ContainsFunc(s.input.messages, func(m message) bool { return m.Role == "reasoning" }) {
 		return nil

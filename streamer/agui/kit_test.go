@@ -147,8 +147,8 @@ type shownMessage struct {
 	Content string `json:"content"`
 }
 
-// fold returns the messages of a client after it has received events. Like @ag-ui/client, it
-// keeps the places of its messages, and its thoughts if a snapshot has none.
+// fold returns the messages of a client after it has received events. Like @ag-ui/client, it keeps
+// the positions of its messages, and keeps its thoughts if a snapshot has none.
 func fold(t testing.TB, all []shownMessage, events []event) []shownMessage {
 	t.Helper()
 	find := func(id string) int {

@@ -25,7 +25,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// longThread makes a thread a of so many turns with 400 KB each.
+// longThread makes a thread a with the given number of turns of 400 KB each.
 func longThread(t *testing.T, url string, turns int) {
 	t.Helper()
 	for i := range turns {
@@ -58,8 +58,8 @@ func (s storedThreads) Turns(ctx context.Context, thread string, limit int) ([]s
 	return turns, err
 }
 
-// The write timeout applies to each piece of what is sent: a page on a slow line, which reads all the
-// time, receives a thread that takes much longer.
+// The write timeout applies to each piece that is sent. A page on a slow line that keeps reading
+// receives a thread even if this takes much longer than the timeout.
 func TestPageOnASlowLineReceivesALongThread(t *testing.T) {
 	store := memstore.New()
 	url, stop := serve(t, store, verbose())
@@ -74,7 +74,7 @@ func TestPageOnASlowLineReceivesALongThread(t *testing.T) {
 	require.NoError(t, err)
 	server := httptest.NewUnstartedServer(h)
 	server.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
-		assert.NoError(t, conn.(*net.TCPConn).SetWriteBuffer(64<<10)) // what the kernel has for a slow line
+		assert.NoError(t, conn.(*net.TCPConn).SetWriteBuffer(64<<10)) // the kernel's buffer size for a slow line
 		return ctx
 	}
 	server.Start()

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A page that follows a turn needs the memory for the earlier messages once: neither what was sent
+// A page that follows a turn needs memory for the earlier messages only once: neither what was sent
 // nor what the page has posted is kept.
 func TestIdlePageKeepsTheEarlierMessagesOnce(t *testing.T) {
 	const (

@@ -22,8 +22,8 @@ func (s *stream) begin() error {
 	return nil
 }
 
-// follow sends a run's frames, starting at index at, until the run ends or pauses. A client that
-// attaches first receives a snapshot with the earlier messages and the result of
+// follow sends a run's frames, starting at index at, until the run ends or pauses. If the client
+// attaches, follow first sends it a snapshot with the earlier messages and the result of
 // stream.withdrawal.
 func (s *stream) follow(ctx context.Context, runID string, at int, withdrawal []byte) error {
 	l, release, err := s.handler.hub.Open(ctx, runID)
@@ -49,8 +49,8 @@ func (s *stream) follow(ctx context.Context, runID string, at int, withdrawal []
 	return s.Flush()
 }
 
-// snapshot sends the messages before the turn and the given messages. The client drops messages
-// that a snapshot omits.
+// snapshot sends a snapshot of the messages before the turn and the given messages. The client
+// drops messages that a snapshot omits.
 func (s *stream) snapshot(messages []byte) {
 	s.Write([]byte(`data: {"type":"MESSAGES_SNAPSHOT","messages":[`))
 	for i, m := range s.base {

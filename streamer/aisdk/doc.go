@@ -1,5 +1,5 @@
-// Package aisdk serves threads to useChat of the AI SDK: it speaks the UI message stream v1, as in
-// version 7 of the npm package "ai".
+// Package aisdk serves threads to useChat of the AI SDK. It uses the UI message stream v1, as
+// version 7 of the npm package "ai" does.
 //
 //	chat, err := aisdk.New(dash, aisdk.Options{Threads: threads, Control: control, Program: "assistant"})
 //	http.Handle("/chat/", http.StripPrefix("/chat", chat))
@@ -18,18 +18,18 @@
 //	GET  /{chat}          the messages of the thread, for a page that loads: {"id": …, "messages": […]}
 //	POST /{chat}/stop     ends the turn for good
 //
-// The chat's ID is the thread's ID, and the ID of the assistant's message is the run's ID.
-// Closing a connection does not stop a turn.
+// The chat's ID is the thread's ID, and the ID of the assistant's message is the run's ID. Closing
+// a connection does not stop a turn.
 //
 // # What is shown
 //
 // Each call to the model is a step, whose text and thoughts are sent as the model writes them. Tool
 // calls are dynamic tools; they are sent when the model's answer is complete. The text of a failed
 // attempt is withdrawn at once, with "reset-step". For a call that is retried, a transient part
-// "data-retry" is sent when the wait begins, and again, with over set, when the wait has ended.
-// Its data contains name, kind, attempt, max_attempts, seconds, at, error and over. What
-// happens in agents that are used as tools is not shown, except for retries. Values that the
-// run exposes (see state.PutShown) are sent in a transient part "data-values".
+// "data-retry" is sent when the wait begins, and another, with over set, when the wait has ended.
+// Its data contains name, kind, attempt, max_attempts, seconds, at, error and over. What happens in
+// agents that are used as tools is not shown, except for retries. Values that the run exposes (see
+// state.PutShown) are sent in a transient part "data-values".
 //
 // If the agent itself is retried, it starts over. Only its last step is withdrawn, because the
 // protocol cannot withdraw earlier steps.
@@ -49,6 +49,6 @@
 // assistant messages that are not part of the thread. The server keeps the history: of the messages
 // that a client posts, only the last one counts.
 //
-// The stream of a turn that failed, or that was set aside until somebody resumes it, ends with an
-// "error" part, too.
+// The stream of a turn that failed, or that was set aside until somebody resumes it, also ends with
+// an "error" part.
 package aisdk

@@ -21,9 +21,9 @@ type Options struct {
 	Threads streamer.Threads
 	Control streamer.Control
 
-	// Program is the program that answers. If it is empty, the handler must be mounted under a
-	// pattern with the path values "program", which is the program, and "rest", which is the path
-	// to serve.
+	// Program is the name of the program that answers. If it is empty, the handler must be mounted
+	// under a pattern with two path values: "program", which names the program, and "rest", which
+	// is the path to serve.
 	Program string
 
 	MaxBody   int64         // maximum size of a request body in bytes. Defaults to 16 MB, since clients post all messages
@@ -54,8 +54,8 @@ func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Close waits until the handler no longer reads runs. Close the [streamer.Handler] first:
-// that ends all streams.
+// Close waits until the handler no longer reads runs. Close the [streamer.Handler] first, which
+// ends all streams.
 func (h *Handler) Close() { h.hub.Close() }
 
 // ServeHTTP serves the paths listed in the package documentation.
@@ -224,8 +224,8 @@ func (h *Handler) stop(w http.ResponseWriter, req *http.Request, t *turn.Thread)
 	_, _ = w.Write([]byte("{\"ok\":true}\n"))
 }
 
-// refuse answers a request with an error in a JSON body, outside the protocol. Some errors replace
-// the status.
+// refuse answers a request with an error in a JSON body, outside the protocol. Some errors
+// determine the status in place of the one given.
 func refuse(w http.ResponseWriter, status int, err error) {
 	r := turn.RefusalOf(err)
 	switch r.Code {

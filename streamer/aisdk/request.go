@@ -110,8 +110,8 @@ func (m *message) prompt() (text string, files json.RawMessage, err error) {
 	return turn.Prompt(texts, all)
 }
 
-// answers returns the answers in an assistant's message: the decisions on approvals, with their
-// reasons, and the outputs of tool calls, of which only those of questionTool are answers.
+// answers returns the answers in an assistant's message. These are the decisions on approvals, with
+// their reasons, and the outputs of calls to questionTool. Outputs of other tool calls are ignored.
 func (m *message) answers() (all []answer, err error) {
 	for _, p := range m.Parts {
 		switch {
@@ -135,7 +135,7 @@ func (m *message) answers() (all []answer, err error) {
 }
 
 // questionOf returns the ID of the question that a call to questionTool represents. If the question
-// was asked more than once, the call's ID has a number appended.
+// was asked more than once, a number is appended to the call's ID.
 func questionOf(call string) string {
 	if i := strings.LastIndexByte(call, '~'); i > strings.LastIndexByte(call, '?') {
 		return call[:i]

@@ -98,7 +98,7 @@ func hold[V any](x *exchange, c <-chan V) {
 	}
 }
 
-// refuse reports the request as unexpected and answers it in a way that clients do not
+// refuse reports the request as unexpected and answers it with an error for which clients do not
 // retry.
 func (x *exchange) refuse(reason string) {
 	err := fmt.Errorf("%w %d: %s; %s", ErrUnexpected, x.number, reason, x.req.summary())

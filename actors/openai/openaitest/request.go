@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Request is a request received by the server. API fields without a field here are
-// only in Body. Copies of a Request share memory, so a Request must not be modified.
+// A Request is a request received by the server. API fields that have no field here are found only
+// in Body. Copies of a Request share memory, so a Request must not be modified.
 type Request struct {
 	Model    string
 	Messages []Message

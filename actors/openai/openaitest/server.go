@@ -61,10 +61,9 @@ type Server struct {
 	calls    int // number of tool call IDs assigned
 }
 
-// New starts a server that plays steps. It reports unexpected requests and unplayed
-// steps to t, and closes the server when the test ends. Like httptest.NewServer it
-// panics if it cannot listen on the loopback interface. It also panics if a step
-// follows a Forever step.
+// New starts a server that plays steps. It reports unexpected requests and unplayed steps to t, and
+// closes the server when the test ends. Like httptest.NewServer, it panics if it cannot listen on
+// the loopback interface. It also panics if a step follows a Forever step.
 func New(t T, steps ...Step) *Server {
 	t.Helper()
 	s, err := start(t, steps)

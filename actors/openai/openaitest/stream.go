@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// WithChunks returns a copy of the step that streams the given pieces; its text is
-// their concatenation. By default each piece is a word. It panics for steps other than
-// Text and ToolCalls.
+// WithChunks returns a copy of the step that streams the given pieces; its text is their
+// concatenation. By default, each piece is a word. It panics for steps other than Text and
+// ToolCalls.
 func (st Step) WithChunks(pieces ...string) Step {
 	return st.withReply("WithChunks", func(r *reply) {
 		text := strings.Join(pieces, "")
@@ -110,7 +110,7 @@ func (s *streamer) breakOff() {
 		} else {
 			s.send("", map[string]any{"error": f})
 		}
-		panic(http.ErrAbortHandler) // end the stream without a regular end
+		panic(http.ErrAbortHandler) // break off the stream
 	}
 	s.x.hangUp()
 }
@@ -183,7 +183,7 @@ func (s *streamer) chat(calls []ToolCall) {
 	_, _ = fmt.Fprint(x.w, "data: [DONE]\n\n")
 }
 
-// halves splits a text into two halves, unless it is too short.
+// halves splits text into two halves, unless it is too short.
 func halves(text string) []string {
 	if len(text) < 2 {
 		return []string{text}

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
 )
 
-// A test starts a server of its own. A published message is still there after the
-// server was restarted.
+// A test starts a server of its own. A published message is still there after the server is
+// restarted.
 func TestMessageOutlivesTheServer(t *testing.T) {
 	server := jstest.Start(t)
 	js, err := jetstream.New(server.Connect())
@@ -76,8 +76,8 @@ func TestClusterContinuesWithoutItsLeader(t *testing.T) {
 	})
 }
 
-// patiently repeats do until it succeeds. Servers do not answer while they elect a
-// leader, which may take long on a busy machine.
+// patiently repeats do until it succeeds. Servers do not answer while they elect a leader, which
+// may take a long time on a busy machine.
 func patiently(t *testing.T, do func(context.Context) error) {
 	t.Helper()
 	all, cancel := context.WithTimeout(t.Context(), 3*time.Minute)

@@ -14,13 +14,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A patientServer refuses its clients as often as refuse says.
+// A patientServer refuses as many of its next clients as refuse says.
 type patientServer struct{ refuse atomic.Int32 }
 
 func (p *patientServer) Check(server.ClientAuthentication) bool { return p.refuse.Add(-1) < 0 }
 
-// A server that was restarted refuses its users for a moment, such as while it loads their accounts. The
-// store comes back, as after any other outage.
+// A restarted server may refuse its users for a moment, for example while it loads their accounts.
+// The store comes back, as after any other outage.
 func TestStoreComesBackAfterTheServerHasRefusedItsUser(t *testing.T) {
 	free, err := ports.Free(1)
 	require.NoError(t, err)

@@ -72,7 +72,7 @@ type task struct {
 	Go string `json:"go"` // the tool ends when this file exists
 }
 
-// register registers an agent whose tool emits a text, and waits for a file.
+// register registers an agent whose tool emits some text and then waits for a file.
 func register(r *runner.Runner) error {
 	wait := decorators.Tool("wait", "", func(ctx context.Context, in task) (string, error) {
 		live.Emit(ctx, live.Delta{Part: live.PartText, Text: "so far"})

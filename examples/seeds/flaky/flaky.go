@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/core/httperror"
 )
 
-// A Service answers requests. The first requests of each path are answered with 503.
-// The path /declined is always answered with 422.
+// A Service answers requests. The first requests to each path are answered with 503. The path
+// /declined is always answered with 422.
 type Service struct {
 	*httptest.Server
 	failures int

@@ -14,14 +14,15 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit/process"
 )
 
-// Variable sets the length of a campaign, as "<seed> <runs> <faults>".
+// Variable is the environment variable that sets the length of a campaign, as "<seed> <runs>
+// <faults>".
 const Variable = "REPRISE_CAMPAIGN"
 
 // Steps is the number of steps of each run.
 const Steps = 5
 
-// A Fault is something that breaks in a worker or its server. Do causes the fault, and undoes it
-// before Do returns.
+// A Fault is something that breaks in a worker or its server. Do causes the fault and undoes it
+// before returning.
 type Fault struct {
 	Name string
 	Do   func()

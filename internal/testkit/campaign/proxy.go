@@ -73,8 +73,7 @@ func (p *Proxy) IsDeaf() bool {
 	return p.deaf
 }
 
-// Delay makes the server's side slow: every 32 KB, or each smaller part that the server sends at once,
-// arrives after d.
+// Delay slows down the server's side: each part of its data, at most 32 KB long, arrives after d.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

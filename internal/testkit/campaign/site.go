@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// patience is the timeout for conditions to become true. It should never be reached.
+// patience is how long to wait for a condition to become true. It should never be reached.
 const patience = 3 * time.Minute
 
 // A Site is a client that starts runs and waits for their results.
@@ -85,8 +85,8 @@ func (s *Site) Ended(id string) []string {
 
 // Check compares the outcomes of a run with the ledger: a call with an outcome must not have run
 // again. A process that was stopped during an effect may add its line late, after another process
-// has recorded the outcome: at most late steps may have such a line. With Work.Also, Check returns
-// the lines that Also wrote, which are not in the ledger.
+// has recorded the outcome. The number of steps with such a line must be at most late. With
+// Work.Also, Check returns the lines that Also wrote, which are not in the ledger.
 func (s *Site) Check(id string, steps, late int) (also []string) {
 	s.t.Helper()
 	outcomes := s.Ended(id)

@@ -90,9 +90,9 @@ type Process struct {
 // blocks.
 const unread = 1 << 16
 
-// Start starts the command. If the command's standard error is not set, it is the test's.
-// When the test ends, the process is killed. Temporary directories that the test created
-// before Start are removed only after the process has ended.
+// Start starts the command. If the command's standard error is not set, the test's is used. When
+// the test ends, the process is killed. Temporary directories that the test created before Start
+// are removed only after the process has ended.
 func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
 	if cmd.Stderr == nil {

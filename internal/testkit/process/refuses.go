@@ -16,7 +16,7 @@ func RefusesArguments(t *testing.T, program string) {
 	Refuses(t, Command(t, program))
 }
 
-// Refuses is like RefusesArguments for the command of an already built program.
+// Refuses is like RefusesArguments, but takes the command of a program that is already built.
 func Refuses(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	cmd.Args = append(cmd.Args, "nonsense")

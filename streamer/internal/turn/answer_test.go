@@ -72,7 +72,7 @@ type plain struct{}
 
 func (plain) Encode(e *Event) Frame { return Frame{Kind: e.Kind, Asked: e.Asked} }
 
-// control accepts answers, or refuses them after a while.
+// control accepts every answer at once, or refuses every answer after a while.
 type control struct {
 	streamer.Control
 	refused error
@@ -118,8 +118,8 @@ func follow(ctx context.Context, t *testing.T, h *Hub) <-chan Kind {
 	return ended
 }
 
-// An answer is stored before the run records it. A client that connects between these two
-// steps must not be asked again, since a second answer is refused.
+// An answer is stored before the run records it. A client that connects in between must not be
+// asked again, since a second answer is refused.
 func TestQuestionWhoseAnswerIsStoredIsNotAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := asking(t)
@@ -193,8 +193,8 @@ func TestAnswersAreAllStoredAlthoughTheClientLeaves(t *testing.T) {
 	})
 }
 
-// continuing is a Control whose run continues as soon as its first answer is stored, and waits again
-// while the second answer is being stored.
+// continuing is a Control for a run that continues as soon as the first answer is stored, and waits
+// again while the second answer is being stored.
 type continuing struct {
 	streamer.Control
 	run      *source
@@ -216,8 +216,8 @@ func (c *continuing) Answer(_ context.Context, _, question, _ string, _ json.Raw
 	return nil
 }
 
-// A fast worker continues a run after the first answer of a request. The other answers must neither
-// be dropped nor asked for again.
+// A request contains several answers, and a fast worker continues the run after the first. The
+// other answers must not be dropped, and their questions must not be asked again.
 func TestAnswersAreAllStoredAlthoughTheRunContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := asking(t)

@@ -106,7 +106,7 @@ func (b *Builder) runEvents(r *record.Record) []Event {
 	case record.StatusRecorded:
 		b.takePrompt(r)
 	case record.StatusStarted:
-		return b.voidStep(nil) // what the previous process left unfinished is repeated
+		return b.voidStep(nil) // the work that the previous process left unfinished is repeated
 	case record.StatusAwaiting:
 		if asked := b.open(); len(asked) > 0 {
 			return []Event{{Kind: Paused, Asked: asked}}

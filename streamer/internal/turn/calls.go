@@ -39,8 +39,8 @@ func argumentsJSON(arguments string) json.RawMessage {
 	return valid([]byte(arguments))
 }
 
-// unique returns a tool call's ID on the wire. This is the ID from the model, unless it is empty or
-// another call in the run has the same ID: some services count from 0 in each answer.
+// unique returns a tool call's ID on the wire. This is the ID from the model, unless the ID is
+// empty or another call in the run has it too, since some services count from 0 in each answer.
 func (b *Builder) unique(id string, index int) string {
 	if id == "" {
 		id = "call-" + strconv.Itoa(b.step.number) + "-" + strconv.Itoa(index+1)

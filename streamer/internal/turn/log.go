@@ -20,7 +20,7 @@ type Frame struct {
 
 	// Messages contains the turn's messages as JSON, separated by commas. It is set if Snapshot is
 	// set, or if the event ends or pauses the run. Snapshot means that a snapshot of all messages
-	// follows the frame. The reader writes the snapshot, because it knows the earlier messages.
+	// follows the frame. The snapshot is written by the reader, which knows the earlier messages.
 	Messages []byte
 	Snapshot bool
 
@@ -71,8 +71,8 @@ func NewHub(source Source, encoder func(runID string) Encoder) *Hub {
 // ErrClosed is returned by a closed hub.
 var ErrClosed = errors.New("turn: the server is shutting down")
 
-// maxIdle is how many logs without a reader are kept. When a page reloads, such a log still contains
-// the beginning of a text that the model is writing.
+// maxIdle is how many logs without a reader are kept. If a page reloads while the model is writing
+// a text, such a log still contains the beginning of the text.
 const maxIdle = 64
 
 // Open returns a run's log once the log has caught up with the run. The caller must call
@@ -224,7 +224,7 @@ func (l *Log) failure() error {
 	return l.err
 }
 
-// isOver reports whether no more frames will come, unless the run is answered or resumed.
+// isOver reports whether no more frames will come until the run is answered or resumed.
 func (l *Log) isOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,8 +259,8 @@ func (l *Log) Prompt() string {
 	return l.prompt
 }
 
-// Begin returns the index at which a new reader begins: after the frames that were withdrawn when the
-// agent last started over.
+// Begin returns the index at which a new reader begins. It skips the frames that were withdrawn
+// when the agent last started over.
 func (l *Log) Begin() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -296,7 +296,7 @@ func (l *Log) open() (open []Question) {
 }
 
 // beginAnswer marks a question as answered, and reports whether it was open. An answer is stored
-// before the run records it; until then, a client must not be asked again.
+// before the run records it, and a client must not be asked again in between.
 func (l *Log) beginAnswer(question string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 // thread.
 func WireID(runID, question string) string { return runID + ":" + question }
 
-// QuestionID returns the run's ID for a question on the wire. ok is false if the question
+// QuestionID returns the ID that a question on the wire has in the run. ok is false if the question
 // belongs to another run.
 func QuestionID(runID, wire string) (id string, ok bool) {
 	id, ok = strings.CutPrefix(wire, runID+":")
@@ -48,8 +48,8 @@ func (b *Builder) ask(r *record.Record) {
 	b.asked[r.Name] = q
 }
 
-// isApproval reports whether the question asks for approval of a tool call. The call
-// that contains the tool call asks such a question; see actors.WithApproval.
+// isApproval reports whether the question asks for approval of a tool call. The question is then
+// asked by a call that contains the tool call; see actors.WithApproval.
 func isApproval(r *record.Record) bool {
 	path := r.Address.String()
 	return strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], "approve_") && r.Awaits() == record.AwaitAnswer

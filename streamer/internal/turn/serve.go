@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Response is an event stream to one client. It is not safe for concurrent use. The writer must have
-// been passed by [streamer.Handler.AdmitFunc], which cuts off a client that does not read.
+// A Response is an event stream to one client. It is not safe for concurrent use. W must be the
+// writer passed by [streamer.Handler.AdmitFunc], which cuts off a client that does not read.
 type Response struct {
 	W         http.ResponseWriter
 	Proto     int           // the request's ProtoMajor
@@ -26,7 +26,7 @@ func (r *Response) Begin() error {
 	header.Set("Cache-Control", "no-cache, no-store, no-transform")
 	header.Set("X-Accel-Buffering", "no") // tells nginx not to buffer
 	if r.Proto == 1 {
-		header.Set("Connection", "close") // some clients read until the connection ends; with HTTP/2, all streams would lose it
+		header.Set("Connection", "close") // some clients read until the connection ends; with HTTP/2, this would end all streams
 	}
 	r.W.WriteHeader(http.StatusOK)
 	return r.Flush()
@@ -48,9 +48,9 @@ func (r *Response) Flush() error {
 }
 
 // Follow sends a log's frames from the given index on, until a frame that ends the turn or asks the
-// client for answers. After a frame with Snapshot set, it calls write, which must write the snapshot.
-// Follow returns the last frame, the error from the log or the connection, or the cause of the end of
-// ctx or of the TTL.
+// client for answers. After a frame with Snapshot set, it calls write, which must write the
+// snapshot. Follow returns the last frame, the error from the log or the connection, or the cause
+// if ctx ends or the TTL expires.
 func (r *Response) Follow(ctx context.Context, l *Log, from int, write func(*Frame)) (*Frame, error) {
 	if r.TTL > 0 {
 		var cancel context.CancelFunc
@@ -76,7 +76,7 @@ func (r *Response) Follow(ctx context.Context, l *Log, from int, write func(*Fra
 		if n := len(frames); n > 0 {
 			from += n
 			if end := l.endAt(from); end != nil {
-				return end, nil // the caller flushes the frame together with what follows
+				return end, nil // the caller flushes the frame together with what it writes next
 			}
 			if err := r.Flush(); err != nil {
 				return nil, err

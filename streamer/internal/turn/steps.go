@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A step is a call that the agent makes to the model, as in the pages' protocols. It has nothing to do
-// with core.Step.
+// A step is a call that the agent makes to the model, as the protocols for web pages use the term.
+// It is unrelated to core.Step.
 type step struct {
 	address  record.Address
 	number   int
@@ -33,7 +33,7 @@ func (b *Builder) delta(d *streamer.Delta) (out []Event) {
 	}
 	switch {
 	case d.Part == live.PartBegin && (b.step == nil || b.step.address != d.Address):
-		return nil // it may be a tool's; a step begins with its record or its first text
+		return nil // it may be the call of a tool; a step begins with its record or its first text
 	case d.Part == live.PartBegin:
 		return b.begin(out, d.Address, d.Attempt)
 	case d.Part != live.PartText && d.Part != live.PartReasoning:
@@ -54,7 +54,7 @@ func (b *Builder) isStep(a record.Address) bool {
 	return !b.agent.IsZero() && a.IsInside(b.agent) && a.Depth() == b.agent.Depth()+1
 }
 
-// begin begins a step, or another attempt of the current step, unless it has begun already.
+// begin begins a step or another attempt of the current step, unless the attempt has already begun.
 func (b *Builder) begin(out []Event, a record.Address, attempt int) []Event {
 	switch s := b.step; {
 	case s != nil && s.address == a && s.attempt == attempt && !s.hasShown:

@@ -20,9 +20,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestRunsMoveBetweenStores moves a run from a directory to a server, to a file,
-// and to another directory. The run has an output that is an artifact, and an
-// answer that waits.
+// TestRunsMoveBetweenStores moves a run from a directory to a server, to a file, and to another
+// directory. The run has an output that is an artifact, and a waiting answer.
 func TestRunsMoveBetweenStores(t *testing.T) {
 	url := jstest.Start(t).URL()
 	dir, other, file := t.TempDir(), filepath.Join(t.TempDir(), "other"), filepath.Join(t.TempDir(), "run")
@@ -79,8 +78,7 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestPermissionsAreThoseOfTheStore: they depend on the name, the domain and the
-// prefix.
+// TestPermissionsAreThoseOfTheStore: the permissions depend on the name, the domain and the prefix.
 func TestPermissionsAreThoseOfTheStore(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-store", "mine", "permissions", "-domain", "hub", "worker"}, &out, &out))
@@ -99,7 +97,7 @@ func TestPermissionsAreThoseOfTheStore(t *testing.T) {
 	assert.Equal(t, "the streams of the store exist\n", out.String())
 }
 
-// The command accepts the URL of a store as a service does, with its parameters.
+// The command accepts a store's URL with its parameters, as a service does.
 func TestStoreOfTheURLIsUsed(t *testing.T) {
 	url := jstest.Start(t).URL()
 	var out bytes.Buffer

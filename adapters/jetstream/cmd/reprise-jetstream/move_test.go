@@ -126,7 +126,7 @@ func (l *ledger) serve(t *testing.T, store snapshot.Store) (*runner.Runner, func
 	}
 }
 
-// await waits until a run has a status.
+// await waits until a run has the given status.
 func await(t *testing.T, s snapshot.Store, id string, status snapshot.Status) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -199,15 +199,15 @@ func questionOf(t *testing.T, r *runner.Runner, id string) string {
 	return questions[0].ID
 }
 
-// copied lists the runs of fill, with their status in both stores.
+// copied lists the runs that fill creates, with their status in both stores.
 var copied = map[string]snapshot.Status{
 	"completed": snapshot.StatusCompleted, "pinned": snapshot.StatusCompleted, "failed": snapshot.StatusFailed,
 	"asked": snapshot.StatusPaused, "answered": snapshot.StatusPaused, "cancelled": snapshot.StatusCancelled,
 	"later": snapshot.StatusQueued, "parked": snapshot.StatusPaused, "queued": snapshot.StatusQueued, "forked": snapshot.StatusInterrupted,
 }
 
-// check compares runs with their originals, lets them continue to their ends, and
-// checks in the ledger that no call with an outcome has run again.
+// check compares runs with their originals, lets them continue until they end, and checks in the
+// ledger that no call with an outcome has run again.
 func (l *ledger) check(t *testing.T, to, from snapshot.Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -305,8 +305,8 @@ func TestRunsOfEveryKindContinueInAnotherStore(t *testing.T) {
 	})
 }
 
-// An interrupted store fails after a number of changes, either before or after it makes
-// the last one.
+// An interrupted store fails after a given number of changes, either before or after it makes the
+// last of them.
 type interrupted struct {
 	snapshot.Store
 	left  int

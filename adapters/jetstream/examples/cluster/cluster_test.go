@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// TestRunsOutliveEveryProcess kills a worker and the server, of the processes that
-// the program prints, while runs are in progress.
+// TestRunsOutliveEveryProcess kills a worker and the server, which are among the processes that the
+// program prints, while runs are in progress.
 func TestRunsOutliveEveryProcess(t *testing.T) {
 	free, err := ports.Free(2) // ports that the server and the dashboard keep when they are restarted
 	require.NoError(t, err)

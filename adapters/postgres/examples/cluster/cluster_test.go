@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// TestRunsOutliveAWorker kills one of the processes that the program prints while runs
-// are in progress.
+// TestRunsOutliveAWorker kills, while runs are in progress, one of the processes that the program
+// prints.
 func TestRunsOutliveAWorker(t *testing.T) {
 	database := pgtest.Start(t)
 	cmd := process.Command(t, "cluster")

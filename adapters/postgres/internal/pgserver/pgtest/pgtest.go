@@ -15,7 +15,7 @@ import (
 // If PostgreSQL is not installed, the test is skipped.
 func Start(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "reprise-postgres") //nolint:usetesting // users other than the current one must reach it
+	dir, err := os.MkdirTemp("", "reprise-postgres") //nolint:usetesting // other users must have access to it
 	if err != nil {
 		t.Fatal(err)
 	}
