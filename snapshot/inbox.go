@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An Inbox accepts messages for runs from any process, whether or not the run is open. The messages
-// are read by the process that has the run open or, if none has, by the next one that opens it.
+// An Inbox accepts messages for runs from any process, whether or not the runs are open. A message
+// is read by the process that has the run open or, if there is none, by the next one that opens it.
 type Inbox interface {
 	// Post stores a message for a run. If the run does not exist, the error is ErrNotFound. When
 	// Post returns without an error, the message is durable. While a message with the same ID is
@@ -22,7 +22,7 @@ type Inbox interface {
 	// not remove them.
 	Messages(ctx context.Context, runID string) ([]Message, error)
 
-	// Remove removes the messages with the given IDs and ignores unknown IDs. It is called when the
+	// Remove removes the messages with the given IDs and ignores unknown IDs. It is called once the
 	// effect of the messages is durable.
 	Remove(ctx context.Context, runID string, ids ...string) error
 }
@@ -107,7 +107,7 @@ func (m *Message) check() error {
 	return nil
 }
 
-// Check returns an error, which names the run, if m is not a valid message.
+// Check returns an error that names the run if m is not a valid message.
 func (m *Message) Check(runID string) error {
 	if err := m.check(); err != nil {
 		return fmt.Errorf("snapshot: message for run %s: %w", runID, err)

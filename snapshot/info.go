@@ -50,7 +50,7 @@ func (m Metadata) Clone() Metadata {
 	return m
 }
 
-// size returns the total length of all texts, in bytes.
+// size returns the total length of all strings in m, in bytes.
 func (m *Metadata) size() int {
 	n := len(m.Description) + len(m.Pipeline)
 	for _, tag := range m.Tags {
@@ -103,14 +103,14 @@ type Info struct {
 	Retry RetryLevels `json:"retry,omitempty"` // nil if there are none
 }
 
-// A Stop specifies why a run was interrupted or cancelled. The zero Stop means that it was not.
+// A Stop specifies why a run was interrupted or cancelled. The zero Stop means that it was neither.
 type Stop struct {
 	Reason  record.InterruptReason `json:"reason"`            // such as user, shutdown or crash
 	By      string                 `json:"by,omitempty"`      // who stopped the run; empty if Reprise itself did
 	Message string                 `json:"message,omitempty"` // the explanation given; for a divergence, what differs
 }
 
-// String returns a text such as "shutdown" or "by ops: a new version".
+// String returns a string such as "shutdown" or "by ops: a new version".
 func (s Stop) String() string {
 	text := string(s.Reason)
 	switch {
@@ -131,12 +131,12 @@ func (i Info) Clone() Info {
 	return i
 }
 
-// maxInfo limits the total size of the texts in an Info. It is well below the limits that stores set
-// for an encoded Info; package filestore reads up to 16 MiB.
+// maxInfo limits the total size of the strings in an Info. It is well below the limits that stores
+// set for an encoded Info; package filestore reads up to 16 MiB.
 const maxInfo = 8 << 20
 
-// Check returns an error if stores cannot store i: if its status is unknown, a time is outside
-// the years 1678 to 2261, or the texts in Metadata and Stop exceed 8 MiB in total.
+// Check returns an error if stores cannot store i: if its status is unknown, a time is outside the
+// years 1678 to 2261, or the strings in Metadata and Stop exceed 8 MiB in total.
 func (i *Info) Check() error {
 	err := i.checkTimes()
 	if n := i.Metadata.size() + len(i.Stop.By) + len(i.Stop.Message); n > maxInfo {

@@ -11,7 +11,7 @@ import (
 )
 
 // A Filter selects runs and determines the order in which they are listed. A run must meet all of
-// the conditions that are set. The zero Filter selects all runs, the last updated first.
+// the conditions that are set. The zero Filter selects all runs, most recently updated first.
 type Filter struct {
 	Status     []Status  // its status is one of these
 	Tags       []string  // it has all of these tags
@@ -43,8 +43,8 @@ type Filter struct {
 	Limit int    // the maximum number of runs; 0 means no limit
 }
 
-// A Sort is the value by which a list is sorted. Runs with the same value are sorted by ID.
-// Values come from the Info; for an open run, they are as of its last close.
+// A Sort is the value by which a list is sorted. Runs with the same value are sorted by ID. Values
+// come from the Info; for an open run, they are those of its last close.
 type Sort string
 
 // The values by which lists can be sorted.
@@ -94,7 +94,7 @@ type Page struct {
 	Runs []Info
 	Next string // Filter.After for the next page; empty on the last page
 
-	// Counts holds the number of runs by status, on all pages together. It counts the runs that the
+	// Counts holds the number of runs by status, across all pages. It counts the runs that the
 	// filter would select if Filter.Status were empty. It is nil unless Filter.Count is set.
 	Counts map[Status]int
 }
@@ -112,7 +112,8 @@ func (f *Filter) Check() error {
 	return nil
 }
 
-// IsSorted reports whether f requests an order other than the default, the last updated first.
+// IsSorted reports whether f requests an order other than the default, which is most recently
+// updated first.
 func (f *Filter) IsSorted() bool { return f.Sort != SortUpdated || f.Ascending }
 
 // Matches reports whether the filter selects a run. It ignores DueBy, After and Limit.
@@ -163,7 +164,7 @@ func (i *Info) containsText(text string) bool {
 		slices.ContainsFunc(i.Summary.Questions, func(q OpenQuestion) bool { return in(q.Text) })
 }
 
-// Runs yields the runs that f selects, and lists them page by page. It yields at most f.Limit runs,
+// Runs yields the runs that f selects, which it lists page by page. It yields at most f.Limit runs,
 // or all of them if f.Limit is 0. It ends after an error.
 func Runs(ctx context.Context, r Reader, f Filter) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {

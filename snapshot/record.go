@@ -25,20 +25,19 @@ func AppendRecord(dst []byte, r *record.Record) ([]byte, error) {
 	return out, nil
 }
 
-// DecodeRecord decodes one record that [AppendRecord] has appended. The record shares
-// no memory with data and has no run ID. Its Err, if any, is a
-// *[record.InterruptedError] if the call or the run was interrupted, and a
-// *[record.Error] otherwise.
+// DecodeRecord decodes one record that [AppendRecord] has appended. The record shares no memory
+// with data and has no run ID. Its Err, if any, is a *[record.InterruptedError] if the call or the
+// run was interrupted, and a *[record.Error] otherwise.
 //
-// If the record has a newer version, the error is ErrFormat. If data is not exactly
-// one record, the error is ErrCorrupt, and its text contains the offset.
+// If the record has a newer version, the error is ErrFormat. If data is not exactly one record, the
+// error is ErrCorrupt, and its message contains the offset.
 func DecodeRecord(data []byte) (record.Record, error) {
 	d := newRecordDecoder()
 	defer d.release()
 	return d.decode(data)
 }
 
-// DecodeRecords decodes consecutive records that [AppendRecord] has appended, like
+// DecodeRecords decodes consecutive records that [AppendRecord] has appended, each like
 // [DecodeRecord], and yields them. It ends after an error.
 func DecodeRecords(data []byte) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {

@@ -30,7 +30,7 @@ func failedAttempt(tb testing.TB) record.Record {
 	}
 }
 
-// BenchmarkRecord compares the record codec with the reflection of the msgpack library.
+// BenchmarkRecord compares the record codec with the reflection-based codec of the msgpack library.
 func BenchmarkRecord(b *testing.B) {
 	r := failedAttempt(b)
 	data, err := snapshot.AppendRecord(nil, &r)

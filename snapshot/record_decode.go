@@ -38,7 +38,7 @@ var recordDecoders = sync.Pool{New: func() any {
 	return &recordDecoder{in: codec.NewReader(nil), addresses: make(map[string]*parsedAddress), latest: new(parsedAddress)}
 }}
 
-// newRecordDecoder takes a decoder from the pool. Method release puts the decoder back.
+// newRecordDecoder takes a decoder from the pool. Its release method puts it back.
 func newRecordDecoder() *recordDecoder { return recordDecoders.Get().(*recordDecoder) }
 
 func (d *recordDecoder) release() {
@@ -182,9 +182,9 @@ func cutNumber(path []byte) (first []byte, nth int) {
 	return path[:i], nth
 }
 
-// readOutput reads a record's output or, if the output is an artifact, its reference. It
-// decodes as little else as possible. It reports false if the record does not say that a
-// call completed.
+// readOutput reads a record's output or, if the output is an artifact, its reference. It decodes as
+// little else as possible. The result completed is false if the record does not say that a call
+// completed.
 func readOutput(data []byte) (output []byte, artifact string, completed bool, err error) {
 	in := codec.NewReader(data)
 	defer in.Release()

@@ -122,8 +122,8 @@ func readInterrupted(f *fieldReader) *record.InterruptedError {
 	return e
 }
 
-// readCause reads an interrupt's cause. The cause must be a recorded error, not another
-// interrupt, because interrupts could be nested to any depth.
+// readCause reads an interrupt's cause. The cause must be a recorded error and not another
+// interrupt, since interrupts could otherwise be nested to any depth.
 func readCause(in *codec.Reader) error {
 	if in.Nil() {
 		return nil

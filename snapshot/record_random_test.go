@@ -235,8 +235,8 @@ func randomValue(rng *rand.Rand, depth int) any {
 	}[rng.IntN(8)]
 }
 
-// assertSameRecord compares all fields of two records, and their errors by their
-// texts and by errors.Is and errors.As.
+// assertSameRecord compares all fields of two records. It compares their errors by message, and
+// with errors.Is and errors.As.
 func assertSameRecord(t *testing.T, want, got record.Record) {
 	t.Helper()
 	assertSameError(t, want.Err, got.Err)
@@ -276,7 +276,7 @@ func assertSameInterrupt(t *testing.T, want *record.InterruptedError, got error)
 	t.Helper()
 	e, ok := got.(*record.InterruptedError) //nolint:errorlint // the error itself, not one that it wraps
 	require.True(t, ok, "%T", got)
-	if kept := *want; want.Cause != nil { // the text of the cause is bounded
+	if kept := *want; want.Cause != nil { // the length of the cause's text is limited
 		kept.Cause = record.ErrorOf(want.Cause)
 		assert.Equal(t, kept.Error(), e.Error())
 	} else {

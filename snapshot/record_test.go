@@ -186,7 +186,7 @@ func TestRecordOfAnUnknownVersionIsRefused(t *testing.T) {
 	assert.ErrorContains(t, err, "never a version 0")
 }
 
-// fieldsOf decodes a record without package snapshot, as a program in another language does.
+// fieldsOf decodes a record without package snapshot, as a program in another language would.
 func fieldsOf(t *testing.T, r record.Record) []any {
 	t.Helper()
 	data, err := snapshot.AppendRecord(nil, &r)

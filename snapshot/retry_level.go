@@ -129,7 +129,7 @@ func limitJSON(n int) any {
 	return n
 }
 
-// readLimit returns the limit for a value from limitJSON, after decoding.
+// readLimit is the inverse of limitJSON, for a value that was decoded from JSON.
 func readLimit(key string, in any) (int, error) {
 	switch n := in.(type) {
 	case nil:
@@ -174,7 +174,7 @@ func (l *RetryLevel) UnmarshalJSON(data []byte) (err error) {
 	return nil
 }
 
-// String returns a text such as "3 attempts, exponential ×2 from 1s to 1m0s, jitter 0.25".
+// String returns a string such as "3 attempts, exponential ×2 from 1s to 1m0s, jitter 0.25".
 func (l RetryLevel) String() string {
 	parts := []string{fmt.Sprint(l.MaxAttempts, " attempts")}
 	switch {

@@ -7,10 +7,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// CheckRunID returns an error if id is not a valid run ID. A valid ID consists of 1 to
-// 128 ASCII letters, digits, dots, dashes and underscores. It does not begin with a dot, so
-// it is never "." or "..". It does not begin with a dash, so a command does not take it for a flag.
-// Stores return this error for an invalid ID.
+// CheckRunID returns an error if id is not a valid run ID. A valid ID consists of 1 to 128 ASCII
+// letters, digits, dots, dashes and underscores. It does not begin with a dot, so it is never "."
+// or "..". It does not begin with a dash, so no command mistakes it for a flag. Stores return this
+// error for an invalid ID.
 func CheckRunID(id string) error {
 	const want = "want 1 to 128 letters, digits, dots, dashes and underscores, not beginning with a dot or a dash"
 	switch {

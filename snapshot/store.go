@@ -12,17 +12,17 @@ import (
 // concurrent use. Package storetest tests implementations against these rules. Package storekit
 // builds a store from ten methods; its example sqlitestore uses SQLite.
 //
-// The following applies to every method, including those of Reader, Inbox and ArtifactStore. If
-// the context has ended, the method changes nothing, and the error is the context's cause. If a
-// run ID is invalid, the error is that of [CheckRunID]. Iterators yield these errors.
+// The following applies to every method, including those of Reader, Inbox and ArtifactStore. If the
+// context has ended, the method changes nothing, and the error is the context's cause. If a run ID
+// is invalid, the error is the one from [CheckRunID]. Iterators yield these errors.
 type Store interface {
 	Reader
 	Inbox
 	ArtifactStore
 
 	// Create stores a new run, such as a forked, imported or queued one, under run.RunID. The run
-	// is not open afterwards. Create stores the whole run durably, or nothing. If a run with the
-	// same ID exists, the error is ErrExists.
+	// is not open afterwards. Create durably stores either the whole run or nothing. If a run with
+	// the same ID exists, the error is ErrExists.
 	//
 	// Create keeps Info.Status, except that it stores the status running as interrupted. It sets
 	// Info.Updated to the current time if the status is running, or if Updated is before Created or
@@ -59,17 +59,18 @@ type Reader interface {
 	Load(ctx context.Context, runID string) (*Run, error)
 
 	// Records yields the records with numbers above after, in order and without gaps: the same
-	// records that Load returns. A store that can avoid it does not read the earlier records.
+	// records that Load returns. A store does not read the earlier records if it can avoid that.
 	// Records ends after an error.
 	Records(ctx context.Context, runID string, after uint64) iter.Seq2[record.Record, error]
 
-	// Info returns a run's info. If the run is open, LastSeq may lag behind, but is at least its
-	// value when the run was opened.
+	// Info returns a run's info. If the run is open, LastSeq may lag behind, but is at least the
+	// value that it had when the run was opened.
 	Info(ctx context.Context, runID string) (Info, error)
 
-	// List returns the runs that f selects without reading their records. The last updated run comes
-	// first, unless f requests another order. List may lag behind Info and Load. If a run was created
-	// with an earlier Updated, a store may list it as if it had been updated at its creation.
+	// List returns the runs that f selects without reading their records. The most recently updated
+	// run comes first, unless f requests another order. List may lag behind Info and Load. If a run
+	// was created with an earlier Updated, a store may list it as if it had been updated when it
+	// was created.
 	List(ctx context.Context, f Filter) (Page, error)
 
 	// Follow yields the records of a run after the cursor, in order and without gaps: first the
@@ -123,7 +124,8 @@ type OpenOptions struct {
 	Owner string // who opens the run, for Info and for errors that match ErrLocked
 
 	// Check, if not nil, is called with the run's info before the run is opened, and again if the
-	// run changes before that. If Check returns an error, Open returns that error and changes nothing.
+	// run changes between the call and the opening. If Check returns an error, Open returns that
+	// error and changes nothing.
 	Check func(Info) error
 }
 
@@ -154,8 +156,8 @@ type Journal interface {
 	// Notify returns a channel that receives a value when the run's inbox may have new messages.
 	Notify() <-chan struct{}
 
-	// Lost returns a channel that is closed when the journal may no longer own the run.
-	// The channel is nil if the store cannot lose a run.
+	// Lost returns a channel that is closed when the journal may no longer own the run. The channel
+	// is nil if the store never loses a run.
 	Lost() <-chan struct{}
 
 	// Close ends the generation, syncs the records, and releases the run, so that others can open
@@ -166,7 +168,7 @@ type Journal interface {
 // An End describes how a generation ended.
 type End struct {
 	Status Status
-	Stop   Stop         // why the run was interrupted or cancelled; a cancelled run may be paused, see state.Cancel
+	Stop   Stop         // why the run was interrupted or cancelled; a cancelled run may be paused: see state.Cancel
 	Due    time.Time    // when the run continues by itself; zero if it waits for an answer or has ended
 	Usage  record.Usage // the run's usage over all generations
 

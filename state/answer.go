@@ -109,7 +109,7 @@ func answer(ctx context.Context, store snapshot.Store, runID, questionID, by str
 	return post(ctx, store, runID, rec)
 }
 
-// answerTo returns the record that answers a question, if it was asked and not
+// answerTo returns the record that answers a question, if the question was asked and has not been
 // answered since.
 func answerTo(records []record.Record, id, by string, value any) (record.Record, error) {
 	question, since := lastAsked(records, id)

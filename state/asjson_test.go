@@ -120,7 +120,7 @@ func TestEmptyOutputOfAnOldCacheIsNotUsed(t *testing.T) {
 	assert.Equal(t, 2, made)
 }
 
-// emptying is a storage whose values were encoded before values were kept as JSON.
+// emptying is a cache storage whose values were encoded before values were kept as JSON.
 type emptying struct{ cache.Storage }
 
 func (e *emptying) Get(ctx context.Context, key string) ([]byte, bool, error) {
@@ -151,8 +151,8 @@ func fromBefore(t *testing.T, s snapshot.Store) snapshot.Store {
 	})
 }
 
-// copied returns a store with the run as a process that is killed now would leave it. It applies
-// change to each detail that contains the hash of an input.
+// copied returns a store that contains the run as it would be if its process were killed now. It
+// applies change to each detail that contains the hash of an input.
 func copied(t *testing.T, s snapshot.Store, change func(d *record.Detail, name string)) snapshot.Store {
 	t.Helper()
 	loaded := testkit.LoadRun(t, s, "run-1")
@@ -193,7 +193,7 @@ func TestRunRecordedBeforeJSONKeepsItsKeys(t *testing.T) {
 	assert.Equal(t, []string{want, want}, resumed.keys, "the idempotency key has not changed")
 }
 
-// keyOf returns the idempotency key of the second call if encode encodes its input.
+// keyOf returns the idempotency key of the second call if its input is encoded with encode.
 func keyOf(t *testing.T, encode func(any) ([]byte, error)) string {
 	t.Helper()
 	encoded, err := encode(struct{ In sealed }{sealed{"a"}})

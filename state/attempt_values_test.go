@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Tests of the values and the usage that an attempt leaves: each counts once.
+// These tests check that the values and the usage that an attempt leaves behind count only once.
 
 func TestLateLogLineLeavesTheValuesOfItsAttempt(t *testing.T) {
 	var late *state.Handle

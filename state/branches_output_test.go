@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// counting has branches whose result differs each time they run.
+// counting has branches whose results differ each time they run.
 type counting struct{ ran int }
 
 func (c *counting) branch(ctx context.Context) (int, error) {

@@ -45,7 +45,7 @@ func TestBranchesDoNotListOneAnother(t *testing.T) {
 	}
 }
 
-// conditional gives a definition the method Event that actors.Map calls.
+// conditional adds the method Event, which actors.Map calls, to a definition.
 type conditional struct{ *testkit.Definition }
 
 func (c conditional) Event() core.ExecutionEvent[string, string] { return c.Definition.Event() }

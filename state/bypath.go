@@ -53,7 +53,7 @@ func (b byPath) before(path string, attempt int) iter.Seq[*placedRecord] {
 		}
 		b.under(path + "@").each(func(p *placedRecord) bool {
 			ordinal, _, _ := strings.Cut(p.path[len(path)+1:], "/")
-			// Attempt 1 is written as 2 in the path. Preconditions have a word instead of a number.
+			// The path contains 2 for attempt 1, and a word instead of a number for preconditions.
 			n, err := strconv.Atoi(ordinal)
 			return err == nil && n > attempt || yield(p)
 		})
@@ -71,7 +71,7 @@ func (b byPath) each(yield func(*placedRecord) bool) bool {
 	return true
 }
 
-// takeNumbers returns the numbers of those records that no earlier call to it returned.
+// takeNumbers returns those record numbers that no earlier call to it has returned.
 func takeNumbers(records iter.Seq[*placedRecord]) (numbers []uint64) {
 	for p := range records {
 		if p.seq > 0 {

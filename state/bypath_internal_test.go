@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// randomPath returns the path of an address. Some of its names are prefixes of
-// others, and they sort before and after the separators of addresses.
+// randomPath returns the path of an address. Some of its names are prefixes of other names, and the
+// names sort before or after the separators of addresses.
 func randomPath(rng *rand.Rand) string {
 	names := []string{"a", "a-", "a0", "aa", "a~", "b", "step:a", "group:a/1", "group:a/12"}
 	var b strings.Builder
@@ -30,7 +30,8 @@ func randomPath(rng *rand.Rand) string {
 	return b.String() + names[rng.IntN(6)]
 }
 
-// scopesOf returns the calls around the one at the path, each with the number of its attempt.
+// scopesOf returns the calls that surround the call at the path, each with the number of its
+// attempt.
 func scopesOf(path string) (around []record.Address, attempts []int) {
 	for scope := outerScope(path); scope != ""; scope = outerScope(scope) {
 		a, err := record.ParseAddress(callOf(scope))

@@ -8,10 +8,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// tellCancelled sends the caller of an open run the signal that the run ends as cancelled. It is
-// called before the run is closed, so that a crash cannot prevent the signal: after a crash, the
-// next opening cancels the run and sends the signal again. tellCancelled does nothing if the caller
-// has ended or was deleted.
+// tellCancelled signals to the caller of an open run that the run ends as cancelled. It is called
+// before the run is closed, so that a crash cannot prevent the signal: after a crash, the next
+// opening cancels the run and sends the signal again. tellCancelled does nothing if the caller has
+// ended or was deleted.
 func tellCancelled(ctx context.Context, store snapshot.Store, found *snapshot.Info) error {
 	c, ok := caller.Of(&found.Metadata)
 	if !ok {

@@ -17,9 +17,9 @@ var (
 	// it was cancelled. errors.As finds the *[CancelledError].
 	ErrCancelled = errors.New("state: the run was cancelled")
 
-	// ErrEnded is wrapped by the error of a request that a run refuses because it has completed or
-	// failed. The requests are [Interrupt], [Cancel], [AwaitStop], [Signal], [Resume], [Retry] of a
-	// run that has completed, and a root call that is not in the run's records.
+	// ErrEnded is wrapped by the error for a request that is refused because the run has completed
+	// or failed. The requests are [Interrupt], [Cancel], [AwaitStop], [Signal], [Resume], [Retry]
+	// of a run that has completed, and a root call that is not in the run's records.
 	ErrEnded = errors.New("it has ended")
 )
 
@@ -46,7 +46,7 @@ func (e *CancelledError) Error() string {
 func (e *CancelledError) Unwrap() error { return ErrCancelled }
 
 // cancelCause wraps a CancelledError that is the cause of an interrupt. Its text is short because
-// the interrupt's text already contains who cancelled the run, and why.
+// the interrupt's text already says who cancelled the run, and why.
 type cancelCause struct{ cancelled CancelledError }
 
 func (e *cancelCause) Error() string { return "the run was cancelled" }
@@ -70,15 +70,15 @@ func (st *ExecutionState) Cancel(stop snapshot.Stop) bool {
 }
 
 // Cancel ends a stored run for good, from any process. The run's status becomes cancelled, and from
-// then on [Open] refuses the run with [ErrCancelled]. stop tells who cancels the run, and why; its
+// then on [Open] refuses the run with [ErrCancelled]. stop says who cancels the run, and why; its
 // reason is ignored. If a process has the run open, that process stops the run as for [Interrupt],
 // and the run is cancelled when the process closes it. If the process ends without closing the run,
 // the next opening cancels the run and is refused. Cancel returns when the request is durable.
 // Cancelling twice is allowed; the second cancel has no effect.
 //
 // If calls of the run must be compensated, the run stays interrupted until it is opened by a runner
-// or by a process that has their compensations (see [WithCompensations]). While a compensation waits
-// for an answer or for a time, the run is paused.
+// or by a process that has their compensations (see [WithCompensations]). While a compensation
+// waits for an answer or for a time, the run is paused.
 //
 // If the run has completed or failed, the error is [ErrEnded] with the run's status, and the run
 // does not change.
@@ -201,7 +201,7 @@ func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot
 	return err
 }
 
-// dropMoot removes the questions that no longer need an answer from the summary of a cancelled run.
+// dropMoot removes from the summary of a cancelled run the questions that no longer need an answer.
 func dropMoot(s *snapshot.Summary, l *record.Ledger) {
 	s.Asking, s.Questions = 0, slices.DeleteFunc(s.Questions, func(q snapshot.OpenQuestion) bool { return !isOfCompensation(q.ID) })
 	for _, q := range l.Questions(false) {
@@ -241,7 +241,7 @@ func endCancelled(ctx context.Context, store snapshot.Store, journal snapshot.Jo
 	return errors.Join(journal.Close(ctx, end), untold)
 }
 
-// errors.Is also finds these errors in recorded errors of calls.
+// errors.Is also finds these errors in the errors that were recorded for calls.
 func init() {
 	record.RegisterError("state.ErrCompensated", ErrCompensated)
 	record.RegisterError("state.ErrCancelled", ErrCancelled)

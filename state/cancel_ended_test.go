@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The outcome of a run is final, also while a process has it open again to read its result, and
-// after such a process was killed. A cancel must not undo its calls.
+// The outcome of a run is final, even while a process has the run open again to read its result,
+// and even after such a process was killed. A cancel must not undo the run's calls.
 func TestCancelOfACompletedRunThatIsOpenAgainChangesNothing(t *testing.T) {
 	const open, afterKill, afterKillWithLog = "while it is open", "after that process was killed", "after that process had logged and was killed"
 	nothing := func(*state.ExecutionState) {}

@@ -232,7 +232,7 @@ func TestAnInterruptedRunSaysWhoStoppedIt(t *testing.T) {
 	}))
 }
 
-// A lostOnce is a store whose lease is over when a run is first closed as cancelled.
+// A lostOnce is a store whose lease is over the first time that a run is closed as cancelled.
 type lostOnce struct {
 	snapshot.Store
 	isLost bool

@@ -25,8 +25,8 @@ type orderNow struct {
 	Note string `json:"note"`
 }
 
-// reading returns an agent that writes a value, is interrupted the first time,
-// and reads the value with the function.
+// reading returns an agent that writes a value, and then reads it with the given function. The
+// first time, the agent is interrupted before it reads the value.
 func reading(t *testing.T, stop *bool, price int, read func(context.Context) (any, error)) *testkit.Definition {
 	return testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 		_, err := testkit.Call(ctx, testkit.Tool(t, "write", once, func(ctx context.Context, _ string) (string, error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// asked returns an option with a checker that appends the times of its calls and returns the result
-// of f.
+// asked returns an option with a checker that appends the times of its calls to into and returns
+// the result of f.
 func asked(into *[]time.Duration, f func(n int) (*core.InterruptedError, error)) state.Option {
 	start := time.Now()
 	return state.WithInterruptChecker(func(context.Context) (*core.InterruptedError, error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Compensable is an actor whose own calls can be undone, or that makes calls that can be undone. It
-// is an actors.Tool, LLM or Agent on which Compensate was called, or an Agent that was made with
+// Compensable is an actor whose calls can be undone, or that itself makes calls that can be undone.
+// It is an actors.Tool, LLM or Agent on which Compensate was called, or an Agent that was made with
 // such actors.
 type Compensable interface {
 	Compensations() []*core.Compensation // empty if there are none
@@ -171,8 +171,8 @@ func (r *restoredRun) keepDoubt(a record.Address) {
 	}
 }
 
-// startOver lets a call that was in doubt and has been compensated begin again. Its earlier
-// attempts no longer put it in doubt, unless the compensation failed.
+// startOver lets a call begin again after it was in doubt and has been compensated. The call's
+// earlier attempts no longer put it in doubt, unless the compensation failed.
 func (r *restoredRun) startOver(t *track, rec *record.Record) {
 	all := r.compensable[rec.Address]
 	n := len(all)
@@ -185,8 +185,8 @@ func (r *restoredRun) startOver(t *track, rec *record.Record) {
 	t.First = int32(rec.Attempt)
 }
 
-// isSameDoubt reports whether c describes the call's current doubt. It does unless the call has
-// begun again after c.
+// isSameDoubt reports whether c describes the call's current doubt. This is the case unless the
+// call has begun again after c.
 func (t *track) isSameDoubt(c completion) bool { return c.inDoubt && t.entered <= c.ended }
 
 // completed returns the calls that can be compensated, in the order in which they completed or came
@@ -217,27 +217,27 @@ func undoAddress(a record.Address, name string, nth int) record.Address {
 	return record.Address(callsite.Of(a.Path(callsite.CompensationAttempt), segment.Of(name)).Call(nth))
 }
 
-// compensation returns the recorded state of the compensation of a completion, or nil.
+// compensation returns the recorded state of a completion's compensation, or nil.
 func (r *restoredRun) compensation(a record.Address, name string, nth int) *record.Progress {
 	return r.progress(undoAddress(a, name, nth))
 }
 
-// mayBeUndone reports whether the compensation of a completion has completed, or has begun and not
+// mayBeUndone reports whether the compensation of a completion has completed, or has begun but not
 // ended. A compensation that failed has undone nothing, even if it is to be tried again.
 func (r *restoredRun) mayBeUndone(a record.Address, name string, nth int) bool {
 	t := r.calls[undoAddress(a, name, nth)]
 	return t != nil && t.Last > 0 && t.Phase != record.StateFailed
 }
 
-// compensationFailed reports whether the compensation of a completion failed for good and has not
-// begun again.
+// compensationFailed reports whether a completion's compensation failed for good and has not begun
+// again.
 func (r *restoredRun) compensationFailed(a record.Address, name string, nth int) bool {
 	t := r.calls[undoAddress(a, name, nth)]
 	return t != nil && t.Phase == record.StateFailed
 }
 
 // isUndoing reports whether a call has failed for good and one of the compensations that it causes
-// has begun and not ended. Whether the compensated call still has its effect is then not known.
+// has begun but not ended. It is then not known whether the compensated call still has its effect.
 func (r *restoredRun) isUndoing() bool {
 	return slices.ContainsFunc(r.completed(), func(c *engine.Completed) bool {
 		return !c.By.IsZero() && c.Found != nil && !c.Found.HasOutcome()
@@ -265,7 +265,7 @@ func (r *restoredRun) failedAround(a record.Address) record.Address {
 }
 
 // progressAfterUndo returns p, the progress of the call at a, unless that call or a call inside it
-// was compensated afterwards. A compensated call is made again if the calls around it are tried
+// was compensated afterwards. A compensated call is made again if the surrounding calls are tried
 // again; progressAfterUndo then returns the progress from which it continues. r.mu must be held.
 func (r *run) progressAfterUndo(a record.Address, p *record.Progress) *record.Progress {
 	if p == nil || len(r.restored.compensable) == 0 || r.settings.Replays {
@@ -322,9 +322,9 @@ func (r *restoredRun) isCompensated(a record.Address) bool {
 	return n > 0 && r.undone[undoAddress(a, completions[n-1].name, n)]
 }
 
-// containsCompensated reports whether a call inside a was compensated because a call around a
-// failed. Compensations caused by the failure of a call inside a are ignored, because that inner
-// call already has an outcome.
+// containsCompensated reports whether a call inside a was compensated because of the failure of a
+// call around a. Compensations caused by the failure of a call inside a are ignored, because that
+// inner call already has an outcome.
 func (r *restoredRun) containsCompensated(a record.Address) bool {
 	if r.hollow == nil {
 		r.hollow = make(map[record.Address]bool)
@@ -381,9 +381,9 @@ var errLeft = &core.InterruptedError{
 	Reason: record.InterruptClosed, Cause: errors.New("a compensation ended its goroutine without returning (runtime.Goexit)"),
 }
 
-// leavesToNext reports whether e means that this process has to leave the run to the next process that
-// opens it. Such an interrupt stops the compensations of a cancelled run, too; the cancel stays. A run
-// in memory is never left to another process.
+// leavesToNext reports whether e means that this process has to leave the run to the next process
+// that opens it. Such an interrupt also stops the compensations of a cancelled run, but the cancel
+// remains in effect. A run in memory is never left to another process.
 func (r *run) leavesToNext(e *core.InterruptedError) bool {
 	switch e.Reason {
 	case record.InterruptShutdown, record.InterruptStore, record.InterruptLeaseLost:
@@ -392,8 +392,8 @@ func (r *run) leavesToNext(e *core.InterruptedError) bool {
 	return false
 }
 
-// beginUndoing makes the context of the compensations of a cancelled run, and returns the function that
-// ends it. r.mu must be held.
+// beginUndoing creates the context for the compensations of a cancelled run, and returns the
+// function that ends it. r.mu must be held.
 func (r *run) beginUndoing() context.CancelCauseFunc {
 	u := &r.life.undoing
 	u.ctx, u.cancel = context.WithCancelCause(context.Background())
@@ -404,9 +404,9 @@ func (r *run) beginUndoing() context.CancelCauseFunc {
 	return u.cancel
 }
 
-// stopCompensating stops the compensations of a cancelled run because of e. It reports whether it did:
-// the run must have been cancelled, must have calls that may have to be compensated, and must not have
-// ended or been stopped in this way before.
+// stopCompensating stops the compensations of a cancelled run because of e, and reports whether it
+// did so. It does so only if the run was cancelled, has calls that may have to be compensated, and
+// has neither ended nor been stopped in this way before.
 func (r *run) stopCompensating(e *core.InterruptedError) bool {
 	r.mu.Lock()
 	u := &r.life.undoing
@@ -446,8 +446,8 @@ func (r *run) compensate() {
 	}
 }
 
-// compensateCancelled makes the cancel e durable and makes the compensations. It stops if ctx ends, or
-// if the process loses the run.
+// compensateCancelled makes the cancel e durable, and then makes the compensations. It stops if ctx
+// ends, or if the process loses the run.
 func (r *run) compensateCancelled(ctx context.Context, e *core.InterruptedError) ([]core.FailedCompensation, *core.InterruptedError) {
 	if k, ok := r.keeper.(*storeKeeper); ok {
 		if err := k.postCancel(e); err != nil {

@@ -56,7 +56,7 @@ func TestCallsThatWereCutOffAreCompensatedInDoubt(t *testing.T) {
 	for name, test := range map[string]struct {
 		retry   core.RetryConfig
 		handler testkit.Handler
-		then    testkit.Handler // from the second attempt on; nil for the same
+		then    testkit.Handler // from the second attempt on; nil for the same handler
 		want    string
 	}{
 		"timeout":                          {short, hangs, nil, inDoubt},
@@ -394,8 +394,8 @@ func TestLostCallIsCompensatedAsItEnds(t *testing.T) {
 	}
 }
 
-// A compensation of a call in doubt that was cut off is not made again if the actor's InDoubt forbids
-// that.
+// If a compensation of a call in doubt was cut off, it is not made again if the actor's InDoubt
+// forbids that.
 func TestCompensationInDoubtThatMayHaveRun(t *testing.T) {
 	var l bookings
 	pay := undoneInDoubt(&l, testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtFail}, testkit.Fail(core.ErrInDoubt)))
@@ -445,7 +445,7 @@ func TestIdempotencyKeyOfACallInDoubt(t *testing.T) {
 }
 
 // A call without an outcome is no longer in doubt once it was compensated: it is made again if the
-// call around it is tried again, even if its InDoubt forbids repetition.
+// surrounding call is tried again, even if its InDoubt forbids repetition.
 func TestRerunMakesAgainWhatWasCompensatedInDoubt(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -489,7 +489,7 @@ func TestRerunMakesAgainWhatWasCompensatedInDoubt(t *testing.T) {
 	})
 }
 
-// A call that begins again with another input makes a second effect, besides the one in doubt.
+// A call that begins again with another input has a second effect, in addition to the one in doubt.
 func TestDivergenceRerunCompensatesTheDoubtToo(t *testing.T) {
 	var l bookings
 	pay := undoneInDoubt(&l, testkit.Tool(t, "pay", once, testkit.Succeed))
@@ -598,8 +598,8 @@ func TestReplayCompensatesNothingInDoubt(t *testing.T) {
 	}
 }
 
-// The started record of a call that is undone in doubt is on the disk before its handler runs. So
-// the call is known to be in doubt after a loss of power.
+// If a call has a compensation for the case that it is in doubt, its started record is on the disk
+// before its handler runs. So after a power cut, the call is known to be in doubt.
 func TestBeginningOfACallThatIsUndoneInDoubtIsDurable(t *testing.T) {
 	var l bookings
 	pay := undoneInDoubt(&l, testkit.Tool(t, "pay", once, testkit.Succeed))

@@ -33,8 +33,8 @@ func (s leased) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 
 func (j leasedJournal) Lost() <-chan struct{} { return j.lost }
 
-// The compensations of a cancelled run stop, whatever ends their process, and the next opening makes
-// them.
+// The compensations of a cancelled run stop, no matter what ends their process, and the next
+// opening makes them.
 func TestCompensationsOfACancelledRunStop(t *testing.T) {
 	hourly := func(ctx context.Context) error { return testkit.Pause(ctx, time.Hour) }
 	deaf := func(ctx context.Context) error { return testkit.Pause(context.WithoutCancel(ctx), time.Hour) }

@@ -104,8 +104,8 @@ func TestCompletedRootCallCompensatesNothing(t *testing.T) {
 	assert.Zero(t, st.Report().Compensated)
 }
 
-// An attempt of the surrounding call that fails and is retried undoes nothing.
-// When the last attempt has failed, the calls of all attempts are undone.
+// If an attempt of the surrounding call fails and is retried, nothing is undone. When the last
+// attempt has failed, the calls of all attempts are undone.
 func TestCallsOfAllAttemptsAreCompensatedOnce(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -221,7 +221,7 @@ func TestCallsInsideCompletedCallsAreCompensatedOnce(t *testing.T) {
 		"undo hotel-fjord (fjord), undo hotel-center (center), undo flight-oslo (oslo)", l.entries())
 }
 
-// The handler around a group may ignore its failure.
+// The handler around a group may ignore the group's failure.
 func TestBranchesAreCompensatedWithTheCallAroundTheirGroup(t *testing.T) {
 	for _, goesOn := range []bool{false, true} {
 		var l bookings
@@ -360,8 +360,8 @@ func TestFailedCompensationsAreReportedAgainByARecall(t *testing.T) {
 	assert.Equal(t, texts[0], strings.Split(texts[1], " (the recorded failure")[0])
 }
 
-// The error of the failed call lists the failed compensations; the errors of the calls around it do
-// not.
+// The error of the failed call lists the failed compensations; the errors of the surrounding calls
+// do not.
 func TestFailedCompensationsAreReportedOnceAfterARestartToo(t *testing.T) {
 	var l bookings
 	store := memstore.New()
@@ -395,8 +395,8 @@ func crashed(t testing.TB, of *snapshot.Snapshot, records int) snapshot.Store {
 	return store
 }
 
-// Wherever the process ends, each call is undone in the end, and no compensation
-// with an outcome is made again.
+// No matter where the process ends, each call is eventually undone, and no compensation with an
+// outcome is made again.
 func TestCompensationContinuesAfterACrashAtEveryRecord(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -497,7 +497,8 @@ func TestReplayAndValidateCompensateNothing(t *testing.T) {
 	})
 }
 
-// A program that differs is refused. That is not a failure, so nothing is compensated.
+// A program that differs from the records is refused. That is not a failure, so nothing is
+// compensated.
 func TestRefusedReplayCompensatesNothing(t *testing.T) {
 	var l bookings
 	store := memstore.New()
@@ -520,7 +521,7 @@ func TestRefusedReplayCompensatesNothing(t *testing.T) {
 	assert.NotContains(t, l.entries(), "undo")
 }
 
-// A call that was undone is made again if the call around it is tried again.
+// A call that was undone is made again if the surrounding call is tried again.
 func TestRerunMakesCompensatedCallsAgain(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -546,7 +547,7 @@ func TestRerunMakesCompensatedCallsAgain(t *testing.T) {
 	})
 }
 
-// What a compensation undid includes the calls inside the call: they are made again with it.
+// A compensation also undoes the calls inside the compensated call, so they are made again with it.
 func TestRerunMakesTheCallsInsideACompensatedCallAgain(t *testing.T) {
 	for name, err := range map[string]error{"completed": nil, "in doubt": core.InDoubt(errBoom)} {
 		t.Run(name, func(t *testing.T) {
@@ -593,8 +594,8 @@ func TestRerunMakesTheCallsInsideACompensatedCallAgain(t *testing.T) {
 	}
 }
 
-// A call that was undone gets all its attempts again, also if its process ends meanwhile, and if
-// its attempts have new numbers because of the calls inside it.
+// A call that was undone gets all its attempts again, even if its process ends meanwhile, and even
+// if its attempts have new numbers because of the calls inside it.
 func TestCallThatWasUndoneGetsAllItsAttemptsAgain(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -630,9 +631,8 @@ func TestCallThatWasUndoneGetsAllItsAttemptsAgain(t *testing.T) {
 	})
 }
 
-// A call that is made again because its input has changed took effect twice. Both
-// effects are undone, each with its own input and output, wherever the process
-// ended.
+// A call that is made again because its input has changed took effect twice. Both effects are
+// undone, each with its own input and output, no matter where the process ended.
 func TestDivergenceRerunCompensatesBothEffects(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -727,8 +727,7 @@ func TestCancelledRunIsCompensated(t *testing.T) {
 	})
 }
 
-// Only a program that knows the compensations can end the run, wherever its
-// process ended.
+// No matter where its process ended, only a program that knows the compensations can end the run.
 func TestCancelledRunIsCompensatedByTheNextOpening(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings
@@ -782,8 +781,8 @@ func (lockedStore) Open(context.Context, string, snapshot.OpenOptions) (snapshot
 	return nil, snapshot.ErrLocked
 }
 
-// TestTheFirstOfTwoCancelsCounts: the first one was posted when another process had the run open, and
-// that process has ended since.
+// The first cancel was posted while another process had the run open. That process has ended since
+// then.
 func TestTheFirstOfTwoCancelsCounts(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var l bookings

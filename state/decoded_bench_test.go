@@ -27,7 +27,7 @@ func rows(n int) []row {
 	return all
 }
 
-// BenchmarkStoredCall makes a call of a run that is stored in a directory, with different outputs.
+// BenchmarkStoredCall makes calls, with different outputs, in a run that is stored in a directory.
 func BenchmarkStoredCall(b *testing.B) {
 	b.Run("text1KB", func(b *testing.B) { storedCall(b, strings.Repeat("x", 1000)) }) // needs no decoding
 	b.Run("rows1", func(b *testing.B) { storedCall(b, rows(1)) })

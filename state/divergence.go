@@ -35,8 +35,8 @@ const (
 	DivergenceRerun
 )
 
-// WithDivergence specifies how to handle a run whose program differs from its records. It is for
-// [Open] and [Replay]; [Validate] returns all differences instead.
+// WithDivergence specifies how to handle a run whose program differs from its records. It applies
+// to [Open] and [Replay]; [Validate] returns all differences instead.
 func WithDivergence(policy DivergencePolicy) Option {
 	return func(c *config) {
 		if policy > DivergenceRerun {
@@ -103,8 +103,8 @@ func (r *run) divergesNow(s *engine.Scope, c record.Claim, t *track, since uint6
 	return r.restored.divergenceOf(r.settings.RunID, s.Path(), r.restored.ordinals[s.Path()], t, c, anew)
 }
 
-// diverge records that the differing call and the calls after it are made again. It returns the
-// number of that record. r.mu must be held.
+// diverge records that the differing call and the calls after it are to be made again. It returns
+// the number of that record. r.mu must be held.
 func (r *run) diverge(c record.Claim, d *core.DivergenceError) uint64 {
 	message := "the input of the call differs from the recorded one: the call is made again, and so are the calls after it"
 	if d.How == "output" || d.How == "swap" {
@@ -158,7 +158,7 @@ func (*rerun) key(s *engine.Scope) *engine.Scope {
 	return s
 }
 
-// at returns the latest divergence before a call that is claimed next in s.
+// at returns the latest divergence before the next call that is claimed in s.
 func (r *rerun) at(s *engine.Scope) uint64 { return max(r.after[r.key(s)], r.within(s)) }
 
 // within returns the latest divergence before the call that s is an attempt of, and therefore
@@ -179,8 +179,8 @@ func (r *rerun) isDiscarded(a record.Address) bool {
 	return anew
 }
 
-// beginsAnew reports whether rec may be the first record of a call that is made again, either by
-// starting an attempt or by taking over another call's effect.
+// beginsAnew reports whether rec may be the first record of a call that is made again: a record
+// that starts an attempt or takes over another call's effect.
 func beginsAnew(rec *record.Record) bool {
 	return rec.Status == record.StatusStarted || rec.Kind.IsCall() && rec.Status == record.StatusCompleted && rec.Detail != nil && rec.Detail.Effect != nil
 }

@@ -38,11 +38,10 @@ func isAfter(order []string, address, diverged string) bool {
 	return slices.Index(order, address) > slices.Index(order, diverged)
 }
 
-// TestChangedInputRunsAgainWithWhatFollows changes the input of one call of a
-// random program whose surrounding calls have not ended. The resumed program must
-// have the same result as one that runs from the beginning. It runs that call and
-// all calls after it, and no other finished call, even if it is stopped and
-// resumed once more.
+// TestChangedInputRunsAgainWithWhatFollows changes the input of one call of a random program whose
+// surrounding calls have not ended. The resumed program must have the same result as one that runs
+// from the beginning. It must run that call and all calls after it, but no other finished call,
+// even if it is stopped and resumed once more.
 func TestChangedInputRunsAgainWithWhatFollows(t *testing.T) {
 	for seed := range testkit.Seeds(100) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -98,8 +97,8 @@ func changeInput(t *testing.T, rng *rand.Rand) {
 	}
 }
 
-// pickChange picks a tool call whose input will change, and cuts the records at a
-// place where that call has begun and no call around it has ended.
+// pickChange picks a tool call whose input will change, and cuts the records at a point where that
+// call has begun and no call around it has ended.
 func pickChange(rng *rand.Rand, records []record.Record) (address string, begun []record.Record) {
 	var starts []int
 	for i := range records {

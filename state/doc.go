@@ -4,8 +4,8 @@
 // [New] begins a run whose whole history is kept in memory. [Open] begins or resumes a run in a
 // store: the store keeps its history, and memory holds only running calls and what is needed to
 // resume. Every call whose context comes from [ExecutionState.Context], directly or derived, is
-// part of the run. In a handler, [From] returns the run, to log or to interrupt; [Put] and [Get]
-// store and return values.
+// part of the run. In a handler, [From] returns the run, for the handler to log to or interrupt;
+// [Put] and [Get] store and return values.
 //
 //	st := state.New(state.WithPublisher(printer.New(os.Stdout)))
 //	defer st.Close()

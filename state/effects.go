@@ -128,8 +128,8 @@ func (all *effects) takenBy(rec *record.Record) *effect {
 	return all.find(rec.Detail.Effect)
 }
 
-// take marks the effect at a place as gone because another call takes it over. It reports whether a
-// call might have repeated the effect until then.
+// take marks the effect at a place as gone because another call takes it over. It reports whether,
+// until then, a call might have repeated the effect.
 func (all *effects) take(place *record.Effect) bool {
 	e := all.find(place)
 	if e == nil || !e.isLeft() {
@@ -188,7 +188,7 @@ func (all *effects) followUndo(rec *record.Record) {
 	}
 	path := callOf(rec.Address.Scope())
 	if undone, err := record.ParseAddress(path); err == nil && all.latest[undone] != nil {
-		for e := all.latest[undone]; e != nil; e = e.takenBy { // also of the calls that took the effect over
+		for e := all.latest[undone]; e != nil; e = e.takenBy { // including those of the calls that took it over
 			e.gone = true
 		}
 	}

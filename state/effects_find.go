@@ -99,7 +99,7 @@ func (e *effect) closenessTo(identity record.Hash, call string) closeness {
 }
 
 // repeatable yields the effects that a call with the scope s might repeat: the effects in earlier
-// attempts of the calls around it, the effects that a fork inherits from its parents, and the
+// attempts of the surrounding calls, the effects that a fork inherits from its parents, and the
 // effects of calls that are made again. r.mu must be held.
 func (r *run) repeatable(s *engine.Scope) iter.Seq[*effect] {
 	return func(yield func(*effect) bool) {
@@ -124,8 +124,8 @@ func (r *run) repeatable(s *engine.Scope) iter.Seq[*effect] {
 	}
 }
 
-// withoutGone removes the effects at the beginning that are gone. Only a few later effects are
-// gone, since calls mostly take effects over in order.
+// withoutGone removes the effects at the beginning of the list that are gone. Later effects are
+// rarely gone, since calls mostly take effects over in order.
 func withoutGone(all []*effect) []*effect {
 	for len(all) > 0 && all[0].gone {
 		all = all[1:]

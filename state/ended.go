@@ -37,10 +37,10 @@ func (r *run) hasEnded() bool {
 	return !r.rootCalls.begun && (r.found.Status == snapshot.StatusCompleted || r.found.Status == snapshot.StatusFailed)
 }
 
-// noteOnFailure returns what the error of the call adds to the recorded text: that the failure is
-// not new. It returns "" unless the run had failed when it was opened, and its last root call has
-// recalled this failure. The text of any other error must be the recorded one, because the program
-// may put it into the input of a later call.
+// noteOnFailure returns what is added to the recorded text in the error of the call: a note that
+// the failure is not new. It returns "" unless the run had failed when it was opened, and its last
+// root call has recalled this failure. Any other error must have the recorded text, because the
+// program may put that text into the input of a later call.
 func (r *run) noteOnFailure(s *engine.Scope, failed *record.Record) string {
 	if !isRootCall(s) || r.settings.Replays || r.config.allowsFurther {
 		return ""
@@ -54,7 +54,7 @@ func (r *run) noteOnFailure(s *engine.Scope, failed *record.Record) string {
 }
 
 // restoreOutcome restores the status of a run that had already ended, if a later process opened the
-// run, only repeated its calls, and was killed.
+// run, only repeated the run's calls, and was then killed.
 func restoreOutcome(found *snapshot.Run) {
 	crashed := found.Status == snapshot.StatusRunning || found.Status == snapshot.StatusInterrupted && found.Stop.Reason == record.InterruptCrash
 	for seq := uint64(found.Len()); crashed && seq > found.RetryTo; seq-- {

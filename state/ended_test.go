@@ -116,7 +116,8 @@ func TestRunInWhichNothingWasCalledIsInterrupted(t *testing.T) {
 	assert.Equal(t, snapshot.StatusCompleted, st.Status())
 }
 
-// Requests that a run refuses because it has ended all say so, whatever else they say.
+// The errors for requests that a run refuses because it has ended all say so, whatever else they
+// say.
 func TestRequestsToARunThatHasEndedSayThatItHas(t *testing.T) {
 	stop := func(ask func(context.Context, snapshot.Store, string, snapshot.Stop) error) func(context.Context, snapshot.Store) error {
 		return func(ctx context.Context, s snapshot.Store) error { return ask(ctx, s, "run", snapshot.Stop{By: "ops"}) }

@@ -40,7 +40,7 @@ func branchOf(tool actors.Tool[item, string]) handler {
 	return func(ctx context.Context) (string, error) { return tool.Call(ctx, item{}) }
 }
 
-// listening returns a handler that closes started when it runs, and ends with its context.
+// listening returns a handler that closes started when it runs, and returns when its context ends.
 func listening(started chan<- struct{}) handler {
 	return func(ctx context.Context) (string, error) {
 		close(started)

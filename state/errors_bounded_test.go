@@ -26,7 +26,7 @@ func (e *loud) Error() string { return "loud" }
 func init() { record.RegisterErrorType[*loud]("state_test.loud") }
 
 // failing returns an agent whose tool fails with err. The first time, the agent is interrupted
-// after that.
+// after the failure.
 func failing(t *testing.T, err error, stop *bool, seen *error) *testkit.Definition {
 	return testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 		_, *seen = testkit.Call(ctx, testkit.Tool(t, "tool", once, testkit.Fail(err)))

@@ -88,8 +88,8 @@ func TestErrorTextIsKeptOnceAndBounded(t *testing.T) {
 	assert.Equal(t, map[record.Status]int{record.StatusFailed: 2 * 4000, record.StatusRetrying: 2 * 200, record.StatusStarted: 2 * 200}, lengths)
 }
 
-// The wait for the second attempt is interrupted. If the resumed call then fails
-// for good, its error still contains the whole error of the first attempt.
+// The wait for the second attempt is interrupted. If the resumed call then fails for good, its
+// error still contains the whole error from the first attempt.
 func TestResumedCallHasTheWholeErrorOfTheAttemptBefore(t *testing.T) {
 	s := memstore.New()
 	text := strings.Repeat("long ", 200)

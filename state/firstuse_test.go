@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Regression tests for problems that a first user of the library met.
+// Regression tests for problems that a first-time user of the library ran into.
 
 type item struct {
 	N int `json:"n"`

@@ -23,8 +23,8 @@ type invoice struct {
 	Price json.Number `json:"price"`
 }
 
-// answered returns what a program that asks for a T gets if it is answered with the Go value, or
-// the error of the answer.
+// answered answers the question of a program that asks for a T with the given Go value. It returns
+// what the program gets, or the error of the answer.
 func answered[T any](t *testing.T, value any) (got T, err error) {
 	t.Helper()
 	s, goOn := askFor[T](t)

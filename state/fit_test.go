@@ -50,7 +50,8 @@ func askFor[T any](t *testing.T) (s snapshot.Store, goOn func() (T, error)) {
 	return s, goOn
 }
 
-// assertFits first answers with the wrong values, which are refused and not recorded.
+// assertFits first answers with the wrong values, which must be refused and not recorded, and then
+// with the right one.
 func assertFits[T any](t *testing.T, wrong map[string]string, right any, want T) {
 	t.Helper()
 	s, goOn := askFor[T](t)

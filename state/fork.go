@@ -33,7 +33,8 @@ type ForkOptions struct {
 }
 
 // ErrCompensated is wrapped by the error from [Fork] if the fork would keep calls that the old run
-// has compensated or is compensating. The effects of these calls no longer exist, or may not exist.
+// has compensated or is compensating. The effects of these calls no longer exist, or may no longer
+// exist.
 var ErrCompensated = errors.New("state: the fork would keep calls that were compensated")
 
 // Fork begins a new run with the records that an old run had before the first record of the call
@@ -132,8 +133,9 @@ func forkOf(ctx context.Context, store snapshot.Store, runID string, address rec
 	}, Records: append(kept, end)}).Run()
 }
 
-// endOfParent returns the record that follows the records that a fork keeps. It makes them end like
-// an opening that was closed normally, so that calls that are entered again do not count as lost.
+// endOfParent returns the record that follows the records that a fork keeps. With it, the kept
+// records end like an opening that was closed normally, so that calls that are entered again do not
+// count as lost.
 func endOfParent(runID string, address record.Address, kept int) record.Record {
 	return record.Record{
 		Seq: uint64(kept) + 1, Generation: 1, Time: now(), Kind: record.KindRun, Status: record.StatusInterrupted,
@@ -300,9 +302,8 @@ func addLeftClaims(left map[record.Address]record.Claim, r *record.Record) {
 	}
 }
 
-// listLeftClaims adds claims that the fork leaves out to r, a record that the fork keeps: the
-// claims in the scope of r that have lower ordinals than r. The fork then still knows the order of
-// claims.
+// listLeftClaims adds to r, a record that the fork keeps, claims that the fork leaves out: those in
+// the scope of r that have lower ordinals than r. The fork then still knows the order of claims.
 func listLeftClaims(left map[record.Address]record.Claim, r *record.Record) {
 	if r.Ordinal == 0 || !r.Kind.IsCall() || len(left) == 0 {
 		return
@@ -323,8 +324,7 @@ func listLeftClaims(left map[record.Address]record.Claim, r *record.Record) {
 	}
 }
 
-// isAround reports whether the call at a is around the call at inner, or a is
-// the run itself.
+// isAround reports whether the call at a surrounds the call at inner, or a is the run itself.
 func isAround(a, inner record.Address) bool {
 	rest, ok := strings.CutPrefix(inner.String(), a.String())
 	return a.IsZero() || ok && rest != "" && (rest[0] == '/' || rest[0] == '@')

@@ -24,7 +24,7 @@ const (
 	// effects.
 	TakeOverEffects
 	// RepeatEffects handles irreversible calls like TakeOverEffects, and lets the fork make the
-	// other calls again. They have their old idempotency keys, unless [ForkOptions.NewKeys] is set.
+	// other calls again, with their old idempotency keys unless [ForkOptions.NewKeys] is set.
 	RepeatEffects
 )
 
@@ -77,7 +77,7 @@ type EffectCall struct {
 
 	CompensationFailed bool `json:"compensation_failed,omitempty"` // its compensation failed for good, so the effect still exists
 
-	seq    uint64         // of its outcome, or its latest start
+	seq    uint64         // number of the record of its outcome, or of its latest start
 	effect *record.Effect // of an irreversible call
 }
 

@@ -110,8 +110,8 @@ func (s *seller) run(runID string, options ...state.Option) error {
 	return err
 }
 
-// fork forks a run, and lets the fork make calls with effects again: the tests are about their keys
-// and compensations.
+// fork forks a run, and lets the fork make calls with effects again, since the tests are about the
+// keys and compensations of these calls.
 func (s *seller) fork(runID, at, newID string, o state.ForkOptions) error {
 	o.Effects = state.RepeatEffects
 	return state.Fork(s.t.Context(), s.store, runID, testkit.Address(s.t, at), newID, o)
@@ -203,9 +203,9 @@ func TestForkOfAForkKeepsTheKeysOfTheOldestRun(t *testing.T) {
 	assert.Len(t, s.payments, 4)
 }
 
-// TestForksDoNoHarm makes random families of runs, which complete, fail and are compensated, are
-// tried again, forked and deleted. The payee checks that no payment is undone twice or by a run
-// that did not make it, and that no run gets the receipt of a refunded payment.
+// TestForksDoNoHarm makes random families of runs. The runs complete, fail and are compensated, are
+// tried again, are forked, and are deleted. The payee checks that no payment is undone twice or by
+// a run that did not make it, and that no run gets the receipt of a refunded payment.
 func TestForksDoNoHarm(t *testing.T) {
 	seeds := testkit.Seeds(200)
 	if testing.Short() {
@@ -244,8 +244,8 @@ func TestForksDoNoHarm(t *testing.T) {
 	}
 }
 
-// A fork keeps the outcome of a call that failed in doubt, so it has nothing to decide about that
-// call, and knows its effect once.
+// A fork keeps the outcome of a call that failed in doubt. The fork therefore has nothing to decide
+// about that call, and knows the call's effect only once.
 func TestAForkKeepsACallThatFailedInDoubt(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		store := memstore.New()

@@ -152,7 +152,8 @@ func TestForkRefusesAnOutputThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// A call whose output was set does not repeat its effect. No later call is asked about that effect.
+// A call whose output was set does not repeat its effect. No later call leads to a question about
+// that effect.
 func TestEffectOfACallWithASetOutputStands(t *testing.T) {
 	store := memstore.New()
 	b := buyer{bank: new(bank), attempts: [][]string{{"1", "2"}}}
@@ -168,7 +169,7 @@ func TestEffectOfACallWithASetOutputStands(t *testing.T) {
 	assert.Empty(t, report.LeftOver)
 }
 
-// A decision about an attempt says nothing about the one that the fork makes.
+// A decision about one attempt says nothing about the attempt that the fork makes.
 func TestForkRefusesADecisionAboutAnAttemptThatItDoesNotKeep(t *testing.T) {
 	store, paid := memstore.New(), 0
 	pay := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "pay", InDoubt: core.InDoubtAsk}, func(ctx context.Context, _ string) (string, error) {

@@ -210,9 +210,9 @@ func TestOutputOfAnotherTypeIsAnErrorThatNamesTheAddress(t *testing.T) {
 	require.ErrorContains(t, err, "the recorded output of tool does not fit its type: codec: decode into *state_test.after: name: got a string, want int")
 }
 
-// A branch next to the place of the fork had received an answer and continued. It has not ended, so
-// it asks again in the fork. The calls that it made after the answer keep their places in the
-// order.
+// A branch next to the one in which the fork begins had received an answer and continued. It has
+// not ended, so it asks again in the fork. The calls that it made after the answer keep their
+// positions in the order.
 func TestForkNextToABranchThatHasItsAnswer(t *testing.T) {
 	s := memstore.New()
 	noted, begun := make(chan struct{}), make(chan struct{})

@@ -89,7 +89,7 @@ func TestRunIsNotCompletedIfACallLeftItsGoroutine(t *testing.T) {
 	}
 }
 
-// Close releases the run even if code of the user ends the goroutine that calls it.
+// Close releases the run even if the user's code ends the goroutine that calls Close.
 func TestCloseThatIsLeftReleasesTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		option func(exit func()) state.Option
@@ -160,7 +160,7 @@ func (e armedError) Is(error) bool   { e.fire(); return false }
 func (e armedError) As(any) bool     { e.fire(); return false }
 func (e armedError) Unwrap() []error { e.fire(); return nil }
 
-// Close releases the run even if a method of the error that stopped it does not return.
+// Close releases the run even if a method of the error that stopped the run does not return.
 func TestCloseReleasesARunWhoseErrorDoesNotReturn(t *testing.T) {
 	for name, leave := range map[string]func(){
 		"Goexit": runtime.Goexit,

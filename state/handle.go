@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Handle gives a handler access to the run that it is part of. The handler can log and interrupt,
-// but has no access to the methods that are reserved for the run's owner.
+// A Handle gives a handler access to the run that it is part of. The handler can log to the run and
+// interrupt it, but has no access to the methods that are reserved for the run's owner.
 //
 // [From] returns a nil *Handle outside a run. The methods of a nil *Handle do nothing, so a handler
 // can be tested without a run.

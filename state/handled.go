@@ -21,19 +21,19 @@ func (r *restoredRun) isRetried(t *track, a record.Address) bool {
 		}
 		switch p := r.calls[around]; {
 		case p == nil:
-		case p.completed > t.Last: // the call around has completed without this call, though it may have been undone since
+		case p.completed > t.Last: // the surrounding call completed without this call, though it may have been undone since
 			return false
 		case p.Phase == record.StateFailed && !r.isUnhandled(p, around):
 			return false
-		case p.kind == record.KindCompensation: // what is around it does not count
+		case p.kind == record.KindCompensation: // the calls around it do not count
 			return true
 		}
 	}
 	return true
 }
 
-// isUnhandled reports whether the call failed for good, the run is retried since, and the program had
-// not handled the failure. The calls around are not considered.
+// isUnhandled reports whether the call failed for good, the run was retried after that, and the
+// program had not handled the failure. It does not consider the surrounding calls.
 func (r *restoredRun) isUnhandled(t *track, a record.Address) bool {
 	switch {
 	case t.Phase != record.StateFailed || t.Last > r.retryTo:
@@ -45,7 +45,7 @@ func (r *restoredRun) isUnhandled(t *track, a record.Address) bool {
 }
 
 // isUndoRetried reports whether the compensation at a, which has failed, is tried again. It is not
-// if the failure that caused it stays.
+// tried again if the failure that caused it stays.
 func (r *restoredRun) isUndoRetried(a record.Address) bool {
 	undone, err := record.ParseAddress(callOf(a.Scope()))
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *restoredRun) isUndoRetried(a record.Address) bool {
 // handled holds what isHandled needs, from the records up to retryTo.
 type handled struct {
 	later  map[string]laterCalls // by the path of the scope; nil until needed
-	errors map[uint64]error      // errors of calls around, by the numbers of their records
+	errors map[uint64]error      // errors of surrounding calls, by the numbers of their records
 }
 
 // laterCalls holds, for one scope, the number of the first record of the call or question that began
@@ -70,7 +70,7 @@ type laterCalls struct {
 }
 
 // isHandled reports whether the program has handled the failure of the call: it made another call
-// or asked a question in the same scope afterwards, and the call around did not fail with this
+// or asked a question in the same scope afterwards, and the surrounding call did not fail with this
 // failure. If it did fail with it, the later call may have been a clean-up, or another goroutine's.
 //
 // The tool calls that a model requested are made together, and their failures are handled by the
@@ -124,12 +124,12 @@ func (r *restoredRun) laterCalls() map[string]laterCalls {
 	return r.handled.later
 }
 
-// endedCallAround reports whether the error with which the call around a failed contains the failure
-// of the call at a, or names it in its text.
+// endedCallAround reports whether the call around a failed with an error that contains the failure
+// of the call at a, or that names that call in its text.
 func (r *restoredRun) endedCallAround(a record.Address) bool {
 	around, err := record.ParseAddress(callOf(a.Scope()))
 	if err != nil {
-		return false // of a run, only the outcome of its last root call counts
+		return false // only the outcome of a run's last root call counts
 	}
 	p := r.calls[around]
 	if p == nil || p.ended == 0 || !p.failed {
@@ -150,8 +150,8 @@ func (r *restoredRun) endedCallAround(a record.Address) bool {
 	if failed == nil {
 		return false
 	}
-	// A tool that makes calls is tried again from its first attempt on, but it is its last attempt
-	// whose error is known.
+	// A tool that makes calls is tried again from its first attempt on, but only the error of its
+	// last attempt is known.
 	path := a.String()
 	path = pathOfAttempt(callOf(a.Scope()), int(p.attempts)-1) + path[strings.LastIndexByte(path, '/'):]
 	for err := failed; ; {

@@ -216,7 +216,7 @@ func (h *history) unpack(p *packedRecords, i int) record.Record {
 	return h.unpackEnd(&begun, 0)
 }
 
-// packStarted packs the record that an attempt has started.
+// packStarted packs the started record of an attempt.
 func packStarted(at int64, site, nth int32, ordinal int, attempt, maxAttempts int32) packedRecords {
 	return packedRecords{
 		time: at, site: site, nth: nth, ordinal: int32(ordinal), attempt: attempt, maxAttempts: maxAttempts, status: record.StatusStarted,

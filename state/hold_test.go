@@ -134,7 +134,7 @@ func TestPausedRunThatIsOnlyOpenedAndClosedGetsNoRecords(t *testing.T) {
 	assert.Equal(t, facts(before), facts(testkit.LoadRun(t, s, "run-1").Records))
 }
 
-// Something new in an opening is recorded, with all records of the opening before it.
+// Something new in an opening is recorded, together with all earlier records of the opening.
 func TestNewsOfAPausedRunIsRecorded(t *testing.T) {
 	for name, news := range map[string]struct {
 		do   func(t *testing.T, st *state.ExecutionState)

@@ -26,7 +26,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Faults of users' code and of remote services fail a call, never the process.
+// Faults in users' code and in remote services fail a call, never the process.
 
 // typedNil returns an error that is not nil but contains a nil pointer, whose
 // methods panic: a common mistake.

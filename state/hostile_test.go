@@ -13,7 +13,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Records from a file that no run has written may lack a detail that records of runs always have.
+// Records from a file that was not written by a run may lack a detail that the records of runs
+// always have.
 func TestRecordsWithoutTheirDetailDoNotPanic(t *testing.T) {
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "agent"}, func(ctx context.Context, _ int) (bool, error) {
 		return core.Await[bool](ctx, "?")

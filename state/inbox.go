@@ -116,7 +116,7 @@ func (b *inbox) take(m *snapshot.Message) bool {
 	return true // the message is for a generation that has ended
 }
 
-// report logs the first of consecutive inbox failures. The run continues without its inbox.
+// report logs the first of several consecutive inbox failures. The run continues without its inbox.
 func (b *inbox) report(ctx context.Context, err error) {
 	if err != nil && !b.failing && ctx.Err() == nil {
 		b.run.log(nil, slog.LevelWarn, fmt.Sprint("the run's inbox failed; answers and interrupts from other processes may arrive late: ", err), nil)
@@ -142,7 +142,7 @@ func (r *run) takeAnswer(posted *record.Record) bool {
 	r.mu.Lock()
 	seq := uint64(r.keeper.len())
 	r.mu.Unlock()
-	if err := r.keeper.sync(seq); err != nil { // with any policy, since the message is removed next
+	if err := r.keeper.sync(seq); err != nil { // whatever the policy, since the message is removed next
 		_ = r.stop(err)
 		return false
 	}

@@ -269,11 +269,11 @@ func TestRunContinuesIfItsInboxFails(t *testing.T) {
 	require.ErrorContains(t, errors.New(logs[0].Message()), errDeaf.Error())
 }
 
-// afterCrash returns the store as another process would find it if this one ended now.
+// afterCrash returns the store as another process would find it if this process ended now.
 func afterCrash(t *testing.T, s snapshot.Store) *memstore.Store {
 	t.Helper()
 	// The owner records an answer before it removes the message. So the messages are read first:
-	// otherwise an answer that is recorded in between would be in neither.
+	// otherwise an answer that is recorded in between would be in neither the messages nor the run.
 	messages, err := s.Messages(t.Context(), askedRun)
 	require.NoError(t, err)
 	run, err := s.Load(t.Context(), askedRun)

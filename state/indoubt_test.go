@@ -89,8 +89,8 @@ func answerDoubt(t *testing.T, s snapshot.Store, value any) {
 	require.NoError(t, state.Answer(t.Context(), s, runID, doubtOf(t, s).ID, "", value))
 }
 
-// stopped runs the program until its call is stopped in the way that how names,
-// and returns a store with what is left of the run.
+// stopped runs the program until its call is stopped in the way that how specifies, and returns a
+// store with what is left of the run.
 func (d *doubtful) stopped(t *testing.T, how string, p body) snapshot.Store {
 	t.Helper()
 	s := memstore.New()
@@ -277,7 +277,7 @@ func TestAnswerAboutACallInDoubtThatDoesNotFitIsAskedForAgain(t *testing.T) {
 			before := doubtOf(t, s)
 			require.ErrorIs(t, state.Answer(t.Context(), s, runID, before.ID, "", c.value), core.ErrUnfit)
 			assert.Equal(t, before, doubtOf(t, s), "nothing was recorded")
-			encoded, err := record.Encode(c.value) // as if it had answered a question of an older program
+			encoded, err := record.Encode(c.value) // as if it had answered an older program's question
 			require.NoError(t, err)
 			require.NoError(t, s.Post(t.Context(), runID, snapshot.Message{Record: record.Record{
 				Time: time.Now(), Kind: record.KindAnswer, Status: record.StatusRecorded, Name: before.ID, Detail: &record.Detail{Output: encoded},

@@ -97,7 +97,7 @@ func TestForkOfAForkTakesTheEffectsOver(t *testing.T) {
 		fork("a", "order/pay#2", "b")
 		fork("b", "order", "c") // b was never opened, so c inherits the effects that b could have taken over
 		assert.Equal(t, "1#1 2#2", open("c"))
-		fork("c", "order/pay", "d") // c has taken the effect over
+		fork("c", "order/pay", "d") // c has taken over the effect
 		assert.Equal(t, "1#1 2#2", open("d"))
 		assert.Equal(t, "1 2", b.amounts())
 	})

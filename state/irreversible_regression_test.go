@@ -27,8 +27,8 @@ func payTo(t testing.TB, b *bank) *core.Definition[string, string] {
 	})
 }
 
-// retried returns an agent whose attempts all run do. If do succeeds, all attempts except the last
-// fail afterwards.
+// retried returns an agent that runs do in each attempt. Even if do succeeds, all attempts except
+// the last then fail.
 func retried(t testing.TB, attempts int, do func(ctx context.Context) (string, error)) *testkit.Definition {
 	return testkit.Agent(t, "agent", core.RetryConfig{MaxAttempts: attempts, InitialDelay: 1}, func(ctx context.Context, _ string) (string, error) {
 		out, err := do(ctx)
@@ -143,8 +143,8 @@ func TestEffectsAreNotMadeAgainByARerun(t *testing.T) {
 	assert.Equal(t, "0 1 2 3", b.amounts())
 }
 
-// The second attempt takes the payment over. When it has failed too, the payment is refunded. The
-// retry of the run pays again.
+// The second attempt takes over the payment. When that attempt has failed as well, the payment is
+// refunded. The retry of the run pays again.
 func TestCompensatedEffectIsMadeAgain(t *testing.T) {
 	store, fails := memstore.New(), true
 	var ledger []string
@@ -181,8 +181,8 @@ func TestCompensatedEffectIsMadeAgain(t *testing.T) {
 	assert.NotEqual(t, ledger[0], ledger[2], "the second payment has another key")
 }
 
-// The inner agent still runs when the attempt around it ends, and somebody decides that it is made
-// again. Its payments are not made again.
+// The inner agent still runs when the attempt around it ends, and somebody decides that it is to be
+// made again. Its payments are not made again.
 func TestEffectInsideAnAgentInDoubtIsNotMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, store := new(bank), memstore.New()
@@ -213,8 +213,8 @@ func TestEffectInsideAnAgentInDoubtIsNotMadeAgain(t *testing.T) {
 	})
 }
 
-// Records that no run has written may say that a call took over its own effect. They cause no panic
-// and no endless loop.
+// Records that were not written by a run may say that a call took over its own effect. They cause
+// neither a panic nor an endless loop.
 func TestRecordsThatTakeOverThemselvesDoNoHarm(t *testing.T) {
 	completed := func(path string, took string, seq uint64) record.Record {
 		r := testkit.CallRecord(t, path, record.StatusCompleted, "x")

@@ -125,7 +125,7 @@ func inOrder(t *testing.T, decisions []state.InDoubtAnswer) func(core.Question) 
 	}
 }
 
-// run opens the run and executes the program, and answers its questions, until it ends.
+// run opens the run, executes the program, and answers its questions until the program ends.
 func (b *buyer) run(t *testing.T, store snapshot.Store, runID string, decide func(core.Question) state.InDoubtAnswer) (out string, report state.Report, asked []string, err error) {
 	t.Helper()
 	for {
@@ -152,7 +152,7 @@ var takeOver, runAgain = state.InDoubtTakeOver(), state.InDoubtRunAgain()
 type purchase struct {
 	buyer     buyer
 	decisions []state.InDoubtAnswer
-	paid      string // the payments of the bank, in order
+	paid      string // the payments that the bank made, in order
 	out       string // of the last attempt
 	asked     string // the IDs of the questions
 	left      string // the effects that are left over

@@ -42,7 +42,7 @@ func serve(t testing.TB, source streamer.Source, options streamer.Options) (*str
 	return h, server
 }
 
-// feed is a run whose records a test creates.
+// feed is a run whose records are created by a test.
 type feed struct {
 	runID string
 	to    func(record.Record)
@@ -61,7 +61,7 @@ func newFeed(runID string, to ...func(record.Record)) *feed {
 	}}
 }
 
-// publish numbers a record and publishes it.
+// publish gives a record the next number and publishes it.
 func (f *feed) publish(r record.Record) record.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -104,12 +104,12 @@ func (f *feed) call(address string, status record.Status, change ...func(*record
 	return f.publish(r)
 }
 
-// shelf is a source in memory.
+// shelf is an in-memory source.
 type shelf struct {
 	mu   sync.Mutex
 	runs map[string][]record.Record
-	open bool   // a process has the runs open; otherwise they are interrupted
-	read func() // called when the records of a run have been read
+	open bool   // whether a process has the runs open; if not, they are interrupted
+	read func() // called after the records of a run were read
 }
 
 func newShelf() *shelf { return &shelf{runs: make(map[string][]record.Record)} }
@@ -120,7 +120,7 @@ func (s *shelf) put(r record.Record) {
 	s.runs[r.RunID] = append(s.runs[r.RunID], r)
 }
 
-// lose removes the records after the number, as a crash may.
+// lose removes the records after the one with the given number, as a crash may.
 func (s *shelf) lose(runID string, after int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,7 @@ func wrap(t testing.TB, resp *http.Response) *wire {
 	return &wire{resp, bufio.NewReader(resp.Body)}
 }
 
-// event reads the next block of lines that has a data field or is an ID alone.
+// event reads up to and including the next block of lines that contains data or an ID.
 func (w *wire) event(t testing.TB) (id, name, data string) {
 	t.Helper()
 	for {
@@ -207,7 +207,7 @@ func (w *wire) event(t testing.TB) (id, name, data string) {
 	}
 }
 
-// retry reads the line that begins a stream, and returns its value.
+// retry reads the line at the beginning of a stream, and returns its value.
 func (w *wire) retry(t testing.TB) string {
 	t.Helper()
 	line, err := w.lines.ReadString('\n')
@@ -233,7 +233,7 @@ func (w *wire) block(t testing.TB) map[string]string {
 	}
 }
 
-// get requests a URL, decodes the JSON of the response, and returns the status.
+// get requests a URL, decodes the JSON response into into, and returns the HTTP status.
 func get(t testing.TB, url string, into any) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -253,7 +253,7 @@ func do(t testing.TB, req *http.Request, into any) int {
 	return resp.StatusCode
 }
 
-// seqOf returns the number of the record in an event.
+// seqOf returns the number of the record that an event contains.
 func seqOf(t testing.TB, e streamer.Event) uint64 {
 	t.Helper()
 	var rec struct {

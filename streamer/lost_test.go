@@ -62,7 +62,7 @@ func TestRunThatStartsAgainForgetsTheOneBefore(t *testing.T) {
 	f.log(9)
 	stayed := connect(t, server.URL+"/events?run=r", fmt.Sprintf("%d-%d", f.generation, f.seq))
 	stayed.retry(t)
-	f.seq, f.generation = 0, 0 // another run with the same ID and the same generation
+	f.seq, f.generation = 0, 0 // another run with the same ID and generation
 	f.open()
 	f.log(1)
 	_, name, _ := stayed.event(t)
@@ -70,13 +70,13 @@ func TestRunThatStartsAgainForgetsTheOneBefore(t *testing.T) {
 	seqs(t, stayed, 2)
 	got, _ := seqs(t, connect(t, server.URL+"/events?run=r", ""), 2)
 	assert.Equal(t, count(1, 2), got)
-	f.log(8) // more events than are kept
+	f.log(8) // more events than the handler keeps
 	_, event, data := connect(t, server.URL+"/events?run=r", "").event(t)
 	assert.Equal(t, "gap", event)
 	assert.JSONEq(t, `{"run_id":"r","missed":5}`, data)
 }
 
-// The records of the new run must not be mistaken for those that a crash has lost.
+// The records of the new run must not be mistaken for records that were lost in a crash.
 func TestRunWhoseNamesakeWasKnownFromTheMiddleIsStreamed(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	f := newFeed("r", h.Publish)
@@ -86,7 +86,7 @@ func TestRunWhoseNamesakeWasKnownFromTheMiddleIsStreamed(t *testing.T) {
 	w := connect(t, server.URL+"/events?run=r", "2-12")
 	got, _ := seqs(t, w, 13)
 	assert.Equal(t, []uint64{13}, got)
-	newFeed("r", h.Publish).open() // a record that is published late belongs to the known run
+	newFeed("r", h.Publish).open() // seen as a late record of the known run
 	again := newFeed("r", h.Publish)
 	again.at = f.at.Add(1)
 	again.open()

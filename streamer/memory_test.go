@@ -30,7 +30,7 @@ func (f *feed) long(n int) {
 	}
 }
 
-// crowd publishes more than 1 MB of records of other runs.
+// crowd publishes more than 1 MB of other runs' records.
 func crowd(h *streamer.Handler) {
 	for n := range 5 {
 		f := newFeed(fmt.Sprint("other-", n), h.Publish)
@@ -135,7 +135,7 @@ func TestWhatIsForgottenWithoutASourceIsAGap(t *testing.T) {
 	watching := connect(t, server.URL+"/events?run=r", "")
 	_, first := seqs(t, watching, 1)
 	require.NoError(t, watching.Body.Close())
-	for h.Stats().Clients > 0 { // a run with clients would be the last to be forgotten
+	for h.Stats().Clients > 0 { // a run with clients would be forgotten last
 		runtime.Gosched()
 		require.NoError(t, t.Context().Err())
 	}

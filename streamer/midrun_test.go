@@ -73,7 +73,7 @@ func TestRunWithoutAnOpeningHasCursorsToo(t *testing.T) {
 	got, _ := seqs(t, connect(t, server.URL+"/events?run=r", id), 6)
 	assert.Equal(t, []uint64{6}, got)
 
-	g := newFeed("g", h.Publish) // the run is in no store
+	g := newFeed("g", h.Publish) // this run is not in any store
 	g.seq = 3
 	g.log(2)
 	w = connect(t, server.URL+"/events?run=g", "")

@@ -24,8 +24,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// world is a random run with its servers and clients. It knows the true records of
-// the run, and the streams are compared with them.
+// world is a random run with its servers and clients. It knows the true records of the run, with
+// which the streams are compared.
 type world struct {
 	t      *testing.T
 	rng    *rand.Rand
@@ -34,7 +34,7 @@ type world struct {
 	mu      sync.Mutex // guards the fields below
 	handler *streamer.Handler
 	records []record.Record // the true records of the run
-	lost    map[string]bool // records that a crash has taken, by their messages
+	lost    map[string]bool // messages of the records that were lost in crashes
 	lostTo  uint64          // the highest number of a lost record
 	serial  int
 	opening uint64 // the generation
@@ -45,7 +45,7 @@ type world struct {
 	began   int             // number of calls
 }
 
-// opened returns the generation of the record with the number.
+// opened returns the generation of the record with the given number.
 func (w *world) opened(seq uint64) (generation string) {
 	return strconv.FormatUint(w.records[seq-1].Generation, 10)
 }
@@ -73,8 +73,8 @@ func (w *world) open() {
 	w.add(record.Record{Kind: record.KindRun, Status: record.StatusStarted})
 }
 
-// step adds a random record: of a call, a log line, or the end of an opening. Each
-// call goes through the states of a real one, and has an address of its own.
+// step adds a random record: a record of a call, a log line, or the end of an opening. Each call
+// goes through the same states as a real one, and has its own address.
 func (w *world) step(dice *rand.Rand) {
 	if len(w.calling) == 0 || dice.IntN(4) == 0 {
 		switch dice.IntN(3) {
@@ -153,7 +153,7 @@ func (w *world) restart(history int) {
 	}
 }
 
-// RoundTrip serves a request without a network, and may cut the response off anywhere.
+// RoundTrip serves a request without a network, and may cut the response off at any byte.
 func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,7 +180,7 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: a.status, Header: a.header, Request: req, Body: &cutBody{from, most, cancel}}, nil
 }
 
-// answering is the writer of a response that is read while it is written.
+// answering is a response writer whose output is read while it is written.
 type answering struct {
 	header http.Header
 	status int
@@ -204,7 +204,7 @@ func (a *answering) Write(p []byte) (int, error) {
 
 func (a *answering) Flush() {}
 
-// cutBody is a body that ends early.
+// cutBody is a response body that ends early.
 type cutBody struct {
 	*io.PipeReader
 	left   int64
@@ -230,7 +230,7 @@ type watcher struct {
 	world  *world
 	picks  func(*record.Record) bool
 	query  string
-	has    map[uint64]string // the messages of the records that it has received
+	has    map[uint64]string // the messages of the records that it has received, by record number
 	passed map[uint64]bool   // the numbers of records that a gap has reported
 	last   uint64            // the record number in its cursor
 	opened string            // the generation in its cursor
@@ -265,8 +265,8 @@ func (c *watcher) take(e streamer.Event) error {
 		last := c.last
 		due := w.lost[c.has[c.last]]
 		if c.picks != nil || w.source == nil {
-			// An event "cursor" may have moved its cursor to a lost record, or the
-			// generation of its cursor is no longer known.
+			// An event "cursor" may have moved the client's cursor to a lost record, or the
+			// generation in the client's cursor may no longer be known.
 			due = due || c.last < w.lostTo || c.opened != w.opened(uint64(len(w.records)))
 		}
 		c.resets++
@@ -335,7 +335,7 @@ func generationOf(id string) string {
 	return generation
 }
 
-// settled checks that the client has each record of the run, or was told that it has
+// settled checks that, for each record of the run, the client has received it or was told that it
 // missed it.
 func (c *watcher) settled() error {
 	w := c.world
@@ -380,7 +380,7 @@ func happen(t *testing.T, seed uint64, stored bool) {
 	if stored {
 		w.source = newShelf()
 	}
-	dice := rand.New(rand.NewPCG(seed, 2)) // w.rng is for cuts, which many goroutines make
+	dice := rand.New(rand.NewPCG(seed, 2)) // w.rng is for cutting responses, in many goroutines
 	history := func() int { return []int{1, 3, 10, 40, 1000}[dice.IntN(5)] }
 	w.restart(history())
 	w.open()
@@ -399,7 +399,7 @@ func happen(t *testing.T, seed uint64, stored bool) {
 		c.world, c.has, c.passed = w, make(map[uint64]string), make(map[uint64]bool)
 		after := time.Duration(dice.IntN(50)) * time.Millisecond
 		watching.Go(func() {
-			time.Sleep(after) //nolint:forbidigo // on the clock of the bubble
+			time.Sleep(after) //nolint:forbidigo // by the clock of the bubble
 			failures[i] = c.watch(ctx)
 		})
 	}
@@ -424,15 +424,15 @@ func happen(t *testing.T, seed uint64, stored bool) {
 			}
 		}
 		if dice.IntN(3) > 0 {
-			time.Sleep(time.Duration(dice.IntN(20)) * time.Millisecond) //nolint:forbidigo // on the clock of the bubble
+			time.Sleep(time.Duration(dice.IntN(20)) * time.Millisecond) //nolint:forbidigo // by the clock of the bubble
 		}
 	}
 	w.mu.Lock()
 	w.calm = true
 	w.mu.Unlock()
-	w.restart(1000) // so that every client reconnects, without being cut off again
+	w.restart(1000) // every client must reconnect, and is not cut off again
 	w.open()
-	time.Sleep(time.Minute) //nolint:forbidigo // on the clock of the bubble
+	time.Sleep(time.Minute) //nolint:forbidigo // by the clock of the bubble
 	w.check()
 	cancel()
 	watching.Wait()

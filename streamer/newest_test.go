@@ -43,8 +43,8 @@ func (w written) Records(_ context.Context, _ string, after uint64) iter.Seq2[re
 	}
 }
 
-// A record that another process wrote into the run, such as an answer, was not
-// published to the handler. The snapshot of the run still contains it.
+// A record that another process added to the run, such as an answer, was not published to this
+// handler. The snapshot of the run must still contain it.
 func TestASnapshotHasWhatWasNotPublished(t *testing.T) {
 	var all written
 	for seq := range uint64(6) {

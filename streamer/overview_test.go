@@ -34,7 +34,7 @@ func TestCostThatIsNotANumberHidesNoRun(t *testing.T) {
 	}
 }
 
-// slowError is an error whose Error method takes long.
+// slowError is an error whose Error method takes a long time.
 type slowError struct {
 	asked *sync.Once
 	begun chan struct{}

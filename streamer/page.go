@@ -17,15 +17,16 @@ import (
 //go:embed page
 var page embed.FS
 
-// policy allows the page to run its own scripts, to talk to its own server and to show pictures that
-// it has read from there, and nothing else. In browsers with trusted types, turning a string into
-// markup is an error.
+// policy allows the page to run its own scripts, talk to its own server, and show images that it
+// has fetched from there, and nothing else. In browsers that support trusted types, turning a
+// string into markup is an error.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types hub"
 
-// contentTypes maps the extensions of the page's files to their types. The system's own table is not
-// used, because it may be wrong, and browsers refuse scripts whose type is wrong.
+// contentTypes maps the file name extensions of the page's files to their content types. The
+// system's own table is not used because it may be wrong, and browsers refuse scripts of a wrong
+// type.
 var contentTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -52,15 +53,15 @@ var assets = sync.OnceValue(func() map[string]asset {
 	all := make(map[string]asset)
 	names, _ := fs.Glob(page, "page/*")
 	for _, name := range names {
-		data, _ := page.ReadFile(name) // an embedded file can be read
+		data, _ := page.ReadFile(name) // reading an embedded file never fails
 		hash := sha256.Sum256(data)
 		all[path.Base(name)] = asset{data, compressed(data), hex.EncodeToString(hash[:8])}
 	}
 	return all
 })
 
-// sendPage sends a file of the page. Browsers keep the file and ask each time
-// whether it has changed, so that all files always belong to the same version.
+// sendPage sends a file of the page. Browsers keep the file, but ask each time whether it has
+// changed, so all files always belong to the same version.
 func (h *Handler) sendPage(w http.ResponseWriter, req *http.Request, name string) {
 	file, ok := assets()[name]
 	if !ok {
@@ -81,7 +82,7 @@ func (h *Handler) sendPage(w http.ResponseWriter, req *http.Request, name string
 	http.ServeContent(w, req, name, time.Time{}, bytes.NewReader(data))
 }
 
-// acceptsGzip reports whether a response may be compressed. A response to a request for a range must
+// acceptsGzip reports whether a response may be compressed. The response to a range request must
 // not be, because ranges refer to the uncompressed file.
 func acceptsGzip(req *http.Request) bool {
 	if req.Header.Get("Range") != "" {

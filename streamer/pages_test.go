@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestInvalidRequestsAreRefusedWithAText sends invalid parameters, incomplete answers,
-// and requests for runs that the sender may not see.
+// TestInvalidRequestsAreRefusedWithAText sends invalid parameters, incomplete answers, and requests
+// for runs that the sender is not allowed to see.
 func TestInvalidRequestsAreRefusedWithAText(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{Control: &control{}, Authorize: func(r *http.Request) (streamer.Access, error) {
 		if r.Header.Get("Mine") == "" {
@@ -82,7 +82,7 @@ func TestInvalidRequestsAreRefusedWithAText(t *testing.T) {
 	assert.JSONEq(t, `{"answers":[{"run_id":"r","question":"q","error":"there is no such question"}]}`, body, "the sender must not learn whether the run exists")
 }
 
-// jsonText returns a text as JSON encodes it, without the quotes.
+// jsonText returns the JSON encoding of a text, without the quotes.
 func jsonText(text string) string {
 	data, _ := json.Marshal(text)
 	return string(data[1 : len(data)-1])
@@ -104,7 +104,7 @@ func request(t *testing.T, method, url, body, mine string) (int, string) {
 	return resp.StatusCode, string(data)
 }
 
-// TestARunIsReadBackwardsPageByPage: each record is on exactly one page.
+// TestARunIsReadBackwardsPageByPage checks that each record is on exactly one page.
 func TestARunIsReadBackwardsPageByPage(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	feed := newFeed("r", h.Publish)

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// api serves requests from admitted senders. It refuses a request if its URL has a parameter that is
-// not listed.
+// api serves requests from admitted senders. It refuses a request whose URL has a parameter other
+// than the given ones.
 func (h *Handler) api(next func(http.ResponseWriter, *http.Request, *Access), parameters ...string) http.Handler {
 	return h.withAccess(func(w http.ResponseWriter, req *http.Request, scope *Access) {
 		if _, err := parametersOf(req, parameters); err != nil {
@@ -23,9 +23,9 @@ func (h *Handler) api(next func(http.ResponseWriter, *http.Request, *Access), pa
 	})
 }
 
-// parametersOf returns the parameters in a request's URL. An unknown parameter is an error: if it were
-// ignored, a filter with a typo would select everything. A parameter that is given more than once is
-// an error, too, unless the argument many contains it.
+// parametersOf returns the parameters in a request's URL. An unknown parameter is an error, because
+// if it were ignored, a filter with a typo would select everything. A parameter that is given more
+// than once is also an error, unless it is one of many.
 func parametersOf(req *http.Request, known []string, many ...string) (url.Values, error) {
 	values, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil {

@@ -17,11 +17,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// servePayload sends a call's whole input or output as JSON, or its error as text. Clients may
-// request a range.
+// servePayload sends the whole input or output of a call as JSON, or its error as text. Clients may
+// request a byte range.
 func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *Access) {
 	id, call := req.PathValue("run"), req.PathValue("call")
-	end := max(strings.LastIndexByte(call, '/'), 0) // the address may contain slashes
+	end := max(strings.LastIndexByte(call, '/'), 0) // the address of the call may contain slashes
 	part := strings.TrimPrefix(call[end:], "/")
 	address, err := record.ParseAddress(call[:end])
 	switch {
@@ -57,15 +57,16 @@ func (h *Handler) servePayload(w http.ResponseWriter, req *http.Request, scope *
 	h.sendPayload(w, req, part, data)
 }
 
-// maxPayload is the maximum size in bytes, as stored, of an input or output that is sent.
+// maxPayload is the maximum stored size, in bytes, of an input or output that is sent.
 const maxPayload = 64 << 20
 
-// tooLargeError means that a part of a call has more than maxPayload bytes.
+// tooLargeError reports that the stored input or output of a call has more than maxPayload bytes.
 type tooLargeError struct{ bytes int }
 
 func (e *tooLargeError) Error() string { return strconv.Itoa(e.bytes) + " bytes" }
 
-// partOf returns a redacted part of a payload. If there is no such part, the error is ErrNotFound.
+// partOf returns one part of a payload, redacted. If there is no such part, the error is
+// ErrNotFound.
 func (h *Handler) partOf(ctx context.Context, p *payload.Payload, part string) ([]byte, error) {
 	encoded := p.Input
 	switch {

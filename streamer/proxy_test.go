@@ -75,7 +75,7 @@ func TestEventsComeThroughPrefixesProxiesAndEncodings(t *testing.T) {
 					break
 				}
 				if next > f.seq {
-					f.log(1) // only now: the earlier events must arrive without later ones
+					f.log(1) // not before: the earlier events must arrive without later ones
 				}
 			}
 			resp, err := server.Client().Get(base + "/health")

@@ -15,11 +15,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Query selects runs from a [Source] and specifies their order. The zero Query selects all
-// runs, the most recently updated first.
+// A Query selects runs from a [Source] and specifies their order. The zero Query selects all runs,
+// beginning with the most recently updated.
 type Query struct {
-	Status     []string // the run has any of these
-	Tags       []string // the run has all of these
+	Status     []string // only runs with one of these
+	Tags       []string // only runs with all of these
 	Program    string
 	Version    string // version of the program
 	Pipeline   string
@@ -30,7 +30,7 @@ type Query struct {
 	Since      time.Time // only runs updated at this time or later
 	Until      time.Time // only runs updated before this time
 
-	// Sees reports whether the sender may see a run; nil means every run.
+	// Sees reports whether the sender is allowed to see a run. If it is nil, all runs may be seen.
 	Sees func(runID string) bool
 
 	// Sort is "updated", "start", "end", "duration", "cost", "tokens" or "retries".
@@ -38,19 +38,19 @@ type Query struct {
 	Sort      string
 	Ascending bool // the lowest value first
 
-	After string // the previous page's Next, if that page had the same order; empty for the first page
+	After string // Next of the previous page, which must have the same order; empty for the first page
 	Limit int    // the maximum number of runs; 0 means all
 }
 
-// A RunPage is a part of a list of runs.
+// A RunPage is one page of a list of runs.
 type RunPage struct {
 	Runs   []RunInfo
 	Next   string         // the Query.After for the next page; empty on the last page
-	Counts map[string]int // number of runs by status, on all pages; Query.Status is ignored
+	Counts map[string]int // number of runs by status, on all pages and regardless of Query.Status
 }
 
-// total returns the number of runs on all pages that have one of the statuses, or of all runs
-// if statuses is empty.
+// total returns the number of runs, on all pages, that have one of the statuses. If statuses is
+// empty, it counts all runs.
 func (p *RunPage) total(statuses []string) (n int) {
 	for status, runs := range p.Counts {
 		if len(statuses) == 0 || slices.Contains(statuses, status) {
@@ -62,7 +62,7 @@ func (p *RunPage) total(statuses []string) (n int) {
 
 var sorts = []string{"updated", "start", "end", "duration", "cost", "tokens", "retries"}
 
-// matches reports whether the query selects a run, ignoring Query.Status.
+// matches reports whether the query selects a run. It ignores Query.Status.
 func (q *Query) matches(i *RunInfo) bool {
 	switch {
 	case q.Program != "" && q.Program != i.Program, q.Version != "" && q.Version != i.Version,
@@ -86,7 +86,7 @@ func (i *RunInfo) has(text string) bool {
 		slices.ContainsFunc(i.Questions, func(q QuestionState) bool { return in(q.Text) })
 }
 
-// value returns the value by which a list is sorted.
+// value returns the value of a run by which the list is sorted.
 func (q *Query) value(i *RunInfo) float64 {
 	seconds := func(t time.Time) float64 {
 		if t.IsZero() {
@@ -167,7 +167,7 @@ func queryOf(req *http.Request, scope *Access) (q Query, err error) {
 	if err != nil {
 		return q, err
 	}
-	isEmpty := func(tag string) bool { return tag == "" } // an empty tag restricts nothing, like any other empty filter
+	isEmpty := func(tag string) bool { return tag == "" } // an empty tag selects all runs, like any other empty filter
 	q = Query{
 		Tags: slices.DeleteFunc(values["tag"], isEmpty), Program: values.Get("program"), Version: values.Get("version"), Pipeline: values.Get("pipeline"),
 		Parent: values.Get("parent"), ErrorClass: values.Get("class"), Text: values.Get("text"), Sees: scope.Runs,
@@ -261,9 +261,10 @@ func (h *Handler) list(ctx context.Context, q Query) (states []RunState, page Ru
 }
 
 // maxRead is the maximum number of runs in a list whose records are read to show what the runs are
-// doing: runs that have not ended, and runs whose first records were not published. The states of
-// other runs are partial: they contain what is known without reading records. It is also the maximum
-// number of running runs in a list that are looked up to show who has asked them to stop.
+// doing. These are runs that have not ended, and runs whose first records were not published. The
+// states of all other runs are partial: they contain what is known without reading records. maxRead
+// is also the maximum number of running runs in a list that are looked up to show who has asked
+// them to stop.
 const maxRead = 50
 
 // stateOf returns the state of a stored run.
@@ -287,7 +288,7 @@ func (h *Handler) stateOf(ctx context.Context, info *RunInfo, reads *int) RunSta
 	return partialState(info)
 }
 
-// partialState returns what is known of a run without reading its records.
+// partialState returns what is known about a run without reading its records.
 func partialState(info *RunInfo) RunState {
 	s := RunState{RunInfo: *info, Usage: info.Usage, Partial: true, Questions: info.Questions, LastError: info.LastError}
 	s.Calls = Calls{Started: info.Calls, Failed: info.Failed, Asking: info.Asking, Retries: info.Retries}
@@ -316,11 +317,11 @@ func (h *Handler) inMemory(isWanted func(*run) bool) map[string]RunState {
 	return known
 }
 
-// unlisted returns a page of the runs that the source does not list. These are the runs that were
-// published but are not in the source, such as those of a program without a store. If the query
-// asks for runs with open questions, the runs that have asked since they were opened are included,
-// too. Only the first page contains such runs. At least one place on it stays free for a run from
-// the source, because the next page continues after that run.
+// unlisted returns a page of the runs that the source does not list: runs that were published but
+// are not in the source, such as those of a program without a store. If the query asks for runs
+// with open questions, the page also includes runs that have asked since they were opened. Only the
+// first page of a list contains such runs. At least one place on it is left for a run from the
+// source, because the next page continues after that run.
 func (h *Handler) unlisted(ctx context.Context, q Query, reads *int) (RunPage, error) {
 	known := h.inMemory(func(r *run) bool { return !h.isStored(ctx, r) })
 	infos := make([]RunInfo, 0, len(known))
@@ -344,9 +345,9 @@ func (h *Handler) unlisted(ctx context.Context, q Query, reads *int) (RunPage, e
 	return page, err
 }
 
-// askingSinceOpened returns the running runs that may have asked since they were opened, with the
-// questions in their records. The source knows only the questions that were open when a run was last
-// closed.
+// askingSinceOpened returns the running runs that may have asked questions since they were opened,
+// with the questions in their records. The source knows only the questions that were open when a
+// run was last closed.
 func (h *Handler) askingSinceOpened(ctx context.Context, q Query, reads *int) (asking []RunInfo, err error) {
 	if len(q.Status) > 0 && !slices.Contains(q.Status, statusRunning) {
 		return nil, nil
@@ -365,7 +366,7 @@ func (h *Handler) askingSinceOpened(ctx context.Context, q Query, reads *int) (a
 	return asking, err
 }
 
-// add adds the runs and counts of another page.
+// add adds the runs and counts of another page to p.
 func (p *RunPage) add(more *RunPage, q *Query) {
 	if len(more.Counts) > 0 && p.Counts == nil {
 		p.Counts = make(map[string]int)
@@ -379,8 +380,8 @@ func (p *RunPage) add(more *RunPage, q *Query) {
 	}
 }
 
-// isStored reports whether the source contains a run. If a source does not contain a run when the
-// run's first record is published, it will never contain the run.
+// isStored reports whether the source contains a run. If the source does not contain the run when
+// the run's first record is published, it never will.
 func (h *Handler) isStored(ctx context.Context, r *run) bool {
 	if found := r.stored.Load(); found != 0 {
 		return found > 0
@@ -406,7 +407,7 @@ type OpenQuestions struct {
 	Can    Permissions `json:"can"`
 }
 
-// An OpenQuestion is a question and the run that asks it.
+// An OpenQuestion is a question with the run that asks it.
 type OpenQuestion struct {
 	QuestionState
 
@@ -416,8 +417,8 @@ type OpenQuestion struct {
 	Pipeline    string `json:"pipeline,omitempty"`
 }
 
-// serveQuestions sends the open questions of the runs on a page. Unlike the questions in the list of
-// runs, these include all that the run's state contains, such as the schema of the answer.
+// serveQuestions sends the open questions of a page of runs. Unlike the list of runs, it sends all
+// that the runs' states contain about a question, such as the schema of its answer.
 func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope *Access) {
 	q, err := queryOf(req, scope)
 	if err != nil {
@@ -442,9 +443,9 @@ func (h *Handler) serveQuestions(w http.ResponseWriter, req *http.Request, scope
 	h.sendJSON(w, body)
 }
 
-// questionsOf returns all open questions of a run. A RunInfo contains only the first of them, and
-// without their schemas. If s has no more than that, questionsOf reads the run's records and increases
-// reads, unless reads has reached maxRead.
+// questionsOf returns all open questions of a run. A RunInfo contains only the first ones, without
+// their schemas. If s contains no more than the RunInfo, questionsOf reads the run's records and
+// increments reads, unless reads has reached maxRead.
 func (h *Handler) questionsOf(ctx context.Context, s *RunState, reads *int) []QuestionState {
 	if !s.Partial && s.Calls.Asking <= len(s.Questions) || h.source == nil || *reads == maxRead {
 		return s.Questions
@@ -456,7 +457,7 @@ func (h *Handler) questionsOf(ctx context.Context, s *RunState, reads *int) []Qu
 	}
 	whole := r.state(&s.RunInfo)
 	whole.Stopping = s.Stopping
-	if whole.LastSeq < s.LastSeq { // the source does not have the newest records, or not yet
+	if whole.LastSeq < s.LastSeq { // the source does not have the newest records, at least not yet
 		return s.Questions
 	}
 	h.markAnswered(ctx, &whole)

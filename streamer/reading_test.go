@@ -43,15 +43,15 @@ func (s *slowShelf) Records(ctx context.Context, id string, after uint64) iter.S
 	}
 }
 
-// TestRequestWaitsForTheReadingOfAnother: a request that comes while the records of a run are being
-// read gets them all, or the same error.
+// TestRequestWaitsForTheReadingOfAnother checks that a request that arrives while the records of a
+// run are being read gets all of them, or the same error.
 func TestRequestWaitsForTheReadingOfAnother(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	for name, test := range map[string]struct {
 		err           error // of the first reading
 		cancelFirst   bool
 		cancelSecond  bool
-		first, second int // their statuses; 0 if the request was cancelled
+		first, second int // the statuses of the responses; 0 if the request was cancelled
 	}{
 		"it succeeds":                     {first: 200, second: 200},
 		"it fails":                        {err: broken, first: 500, second: 500},

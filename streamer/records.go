@@ -15,10 +15,11 @@ type recordsBody struct {
 	Omitted uint64            `json:"omitted"` // number of earlier records
 }
 
-// errBefore means that a client asks for records before a number that the run does not have yet.
+// errBefore means that a client asked for the records before a number that the run has not reached
+// yet.
 var errBefore = errors.New("before is beyond the last record of the run")
 
-// serveRecords sends a page of the records before a given number, for a client that has read the
+// serveRecords sends a page of the records before a given number. It is for clients that read the
 // newest records first.
 func (h *Handler) serveRecords(w http.ResponseWriter, req *http.Request, scope *Access) {
 	limit, err := limitOf(req, defaultRecords, maxRecords)
@@ -48,7 +49,7 @@ func (h *Handler) serveRecords(w http.ResponseWriter, req *http.Request, scope *
 	h.sendJSON(w, body)
 }
 
-// beforeOf returns the parameter before, or 0 for the end of the run.
+// beforeOf returns the parameter before, or 0 if the page is the last one of the run.
 func beforeOf(req *http.Request) (uint64, error) {
 	text := req.URL.Query().Get("before")
 	if text == "" {
@@ -101,8 +102,8 @@ func (h *Handler) lastOf(ctx context.Context, r *run) (uint64, error) {
 	return max(last, info.LastSeq), nil
 }
 
-// between returns the frames of a run with numbers above after and below before. It reads the
-// source if memory does not hold all of them.
+// between returns the frames of a run with numbers above after and below before. If not all of them
+// are in memory, it reads the source.
 func (h *Handler) between(ctx context.Context, r *run, after, before uint64) (frames []*frame, err error) {
 	for _, e := range r.tape.all() {
 		if e.id.n > after && e.id.n < before {

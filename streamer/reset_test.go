@@ -15,7 +15,7 @@ func TestResetMovesTheCursorToTheBeginning(t *testing.T) {
 	f.log(5)
 	w := connect(t, server.URL+"/events?run=r&type=run", "")
 	seqs(t, w, 1)
-	f.seq = 3 // a crash has lost the last records, which this client did not select
+	f.seq = 3 // a crash lost the last records, none of which this client had selected
 	f.open()
 	id, name, _ := w.event(t)
 	assert.Equal(t, "reset", name)

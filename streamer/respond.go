@@ -24,7 +24,7 @@ func (h *Handler) refuse(w http.ResponseWriter, status int, code, message string
 	switch status {
 	case http.StatusTooManyRequests:
 		w.Header().Set("Retry-After", "5")
-	case http.StatusServiceUnavailable: // clients should not all come back at the same time
+	case http.StatusServiceUnavailable: // the clients should not all return at the same time
 		w.Header().Set("Retry-After", strconv.Itoa(3+rand.IntN(5)))
 	}
 	if status == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" {
@@ -35,14 +35,14 @@ func (h *Handler) refuse(w http.ResponseWriter, status int, code, message string
 	_, _ = w.Write(append(mustJSON(map[string]errorBody{"error": {code, message}}), '\n'))
 }
 
-// refuseError answers a request with an error from a source, a control or a limit. missing is
-// the text for ErrNotFound.
+// refuseError answers a request with an error that was returned by a source or a control, or is due
+// to a limit. missing is the text for ErrNotFound.
 func (h *Handler) refuseError(w http.ResponseWriter, err error, missing string) {
 	status, code, text := refusalOf(err, missing)
 	h.refuse(w, status, code, text)
 }
 
-// refusalOf returns the response for an error.
+// refusalOf returns the status, code and text of the response for an error.
 func refusalOf(err error, missing string) (status int, code, text string) {
 	var limit *tooManyError
 	switch {
@@ -59,14 +59,14 @@ func refusalOf(err error, missing string) (status int, code, text string) {
 	case errors.Is(err, ErrConflict):
 		return http.StatusConflict, "conflict", strings.TrimPrefix(err.Error(), ErrConflict.Error()+": ")
 	}
-	// The error's text may contain paths and hosts.
+	// The error's text may contain paths and host names.
 	return http.StatusInternalServerError, "unreadable", "the runs cannot be read"
 }
 
-// noRun returns the message that a run does not exist.
+// noRun returns the message for a run that does not exist.
 func noRun(id string) string { return "there is no run " + strconv.Quote(record.Truncate(id, maxName)) }
 
-// refuseMethod answers a request that nothing else serves.
+// refuseMethod answers requests that no other handler serves.
 func (h *Handler) refuseMethod(w http.ResponseWriter, req *http.Request) {
 	methods := h.methodsOf(req)
 	if len(methods) == 0 || slices.Contains(methods, req.Method) {
@@ -96,7 +96,7 @@ func (h *Handler) sendStatus(w http.ResponseWriter, status int, body any) {
 	_, _ = w.Write(append(mustJSON(body), '\n'))
 }
 
-// mustJSON encodes values of this package, which can always be encoded.
+// mustJSON encodes values from this package. Encoding them should never fail.
 func mustJSON(body any) []byte {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -105,8 +105,7 @@ func mustJSON(body any) []byte {
 	return data
 }
 
-// pathBase returns the last element of a request's original path, from which no prefix was
-// stripped.
+// pathBase returns the last element of a request's original path, before any prefix was stripped.
 func pathBase(req *http.Request) string {
 	path := req.RequestURI
 	if i := strings.IndexAny(path, "?#"); i >= 0 {

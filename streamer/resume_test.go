@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// seqs reads events up to the one with the number last, and returns all their numbers
-// and the last ID.
+// seqs reads events up to and including the one with the number last. It returns the numbers of all
+// of them and the last ID.
 func seqs(t testing.TB, w *wire, last uint64) (all []uint64, id string) {
 	t.Helper()
 	for {
@@ -87,7 +87,7 @@ func TestCursorOlderThanWhatIsKeptIsAGap(t *testing.T) {
 	f := newFeed("r", h.Publish)
 	f.open()
 	_, first := seqs(t, connect(t, server.URL+"/events?run=r", ""), 1)
-	f.log(29) // 21 to 30 are kept
+	f.log(29) // events 21 to 30 are kept
 
 	w := connect(t, server.URL+"/events?run=r", first)
 	id, name, data := w.event(t)
@@ -124,8 +124,8 @@ func TestForeignCursorIsAReset(t *testing.T) {
 	}
 }
 
-// restart starts a new server with the source, as after a restart of the process.
-// The records of f are now published to it.
+// restart starts a new server with the source, as if the process had restarted. From then on, the
+// records of f are published to the new server.
 func restart(t testing.TB, source *shelf, f *feed) (*streamer.Handler, string) {
 	h, server := serve(t, source, streamer.Options{})
 	f.to = func(r record.Record) { source.put(r); h.Publish(r) }
@@ -167,7 +167,7 @@ func TestCursorPastWhatACrashKeptIsAReset(t *testing.T) {
 	w := connect(t, url+"/events?run=r", "")
 	_, id := seqs(t, w, 10)
 
-	// The process dies. The last records, which were not synced, are lost.
+	// The process dies, and the last records are lost because they were not synced.
 	source.lose("r", 6)
 	f.seq = 6
 	_, url2 := restart(t, source, f)
@@ -183,7 +183,7 @@ func TestCursorPastWhatACrashKeptIsAReset(t *testing.T) {
 	_, name, _ = connect(t, url2+"/events?run=r", id).event(t)
 	assert.Equal(t, "reset", name, "also while the run continues")
 
-	// If the handler outlives the crash, clients that stayed connected are told, too.
+	// If the handler survives the crash, clients that stayed connected are told, too.
 	f.to, f.seq = h.Publish, 6
 	f.open()
 	_, name, _ = w.event(t)
@@ -209,7 +209,7 @@ func TestRecordsThatWereNotPublishedComeFromTheSource(t *testing.T) {
 	source := newShelf()
 	h, server := serve(t, source, streamer.Options{})
 	f := newFeed("r", source.put, func(r record.Record) {
-		if r.Seq%5 != 0 { // as if a queue in between was full
+		if r.Seq%5 != 0 { // as if a queue between the run and the handler had been full
 			h.Publish(r)
 		}
 	})
@@ -269,7 +269,7 @@ func TestRecordPublishedWhileTheSourceIsReadIsNotMissed(t *testing.T) {
 	assert.Equal(t, []uint64{2}, got)
 }
 
-// torn is a source whose records end with an error.
+// torn is a source in which reading records ends with an error.
 type torn struct{ *shelf }
 
 func (s torn) Records(ctx context.Context, id string, after uint64) iter.Seq2[record.Record, error] {
@@ -299,8 +299,8 @@ func TestUnreadableRecordsAreReportedAfterReadableOnes(t *testing.T) {
 	assert.ErrorIs(t, err, io.EOF)
 }
 
-// TestRecordBetweenTwoOpeningsIsNotWaitedForInVain: a question is answered while no
-// process has the run open. The answer is in the source, and nobody publishes it.
+// TestRecordBetweenTwoOpeningsIsNotWaitedForInVain answers a question while no process has the run
+// open. The source contains the answer, but nobody publishes it.
 func TestRecordBetweenTwoOpeningsIsNotWaitedForInVain(t *testing.T) {
 	for name, source := range map[string]*shelf{"with a source": newShelf(), "without": nil} {
 		t.Run(name, func(t *testing.T) {

@@ -45,8 +45,8 @@ func (w *tally) FlushError() error {
 
 func (w *tally) events() int { return strings.Count(w.body.String(), "\ndata: ") }
 
-// watching starts n clients of the stream of all runs, until leave is called. It must
-// be called in a bubble of synctest.
+// watching starts n clients that follow the stream of all runs until leave is called. It must be
+// called in a synctest bubble.
 func watching(t *testing.T, n int) (h *streamer.Handler, clients []*tally, leave func()) {
 	t.Helper()
 	h, err := streamer.New(nil, streamer.Options{Clients: n})
@@ -71,7 +71,7 @@ func watching(t *testing.T, n int) (h *streamer.Handler, clients []*tally, leave
 }
 
 func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of a bubble
+	time.Sleep(d) //nolint:forbidigo // by the clock of a bubble
 	synctest.Wait()
 }
 
@@ -118,8 +118,8 @@ func TestManyClientsAreWrittenToInLongerRounds(t *testing.T) {
 	}
 }
 
-// TestEventBetweenTwoWaitsIsDelivered: the only client is busy when an
-// event arrives, and no event follows.
+// TestEventBetweenTwoWaitsIsDelivered checks an event that arrives while the only client is busy
+// and that no other event follows.
 func TestEventBetweenTwoWaitsIsDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, clients, leave := watching(t, 1)

@@ -13,23 +13,23 @@ import (
 type run struct {
 	id      string
 	clients atomic.Int64 // number of clients; a run with clients is not forgotten
-	stored  atomic.Int32 // positive if the source contains the run, negative if it does not, 0 if that is not known
+	stored  atomic.Int32 // positive if the source contains the run, negative if it does not, 0 if it is unknown
 
-	ends    atomic.Int64 // how often the run was deleted, or replaced by another run with its ID
-	created atomic.Int64 // creation time, see cutCreated; 0 while it is not known
+	ends    atomic.Int64 // how often the run was deleted or replaced by another with its ID
+	created atomic.Int64 // creation time, see cutCreated; 0 if it is unknown
 
 	products products
 
-	mu   sync.Mutex // guards the fields below; held while the tape is written
+	mu   sync.Mutex // guards the fields below; held during writes to the tape
 	tape *tape
 	view view
 
-	published bool // whether a record was published
+	published bool // whether any record was published
 
 	last     cursor // position of the newest published record
-	readUpTo uint64 // the number up to which the source was last read for the view
+	readUpTo uint64 // number of the record up to which the source was last read for the view
 
-	reading   *reading         // nil if the source is not being read for the view
+	reading   *reading         // nil unless the source is being read for the view
 	meanwhile []*record.Record // records published since reading began
 }
 
@@ -41,7 +41,7 @@ type reading struct {
 }
 
 // publish appends a record's frame to the run's own tape and to the tape of all runs. fresh is
-// false if the tapes already contain the record, or a crash has lost it.
+// false if the tapes already contain the record, or if the record was lost in a crash.
 func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uint64) (fresh, due, allDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,12 +55,12 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 			r.ends.Add(1)
 			r.tape.restart()
 		case id.generation < r.last.generation:
-			return false, false, false // a crash has lost the record
+			return false, false, false // the record was lost in a crash
 		case id.n > r.last.n:
 		case id.generation == r.last.generation:
-			return false, false, false // the record was published before
+			return false, false, false // the record has been published before
 		default:
-			r.tape.rewind(id.n) // a crash has lost the records from this number on
+			r.tape.rewind(id.n) // the records from this number on were lost in a crash
 		}
 		if id.generation > r.view.last.generation && id.n <= r.view.last.n {
 			r.forget()
@@ -79,14 +79,14 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 	return true, r.tape.append(f, id), all.appendNumbered(f, allGeneration)
 }
 
-// publishedTo returns the number of the newest published record, or 0 if no record was published.
+// publishedTo returns the number of the newest published record, or 0 if none was published.
 func (r *run) publishedTo() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last.n
 }
 
-// knownCreated returns the run's creation time in the same form as cutCreated, or 0 if it is not
+// knownCreated returns the run's creation time in the form that cutCreated uses, or 0 if it is not
 // known.
 func (r *run) knownCreated() int64 {
 	r.mu.Lock()
@@ -97,10 +97,10 @@ func (r *run) knownCreated() int64 {
 	return r.created.Load()
 }
 
-// createdOf returns the run's creation time, or 0 if it cannot be known. If the run is not published to
-// this handler, createdOf asks the source, because the run may have been deleted and replaced without
-// notice. It also asks the source if the run's first record was stored and not published, as when a
-// runner starts a run.
+// createdOf returns the run's creation time, or 0 if it cannot be known. If the run is not
+// published to this handler, createdOf asks the source, because the run may have been deleted and
+// replaced without the handler noticing. It also asks the source if the run's first record was
+// stored but not published, as when a runner starts a run.
 func (h *Handler) createdOf(ctx context.Context, r *run) (int64, error) {
 	known := r.knownCreated()
 	r.mu.Lock()
@@ -110,7 +110,7 @@ func (h *Handler) createdOf(ctx context.Context, r *run) (int64, error) {
 		return known, nil
 	}
 	created, err := h.storedCreated(ctx, r.id)
-	if published && errors.Is(err, ErrNotFound) { // a run in memory, whose first record is no longer kept
+	if published && errors.Is(err, ErrNotFound) { // a run in memory whose first record is no longer kept
 		return 0, nil
 	}
 	r.mu.Lock()
@@ -121,8 +121,8 @@ func (h *Handler) createdOf(ctx context.Context, r *run) (int64, error) {
 	return created, err
 }
 
-// storedCreated returns the time of the run's first record in the source, or 0 if the run has no such
-// record.
+// storedCreated returns the time of the run's first record in the source, or 0 if that record does
+// not exist.
 func (h *Handler) storedCreated(ctx context.Context, id string) (int64, error) {
 	for rec, err := range h.source.Records(ctx, id, 0) {
 		if err != nil || rec.Seq != 1 {
@@ -158,8 +158,8 @@ func (r *run) isAnother(rec *record.Record) bool {
 	case r.view.ledger.First == 1:
 		return rec.Generation == r.view.first && !rec.Time.Equal(r.view.Created)
 	}
-	// The known run's first record is unknown, and rec may be that record, arriving late. If rec is
-	// newer than everything known, it begins another run.
+	// The first record of the known run is unknown, and rec may be that record, arriving late. But
+	// if rec is newer than everything that is known, it begins another run.
 	return rec.Generation < r.view.first && rec.Time.After(r.view.Updated)
 }
 
@@ -169,8 +169,8 @@ func (r *run) forget() {
 	r.reading, r.meanwhile = nil, nil
 }
 
-// state returns the run's state as /api sends it. info is what the source knows of the run; it may be
-// empty.
+// state returns the run's state in the form that /api sends. info is what the source knows about
+// the run; it may be empty.
 func (r *run) state(info *RunInfo) RunState {
 	r.mu.Lock()
 	v := r.view.clone()
@@ -181,9 +181,10 @@ func (r *run) state(info *RunInfo) RunState {
 	return v.state() // without the lock: it sorts, and calls the Error methods of users' errors
 }
 
-// readMissing reads from the source, which may be nil, the records up to a number that were not
-// published to the handler: those before the first published record, and those after the newest known
-// record. If another request is reading them, readMissing waits for that request.
+// readMissing reads the records up to the number upTo that were not published to the handler: those
+// before the first published record, and those after the newest known record. It reads them from
+// source, which may be nil. If another request is already reading them, readMissing waits for that
+// request.
 func (r *run) readMissing(ctx context.Context, source Source, upTo uint64) error {
 	if source == nil {
 		return nil
@@ -209,8 +210,8 @@ func (r *run) readMissing(ctx context.Context, source Source, upTo uint64) error
 	}
 }
 
-// read adds the source's records after the newest that the view knows. If a crash has lost records
-// that the view knows, read starts again from the first record.
+// read adds the source's records after the newest one that the view knows. If records that the view
+// knows were lost in a crash, read starts again from the first record.
 func (v *view) read(ctx context.Context, source Source) error {
 	if known := v.last; known.n > 0 {
 		found := false
@@ -220,7 +221,7 @@ func (v *view) read(ctx context.Context, source Source) error {
 			}
 			if !found {
 				if found = cursorOf(&rec) == known; !found {
-					break // a crash has lost the newest known record
+					break // the newest known record was lost in a crash
 				}
 				continue
 			}
@@ -240,10 +241,10 @@ func (v *view) read(ctx context.Context, source Source) error {
 	return nil
 }
 
-// beginReading returns the reading that the caller must do, or the reading that another goroutine
-// is doing, or neither if there is nothing to read. Only one goroutine at a time reads the source.
-// The source is read only once up to the same number, unless the reading failed. Records that are
-// published while the source is being read are kept and added by endReading.
+// beginReading returns the reading that the caller must carry out, or the one that another
+// goroutine is carrying out, or neither if there is nothing to read. Only one goroutine at a time
+// reads the source. The source is not read twice up to the same number, unless the reading failed.
+// Records that are published during a reading are kept, and added by endReading.
 func (r *run) beginReading(upTo uint64) (mine, other *reading) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -259,8 +260,8 @@ func (r *run) beginReading(upTo uint64) (mine, other *reading) {
 	return mine, nil
 }
 
-// endReading stores the records that were read, and adds those that were published in the meantime.
-// If the read failed, the next request tries again.
+// endReading stores the records that were read, and adds those that were published meanwhile. If
+// reading failed, the next request tries again.
 func (r *run) endReading(mine *reading, err error, cancelled bool) {
 	defer close(mine.done)
 	if !cancelled {
@@ -269,7 +270,7 @@ func (r *run) endReading(mine *reading, err error, cancelled bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.reading != mine {
-		return // the reading may contain records that a crash has lost
+		return // the reading may contain records that were lost in a crash
 	}
 	meanwhile := r.meanwhile
 	r.reading, r.meanwhile = nil, nil

@@ -18,8 +18,8 @@ type runs struct {
 	bytes  atomic.Int64 // approximate size of the events of all runs
 }
 
-// get returns the run, creating it if it is not in memory. If watch is true, get adds one to
-// the run's clients, and the caller must call clients.Add(-1) when done.
+// get returns the run with the given ID. If the run is not in memory, get creates it. If watch is
+// true, get adds one to the run's clients, and the caller must call clients.Add(-1) when done.
 func (rs *runs) get(id string, watch bool) *run {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -53,8 +53,8 @@ func (rs *runs) all() []*run {
 	return all
 }
 
-// makeRoom forgets runs without clients if there are too many runs. It forgets a
-// tenth of the limit at a time, so that it rarely has to sort all runs.
+// makeRoom forgets runs without clients if there are too many runs. It forgets a tenth of the limit
+// at a time, so that the runs rarely have to be sorted.
 func (rs *runs) makeRoom() {
 	if len(rs.byID) < rs.limit {
 		return
@@ -70,8 +70,8 @@ func (rs *runs) makeRoom() {
 	}
 }
 
-// shrink forgets runs' events when they take too much memory, until a quarter of the limit is free.
-// The runs' states stay known.
+// shrink forgets the events of runs if they take too much memory, until a quarter of the limit is
+// free. The states of the runs are kept.
 func (rs *runs) shrink() {
 	if rs.bytes.Load() <= rs.memory {
 		return
@@ -86,13 +86,14 @@ func (rs *runs) shrink() {
 	}
 }
 
-// evictionOrder returns the runs in the order in which they are forgotten: runs that nobody watches
-// before others, runs that are not running before running ones, and otherwise by the time of their
-// last record, the oldest first. rs.mu must be held.
+// evictionOrder returns the runs in the order in which they are forgotten. Runs that nobody watches
+// come before watched ones. Within each of these groups, runs that are not running come before
+// running ones, and otherwise the runs are ordered by the time of their last record, oldest first.
+// rs.mu must be held.
 func (rs *runs) evictionOrder() []*run {
 	type candidate struct {
 		run   *run
-		rank  int // the lowest is forgotten first
+		rank  int // candidates with the lowest rank are forgotten first
 		heard int64
 	}
 	var all []candidate

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestAuthorizeIsAskedAgainForLongStreams: a client that is still allowed loses
-// nothing, and a client whose permission was revoked is refused.
+// TestAuthorizeIsAskedAgainForLongStreams checks that a client that is still allowed loses nothing,
+// and that a client whose permission was revoked is refused.
 func TestAuthorizeIsAskedAgainForLongStreams(t *testing.T) {
 	var asked atomic.Int64
 	var revoked atomic.Bool

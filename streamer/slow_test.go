@@ -23,8 +23,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestClientThatNeverReadsDoesNotAffectOthers has one client that never reads and five that
-// do (twenty in the long form), at 2,000 events a second.
+// TestClientThatNeverReadsDoesNotAffectOthers publishes 2,000 events a second to one client that
+// never reads and five that do (twenty in the long form).
 func TestClientThatNeverReadsDoesNotAffectOthers(t *testing.T) {
 	const events = 3000
 	clients := 5
@@ -62,7 +62,7 @@ func TestClientThatNeverReadsDoesNotAffectOthers(t *testing.T) {
 	longest := time.Duration(0)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	text := strings.Repeat("x", 3000) // enough to fill the socket buffers of the client that does not read
+	text := strings.Repeat("x", 3000) // enough to fill the socket buffers of the client that never reads
 	for n := 1; n < events; {
 		<-tick.C
 		for range 10 {
@@ -78,9 +78,8 @@ func TestClientThatNeverReadsDoesNotAffectOthers(t *testing.T) {
 	assert.EqualValues(t, clients*events, read.Load())
 	t.Logf("the longest publish took %v", longest)
 
-	// The stalled client is cut off after the write timeout, and has received whole
-	// events. On a busy machine, clients that read may have been cut off, too, and
-	// have reconnected.
+	// The stalled client is cut off after the write timeout. Until then, it has received whole
+	// events. On a busy machine, clients that read may also have been cut off and have reconnected.
 	for h.Stats().Clients > 0 {
 		runtime.Gosched()
 		require.NoError(t, t.Context().Err())
@@ -104,7 +103,7 @@ func TestClientThatNeverReadsDoesNotAffectOthers(t *testing.T) {
 	assert.Equal(t, count(1, events), got, "without loss")
 }
 
-// readRest reads the whole events of a stream that was cut off.
+// readRest reads the complete events of a stream that was cut off.
 func readRest(t testing.TB, resp *http.Response, got *[]uint64) (lastID string) {
 	t.Helper()
 	once := streamer.Client{
@@ -240,7 +239,7 @@ func TestCloseEndsAReplay(t *testing.T) {
 	reading.Wait()
 }
 
-// endless has runs that never end.
+// endless is a source whose runs never end.
 type endless struct{ *shelf }
 
 func (e endless) Records(ctx context.Context, id string, after uint64) iter.Seq2[record.Record, error] {

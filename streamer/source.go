@@ -12,12 +12,12 @@ import (
 	"github.com/reprise-go/reprise/record/redact"
 )
 
-// A Source provides runs that are not, or no longer, in the memory of a [Handler]. It must be
-// safe for concurrent use. By the time a record is published to the handler, the source must
-// contain it, as a store does.
+// A Source provides runs that are not, or no longer, in the memory of a [Handler]. It must be safe
+// for concurrent use. When a record is published to the handler, the source must already contain
+// it, as a store does.
 type Source interface {
-	// List returns a page of the runs that a query selects. It does not read their
-	// records. If the query is not valid, the error is ErrInvalid.
+	// List returns a page of the runs that a query selects, without reading their records. If the
+	// query is not valid, the error is ErrInvalid.
 	List(ctx context.Context, q Query) (RunPage, error)
 
 	// Run returns the RunInfo of one run, including RunInfo.Stopping. If the run does not exist,
@@ -32,19 +32,19 @@ type Source interface {
 	// exist, the error is ErrNotFound.
 	Artifact(ctx context.Context, reference string) ([]byte, error)
 
-	// Answered returns the IDs of a run's questions that have an answer in the store, which the run
-	// takes when it is next opened.
+	// Answered returns the IDs of those questions of a run that have an answer in the store. The
+	// run takes these answers when it is next opened.
 	Answered(ctx context.Context, runID string) ([]string, error)
 }
 
-// RunInfo contains what is known of a run without reading its records.
+// RunInfo contains what is known about a run without reading its records.
 type RunInfo struct {
 	RunID       string    `json:"run_id"`
 	ParentID    string    `json:"parent_run_id,omitempty"` // the run from which this run was forked
 	CalledBy    string    `json:"called_by,omitempty"`     // the run that started this run and waits for it
 	Status      string    `json:"status"`                  // queued, running, paused, interrupted, completed, failed or cancelled
 	Stop        *Stop     `json:"stop,omitempty"`          // why the run is interrupted or cancelled; set for a paused run if it was cancelled and a compensation waits
-	Stopping    *Stop     `json:"stopping,omitempty"`      // the stop that somebody has requested and that is not complete; its reason is user or cancel
+	Stopping    *Stop     `json:"stopping,omitempty"`      // the stop that somebody has requested but that is not complete; its reason is user or cancel
 	Description string    `json:"description,omitempty"`
 	Pipeline    string    `json:"pipeline,omitempty"`
 	Tags        []string  `json:"tags,omitempty"`
@@ -56,25 +56,25 @@ type RunInfo struct {
 	Worker      string    `json:"worker,omitempty"` // who last opened the run
 	LastSeq     uint64    `json:"last_seq"`         // number of its newest known record
 
-	// Usage is what the run had consumed when it was last closed. If not all of a run's records
-	// were read, its RunState reports this usage.
+	// Usage is what the run had consumed when it was last closed. A RunState reports this usage if
+	// not all of the run's records were read.
 	Usage record.Usage `json:"-"`
 
-	// The state of the run when it was last closed. Asking is the number of open questions, and
-	// Questions contains the first of them, without the answers' schemas.
+	// The fields below describe the run when it was last closed. Asking is the number of open
+	// questions, and Questions contains the first of them, without the schemas of their answers.
 	Calls, Failed, Retries, Asking int             `json:"-"`
 	Questions                      []QuestionState `json:"-"`
 	LastError                      *CallError      `json:"-"`
 }
 
-// isCancelled reports whether the run was cancelled and has not ended: its calls must still stop, or be
-// compensated.
+// isCancelled reports whether the run was cancelled but has not ended, because its calls must still
+// stop or be compensated.
 func (i *RunInfo) isCancelled() bool {
 	isCancel := func(s *Stop) bool { return s != nil && s.Reason == string(record.InterruptCancel) }
 	return isCancel(i.Stopping) || isCancel(i.Stop) && i.Status != statusCancelled
 }
 
-// A Stop describes why a run stopped, or is asked to stop.
+// A Stop describes why a run stopped or was asked to stop.
 type Stop struct {
 	Reason  string `json:"reason"`            // such as user, shutdown or crash
 	By      string `json:"by,omitempty"`      // the person who asked for the stop; empty for Reprise itself
@@ -87,8 +87,8 @@ type redactedSource struct {
 	redact redact.Redaction
 }
 
-// List searches the original texts, and redacts the runs that it returns. A client that searches for
-// a secret therefore learns which runs contain it.
+// List searches the original texts and redacts the runs that it returns. A client can therefore
+// find out which runs contain a secret by searching for it.
 func (s redactedSource) List(ctx context.Context, q Query) (RunPage, error) {
 	page, err := s.Source.List(ctx, q)
 	for i := range page.Runs {
@@ -144,21 +144,20 @@ func (s redactedSource) Records(ctx context.Context, runID string, after uint64)
 	}
 }
 
-// A Control carries out the requests that change a run. It must be safe for concurrent
-// use. Its methods return ErrNotFound if the run or the question does not exist,
-// ErrConflict if the request is not possible now, and ErrInvalid if the value
-// cannot be an answer. ErrConflict and ErrInvalid are wrapped in an error with a text for the user.
+// A Control carries out requests that change a run. It must be safe for concurrent use. Its methods
+// return ErrNotFound if the run or the question does not exist, ErrConflict if the request is not
+// possible now, and ErrInvalid if the value is not a valid answer. ErrConflict and ErrInvalid are
+// wrapped in an error with a text for the user.
 type Control interface {
-	// Interrupt asks the process that has the run open to stop it. stop.By is the principal
-	// of the request's Access. If there is no principal, stop.By is the name in the request, or
-	// "dashboard".
+	// Interrupt asks the process that has the run open to stop it. stop.By is the principal of the
+	// request's Access or, if there is no principal, the name in the request or "dashboard".
 	Interrupt(ctx context.Context, runID string, stop Stop) error
 
 	// Cancel ends the run for good, whether or not a process has it open. stop.By is chosen as
 	// for Interrupt.
 	Cancel(ctx context.Context, runID string, stop Stop) error
 
-	// Answer answers a question of the run. by is chosen as for Interrupt. The value is
+	// Answer answers a question of the run. by is chosen as for Interrupt. The value is encoded as
 	// JSON.
 	Answer(ctx context.Context, runID, questionID, by string, value json.RawMessage) error
 
@@ -171,7 +170,7 @@ type Control interface {
 type Signal struct {
 	Name  string          `json:"name"`
 	Value json.RawMessage `json:"value"`
-	ID    string          `json:"id,omitempty"` // the same each time the same signal is sent
+	ID    string          `json:"id,omitempty"` // the same if the signal is sent again
 	By    string          `json:"by,omitempty"` // who sends it
 }
 
@@ -185,7 +184,7 @@ var (
 	ErrUnavailable = errors.New("streamer: not available, try again later")
 )
 
-// errors.Is and errors.As also find these errors in the recorded errors of calls.
+// errors.Is and errors.As also match these errors after they were recorded by a call.
 func init() {
 	record.RegisterError("streamer.ErrNotFound", ErrNotFound)
 	record.RegisterError("streamer.ErrConflict", ErrConflict)

@@ -14,22 +14,24 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Starter starts runs for senders whose Access allows control. It must be safe for concurrent use.
-// It returns the errors of a [Control]. It also returns ErrNotFound if the program does not exist,
-// ErrInvalid if the input does not fit the program, ErrConflict if another run has the ID, ErrTooMany
-// if too many runs are waiting, and ErrUnavailable if nothing can be started for a while.
+// A Starter starts runs for senders whose Access allows control. It must be safe for concurrent
+// use. It returns the same errors as a [Control]. It also returns ErrNotFound if the program does
+// not exist, ErrInvalid if the input does not fit the program, ErrConflict if another run has the
+// ID, ErrTooMany if too many runs are waiting, and ErrUnavailable if nothing can be started for a
+// while.
 type Starter interface {
-	// Programs returns the programs that can be started, by their names.
+	// Programs returns the programs that can be started, ordered by name.
 	Programs() []Program
 
-	// Start starts a run. If the run was started before, Start returns that run, and isNew is false.
+	// Start starts a run. If the run has already been started, Start returns it, and isNew is
+	// false.
 	Start(ctx context.Context, s Start) (info RunInfo, isNew bool, err error)
 
 	// Result returns the result of a run. If the run has not ended, the error is
 	// ErrConflict.
 	Result(ctx context.Context, runID string) (Result, error)
 
-	// Values returns the values that a run exposes, as JSON, by their keys.
+	// Values returns the values that a run exposes, as JSON, by key.
 	Values(ctx context.Context, runID string) (map[string]json.RawMessage, error)
 }
 
@@ -46,7 +48,7 @@ type Program struct {
 type Schedule struct {
 	Name string    `json:"name"`
 	When string    `json:"when"`          // such as "every 1h0m0s" or "0 9 * * MON-FRI (UTC)"
-	Next time.Time `json:"next,omitzero"` // when the next run starts; zero if no run will
+	Next time.Time `json:"next,omitzero"` // when the next run starts; zero if there is no next run
 }
 
 // A Start is a request to start a run.
@@ -56,7 +58,7 @@ type Start struct {
 	RunID       string          `json:"run_id,omitempty"`  // empty for a random ID
 	Input       json.RawMessage `json:"input"`
 	Priority    int             `json:"priority,omitempty"`
-	At          time.Time       `json:"at,omitzero"` // the earliest time to begin
+	At          time.Time       `json:"at,omitzero"` // the earliest start time
 	Pinned      bool            `json:"pinned,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Pipeline    string          `json:"pipeline,omitempty"`
@@ -65,8 +67,8 @@ type Start struct {
 	Principal string `json:"-"` // the sender's Access.Principal
 }
 
-// A Result is a run's output or error. The error of a cancelled run says who cancelled it,
-// and why.
+// A Result is a run's output or error. The error of a cancelled run contains who cancelled it, and
+// why.
 type Result struct {
 	RunID  string          `json:"run_id"`
 	Status string          `json:"status"`
@@ -118,7 +120,7 @@ func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Ac
 		return
 	}
 	if isNew {
-		// A URL relative to the request is also correct behind a proxy that adds a prefix.
+		// A relative URL is also correct behind a proxy that adds a prefix.
 		w.Header().Set("Location", "runs/"+url.PathEscape(info.RunID))
 		h.sendStatus(w, http.StatusCreated, startedBody{info.RunID, info.Status})
 		return
@@ -126,7 +128,7 @@ func (h *Handler) serveStart(w http.ResponseWriter, req *http.Request, scope *Ac
 	h.sendJSON(w, startedBody{info.RunID, info.Status})
 }
 
-// serveResult sends the result to senders that may see the run.
+// serveResult sends a run's result to senders that are allowed to see the run.
 func (h *Handler) serveResult(w http.ResponseWriter, req *http.Request, scope *Access) {
 	id := req.PathValue("run")
 	if h.options.Starter == nil {
@@ -157,7 +159,7 @@ type valuesBody struct {
 	Values map[string]json.RawMessage `json:"values"`
 }
 
-// serveValues sends a run's values to senders that may see the run.
+// serveValues sends a run's values to senders that are allowed to see the run.
 func (h *Handler) serveValues(w http.ResponseWriter, req *http.Request, scope *Access) {
 	if h.options.Starter == nil {
 		h.refuse(w, http.StatusForbidden, "forbidden", "this server cannot read the values of runs")
@@ -181,7 +183,7 @@ func (h *Handler) serveValues(w http.ResponseWriter, req *http.Request, scope *A
 	h.sendJSON(w, valuesBody{values})
 }
 
-// redactedJSON returns the redacted text, or nil if redaction has made it invalid JSON.
+// redactedJSON returns the text after redaction, or nil if redaction made it invalid JSON.
 func (h *Handler) redactedJSON(text json.RawMessage) json.RawMessage {
 	redact := h.options.redactText()
 	if redact == nil {
@@ -193,7 +195,7 @@ func (h *Handler) redactedJSON(text json.RawMessage) json.RawMessage {
 	return text
 }
 
-// admitStart is like admitControl, for requests that are not about one run.
+// admitStart is like admitControl, but for requests that are not about a single run.
 func (h *Handler) admitStart(w http.ResponseWriter, req *http.Request, scope *Access) bool {
 	if !h.mayStart(scope) {
 		h.refuseStart(w)
@@ -202,8 +204,8 @@ func (h *Handler) admitStart(w http.ResponseWriter, req *http.Request, scope *Ac
 	return h.admitPost(w, req)
 }
 
-// refuseStart refuses a request to start a run. The message says whether nobody may start runs on
-// this server, or only this sender may not.
+// refuseStart refuses a request to start a run. The message distinguishes whether nobody can start
+// runs on this server, or only this sender is not allowed to.
 func (h *Handler) refuseStart(w http.ResponseWriter) {
 	message := "you may look at runs, but not start them"
 	if h.options.Starter == nil {
@@ -212,7 +214,7 @@ func (h *Handler) refuseStart(w http.ResponseWriter) {
 	h.refuse(w, http.StatusForbidden, "forbidden", message)
 }
 
-// admitRun checks that the run exists and that the sender may see it.
+// admitRun checks that the run exists and that the sender is allowed to see it.
 func (h *Handler) admitRun(w http.ResponseWriter, req *http.Request, scope *Access) bool {
 	id := req.PathValue("run")
 	if _, err := h.find(req.Context(), id, scope); err != nil {
@@ -222,8 +224,8 @@ func (h *Handler) admitRun(w http.ResponseWriter, req *http.Request, scope *Acce
 	return true
 }
 
-// admitPost refuses requests from other sites' pages: a form cannot send JSON, and a script is
-// refused because of its origin.
+// admitPost refuses requests from the pages of other sites: a form cannot send JSON, and a script
+// is refused because of its origin.
 func (h *Handler) admitPost(w http.ResponseWriter, req *http.Request) bool {
 	if !h.admitOrigin(w, req) {
 		return false
@@ -235,8 +237,8 @@ func (h *Handler) admitPost(w http.ResponseWriter, req *http.Request) bool {
 	return true
 }
 
-// admitOrigin refuses requests that may change something and come from other sites' pages, even those in
-// Options.Origins.
+// admitOrigin refuses requests from the pages of other sites, even those in Options.Origins. It is
+// used for requests that may change something.
 func (h *Handler) admitOrigin(w http.ResponseWriter, req *http.Request) bool {
 	if err := h.guard.Check(req); err != nil {
 		h.refuse(w, http.StatusForbidden, "cross_origin", "requests from the pages of other sites are refused")
@@ -248,7 +250,8 @@ func (h *Handler) admitOrigin(w http.ResponseWriter, req *http.Request) bool {
 // maxName limits how much of an unknown name is repeated in a message.
 const maxName = 200
 
-// unknownProgram returns an error message with the unknown name in a Start, and the known names.
+// unknownProgram returns an error message with the unknown name in a Start and the names that are
+// known.
 func (h *Handler) unknownProgram(s *Start) string {
 	var programs []string
 	for _, p := range h.options.Starter.Programs() {

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// starts remembers what was started.
+// starts is a Starter that remembers what was started.
 type starts struct{ got []streamer.Start }
 
 func (*starts) Programs() []streamer.Program {
@@ -50,7 +50,7 @@ func (*starts) Resume(_ context.Context, runID string) error {
 
 func (s *starts) Retry(ctx context.Context, runID string) error { return s.Resume(ctx, runID) }
 
-// ResumeAll chooses those of two runs that the sender may see.
+// ResumeAll selects those of two runs that the sender is allowed to see.
 func (s *starts) ResumeAll(_ context.Context, c streamer.Selection) ([]streamer.SelectedRun, error) {
 	if c.Status == "queued" {
 		return nil, fmt.Errorf("%w: want interrupted", streamer.ErrInvalid)
@@ -128,8 +128,8 @@ func TestOnlyWhoMayControlStartsRuns(t *testing.T) {
 	}
 }
 
-// TestNewRunIsCreated: the response has status 201 and the location of the run, and the
-// same start again returns the same run.
+// TestNewRunIsCreated checks that the response has status 201 and the location of the run, and that
+// repeating the request returns the same run.
 func TestNewRunIsCreated(t *testing.T) {
 	var s starts
 	_, server := serve(t, nil, streamer.Options{Starter: &s, Authorize: func(*http.Request) (streamer.Access, error) {

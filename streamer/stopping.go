@@ -11,9 +11,9 @@ type stoppingBody struct {
 	Stopping *Stop  `json:"stopping"`
 }
 
-// PublishStopping tells the clients who has asked a running run to stop, with an event "stopping" in
-// the stream of all runs. It makes the run's followers read why the run was set aside, if it was: see
-// [FollowEvent]. It does nothing if nobody has asked the run to stop and it was not set aside, or if
+// PublishStopping tells the clients who asked a running run to stop, with an event "stopping" in
+// the stream of all runs. If the run was set aside, PublishStopping makes the run's followers read
+// why: see [FollowEvent]. It does nothing if the run was neither asked to stop nor set aside, or if
 // the handler has no source.
 func (h *Handler) PublishStopping(ctx context.Context, runID string) {
 	h.Reread(runID)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// errSlow ends the stream of a client that fell behind.
+// errSlow is the reason for ending the stream of a client that fell behind.
 var errSlow = errors.New("streamer: the client fell behind")
 
 // stream is one client's event stream.
@@ -22,14 +22,14 @@ type stream struct {
 	w          http.ResponseWriter
 	control    *http.ResponseController
 	timer      *time.Timer  // ends the wait for the next event
-	watched    *watchedRuns // the runs whose deltas the client has asked for; nil if there are none
+	watched    *watchedRuns // the runs whose deltas the client asked for; nil if there are none
 	proto      int          // the major version of HTTP
 	created    int64        // creation time of the run, see cutCreated; 0 if it is not known
-	vocabulary string       // name in Options.Vocabularies; empty for this package's own events
+	vocabulary string       // name in Options.Vocabularies; empty for the events of this package
 
 	at      cursor        // the newest event that was sent or filtered out
 	sent    cursor        // the newest ID that was sent
-	moves   uint64        // how often at was moved, forward or back
+	moves   uint64        // number of times that at was moved, forward or back
 	out     *bufio.Writer // holds what was written since the last flush; nil if nothing was
 	flushed time.Time     // when out was last flushed
 }
@@ -45,28 +45,28 @@ func (h *Handler) untilClosed(ctx context.Context) (_ context.Context, release f
 	}
 }
 
-// begin sends the head of the stream at once, so that clients know that they
-// are connected.
+// begin sends the beginning of the stream immediately, so that clients know that they are
+// connected.
 func (s *stream) begin() {
 	header := s.w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-cache, no-store, no-transform")
 	header.Set("X-Accel-Buffering", "no") // tells nginx not to buffer
 	if s.proto == 1 {
-		header.Set("Connection", "close") // some clients read until the connection ends
+		header.Set("Connection", "close") // some clients read until the connection is closed
 	}
 	s.w.WriteHeader(http.StatusOK)
 	// Clients that were disconnected together should not reconnect at the same moment.
 	reconnect := s.handler.options.Reconnect
 	reconnect += time.Duration(rand.Int64N(int64(reconnect)/2 + 1))
-	_ = s.write(fmt.Appendf(nil, "retry: %d\n", max(1, reconnect.Milliseconds()))) // the next write returns its error too
+	_ = s.write(fmt.Appendf(nil, "retry: %d\n", max(1, reconnect.Milliseconds()))) // the next write returns the error
 	if s.run != nil {
 		_ = s.flush() // a source may be slow; the stream of all runs is flushed once its position is known
 	}
 }
 
-// serveAll streams all runs from the cursor on, or from now if id is empty. The client may have
-// received only a part of the event at the cursor; part says how much.
+// serveAll streams the events of all runs after the cursor id, or from now on if id is empty. The
+// client may have received only part of the event at the cursor; part says how much.
 func (s *stream) serveAll(ctx context.Context, id string, part int) error {
 	first, next := s.handler.all.span()
 	pos := next
@@ -91,8 +91,8 @@ func (s *stream) serveAll(ctx context.Context, id string, part int) error {
 	return s.follow(ctx, s.handler.all, pos)
 }
 
-// serveRun streams one run from the cursor on, or from its first record if id is empty. The client
-// may have received only a part of the event at the cursor; part says how much.
+// serveRun streams the events of one run after the cursor id, or from its first record on if id is
+// empty. The client may have received only part of the event at the cursor; part says how much.
 func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 	if id != "" {
 		if err := s.resume(ctx, id, part); err != nil {
@@ -117,7 +117,7 @@ func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 			s.deleted()
 			continue
 		}
-		// Look for missing events again only if this round made progress; otherwise the client
+		// Look for missing events again only if this round has made progress. Otherwise, the client
 		// must reconnect.
 		if err := s.follow(ctx, s.run.tape, pos); !errors.Is(err, errHole) || s.moves == before && s.at != (cursor{}) {
 			return err
@@ -125,8 +125,8 @@ func (s *stream) serveRun(ctx context.Context, id string, part int) error {
 	}
 }
 
-// resume continues after the event with the given ID. It starts from the beginning if the ID
-// belongs to another run, which had the same run ID.
+// resume continues after the event with the given ID. If the ID belongs to another run that had the
+// same run ID, the stream starts from the beginning.
 func (s *stream) resume(ctx context.Context, id string, part int) error {
 	created, id := cutCreated(id)
 	now := created
@@ -153,13 +153,12 @@ func (s *stream) resume(ctx context.Context, id string, part int) error {
 
 const anotherRun = "another run has this ID now"
 
-// errHole reports that events are missing from the tape because the publisher left
-// some out.
+// errHole reports that events are missing from the tape because the publisher did not publish them.
 var errHole = errors.New("streamer: events are missing")
 
-// follow sends the events on the tape from the position on, and new events as they arrive.
+// follow sends the events on the tape from position pos on, and then new events as they arrive.
 func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
-	var batch [8]entry // small, since it is on the stack of every waiting client
+	var batch [8]entry // small, because it is on the stack of every waiting client
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -181,7 +180,7 @@ func (s *stream) follow(ctx context.Context, t *tape, pos uint64) error {
 			if s.run != nil && e.id.n > 0 {
 				switch {
 				case e.id.generation < s.at.generation:
-					continue // a crash has lost this record
+					continue // the record was lost in a crash
 				case e.id.generation > s.at.generation && e.id.n <= s.at.n:
 					s.reset("the run was opened again without records that a crash has lost; its stream begins again")
 					return errHole

@@ -6,39 +6,39 @@ import (
 	"sync/atomic"
 )
 
-// tape holds the newest events of one stream, in order. All clients of the stream read
-// from it, and have no queues of their own.
+// tape holds the newest events of one stream, in order. All clients of the stream read from the
+// tape and have no queues of their own.
 type tape struct {
-	limit int   // how many events are kept
-	room  int64 // how many bytes of memory the events may take, approximately
+	limit int   // maximum number of events that are kept
+	room  int64 // approximate maximum number of bytes of memory that the events may take
 
 	mu      sync.Mutex
 	entries []entry       // entries[(p - origin) % limit] is the entry at position p
 	origin  uint64        // position of the first entry since the entries were last cleared
 	bytes   int64         // size of the entries
-	total   *atomic.Int64 // size of this tape and others; nil to count nothing
+	total   *atomic.Int64 // size of this and other tapes; nil if it is not counted
 	first   uint64        // position of the oldest event
 	before  cursor        // the ID of the newest dropped event that had an ID
 	next    uint64        // position of the next event
 
-	// begun holds the first ID of each generation that is known.
+	// begun holds the first ID of each known generation.
 	begun []cursor
 	last  cursor // the newest ID
 
 	notified uint64        // clients were notified of the events before this position
-	changed  chan struct{} // closed when there are more events; nil while no client waits
+	changed  chan struct{} // closed when there are new events; nil if no client is waiting
 	due      bool          // a notification is scheduled
 }
 
 // entry is an event in a stream.
 type entry struct {
 	frame *frame
-	id    cursor // its number is zero for an event that has no ID
+	id    cursor // its number is zero if the event has no ID
 }
 
 func newTape(limit int, room int64) *tape { return &tape{limit: limit, room: room} }
 
-// append puts an event at the end. If due is true, the caller must schedule a notification to the
+// append adds an event at the end. If due is true, the caller must schedule a notification of the
 // clients.
 func (t *tape) append(f *frame, id cursor) (due bool) {
 	t.mu.Lock()
@@ -103,8 +103,8 @@ func (t *tape) dropAll() {
 	t.entries, t.origin = nil, t.next // free the array, too
 }
 
-// retire removes all events, and stops counting the size of later ones: the run is being removed,
-// although one of its records may be about to be published.
+// retire removes all events, and stops counting the size of later ones. It is called when the run
+// is removed. One of the run's records may still be about to be published.
 func (t *tape) retire() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,8 +119,8 @@ func (t *tape) count(bytes int64) {
 	}
 }
 
-// becomesDue reports whether the caller must schedule a notification: a client waits,
-// there is a new event, and no notification is scheduled.
+// becomesDue reports whether the caller must schedule a notification. It must if a client is
+// waiting, there is a new event, and no notification is scheduled.
 func (t *tape) becomesDue() bool {
 	if t.due || t.changed == nil || t.notified == t.next {
 		return false
@@ -129,9 +129,9 @@ func (t *tape) becomesDue() bool {
 	return true
 }
 
-// rewind removes the events from the number on, because a crash has lost their records. The earlier
-// events are appended again: a client that continues from an old position recognizes them by their
-// numbers, and a new client receives no others.
+// rewind removes the events from the given number on, because their records were lost in a crash.
+// The earlier events are appended again: a client that continues from an old position recognizes
+// them by their numbers, and a new client receives only these.
 func (t *tape) rewind(number uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,8 +155,8 @@ func (t *tape) rewind(number uint64) {
 	}
 }
 
-// restart removes all events and ends the streams of the clients that have read them,
-// because another run with the same ID has begun.
+// restart removes all events, because another run with the same ID has begun. It ends the streams
+// of clients that have read them.
 func (t *tape) restart() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -176,7 +176,7 @@ func (t *tape) find(c cursor) *frame {
 	return nil
 }
 
-// read copies the events from pos onward. If the first of them is no longer kept, ok is false.
+// read copies the events from position pos on. If the first of them is no longer kept, ok is false.
 func (t *tape) read(pos uint64, into []entry) (n int, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,8 +201,8 @@ func (t *tape) all() []entry {
 	return all
 }
 
-// more returns a channel that is closed when clients are notified of an event at the position.
-// The channel is nil if they were notified of it already. If due is true, the caller must schedule
+// more returns a channel that is closed when clients are notified of an event at the position. The
+// channel is nil if they have already been notified of it. If due is true, the caller must schedule
 // a notification.
 func (t *tape) more(pos uint64) (changed <-chan struct{}, due bool) {
 	t.mu.Lock()
@@ -227,14 +227,14 @@ func (t *tape) notify() {
 	}
 }
 
-// span returns the range of positions that hold events: first is included, next is not.
+// span returns the range of positions that hold events. It includes first, but not next.
 func (t *tape) span() (first, next uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.first, t.next
 }
 
-// place tells how a cursor relates to the events on a tape.
+// place describes how a cursor relates to the events on a tape.
 type place uint8
 
 const (
@@ -243,8 +243,8 @@ const (
 	placeUnknown              // the tape has never contained the cursor's event
 )
 
-// locate returns the position after a cursor. It skips events without an ID that follow
-// the cursor's event, because the client may have received them.
+// locate returns the position after a cursor. It skips the events without an ID that follow the
+// cursor's event, because the client may already have received them.
 func (t *tape) locate(c cursor) (pos uint64, where place) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -258,8 +258,8 @@ func (t *tape) locate(c cursor) (pos uint64, where place) {
 	return pos, placeFound
 }
 
-// had reports whether the cursor's event was on the tape at some time, or preceded the events on it.
-// A crash may have lost the event since.
+// had reports whether the cursor's event was on the tape at some time, or preceded the events on
+// it. The event may have been lost in a crash since.
 func (t *tape) had(c cursor) bool {
 	for i, begun := range t.begun {
 		if begun.generation != c.generation {
@@ -274,7 +274,7 @@ func (t *tape) had(c cursor) bool {
 	return false
 }
 
-// lastForgotten returns the newest ID of the events that are no longer kept.
+// lastForgotten returns the newest ID among the events that are no longer kept.
 func (t *tape) lastForgotten() cursor {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -282,15 +282,15 @@ func (t *tape) lastForgotten() cursor {
 }
 
 // after returns the first kept event after the cursor. If there is none, kept is false, and pos is
-// the position of the next event to be published.
+// the position of the next event that will be published.
 func (t *tape) after(c cursor) (pos uint64, id cursor, kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.afterLocked(c)
 }
 
-// afterLocked is like after, but t.mu must be held. Numbers rise from event to event. Events with an
-// older generation than the cursor's are about to be removed by rewind.
+// afterLocked is like after, but t.mu must be held. The numbers of the events increase. Events of
+// an older generation than the cursor's are about to be removed by rewind.
 func (t *tape) afterLocked(c cursor) (pos uint64, id cursor, kept bool) {
 	pos = t.next
 	for p := t.next; p > t.first; {
@@ -307,7 +307,7 @@ func (t *tape) afterLocked(c cursor) (pos uint64, id cursor, kept bool) {
 	return pos, id, kept
 }
 
-// oldest returns the first event with an ID.
+// oldest returns the first kept event with an ID.
 func (t *tape) oldest() (e entry, pos uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

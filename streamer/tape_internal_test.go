@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A cleared tape holds nothing, not even the array that held its events.
+// A cleared tape keeps nothing in memory, not even the array that held its events.
 func TestClearedTapeHoldsNothing(t *testing.T) {
 	const limit = 5
 	tape := newTape(limit, 1<<20)

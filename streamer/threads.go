@@ -10,18 +10,18 @@ import (
 )
 
 // Threads are conversations whose turns are runs. An implementation must be safe for concurrent
-// use. It returns the errors of a [Starter]. If the thread's previous turn has not ended, the
+// use. It returns the same errors as a [Starter]. If the thread's previous turn has not ended, the
 // error is ErrConflict, too.
 type Threads interface {
-	// FirstRun returns the ID of the run that is a thread's first turn. A sender that may see
-	// this run may use the thread.
+	// FirstRun returns the ID of the run that is the first turn of a thread. Senders that are
+	// allowed to see this run are allowed to use the thread.
 	FirstRun(thread string) string
 
-	// Send starts the next turn of a thread. If the turn was started before, Send returns that
-	// turn, and isNew is false.
+	// Send starts the next turn of a thread. If the turn has already been started, Send returns it,
+	// and isNew is false.
 	Send(ctx context.Context, thread string, m ThreadMessage) (turn ThreadTurn, isNew bool, err error)
 
-	// Turns returns up to limit turns of a thread: the most recent ones, in order.
+	// Turns returns at most limit turns of a thread: the most recent ones, in order.
 	Turns(ctx context.Context, thread string, limit int) ([]ThreadTurn, error)
 }
 
@@ -30,11 +30,11 @@ type ThreadMessage struct {
 	Text  string          `json:"text"`
 	Parts json.RawMessage `json:"parts,omitempty"` // images and files, as a JSON array of actors.Part
 
-	// Program is the program that answers. Defaults to the program that answered the previous turn;
-	// in a new thread, to the server's default.
+	// Program is the program that answers. Defaults to the program that answered the previous turn
+	// or, in a new thread, to the server's default.
 	Program string `json:"program,omitempty"`
 
-	// Turn is the number of the turn, from 1. If a message is sent again with the same number, it
+	// Turn is the number of the turn, from 1. A message that is sent again with the same number
 	// does not begin a second turn. 0 means the next turn.
 	Turn int `json:"turn,omitempty"`
 
@@ -45,7 +45,7 @@ type ThreadMessage struct {
 	Principal string `json:"-"` // the sender's Access.Principal
 }
 
-// A ThreadTurn is a turn of a thread. Its run can be watched, and the run's questions answered.
+// A ThreadTurn is a turn of a thread. Clients can watch its run and answer the run's questions.
 type ThreadTurn struct {
 	Turn    int    `json:"turn"`
 	RunID   string `json:"run_id"`
@@ -99,7 +99,7 @@ func (h *Handler) serveSend(w http.ResponseWriter, req *http.Request, scope *Acc
 	h.sendJSON(w, turn)
 }
 
-// missingProgram returns the message for the error err from Threads.Send, which is ErrNotFound.
+// missingProgram returns the message for err, an ErrNotFound from Threads.Send.
 func missingProgram(err error, program string) string {
 	if why, ok := strings.CutPrefix(err.Error(), ErrNotFound.Error()+": "); ok {
 		return why
@@ -135,11 +135,11 @@ func (h *Handler) serveThread(w http.ResponseWriter, req *http.Request, scope *A
 	h.sendJSON(w, threadBody{id, turns})
 }
 
-// admitThread checks that the sender may use the thread.
+// admitThread checks that the sender is allowed to use the thread.
 func (h *Handler) admitThread(w http.ResponseWriter, req *http.Request, scope *Access) bool {
 	id := req.PathValue("thread")
 	if !scope.sees(h.options.Threads.FirstRun(id)) {
-		h.refuse(w, http.StatusNotFound, "not_found", noThread(id)) // the sender must not learn whether it exists
+		h.refuse(w, http.StatusNotFound, "not_found", noThread(id)) // the sender must not learn whether the thread exists
 		return false
 	}
 	return true
@@ -147,9 +147,9 @@ func (h *Handler) admitThread(w http.ResponseWriter, req *http.Request, scope *A
 
 func noThread(id string) string { return "there is no thread " + strconv.Quote(id) }
 
-// Send sends a message to a thread, and returns the turn that answers it. If the previous turn
-// has not ended, the error is ErrConflict; other errors are those of [Client.Start]. A message with
-// a Turn may safely be sent again.
+// Send sends a message to a thread, and returns the turn that answers it. If the previous turn has
+// not ended, the error is ErrConflict. Other errors are the same as those of [Client.Start]. A
+// message with a Turn can safely be sent again.
 func (c *Client) Send(ctx context.Context, thread string, m ThreadMessage) (ThreadTurn, error) {
 	u, err := c.address("api", "threads", thread)
 	if err != nil {
@@ -160,7 +160,7 @@ func (c *Client) Send(ctx context.Context, thread string, m ThreadMessage) (Thre
 	return turn, err
 }
 
-// Thread returns the latest turns of a thread in order, 50 at most.
+// Thread returns the latest turns of a thread, at most 50, in order.
 func (c *Client) Thread(ctx context.Context, thread string) ([]ThreadTurn, error) {
 	u, err := c.address("api", "threads", thread)
 	if err != nil {

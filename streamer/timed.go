@@ -9,23 +9,24 @@ import (
 	"time"
 )
 
-// closeTimeout is how long a client may take, after the handler is closed, to read a response.
+// closeTimeout is the time that a client has to read a response after the handler was closed.
 const closeTimeout = time.Second
 
 // timedWriter writes a response in pieces of at most gatherBytes. The client must read each piece
-// within Options.WriteTimeout, or, once the handler is closed, all of them within closeTimeout.
-// Otherwise a client that does not read would hold the response, and its goroutine, forever.
+// within Options.WriteTimeout. After the handler is closed, the client must read all remaining
+// pieces within closeTimeout. Without these limits, a client that does not read would keep the
+// response and its goroutine alive forever.
 type timedWriter struct {
 	http.ResponseWriter
 	handler *Handler
 	control *http.ResponseController
 
-	mu    sync.Mutex // guards the fields below, since Close sets the deadline of a write that is blocked
+	mu    sync.Mutex // guards the fields below, because Close sets the deadline of a blocked write
 	begun bool
-	final bool // the handler was closed, and the deadline is not moved again
+	final bool // the handler was closed, and the deadline does not change any more
 }
 
-// timed returns a writer for one response. The caller must call end before it returns.
+// timed returns a writer for one response. The caller must call end before returning.
 func (h *Handler) timed(w http.ResponseWriter) (t *timedWriter, end func()) {
 	t = &timedWriter{ResponseWriter: w, handler: h, control: http.NewResponseController(w)}
 	done := make(chan struct{})
@@ -67,11 +68,11 @@ func (t *timedWriter) setDeadline() {
 	if t.handler.open.Err() != nil {
 		timeout, t.final = min(timeout, closeTimeout), true
 	}
-	_ = t.control.SetWriteDeadline(time.Now().Add(timeout)) // the writer of a router or a test may not support deadlines
+	_ = t.control.SetWriteDeadline(time.Now().Add(timeout)) // the writers of routers and tests may not support deadlines
 }
 
-// unlimit removes the deadline after a write. With HTTP/2, a deadline ends the response even if
-// nothing is being written.
+// unlimit removes the deadline after a write. With HTTP/2, an expired deadline ends the response
+// even if nothing is being written.
 func (t *timedWriter) unlimit() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,14 +96,14 @@ func (t *timedWriter) Write(p []byte) (n int, err error) {
 // Flush implements [http.Flusher].
 func (t *timedWriter) Flush() { _ = t.FlushError() }
 
-// FlushError is what [http.ResponseController.Flush] calls.
+// FlushError is called by [http.ResponseController.Flush].
 func (t *timedWriter) FlushError() error {
 	t.limit()
 	defer t.unlimit()
 	return t.control.Flush()
 }
 
-// Hijack implements [http.Hijacker], for handlers of WebSockets behind [Handler.Admit].
+// Hijack implements [http.Hijacker], for WebSocket handlers behind [Handler.Admit].
 func (t *timedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return t.control.Hijack() }
 
 // Unwrap returns the writer for [http.ResponseController].

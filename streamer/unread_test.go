@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// large is a Starter with a result that fills the buffers of a connection many times.
+// large is a Starter whose result is many times as large as the buffers of a connection.
 type large struct{ streamer.Starter }
 
 func (large) Result(context.Context, string) (streamer.Result, error) {
@@ -119,7 +119,8 @@ func TestClientThatReadsSlowlyIsNotCutOff(t *testing.T) {
 	assert.Greater(t, time.Since(begun), 2*timeout, "the whole took longer than one write may")
 }
 
-// The write deadline of a response ends with it: another handler may use the connection later.
+// The write deadline of a response ends with the response: another handler may use the connection
+// later.
 func TestConnectionIsUsableAfterTheTimeOfAWrite(t *testing.T) {
 	const timeout = 2 * time.Second
 	h, err := streamer.New(nil, streamer.Options{WriteTimeout: timeout})

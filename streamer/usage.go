@@ -12,18 +12,18 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Share is what some of a run's calls consumed.
+// A Share is the consumption of some of a run's calls.
 type Share struct {
 	Name  string `json:"name"`
 	Calls int    `json:"calls"` // calls that consumed something, each counted once
 	record.Usage
 }
 
-// Consumption is what a run's calls consumed. In each list, the most expensive share is first. It is
-// the body of /api/runs/{run}/usage.
+// Consumption is the consumption of a run's calls. Each list begins with the most expensive share.
+// Consumption is the body of /api/runs/{run}/usage.
 type Consumption struct {
 	Total   record.Usage `json:"total"`
-	Calls   []Share      `json:"calls"`             // shares by the call's name
+	Calls   []Share      `json:"calls"`             // shares by the name of the call
 	Models  []Share      `json:"models"`            // shares by the model that answered, or by the call's name if the model is not known
 	Agents  []Share      `json:"agents"`            // shares by the innermost agent around the call; the name is empty for calls outside any agent
 	Partial bool         `json:"partial,omitempty"` // some of the run's records could not be read
@@ -41,12 +41,12 @@ type recordUsage struct {
 	} `json:"metadata"`
 }
 
-// consumption adds up the usage in records.
+// consumption adds up the usage of records.
 type consumption struct {
 	total                    record.Usage
-	agents                   map[string]string // names of agents, by their addresses
+	agents                   map[string]string // names of agents, by address
 	byCall, byModel, byAgent shares
-	next                     uint64 // the number of the next record
+	next                     uint64 // the expected number of the next record
 	holes                    bool   // records are missing
 }
 
@@ -104,7 +104,7 @@ func (c *consumption) agentAround(path string) string {
 		}
 		path = path[:i]
 		if at := strings.LastIndexByte(path, '@'); at > strings.LastIndexByte(path, '/') {
-			path = path[:at] // the attempt that made the call
+			path = path[:at] // remove the number of the attempt that made the call
 		}
 		if name, ok := c.agents[path]; ok {
 			return name
@@ -112,7 +112,7 @@ func (c *consumption) agentAround(path string) string {
 	}
 }
 
-// serveUsage sends what the calls of a run consumed. It reads all records of the run.
+// serveUsage sends the consumption of a run's calls. It reads all records of the run.
 func (h *Handler) serveUsage(w http.ResponseWriter, req *http.Request, scope *Access) {
 	id := req.PathValue("run")
 	r, err := h.find(req.Context(), id, scope)
@@ -132,8 +132,8 @@ func (h *Handler) consumptionOf(ctx context.Context, r *run) (Consumption, error
 	return Consumption{Total: c.total, Calls: c.byCall.list(), Models: c.byModel.list(), Agents: c.byAgent.list(), Partial: c.holes}, err
 }
 
-// consume counts the run's records in the source, or those in memory if the source does not have the
-// run.
+// consume counts the run's records in the source. If the source does not have the run, it counts
+// those in memory.
 func (h *Handler) consume(ctx context.Context, r *run, c *consumption) error {
 	if h.source != nil {
 		for rec, err := range h.source.Records(ctx, r.id, 0) {

@@ -25,7 +25,7 @@ func attempt(n int) func(*record.Record) { return func(r *record.Record) { r.Att
 
 func kind(k record.Kind) func(*record.Record) { return func(r *record.Record) { r.Kind = k } }
 
-// fail publishes an attempt that failed, and the wait that follows.
+// fail publishes a failed attempt and the wait that follows it.
 func (f *feed) fail(address string, n int, delay time.Duration, by record.Source) {
 	r := f.call(address, record.StatusFailed, attempt(n), func(r *record.Record) {
 		r.Err, r.Class, r.WillRetry, r.Delay, r.DelaySource = errors.New("down"), record.ClassServer, true, delay, by

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// eventDelta is the name of the event that shows what a call produces.
+// eventDelta is the name of the event that contains what a call produces.
 const eventDelta = "delta"
 
 // eventElsewhere is the name of the event that reports that no deltas are available.
@@ -21,14 +21,14 @@ const eventElsewhere = "elsewhere"
 type watchedRuns struct {
 	runs  []*shownProducts
 	at    time.Time     // when the last deltas were sent
-	fresh chan struct{} // holds a value when there may be more deltas
+	fresh chan struct{} // holds a value if there may be new deltas
 }
 
-// maxWatched is how many runs a client may watch on the stream of all runs.
+// maxWatched is the maximum number of runs that a client may watch on the stream of all runs.
 const maxWatched = 100
 
-// parseDeltas reads the parameter deltas, which is allowed only in the stream of one run. The
-// parameter one is true for such a stream.
+// parseDeltas reads the parameter deltas, which is allowed only in the stream of a single run. one
+// is true for such a stream.
 func parseDeltas(values []string, one bool) (bool, error) {
 	if len(values) == 0 {
 		return false, nil
@@ -43,8 +43,8 @@ func parseDeltas(values []string, one bool) (bool, error) {
 	return wanted, nil
 }
 
-// parseWatched reads the parameters watch and others of the stream of all runs: the runs whose deltas
-// the client wants, and whether it also wants the records of other runs.
+// parseWatched reads the parameters watch and others of the stream of all runs. They are the runs
+// whose deltas the client wants, and whether the client also wants the records of other runs.
 func parseWatched(watch, others []string) (ids []string, all bool, err error) {
 	all = true
 	if len(others) > 0 {
@@ -63,8 +63,8 @@ func parseWatched(watch, others []string) (ids []string, all bool, err error) {
 	return watch, all, nil
 }
 
-// watch subscribes the client of s to the deltas of those runs that it may see. The caller
-// must call release when the stream ends.
+// watch subscribes the client of s to the deltas of those runs that the client is allowed to see.
+// The caller must call release when the stream ends.
 func (h *Handler) watch(s *stream, ids []string) (release func()) {
 	if len(ids) == 0 {
 		return func() {}
@@ -89,9 +89,10 @@ func (h *Handler) watch(s *stream, ids []string) (release func()) {
 	}
 }
 
-// sendDeltas sends what the calls of watched runs have produced since deltas were last sent, at
-// most ten times a second. It returns what to wait for before the next call: a channel, which
-// may be nil, that receives a value when there are more deltas, or the end of a pause.
+// sendDeltas sends what the calls of watched runs have produced since deltas were last sent. It
+// does so at most ten times a second. It returns what to wait for before calling it again: either a
+// channel that receives a value when there are more deltas, or, if the channel is nil, the end of a
+// pause.
 func (s *stream) sendDeltas() (more <-chan struct{}, pause time.Duration, err error) {
 	w := s.watched
 	if w == nil {
@@ -120,8 +121,8 @@ func (s *stream) sendDeltas() (more <-chan struct{}, pause time.Duration, err er
 	return nil, every, s.flush()
 }
 
-// sayElsewhere tells a client that has asked for deltas that there are none, once each time another
-// process opens a run.
+// sayElsewhere tells a client that has asked for deltas that there are none here. It does so once
+// each time another process opens a run.
 func (s *stream) sayElsewhere(ctx context.Context) error {
 	if s.watched == nil || s.handler.options.Elsewhere == nil {
 		return nil
@@ -146,7 +147,7 @@ func (s *stream) sayElsewhere(ctx context.Context) error {
 	return nil
 }
 
-// elsewhereTimeout is how long Options.Elsewhere may take.
+// elsewhereTimeout is the maximum time that Options.Elsewhere may take.
 const elsewhereTimeout = 2 * time.Second
 
 func (h *Handler) isElsewhere(ctx context.Context, runID string) bool {

@@ -75,8 +75,8 @@ func TestWhatCannotBeWatchedIsRefused(t *testing.T) {
 	}
 }
 
-// TestACursorIsOfOneRun: a cursor is not valid for a later run with the same ID, on any
-// server.
+// TestACursorIsOfOneRun checks that no server accepts a run's cursor for a later run with the same
+// ID.
 func TestACursorIsOfOneRun(t *testing.T) {
 	source := newShelf()
 	_, first := serve(t, source, streamer.Options{})
@@ -119,7 +119,8 @@ func TestACursorIsOfOneRun(t *testing.T) {
 	}
 }
 
-// TestRecreatedRunIsAnnouncedToClientsOfAllRuns: they receive one event "deleted".
+// TestRecreatedRunIsAnnouncedToClientsOfAllRuns checks that these clients receive one event
+// "deleted".
 func TestRecreatedRunIsAnnouncedToClientsOfAllRuns(t *testing.T) {
 	source := newShelf()
 	h, server := serve(t, source, streamer.Options{})

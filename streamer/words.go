@@ -42,8 +42,8 @@ func (v Vocabularies) parse(values []string) (name string, err error) {
 	return values[0], nil
 }
 
-// encode returns the events that each vocabulary makes from the record, encoded as they are sent but
-// without IDs.
+// encode returns the events that each vocabulary makes from the record, in the encoding in which
+// they are sent but without IDs.
 func (v Vocabularies) encode(r *record.Record) map[string][][]byte {
 	if len(v) == 0 {
 		return nil
@@ -57,11 +57,11 @@ func (v Vocabularies) encode(r *record.Record) map[string][][]byte {
 	return events
 }
 
-// eventUnsaid is the name of the event that replaces a record on which a vocabulary panicked.
+// eventUnsaid is the name of the event that is sent instead if a vocabulary panics on a record.
 const eventUnsaid = "unsaid"
 
-// eventsIn returns the events that a vocabulary makes from a record. A vocabulary that panics
-// must not end the stream or the run.
+// eventsIn returns the events that a vocabulary makes from a record. It recovers from a panic,
+// which must not end the stream or the run.
 func eventsIn(words vocabulary.Vocabulary, r *record.Record) (events []vocabulary.Event) {
 	defer func() {
 		if recover() != nil {
@@ -71,8 +71,8 @@ func eventsIn(words vocabulary.Vocabulary, r *record.Record) (events []vocabular
 	return words(*r)
 }
 
-// encodeEvent encodes an event from a vocabulary. Since users write their own vocabularies, the event
-// may be invalid: its name is reduced to one line.
+// encodeEvent encodes an event from a vocabulary. Because users write their own vocabularies, the
+// event may be invalid. Its name is reduced to one line.
 func encodeEvent(e vocabulary.Event) []byte {
 	e.Name = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(e.Name, "?"), func(r rune) bool { return r < ' ' || r == 0x7F }), " ")
 	data, err := e.MarshalJSON()
@@ -85,12 +85,12 @@ func encodeEvent(e vocabulary.Event) []byte {
 	return fmt.Appendf(nil, "data: %s\nevent: %s\n", data, e.Name)
 }
 
-// A vocabulary may make several events from one record. The last event has the record's ID. The ID of
-// each earlier event is the record's ID, a hyphen and the event's number, so that a client that is
-// disconnected between two of them can continue with the next.
+// A vocabulary may make several events from one record. The last of them has the record's ID. The
+// ID of each earlier event is the record's ID, a hyphen, and the event's number, so that a client
+// that is disconnected between two of the events can continue with the second.
 
-// cutPart splits an event's ID into the record's ID and the event's number among those of the record.
-// The number is 0 in the ID of the last event.
+// cutPart splits an event's ID into the record's ID and the number of the event among the record's
+// events. For the ID of the last event, the number is 0.
 func cutPart(id string) (whole string, part int) {
 	i := strings.LastIndexByte(id, '-')
 	if i < 0 || strings.Count(id, "-") != 2 {
@@ -104,7 +104,7 @@ func cutPart(id string) (whole string, part int) {
 }
 
 // sendTranslated sends the events that the client's vocabulary makes from a record. It begins after
-// the event with the number part, which the client has already received.
+// the event with the number part, because the client has already received that one.
 func (s *stream) sendTranslated(f *frame, id cursor, part int) error {
 	events := f.eventsFor(s.vocabulary)
 	for n := part + 1; n <= len(events); n++ {
@@ -127,9 +127,9 @@ func (s *stream) sendTranslated(f *frame, id cursor, part int) error {
 	return nil
 }
 
-// sendTranslatedRest sends the remaining events for the record at the cursor, if the client has
-// received only some of them. If the record is neither in memory nor in the source, these events are
-// lost.
+// sendTranslatedRest sends the remaining events of the record at the cursor if the client has
+// received only some of them. If the record is neither in memory nor in the source, these events
+// are lost.
 func (s *stream) sendTranslatedRest(ctx context.Context, t *tape, part int) error {
 	if part == 0 || s.vocabulary == "" {
 		return nil
@@ -140,7 +140,7 @@ func (s *stream) sendTranslatedRest(ctx context.Context, t *tape, part int) erro
 			if err == nil && cursorOf(&rec) == s.at {
 				f = s.handler.newFrame(&rec)
 			}
-			break // the error occurs again when later records are read
+			break // if there was an error, reading later records returns it again
 		}
 	}
 	if f == nil {

@@ -18,7 +18,7 @@ import (
 
 var bothVocabularies = streamer.Vocabularies{"noetl": vocabulary.NoETL, "argyll": vocabulary.Argyll}
 
-// struggle publishes a run in which a call fails twice, the second time for good.
+// struggle publishes a run in which a call fails twice, and for good the second time.
 func struggle(f *feed) {
 	f.open()
 	f.call("fetch", record.StatusStarted)
@@ -27,17 +27,17 @@ func struggle(f *feed) {
 	f.call("fetch", record.StatusRetrying, down)
 	again := func(r *record.Record) { r.Attempt = 1 }
 	f.call("fetch", record.StatusStarted, again)
-	f.log(1) // no vocabulary has an event for it
+	f.log(1) // no vocabulary has an event for this record
 	f.call("fetch", record.StatusFailed, again, func(r *record.Record) { r.Err, r.Reason = errors.New("down"), record.ReasonExhausted })
 	f.call("other", record.StatusStarted)
 	f.call("other", record.StatusCompleted)
 	f.publish(record.Record{Kind: record.KindRun, Status: record.StatusFailed, Err: errors.New("down")})
 }
 
-// said is an event of a stream.
+// said is an event that was received on a stream.
 type said struct{ id, name, data string }
 
-// words reads events until one with the name last.
+// words reads events up to and including one with the name last.
 func (w *wire) words(t testing.TB, last string) (all []said) {
 	t.Helper()
 	for {
@@ -84,7 +84,7 @@ func TestEventsAreInTheWordsOfAnotherSystem(t *testing.T) {
 	assert.Equal(t, []string{"action_completed", "step_completed"}, names("status=completed"), "records are still selected by their type")
 }
 
-// The client gets the rest of the events in the stream of a run and in that of all runs, from
+// The client gets the rest of the events from the stream of one run and from that of all runs, from
 // memory and from a source.
 func TestAClientThatWasCutOffBetweenTheEventsOfARecordGetsTheRest(t *testing.T) {
 	source := newShelf()

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// A Queue counts the runs that are waiting and those that are running.
+// A Queue contains the numbers of runs that are waiting and running.
 type Queue struct {
 	Queued int `json:"queued"` // runs that are due and wait for a slot, in all processes that share the queue
 	Parked int `json:"parked"` // runs that are not due yet
 	Open   int `json:"open"`   // runs that this process has open
-	Limit  int `json:"limit"`  // how many runs this process may have open
+	Limit  int `json:"limit"`  // the maximum number of runs that this process may have open
 }
 
 // A Worker is a process that has runs open.
 type Worker struct {
-	Name string `json:"name"` // empty for all workers without a name together
+	Name string `json:"name"` // empty for the total of all workers without a name
 	Runs int    `json:"runs"` // number of open runs
 }
 
@@ -26,13 +26,13 @@ type Worker struct {
 type Work struct {
 	Now      time.Time `json:"now"`
 	Queue    *Queue    `json:"queue,omitempty"` // nil if it is not known
-	Running  int       `json:"running"`         // runs that are open, in all processes
+	Running  int       `json:"running"`         // number of open runs in all processes
 	Workers  []Worker  `json:"workers"`         // the workers of the newest 1,000 open runs, those with the most runs first
 	Programs []Program `json:"programs"`        // without their input schemas
 }
 
-// serveWork sends the Work only to senders that may see all runs, because it covers all
-// runs.
+// serveWork sends the Work, which covers all runs. It does so only if the sender is allowed to see
+// all runs.
 func (h *Handler) serveWork(w http.ResponseWriter, req *http.Request, scope *Access) {
 	if scope.Runs != nil {
 		h.refuse(w, http.StatusForbidden, "forbidden", "the queue and the workers serve all runs, and you may not see all runs")
@@ -74,7 +74,7 @@ func (h *Handler) work(ctx context.Context) (Work, error) {
 	return work, nil
 }
 
-// running returns the newest runs that are open.
+// running returns the newest open runs.
 func (h *Handler) running(ctx context.Context) (RunPage, error) {
 	q := Query{Status: []string{statusRunning}, Limit: maxRuns}
 	if h.source != nil {

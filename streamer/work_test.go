@@ -24,7 +24,7 @@ func (scheduled) Programs() []streamer.Program {
 	}}
 }
 
-// crew is a source whose runs are open in two workers.
+// crew is a source whose runs are open in two different workers.
 type crew struct{ *shelf }
 
 func (c crew) List(_ context.Context, q streamer.Query) (streamer.RunPage, error) {
@@ -36,8 +36,8 @@ func (c crew) List(_ context.Context, q streamer.Query) (streamer.RunPage, error
 	}, q)
 }
 
-// TestWorkIsServed: senders that may see all runs receive the queue, the workers, and the
-// programs without the schemas of their inputs.
+// TestWorkIsServed checks that senders that are allowed to see all runs receive the queue, the
+// workers, and the programs without the schemas of their inputs.
 func TestWorkIsServed(t *testing.T) {
 	some := false
 	_, server := serve(t, crew{newShelf()}, streamer.Options{

@@ -9,10 +9,10 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
-// Events are framed for clients that do not conform to the standard. The data comes first
-// and the ID last: some clients move their cursor as soon as they have read the ID, and
-// some deliver truncated events. Only events end with an empty line: some clients make an
-// event of every empty line.
+// The order of lines suits clients that do not conform to the standard. The data of an event comes
+// first and the ID last, because some clients move their cursor as soon as they have read the ID,
+// and some deliver truncated events. Only events end with an empty line, because some clients turn
+// every empty line into an event.
 
 // send moves the cursor, and sends the event if the filter selects it.
 func (s *stream) send(f *frame, id cursor) error {
@@ -20,7 +20,7 @@ func (s *stream) send(f *frame, id cursor) error {
 		s.at = id
 		s.moves++
 		if s.created == 0 && s.run != nil {
-			s.created = s.run.created.Load() // the run's first record may just have arrived
+			s.created = s.run.created.Load() // the first record of the run may have just arrived
 		}
 	}
 	if !s.filter.picks(f) {
@@ -47,7 +47,8 @@ func (s *stream) endWithID() error {
 }
 
 // heartbeat shows the client that the connection is alive. If events were filtered out since the
-// last event that was sent, an event "cursor" moves the client's cursor past them.
+// last event was sent, heartbeat sends an event "cursor", which moves the client's cursor past
+// them.
 func (s *stream) heartbeat() error {
 	if s.at != s.sent && s.at.n > 0 {
 		s.event(eventCursor, struct{}{})
@@ -58,15 +59,16 @@ func (s *stream) heartbeat() error {
 	return s.flush()
 }
 
-// gap reports to the client that events are no longer available, and moves its cursor
-// past them.
+// gap tells the client that events are no longer available, and moves the client's cursor past
+// them.
 func (s *stream) gap(missed uint64) {
 	s.handler.counters.gaps.Add(1)
 	s.moves++
 	s.event("gap", wire.Gap{RunID: s.runID(), Missed: missed})
 }
 
-// reset tells the client to discard what it has. The stream of a run continues from the beginning.
+// reset tells the client to discard what it has received. The stream of a run starts again from the
+// beginning.
 func (s *stream) reset(reason string) {
 	s.handler.counters.resets.Add(1)
 	s.moves++
@@ -101,15 +103,16 @@ func (s *stream) event(name string, body any) {
 	_ = s.endWithID()
 }
 
-// gatherBytes is how much is buffered before a write, and the size of the pieces in which a response is
-// written. It is not more, because a client must read that much within the write timeout.
+// gatherBytes is the number of bytes that are buffered before a write, and the size of the pieces
+// in which a response is written. It is not larger because a client must read that much within the
+// write timeout.
 const gatherBytes = 16 << 10
 
 // newBuffer makes a buffer for [Handler.buffers].
 func newBuffer() any { return bufio.NewWriterSize(nil, gatherBytes) }
 
-// buffer returns the buffer that gathers writes. Since most clients wait most of the time, a
-// client has a buffer only while something is being sent to it.
+// buffer returns the buffer that gathers writes. A client has a buffer only while something is
+// being sent to it, because most clients wait most of the time.
 func (s *stream) buffer() *bufio.Writer {
 	if s.out == nil {
 		s.out = s.handler.buffers.Get().(*bufio.Writer)
@@ -144,7 +147,8 @@ func (s *stream) flush() error {
 	return writeError(err)
 }
 
-// writeError returns errSlow if a write failed because the client was too slow, and otherwise err.
+// writeError returns errSlow if a write failed because the client was too slow. Otherwise, it
+// returns err.
 func writeError(err error) error {
 	var timeout interface{ Timeout() bool }
 	if err != nil && errors.As(err, &timeout) && timeout.Timeout() {

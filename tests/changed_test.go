@@ -22,8 +22,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// These tests change a program while its run is in progress, as a deployment does.
-// Each release runs in a separate process.
+// These tests change a program while its run is in progress, as a deployment does. Each release of
+// the program runs in a separate process.
 
 type journey struct {
 	City string `json:"city"`
@@ -39,8 +39,8 @@ type costlyOffer struct {
 	Cost int    `json:"cost"` // named Price in offer
 }
 
-// changedProgram is a release of an agent. Its tools append a line to the file ledger for each call.
-// If stop is true, it interrupts its run before the last call.
+// changedProgram is a release of an agent. Each call of one of its tools appends a line to the file
+// ledger. If stop is true, the agent interrupts its run before the last call.
 type changedProgram struct {
 	release, ledger string
 	stop            bool
@@ -72,8 +72,8 @@ func (p changedProgram) search(ctx context.Context, in journey) error {
 	return err
 }
 
-// goroutines calls two tools from goroutines that the program starts itself. The order of names
-// stands for one that the scheduler happened to choose.
+// goroutines calls two tools from goroutines that the program itself starts. The order of names is
+// that in which the scheduler supposedly started them.
 func (p changedProgram) goroutines(ctx context.Context, in journey, names ...string) error {
 	errs := make(chan error)
 	for _, name := range names {
@@ -92,7 +92,7 @@ func (p changedProgram) run(ctx context.Context, in journey) (string, error) {
 		if err := p.search(ctx, journey{"Bergen"}); err != nil {
 			return "", err
 		}
-	case "versioned": // inserts the same call, and renames the tool
+	case "versioned": // makes the additional call of "inserted", and renames the tool
 		if core.Version(ctx, "look elsewhere, too", 1) > 0 {
 			book = "reserve"
 			if err := p.search(ctx, journey{"Bergen"}); err != nil {
@@ -123,7 +123,7 @@ func (p changedProgram) run(ctx context.Context, in journey) (string, error) {
 	return "done", err
 }
 
-// TestChangedProgramProcess is not a test, but the process that the test below starts.
+// TestChangedProgramProcess is not a test, but the process that the test below runs.
 func TestChangedProgramProcess(t *testing.T) {
 	dir := os.Getenv("REPRISE_CHANGED_DIR")
 	if dir == "" {
@@ -144,8 +144,7 @@ func TestChangedProgramProcess(t *testing.T) {
 	fmt.Printf("outcome: %s, %v, %v, diverged: %v\n", out, err, st.Status(), errors.Is(err, core.ErrDivergence))
 }
 
-// processOf runs a release in a separate process, and returns the outcome that it
-// prints.
+// processOf runs a release in a separate process, and returns the outcome that the process prints.
 func processOf(t *testing.T, dir, runID, release, policy, stop string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChangedProgramProcess$", "-test.v")
@@ -159,7 +158,7 @@ func processOf(t *testing.T, dir, runID, release, policy, stop string) string {
 	return outcome
 }
 
-// done returns how often each entry is in the ledger.
+// done returns the number of times that each entry is in the ledger.
 func done(t *testing.T, dir string) map[string]int {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(dir, "ledger"))
@@ -205,8 +204,7 @@ func TestChangedProgramIsRefusedAndEachWayOutWorks(t *testing.T) {
 				assert.Less(t, strings.Index(outcome, tc.want), 160, "the difference is near the beginning: %s", outcome)
 				assert.Equal(t, begun, done(t, dir), "no tool has run")
 			}
-			// The old program continues the run, and so does one that checks for a
-			// version.
+			// The old program can continue the run, and so can one that checks for a version.
 			for _, mended := range []string{"old", "versioned"} {
 				again := filepath.Join(t.TempDir(), "copy")
 				require.NoError(t, os.CopyFS(again, os.DirFS(dir)))

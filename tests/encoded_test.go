@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// goldenValues has a line for each of the values below: its name and its
-// encoding. Lines are added, and never edited.
+// goldenValues is a file with a line for each of the values below: its name and its encoding. Lines
+// may be added, but are never edited.
 const goldenValues = "testdata/values-v1.txt"
 
 type stamped struct {
@@ -27,8 +27,7 @@ type stamped struct {
 	Rest []any     `json:"rest,omitempty"`
 }
 
-// encodedValues returns values that all later versions must be able to read, with their
-// names.
+// encodedValues returns the names and the values that all later versions must be able to read.
 func encodedValues() (names []string, values []any) {
 	at := time.Date(2026, 11, 20, 8, 30, 0, 123456789, time.UTC)
 	for _, v := range []struct {

@@ -40,8 +40,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// exportedErrors has all errors that a program can look for, by their qualified
-// names.
+// exportedErrors contains all errors that a program can look for, by their qualified names.
 var exportedErrors = map[string]error{
 	"actors.ErrContextTooLong": actors.ErrContextTooLong, "actors.ErrFiltered": actors.ErrFiltered,
 	"actors.ErrFormatUnsupported": actors.ErrFormatUnsupported, "actors.ErrNotApproved": actors.ErrNotApproved,
@@ -108,8 +107,8 @@ var exportedErrors = map[string]error{
 	"streamer.StatusError":    &streamer.StatusError{Code: 409, Message: "not now"},
 }
 
-// notOfCalls has the errors that are never found in the error of a failed call, with
-// the reason.
+// notOfCalls contains the errors that are never found in the error of a failed call, each with the
+// reason.
 var notOfCalls = map[string]string{
 	"core.ErrInterrupted":      "a suspension is not a failure",
 	"record.ErrInterrupted":    "a suspension is not a failure",
@@ -119,10 +118,10 @@ var notOfCalls = map[string]string{
 	"openaitest.ErrUnplayed":   "reported to the test by a server that imports no other package",
 }
 
-var errInner = fs.ErrNotExist // can be found in an error that wraps it
+var errInner = fs.ErrNotExist // some of the errors wrap it, and it can be found in them
 
-// TestEveryExportedErrorIsFoundAfterAResumeAsItIsLive also fails if a package
-// exports an error that is missing in exportedErrors.
+// TestEveryExportedErrorIsFoundAfterAResumeAsItIsLive also fails if a package exports an error that
+// is missing from exportedErrors.
 func TestEveryExportedErrorIsFoundAfterAResumeAsItIsLive(t *testing.T) {
 	known := slices.Sorted(maps.Keys(exportedErrors))
 	for name := range notOfCalls {
@@ -139,7 +138,7 @@ func TestEveryExportedErrorIsFoundAfterAResumeAsItIsLive(t *testing.T) {
 				as      bool
 				text    string
 				inner   bool // errInner
-				child   bool // the tool's error in that of the agent
+				child   bool // whether the tool's error must be in the agent's error
 				address string
 			}
 			look := func(got error) seen {
@@ -148,7 +147,7 @@ func TestEveryExportedErrorIsFoundAfterAResumeAsItIsLive(t *testing.T) {
 				if reflect.TypeOf(err) == reflect.TypeOf(fs.ErrNotExist) { // a sentinel
 					assert.True(t, s.is, "errors.Is")
 				} else {
-					s.is = false // a different value after a resume
+					s.is = false // after a resume, the error is a different value
 					s.as = errors.As(got, target.Interface())
 					assert.True(t, s.as, "errors.As")
 					if found, ok := target.Elem().Interface().(error); ok && s.as && !isCallError(err) {
@@ -221,10 +220,10 @@ func TestAgentTakesTheSameBranchOnErrorsOfTheStandardLibrary(t *testing.T) {
 	}
 }
 
-func isCallError(err error) bool { _, ok := err.(*core.CallError); return ok } //nolint:errorlint // err itself, not an error in it
+func isCallError(err error) bool { _, ok := err.(*core.CallError); return ok } //nolint:errorlint // err itself, not an error that it wraps
 
-// errorsInSource returns the names of the exported sentinels and error types of the public packages of
-// this module.
+// errorsInSource returns the names of the exported sentinel errors and error types in the public
+// packages of this module.
 func errorsInSource(t *testing.T) []string {
 	t.Helper()
 	found := make(map[string]bool)

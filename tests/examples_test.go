@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit/process"
 )
 
-// TestLinkedExamples tests the examples that the README links and that have no tests of their
-// own, except the first program of the README, which has no arguments.
+// TestLinkedExamples tests the examples to which the README links and that have no tests of their
+// own. It does not test the first program of the README, which has no arguments.
 func TestLinkedExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the README links examples")
@@ -37,8 +37,8 @@ func TestLinkedExamples(t *testing.T) {
 		}
 	})
 	// If a program can reach Method or MethodByName of reflect, the linker keeps all exported
-	// methods, which made programs larger by a fifth. A type that embeds reflect.Type and is
-	// converted to an interface is enough.
+	// methods, which makes programs a fifth larger. All it takes is that a type that embeds
+	// reflect.Type is converted to an interface.
 	t.Run("DropMethodsThatNobodyCalls", func(t *testing.T) {
 		require.Contains(t, dependencies, "main.main -> ", "the linker prints the dependencies")
 		for line := range strings.Lines(dependencies) {

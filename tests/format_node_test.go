@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// readByNode runs a JavaScript program that implements docs/format.md with a
-// msgpack library, without any code of Reprise.
+// readByNode runs a JavaScript program that reads files as described in docs/format.md. It uses a
+// msgpack library, but no code of Reprise.
 func readByNode(t *testing.T, args ...string) []byte {
 	t.Helper()
 	node, err := exec.LookPath("node")
@@ -34,7 +34,7 @@ func readByNode(t *testing.T, args ...string) []byte {
 	return bytes.TrimSpace(out)
 }
 
-// asJSON is a value that is only encoded as JSON.
+// asJSON is a value that can be encoded only as JSON.
 type asJSON struct{ text string }
 
 func (a asJSON) MarshalJSON() ([]byte, error)     { return []byte(a.text), nil }

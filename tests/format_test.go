@@ -26,8 +26,8 @@ import (
 
 var addGolden = flag.Bool("add-golden", false, "write testdata/vN.snapshot and vN.json for the current version of the format, unless they exist")
 
-// goldenSnapshots returns the snapshot files of all released versions. A file is
-// added for each new version, and never edited.
+// goldenSnapshots returns the names of the snapshot files of all released versions. A file is added
+// for each new version, but files are never edited.
 func goldenSnapshots(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/v*.snapshot")
@@ -80,7 +80,7 @@ func TestAddGoldenSnapshot(t *testing.T) {
 	add(t, goldenJSON(file), append(text, '\n'))
 }
 
-// add writes a file that must not exist: golden files are never edited.
+// add writes a new file. It fails if the file exists, because golden files are never edited.
 func add(t *testing.T, name string, data []byte) {
 	t.Helper()
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
@@ -94,7 +94,7 @@ func goldenJSON(file string) string {
 	return file[:len(file)-len(filepath.Ext(file))] + ".json"
 }
 
-// errOutOfStock and refusedError are a user's registered errors.
+// errOutOfStock and refusedError are errors that a user has registered.
 var errOutOfStock = errors.New("out of stock")
 
 type refusedError struct {
@@ -113,7 +113,7 @@ func isRefused(err error, code int) bool {
 	return errors.As(err, &e) && e.Code == code
 }
 
-// groupPath is the path of a group.
+// groupPath is a path to a group.
 type groupPath string
 
 func (p groupPath) Path() string { return string(p) }
@@ -244,7 +244,7 @@ func sample(t *testing.T) *snapshot.Snapshot {
 	return s
 }
 
-// exported returns a snapshot as JSON with the names of docs/format.md, as
+// exported returns a snapshot as JSON with the names that docs/format.md uses, in the form in which
 // formatreader prints it.
 func exported(t *testing.T, data []byte) map[string]any {
 	t.Helper()
@@ -289,8 +289,9 @@ func exportedStop(stop snapshot.Stop) any {
 	return map[string]any{"reason": stop.Reason, "by": stop.By, "message": stop.Message}
 }
 
-// exportedRetry returns the levels as they are in the document, after it has compared them with the
-// decoded ones. The first documents have the key "disabled", which is skipped.
+// exportedRetry returns the retry levels in the form that they have in the document, after
+// comparing them with the decoded ones. In the first documents, there is a key "disabled", which is
+// skipped.
 func exportedRetry(t *testing.T, levels snapshot.RetryLevels, encoded []byte) any {
 	t.Helper()
 	if len(levels) == 0 {
@@ -323,7 +324,7 @@ func exportedRecord(r *record.Record) map[string]any {
 }
 
 func exportedError(err error) any {
-	switch e := err.(type) { //nolint:errorlint // a decoded record has these types, not wrapped
+	switch e := err.(type) { //nolint:errorlint // decoded records have exactly these types
 	case *record.Error:
 		typed := []any{}
 		for _, one := range e.Typed {
@@ -338,7 +339,7 @@ func exportedError(err error) any {
 			"form": 1, "reason": e.Reason, "message": e.Message, "by": e.By, "question": e.Question,
 			"awaits": uint8(e.Awaits), "local": e.Origin != nil, "cause": exportedError(e.Cause),
 		}
-		if e.Origin != nil { // added since the first snapshots
+		if e.Origin != nil { // the field was added after the first snapshots
 			out["origin"] = e.Origin.Path()
 		}
 		return out
@@ -412,8 +413,8 @@ func nanoseconds(t time.Time) any {
 	return strconv.FormatInt(t.UnixNano(), 10)
 }
 
-// portable returns v as JavaScript represents it: with times in milliseconds, and
-// with integers as text if a float64 cannot hold them.
+// portable returns v in the form in which JavaScript represents it: times have milliseconds, and
+// integers that do not fit into a float64 are text.
 func portable(v any) any {
 	switch v := v.(type) {
 	case int64:

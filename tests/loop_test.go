@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The code between the two marks is the loop in docs/features.md.
+// The code between these two marks is the loop in docs/features.md.
 
 // loop begins
 
@@ -77,7 +77,7 @@ func TestLoopOfOnesOwnContinuesWhereverTheProcessEnds(t *testing.T) {
 	})
 	tools, err := actors.NewToolSet(look)
 	require.NoError(t, err)
-	// The model asks for a tool whenever it may.
+	// The model asks for a tool whenever it is allowed to.
 	llm := decorators.LLM("model", func(_ context.Context, in actors.Request) (actors.Response, error) {
 		if in.Options.ToolChoice == "none" {
 			return actors.Response{Message: actors.Assistant(fmt.Sprintf("after %d messages", len(in.Messages)))}, nil
@@ -109,7 +109,8 @@ func TestLoopOfOnesOwnContinuesWhereverTheProcessEnds(t *testing.T) {
 	}
 }
 
-// docs/features.md: an agent that has used up its turns continues when it is retried with more.
+// docs/features.md: an agent that has used up its turns continues when it is retried with a higher
+// limit.
 func TestRetriedAgentWithMoreTurnsContinues(t *testing.T) {
 	look := decorators.Tool("look", "Looks a word up.", func(_ context.Context, in City) (string, error) { return in.Name, nil })
 	script := actorstest.NewScript(t,

@@ -25,11 +25,11 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// numbers are the numbers of a run that report, printer and API have in common.
+// numbers are the numbers of a run that the report, the printer and the API have in common.
 type numbers struct{ calls, completed, failed, asking, attempts, retries int }
 
-// TestReportPrinterAndAPIHaveOneSetOfNumbers compares the numbers of a run after its first
-// opening, and the totals of both openings. The calls of the run end in different ways.
+// TestReportPrinterAndAPIHaveOneSetOfNumbers compares the numbers of a run after its first opening,
+// and the totals after both openings. The calls of the run end in different ways.
 func TestReportPrinterAndAPIHaveOneSetOfNumbers(t *testing.T) {
 	store, err := filestore.New(t.TempDir())
 	require.NoError(t, err)

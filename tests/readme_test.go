@@ -25,7 +25,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The code between the two marks is the program in docs/features.md.
+// The code between these two marks is the program in docs/features.md.
 
 type City struct {
 	Name string `json:"name"`
@@ -55,7 +55,7 @@ func ask(ctx context.Context, llm actors.LLM, question string) (string, error) {
 
 var requests atomic.Int64
 
-// fetchWeather fails twice, like an overloaded service.
+// fetchWeather fails twice, as an overloaded service would.
 func fetchWeather(_ context.Context, city string) (string, error) {
 	if requests.Add(1) <= 2 {
 		return "", unavailable{}
@@ -108,8 +108,8 @@ func TestReadmeIsReadInFiveMinutes(t *testing.T) {
 	assert.LessOrEqual(t, len(strings.Fields(string(readme))), 1200, "words")
 }
 
-// TestLinksOfTheDocumentationLeadSomewhere checks that links inside the repository lead to
-// existing files and headings.
+// TestLinksOfTheDocumentationLeadSomewhere checks that links within the repository lead to existing
+// files and headings.
 func TestLinksOfTheDocumentationLeadSomewhere(t *testing.T) {
 	var files []string
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/adr/*.md", "examples/*.md", "examples/*/*.md"} {

@@ -26,8 +26,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// These tests check that everything shown of a run is redacted, and that everything
-// stored is not.
+// These tests check that everything that is shown about a run is redacted, and that nothing that is
+// stored is.
 
 const secret = "4111-1111"
 
@@ -38,7 +38,7 @@ type card struct {
 	Notes  map[string]string `json:"notes"`
 }
 
-// leaking exposes the secret in all possible ways.
+// leaking exposes the secret in every possible way.
 func leaking(ctx context.Context) (string, error) {
 	pay, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "pay", Retry: &core.RetryConfig{InitialDelay: core.NoDelay}}, func(ctx context.Context, in card) (card, error) {
 		state.From(ctx).Log(slog.LevelWarn, "paying with "+secret, map[string]any{
@@ -173,8 +173,8 @@ func TestSecretsInBytesAreRedacted(t *testing.T) {
 	assert.JSONEq(t, `{"Doc":{"token":"****"},"Text":"it is ****"}`, record.Preview(redacted.Encoded()))
 }
 
-// TestNoFormOfASecretIsShown checks secrets that JSON escapes, secrets in bytes,
-// keys and nested values, and a secret that is cut at the end of a preview.
+// TestNoFormOfASecretIsShown checks secrets that JSON escapes, secrets in bytes, keys and nested
+// values, and a secret that is cut off at the end of a preview.
 func TestNoFormOfASecretIsShown(t *testing.T) {
 	long := "tok_" + strings.Repeat("S", 40)
 	for name, test := range map[string]struct {
@@ -202,7 +202,7 @@ func TestNoFormOfASecretIsShown(t *testing.T) {
 			escaped, err := json.Marshal(test.secret)
 			require.NoError(t, err)
 			for what, text := range map[string]string{"record": string(shown), "preview": record.Preview(redacted.Encoded())} {
-				if name != "binary" { // shown in base64, which does not contain the secret
+				if name != "binary" { // shown in base64, in which the secret does not appear
 					assert.Contains(t, text, "****", what)
 				}
 				assert.NotContains(t, text, test.secret, what)
@@ -259,7 +259,7 @@ func TestNilRedactionIsRefused(t *testing.T) {
 func TestRedactedQuestionSaysSo(t *testing.T) {
 	for text, redacted := range map[string]bool{"charge it?": false, "charge " + secret + "?": true, "charge (redacted)?": false} {
 		asked := record.Record{Kind: record.KindQuestion, Name: "q?1", Status: record.StatusRecorded, Detail: &record.Detail{Message: text}}.Redacted(hide)
-		asked = asked.Redacted(strings.ToLower) // again, by whoever shows it
+		asked = asked.Redacted(strings.ToLower) // a second time, by whoever shows it
 		assert.Equal(t, redacted, asked.Detail.Redacted, text)
 		data, err := json.Marshal(asked)
 		require.NoError(t, err)

@@ -19,9 +19,9 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// BenchmarkWatchedRun measures a run that is stored, printed and shown on a page: its
-// agent makes a thousand calls of a tool whose every fourth attempt fails. The time and
-// the allocations are per record; each retry adds three records.
+// BenchmarkWatchedRun measures a run that is stored, printed, and shown on a page. The run's agent
+// calls a tool a thousand times, and every fourth attempt of the tool fails. The time and the
+// allocations are per record. Each retry adds three records.
 func BenchmarkWatchedRun(b *testing.B) {
 	for _, name := range []string{"stored", "watched"} {
 		b.Run(name, func(b *testing.B) {
@@ -53,7 +53,8 @@ func BenchmarkWatchedRun(b *testing.B) {
 	}
 }
 
-// flakyAgent makes a thousand calls. Every fourth attempt fails, so every third call is retried.
+// flakyAgent returns an agent that makes a thousand calls. Every fourth attempt fails, so every
+// third call is retried.
 func flakyAgent() actors.Agent[order, string] {
 	n := 0
 	tool, err := core.NewDefinition(core.Spec{

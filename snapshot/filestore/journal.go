@@ -65,8 +65,8 @@ func (j *Journal) Lost() <-chan struct{} { return j.lost }
 // cut off.
 func (j *Journal) Torn() *TornTail { return j.torn }
 
-// When a journal has no allocated space left, it is extended by its own size, within these bounds.
-// So a short journal takes little space, and a long one is rarely extended.
+// When a journal has used up its allocated space, it is extended by its own size, within these
+// bounds. So a short journal takes little space, and a long one is rarely extended.
 const (
 	minAllocation = 16 << 10
 	maxAllocation = 4 << 20
@@ -155,8 +155,8 @@ func (j *Journal) signal() {
 	j.changed = make(chan struct{})
 }
 
-// await waits for the next signal or for the end of ctx. The caller holds j.mu, which await
-// unlocks while it waits.
+// await waits until the next signal, or until ctx ends. The caller holds j.mu, which await unlocks
+// while it waits.
 func (j *Journal) await(ctx context.Context) error {
 	changed := j.changed
 	j.mu.Unlock()
@@ -170,7 +170,7 @@ func (j *Journal) await(ctx context.Context) error {
 }
 
 // Sync implements [snapshot.Journal]. The first caller syncs everything that has been appended so
-// far. Callers that arrive meanwhile wait, and then one of them syncs for all of them.
+// far. Callers that arrive in the meantime wait; then one of them syncs on behalf of them all.
 func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -194,8 +194,8 @@ func (j *Journal) Sync(ctx context.Context, seq uint64) error {
 	}
 }
 
-// sync syncs all records that were appended. The caller holds j.mu, which sync unlocks while the
-// file is synced, and has set j.syncing.
+// sync syncs all records that were appended. The caller has set j.syncing and holds j.mu, which
+// sync unlocks while the file is synced.
 //
 // A failed sync breaks the journal, and is not repeated. If a write does not reach the disk, the
 // operating system reports this only once and then treats the page as clean. A second sync would
@@ -212,8 +212,8 @@ func (j *Journal) sync() {
 	j.synced, j.syncedTo, j.hasSynced = max(j.synced, upTo), size, true
 }
 
-// syncFile syncs the file that contains the records up to seq. After that, it checks the lock,
-// because records in a directory that no longer has its name do not count as stored.
+// syncFile syncs the file that contains the records up to seq. It then checks the lock, because
+// records do not count as stored if the run's directory has been removed, moved or replaced.
 func (j *Journal) syncFile(file diskFile, seq uint64) error {
 	if err := file.Sync(); err != nil {
 		return fmt.Errorf("snapshot: run %s: sync record %d: the journal is in an unknown state; open the run again: %w",
@@ -223,8 +223,8 @@ func (j *Journal) syncFile(file diskFile, seq uint64) error {
 }
 
 // Close implements [snapshot.Journal]. It first writes the status to the journal and syncs the
-// journal. If that fails, the run counts as interrupted. Close releases the lock in any case. It
-// waits for a running compaction; it does not start another one after ctx has ended.
+// journal. If that fails, the run counts as interrupted. Close always releases the lock. It waits
+// for a running compaction, but does not start another one after ctx has ended.
 func (j *Journal) Close(ctx context.Context, end snapshot.End) error {
 	j.closing.Do(func() {
 		j.stop()

@@ -232,7 +232,7 @@ func TestAJournalThatACompactionLeftDoesNotReopenARunThatWasClosed(t *testing.T)
 	j := begin(t, s)
 	d.syncDir = func(name string) error {
 		if name == "run" {
-			return syscall.EIO // the next journal has its name already
+			return syscall.EIO // the next journal already has its final name
 		}
 		return nil
 	}
@@ -376,7 +376,7 @@ func TestAKilledWriterLosesNoConfirmedRecords(t *testing.T) {
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 }
 
-// reopened opens a closed run and closes it, and returns the names of its files.
+// reopened opens a closed run, closes it again, and returns the names of its files.
 func reopened(t *testing.T, s *filestore.Store, dir string) []string {
 	t.Helper()
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{})
@@ -460,8 +460,7 @@ func TestAnOpenThatFailsLeavesTheRunAsItWas(t *testing.T) {
 	}
 }
 
-// The meta file is written in place. A reader that finds an incomplete one reads
-// the records instead.
+// The meta file is written in place. A reader that finds it incomplete reads the records instead.
 func TestInfoIsCorrectWhileARunIsOpenedAndClosed(t *testing.T) {
 	s := newFileStore(t, t.TempDir(), filestore.WithCompactAtClose(1<<20))
 	j := begin(t, s)

@@ -19,9 +19,9 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit/process"
 )
 
-// live opens and closes a run until its process is killed, and prints what the
-// store has confirmed. Some generations append records that continue those of the
-// previous one, and some update the run.
+// live opens and closes a run until its process is killed, and prints what the store has confirmed.
+// Some generations append records that follow those of the previous generation, and some update the
+// run.
 func live(args ...string) error {
 	ctx := context.Background()
 	s, err := filestore.New(args[0], filestore.WithDisk(fastDisk{filestore.OSDisk}), filestore.WithCompactFrom(20_000))
@@ -63,8 +63,8 @@ func live(args ...string) error {
 	}
 }
 
-// A kill at any instant loses nothing that was confirmed, and no two generations have the same
-// number.
+// No matter when a process is killed, nothing that was confirmed is lost, and no two generations
+// have the same number.
 func TestNoKillLosesConfirmedData(t *testing.T) {
 	kills := 15
 	if *long {
@@ -83,8 +83,8 @@ func TestNoKillLosesConfirmedData(t *testing.T) {
 		out, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
-		// On a busy machine, a process may not have opened the run after this time. So the time
-		// counts from the opening for every second process.
+		// On a busy machine, this time may pass before the process has opened the run. So for every
+		// second process, the time counts from the opening.
 		var kill *time.Timer
 		after, from := time.Duration(random.Int64N(int64(40*time.Millisecond))), []string{"ready", "opened"}[n%2]
 		status := ""
@@ -142,8 +142,8 @@ func TestNoKillLosesConfirmedData(t *testing.T) {
 	require.GreaterOrEqual(t, generation, uint64(kills/2))
 }
 
-// readAsItGrows reads the run in several ways until ctx ends, and requires that
-// its numbers of records and generations never decrease.
+// readAsItGrows reads the run in several ways until ctx ends, and requires that the numbers of
+// records and generations that it finds never decrease.
 func readAsItGrows(ctx context.Context, s *filestore.Store) error {
 	last, generation := uint64(0), uint64(0)
 	for n := 0; ; n++ {

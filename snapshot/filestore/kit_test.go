@@ -23,8 +23,8 @@ func list(t testing.TB, s snapshot.Store, f snapshot.Filter) []snapshot.Info {
 	return page.Runs
 }
 
-// runFiles returns the names in the directory of the run with the ID run, without
-// its inbox, which is only made after the run has been open for a while.
+// runFiles returns the names of the files in the directory of the run with the ID run, without its
+// inbox, which is created only after the run has been open for a while.
 func runFiles(t testing.TB, dir string) (files []string) {
 	t.Helper()
 	for _, name := range names(t, filepath.Join(dir, "runs", "run")) {
@@ -78,10 +78,10 @@ func waitingID() string {
 	return m.ID()
 }
 
-// errLooked ends a Follow, which has no end of its own.
+// errLooked ends a Follow, which would otherwise not return.
 var errLooked = errors.New("looked")
 
-// seen returns the contents of a directory, with the time of the last change of each file.
+// seen returns the contents of a directory and the modification time of each file.
 func seen(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)

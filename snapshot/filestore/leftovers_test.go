@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// A process that is killed right after it has begun a journal leaves the previous
-// journal, which the new one covers. Several processes may do so in turn.
+// A process that is killed right after it has begun a journal leaves behind the previous journal,
+// which the new one covers. This may happen to several processes in turn.
 func TestJournalsLeftByCrashesAreIgnored(t *testing.T) {
 	for name, compactFrom := range map[string]int64{"without a snapshot": 1 << 20, "with one": 1} {
 		t.Run(name, func(t *testing.T) {

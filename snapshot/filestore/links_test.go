@@ -22,10 +22,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// Another user can write to the directory of a store, and puts links and pipes
-// into it.
+// Another user who can write to the directory of a store puts links and pipes into it.
 
-// everything calls methods of a store that read or change a run, and returns their errors.
+// everything calls store methods that read or change a run, and returns their errors.
 func everything(t testing.TB, s *filestore.Store) map[string]error {
 	ctx := t.Context()
 	errs := make(map[string]error)
@@ -58,8 +57,7 @@ func everything(t testing.TB, s *filestore.Store) map[string]error {
 	return errs
 }
 
-// notHeldUp fails the test if f does not return because it waits for another
-// process to open a pipe.
+// notHeldUp fails the test if f hangs because it waits for another process to open a pipe.
 func notHeldUp(t testing.TB, name string, f func() map[string]error) map[string]error {
 	t.Helper()
 	done := make(chan map[string]error, 1)

@@ -13,11 +13,11 @@ import (
 
 // List implements [snapshot.Reader]. For a first page, it checks for each run whether the meta file
 // has changed. It reads the meta files that have changed, and those of the runs on the page. If a
-// run was not closed, it reads the run's journals once. Later pages use the order of the first page
-// for up to a minute. If f.Count is set, List checks only the runs that this Store has changed. It
-// then checks all runs only if the last check of all runs is so old that Watch would repeat it, see
-// WithPolling. A run that is damaged or cannot be read is listed as interrupted; Load and the
-// warnings report what is wrong.
+// run was not closed, List reads the run's journals once. Later pages use the order of the first
+// page for up to a minute. If f.Count is set, List checks all runs only if the last check of all
+// runs is so old that Watch would repeat it (see WithPolling); otherwise it checks only the runs
+// that this Store has changed. A run that is damaged or cannot be read is listed as interrupted;
+// Load and the warnings report what is wrong.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if err := context.Cause(ctx); err != nil {
 		return snapshot.Page{}, err
@@ -56,7 +56,7 @@ func (o *runOrder) count(f *snapshot.Filter) map[snapshot.Status]int {
 	return counts
 }
 
-// candidates returns the runs that a filter may select, the last updated first.
+// candidates returns the runs that a filter may select, most recently updated first.
 func (s *Store) candidates(ctx context.Context, f *snapshot.Filter) (*runOrder, error) {
 	if f.Only == nil || f.After != "" {
 		return s.orderOf(ctx, f)
@@ -81,8 +81,8 @@ func (s *Store) candidates(ctx context.Context, f *snapshot.Filter) (*runOrder, 
 // the index does not store the result.
 const selectiveShare = 16
 
-// pick returns a page of a sorted list. It selects the runs by the facts in the index, and then reads
-// the infos of the selected runs.
+// pick returns a page of a sorted list. It selects the runs based on the index, and then reads the
+// infos of the selected runs.
 func (s *Store) pick(ctx context.Context, o *runOrder, f snapshot.Filter) (snapshot.Page, error) {
 	p, err := storekit.NewPicker(f)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Store) pick(ctx context.Context, o *runOrder, f snapshot.Filter) (snaps
 	return page, context.Cause(ctx)
 }
 
-// latest returns a page of runs with the last updated run first.
+// latest returns a page of runs, most recently updated first.
 func (s *Store) latest(ctx context.Context, o *runOrder, f snapshot.Filter) (snapshot.Page, error) {
 	place := func(i int) storekit.Place { return o.runs[i].Place }
 	page, err := storekit.ReadPage(f, len(o.runs), place, func(i int) (info snapshot.Info, there, more bool) {
@@ -122,8 +122,8 @@ func (s *Store) latest(ctx context.Context, o *runOrder, f snapshot.Filter) (sna
 	return page, err
 }
 
-// scannedInfo returns the info from a run's meta file, if that file was up to date at the scan and
-// its info has not changed since. It reads no other file of the run.
+// scannedInfo returns the info from a run's meta file, if the meta file was up to date when it was
+// scanned and the info in it has not changed since. It reads no other file of the run.
 func (s *Store) scannedInfo(e *indexedRun) (snapshot.Info, bool) {
 	if !e.isSure {
 		return snapshot.Info{}, false
@@ -133,7 +133,7 @@ func (s *Store) scannedInfo(e *indexedRun) (snapshot.Info, bool) {
 	return m.info, isSame
 }
 
-// infoForPage returns a run's info for a list, and whether the run exists.
+// infoForPage returns a run's info for a list, and reports whether the run exists.
 func (s *Store) infoForPage(ctx context.Context, runID string) (info snapshot.Info, there bool) {
 	info, _, err := s.dir(runID).infoForList(ctx)
 	switch {

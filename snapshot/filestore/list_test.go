@@ -32,7 +32,7 @@ func TestARunWhoseProcessEndedIsListedAsInterrupted(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, sn.Info, info)
 		if info.Open {
-			info.LastSeq = 0 // List reads no records: it shows the number when the run was opened
+			info.LastSeq = 0 // List reads no records: it shows the number at the opening
 		}
 		require.Equal(t, info, listed[0])
 		return sn.Status
@@ -270,7 +270,7 @@ func TestListOfManyRunsReadsNoRecords(t *testing.T) {
 	require.Equal(t, uint64(3), listed[0].LastSeq)
 }
 
-// A run that was not closed is read once, no matter on which page it is.
+// A run that was not closed is read once, no matter which page it is on.
 func TestRunsThatWereNotClosedAreReadOnce(t *testing.T) {
 	dir := t.TempDir()
 	disk := &countingDisk{Disk: fastDisk{filestore.OSDisk}}
@@ -296,7 +296,7 @@ func TestRunsThatWereNotClosedAreReadOnce(t *testing.T) {
 		switch n {
 		case 7:
 			require.NoError(t, os.WriteFile(journal, flipped(data, size/2), 0o600))
-		case 9: // no file is left that describes the run
+		case 9: // no file that describes the run is left
 			require.NoError(t, os.WriteFile(journal, flipped(data, 20), 0o600))
 			require.NoError(t, os.Remove(filepath.Join(dir, "runs", id, "meta")))
 		}

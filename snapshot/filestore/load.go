@@ -13,7 +13,7 @@ import (
 )
 
 // TornTail is the end of a journal that was being written when the process or the machine stopped.
-// Load ignores it, and Open cuts it off. No Sync had returned for its content.
+// Load ignores it, and Open cuts it off. No Sync had yet confirmed its content.
 type TornTail struct {
 	File   string // name of the journal in the run's directory
 	Offset int64  // where the torn tail begins in the file
@@ -35,16 +35,16 @@ func (e *strangerError) Error() string {
 
 func (e *strangerError) Unwrap() error { return snapshot.ErrCorrupt }
 
-// Load implements [snapshot.Reader]. If a crash has left a run as running, Load reports it as
-// interrupted. Load ignores the unfinished end of a journal.
+// Load implements [snapshot.Reader]. If a crash has left a run with the status running, Load
+// reports the run as interrupted. Load ignores the unfinished end of a journal.
 func (s *Store) Load(ctx context.Context, runID string) (*snapshot.Run, error) {
 	run, _, err := s.Verify(ctx, runID)
 	return run, err
 }
 
-// Verify is like [Store.Load], but also returns the unfinished end of a journal that a crash has
-// left and that the next Open will cut off, or nil if there is none. If the run is open, that end
-// may be a record that is being written.
+// Verify is like [Store.Load], but also returns the unfinished end of a journal, or nil if there is
+// none. A crash leaves such an end, and the next Open cuts it off. If the run is open, the end may
+// be a record that is being written.
 func (s *Store) Verify(ctx context.Context, runID string) (*snapshot.Run, *TornTail, error) {
 	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
@@ -60,13 +60,13 @@ func (s *Store) Verify(ctx context.Context, runID string) (*snapshot.Run, *TornT
 		return nil, nil, storekit.NotFoundError(runID)
 	}
 	r.run.Open = r.held
-	if !r.held && r.run.Status == snapshot.StatusRunning { // the run was not open before its files were read either
+	if !r.held && r.run.Status == snapshot.StatusRunning { // nor was the run open before its files were read
 		r.run.Info = storekit.CrashedInfo(r.run.Info)
 	}
 	return r.run, r.torn, nil
 }
 
-// advise adds to the error for a damaged run what can be done about the damage.
+// advise adds advice on what can be done about the damage to the error for a damaged run.
 func advise(err error) error {
 	var damage *snapshot.CorruptError
 	if errors.As(err, &damage) {
@@ -75,8 +75,8 @@ func advise(err error) error {
 	return err
 }
 
-// maxReads is how many times a run is read if its files change meanwhile. Even a second read is
-// rare, since each compaction takes longer than the previous one.
+// maxReads is the maximum number of times that a run is read because its files keep changing. Even
+// a second read is rare, since each compaction takes longer than the previous one.
 const maxReads = 100
 
 // read reads the files of a run, if there are any. It reports damage in the reading, not as an
@@ -105,8 +105,8 @@ func (d *runDir) read(ctx context.Context) (*reading, error) {
 		}
 		r, err := d.collect(ctx, l)
 		// A compaction creates the new file before it removes the old ones, but if a directory
-		// changes while it is listed, the listing may contain neither. So the directory is listed
-		// again, when the new file certainly exists.
+		// changes while it is listed, the listing may contain neither. By now the new file
+		// certainly exists, so the directory is listed again.
 		after, listErr := d.listing()
 		held, heldErr := isHeld(d.path(lockName))
 		if heldErr != nil {
@@ -173,8 +173,8 @@ func (d *runDir) compare(r *reading, meta metaFile, known uint64) error {
 	return nil
 }
 
-// usedGeneration returns the highest known number of a generation. If only the meta file contains
-// that number, the generation itself is lost.
+// usedGeneration returns the highest generation number that is known. If only the meta file
+// contains that number, the generation itself is lost.
 func (r *reading) usedGeneration() uint64 {
 	if m := &r.meta; m.isWhole && m.info.Created.Equal(r.run.Created) {
 		return max(r.run.Generation, m.info.Generation)
@@ -182,7 +182,7 @@ func (r *reading) usedGeneration() uint64 {
 	return r.run.Generation
 }
 
-// crashedInfo returns the info of a run whose process ended without closing it.
+// crashedInfo returns the info of a run whose process ended without closing the run.
 func (r *reading) crashedInfo() (snapshot.Info, error) {
 	switch {
 	case r.damage != nil:
@@ -219,9 +219,9 @@ func (r *reading) compareMeta(runID string, known uint64) {
 	}
 }
 
-// findEnd sets r.last if the next generation may continue in the last journal. It may if that is the
-// only journal that was read, and it ends where it ended when the run was closed: the process that
-// closed the run has synced all of it.
+// findEnd sets r.last if the next generation may continue in the last journal. It may if no other
+// journal was read, and if the journal ends where it ended when the run was closed. In that case,
+// the process that closed the run has synced all of it.
 func (r *reading) findEnd() {
 	n, closed := len(r.ends), r.meta.closed
 	if n == 1 && r.damage == nil && r.torn == nil && r.ends[0].number == closed.journal && r.ends[0].end == closed.end {

@@ -18,7 +18,7 @@ import (
 // shared lock for a moment; tryExclusive must not mistake such a process for a writer.
 type fileLock struct {
 	f    lockable
-	file fs.FileInfo // describes f, for comparison with the file that has the name now
+	file fs.FileInfo // describes f, for comparison with the file that now has that name
 	name string
 	dir  *os.Root // the directory that contains f, wherever it is moved
 }
@@ -77,7 +77,8 @@ func exclusive(ctx context.Context, name string, patience time.Duration, open fu
 	}
 }
 
-// sharedTries is the number of tries while other processes share the lock. They take about a second.
+// sharedTries is the number of tries while other processes share the lock. All tries together take
+// about a second.
 const sharedTries = 45
 
 var (

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A new process has the descriptor of the lock from its fork until it executes its program.
+// From its fork until it executes its program, a new process holds the descriptor of the lock.
 func TestALockIsReleasedWhileAnotherProcessIsStarted(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	open := func() (lockable, error) { return openLock(name) }

@@ -20,5 +20,5 @@ const (
 	lockNone
 )
 
-// flock fails; New has returned an error before.
+// flock always fails; New has already returned an error.
 func flock(lockable, int) error { return checkLocks() }

@@ -17,8 +17,8 @@ const (
 // checkLocks returns nil: this system has flock.
 func checkLocks() error { return nil }
 
-// flock takes or releases the lock on an open file, without waiting. The lock belongs to this
-// opening of the file, so two openings in one process also exclude each other.
+// flock takes or releases the lock on an open file, without waiting. The lock belongs to this open
+// file and not to the process, so two lockers in one process also exclude each other.
 func flock(f lockable, how int) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)

@@ -20,10 +20,10 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// longRecords is how many records a run of 200,000 calls has.
+// longRecords is the number of records in a run of 200,000 calls.
 const longRecords = 400_000
 
-// longRun makes a compacted run of 200,000 calls.
+// longRun creates a compacted run of 200,000 calls.
 func longRun(b *testing.B) (dir string, s *filestore.Store) {
 	b.Helper()
 	dir = b.TempDir()
@@ -80,8 +80,7 @@ func measure(b *testing.B, name string, f func()) {
 	})
 }
 
-// BenchmarkLongRun opens and reads a run of 200,000 calls, also with a flipped
-// bit in it.
+// BenchmarkLongRun opens and reads a run of 200,000 calls, both intact and with a flipped bit.
 func BenchmarkLongRun(b *testing.B) {
 	dir, s := longRun(b)
 	var st *state.ExecutionState

@@ -26,8 +26,8 @@ func requireStored(t testing.TB, run *snapshot.Run, n int) {
 	}
 }
 
-// completedRun makes a completed run of 23 records. The last 3 are in a journal,
-// the others in a snapshot.
+// completedRun creates a completed run of 23 records. The last 3 are in a journal, the others in a
+// snapshot.
 func completedRun(t testing.TB) (s *filestore.Store, journal string) {
 	t.Helper()
 	dir := memoryDir(t)
@@ -112,8 +112,8 @@ func TestRepairOfALostEndSaysHowMuchWasLost(t *testing.T) {
 	}
 }
 
-// A power cut came before the meta file said that the queued run had begun, and the beginning of
-// its journal is damaged.
+// The power was cut before the meta file said that the queued run had begun, and the beginning of
+// the run's journal is damaged.
 func TestRepairOfARunThatHadBegunDoesNotTakeItForQueued(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
@@ -156,8 +156,8 @@ func TestAMissingFileOfACompletedRunIsNoticed(t *testing.T) {
 	}
 }
 
-// A crash may leave any part of the data that was not synced. But if a later
-// frame says that the data was synced, missing data is damage.
+// After a crash, any part of the data that was not synced may be missing. But if a later frame says
+// that the data was synced, missing data is damage.
 func TestTornEndIsDistinguishedFromDamageByWhatWasSynced(t *testing.T) {
 	dir := memoryDir(t)
 	s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))

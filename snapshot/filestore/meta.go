@@ -15,13 +15,13 @@ import (
 
 // The meta file of a run is an index. It contains the run's Info in one frame, and lists read it
 // instead of the whole run. It is derived from the journals, the snapshot and the update file, is
-// written after them, and is never synced. A crash may therefore leave an older meta file, a part of
-// one, or none. A reader uses the meta file only if the other files have not changed since it was
-// written; otherwise it reads the other files.
+// written after them, and is never synced. A crash may therefore leave an older meta file, only
+// part of one, or none. A reader uses the meta file only if the other files have not changed since
+// it was written; otherwise it reads the other files.
 //
 // Before a new generation begins, the status in the run's meta file is set to running. If a reader
-// finds this status although no process has the run open, it reads the journals instead. Thus no
-// reader trusts an outdated meta file, whenever a crash happens.
+// finds this status although no process has the run open, it reads the journals instead. So no
+// reader trusts an outdated meta file, no matter when a crash happens.
 
 // metaWait is how long a process waits for the lock on a meta file.
 const metaWait = 20 * time.Second
@@ -45,7 +45,7 @@ type metaFile struct {
 // isClosed reports whether the meta file is up to date and describes a run that was closed.
 func (m *metaFile) isClosed() bool { return m.ok && m.info.Status != snapshot.StatusRunning }
 
-// isUnchangedSince reports whether m and an earlier version of the file are about the same run and
+// isUnchangedSince reports whether m and an earlier version of the file describe the same run and
 // generation, and agree on whether the run is running and whether the file is up to date.
 func (m *metaFile) isUnchangedSince(other *metaFile) bool {
 	running := snapshot.StatusRunning
@@ -113,12 +113,12 @@ func (d *runDir) endsAt(c closedEnd) (bool, error) {
 	return isZero(head[:n]), nil
 }
 
-// metaReads is the number of times that an invalid meta file is read before it counts as invalid,
-// because another process may be writing it.
+// metaReads is how many times a meta file is read before it counts as invalid. A file may look
+// invalid because another process is writing it.
 const metaReads = 3
 
-// readMeta reads the meta file of a run. If the file does not exist or is not valid, the result has
-// isWhole false. An error means that the disk could not be read.
+// readMeta reads the meta file of a run. If the file does not exist or is not valid, isWhole is
+// false in the result. An error means that the disk could not be read.
 func (d *runDir) readMeta() (m metaFile, err error) {
 	for range metaReads {
 		data, err := readFile(d.disk, d.path(metaName), maxMeta)
@@ -142,13 +142,13 @@ type metaLock struct {
 }
 
 // lockMeta opens and locks the meta file. If necessary, it waits for the lock. A process holds this
-// lock while it writes the meta file. A process that copies the content of the update file elsewhere
-// holds the lock from before it reads that file until the copy is written. If the meta file is
-// missing, lockMeta creates it if create is set, and returns nil otherwise. Only a caller that has
-// locked the run may set create.
+// lock while it writes the meta file. A process that copies the content of the update file
+// elsewhere takes the lock before it reads that file, and holds it until the copy is written. If
+// the meta file is missing, lockMeta creates it if create is set, and returns nil otherwise. Only a
+// caller that has locked the run may set create.
 //
-// A process that uses Reprise holds the lock only for a few syncs. If the lock is held for longer
-// than metaWait, another program holds it.
+// A process that uses Reprise holds the lock only for as long as a few syncs take. If the lock is
+// held for longer than metaWait, another program holds it.
 func (d *runDir) lockMeta(ctx context.Context, create bool) (*metaLock, error) {
 	name := d.path(metaName)
 	isMissing := func(err error) bool {

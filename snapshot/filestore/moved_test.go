@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// moves are what users may do to the directory of a run while a process has the run open.
+// moves are the things that a user may do to a run's directory while a process has the run open.
 var moves = map[string]func(t testing.TB, dir string){
 	"removed": func(t testing.TB, dir string) { require.NoError(t, os.RemoveAll(dir)) },
 	"moved":   func(t testing.TB, dir string) { require.NoError(t, os.Rename(dir, aside(dir))) },
@@ -32,8 +32,8 @@ var moves = map[string]func(t testing.TB, dir string){
 
 func aside(dir string) string { return filepath.Join(filepath.Dir(filepath.Dir(dir)), "aside") }
 
-// Whatever is done to the directory of an open run, the process that has the run open gets an
-// error, and a process that has opened a run with the same ID since then keeps all that it has
+// Whatever happens to the directory of an open run, the process that has the run open gets an
+// error. A process that has since opened a run with the same ID keeps everything that it has
 // stored.
 func TestProcessThatLostItsDirectoryDoesNotAffectOthers(t *testing.T) {
 	for name, move := range moves {
@@ -127,8 +127,8 @@ func (d movingDisk) Remove(name string) error {
 	return d.Disk.Remove(name)
 }
 
-// The directory may be moved, and another run may begin in its place, after a process has checked
-// that the directory is still there and before it creates, renames or removes a file in it.
+// After a process has checked that the directory is still there, and before it creates, renames or
+// removes a file in it, the directory may be moved, and another run may begin in its place.
 func TestADirectoryIsMovedRightBeforeAFileIsChanged(t *testing.T) {
 	uses := map[string]func(t *testing.T, s *filestore.Store){
 		"open, compact and close": func(t *testing.T, s *filestore.Store) {
@@ -147,7 +147,7 @@ func TestADirectoryIsMovedRightBeforeAFileIsChanged(t *testing.T) {
 		},
 		"delete": func(t *testing.T, s *filestore.Store) { _ = s.Delete(t.Context(), "run") },
 	}
-	polls := filestore.WithPolling(time.Hour) // otherwise an open run soon makes its inbox, to watch it
+	polls := filestore.WithPolling(time.Hour) // otherwise an open run soon creates and watches its inbox
 	for name, use := range uses {
 		t.Run(name, func(t *testing.T) {
 			for operation := int64(1); ; operation++ {
@@ -205,7 +205,7 @@ func TestFileStoreKeepsTheRulesForFencing(t *testing.T) {
 	})
 }
 
-// A process that stores nothing for a while notices the loss of its directory, too. Otherwise it
+// Even a process that stores nothing for a while notices that its directory is gone. Otherwise it
 // could make a call that another process makes as well.
 func TestWaitingProcessNoticesThatItsDirectoryIsGone(t *testing.T) {
 	dir := t.TempDir()
@@ -226,8 +226,8 @@ type life struct {
 	ended     chan struct{}
 }
 
-// startLife opens the run and appends and syncs records until it fails or stop is closed. Each
-// record contains the number of its life.
+// startLife opens the run, and then appends and syncs records until that fails or stop is closed.
+// Each record contains the number of the life.
 func startLife(t *testing.T, dir string, number int, moved *atomic.Int64, stop <-chan struct{}) *life {
 	s := newFileStore(t, dir, filestore.WithCompactFrom(4<<10), filestore.WithWarnings(func(string, error) {}))
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true, Wait: true})
@@ -263,9 +263,9 @@ func startLife(t *testing.T, dir string, number int, moved *atomic.Int64, stop <
 func owner(life int, seq uint64) string { return fmt.Sprintf("life %d, record %d", life, seq) }
 
 // TestDirectoriesAreMovedUnderLiveProcesses removes, moves, replaces and restores the directory of
-// a run at any instant, while processes append to the run, compact it and close it. Confirmed
-// records must be in the directory of their process, and no two processes may get the same record
-// number confirmed in one directory.
+// a run at any moment, while processes append to the run, compact it and close it. Confirmed
+// records must be in the directory of their process, and no record number may be confirmed to two
+// processes in the same directory.
 func TestDirectoriesAreMovedUnderLiveProcesses(t *testing.T) {
 	rounds := 60
 	if *long {
@@ -285,7 +285,7 @@ func movedRound(t *testing.T, random *rand.Rand) {
 	run := filepath.Join(dir, "runs", "run")
 	stop := make(chan struct{})
 	var lives []*life
-	var homes []string // the final place of the directory of each life
+	var homes []string // where the directory of each life is at the end
 	for number := range 2 + random.IntN(3) {
 		var moved atomic.Int64 // odd while the directory is moved away
 		l := startLife(t, dir, number, &moved, stop)
@@ -345,7 +345,7 @@ func movedRound(t *testing.T, random *rand.Rand) {
 	}
 }
 
-// requireLife checks that a directory has all records that were confirmed to a life.
+// requireLife checks that a directory has all records that were confirmed during a life.
 func requireLife(t *testing.T, dir, runID string, number int, l *life) {
 	t.Helper()
 	found, err := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {})).Load(t.Context(), runID)
@@ -365,8 +365,8 @@ func requireOwner(t *testing.T, rec record.Record, number int) {
 	require.Equal(t, owner(number, rec.Seq), rec.Name)
 }
 
-// A program that holds a shared lock on a run for long locks the run, unlike one that only checks
-// the lock.
+// A program that keeps a shared lock on a run has locked the run, unlike a program that only checks
+// the lock and holds it for a moment.
 func TestALockThatIsSharedForLongIsHeld(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -46,11 +46,11 @@ func unusedName(name string) string {
 	}
 }
 
-// dirName returns the name of a run's directory. The name is the run ID, with each upper-case letter
-// replaced by + and the lower-case letter, so that IDs that differ only in case have different
-// directories on file systems that ignore case. If all letters in the ID are upper-case, the name is
-// ++ followed by the lower-case ID. So even the longest ID fits in the 255 bytes that a name may
-// have.
+// dirName returns the name of a run's directory. The name is the run ID, with each upper-case
+// letter replaced by + and the lower-case letter. So IDs that differ only in case have different
+// directories even on file systems that ignore case. If all letters in the ID are upper-case, the
+// name is ++ followed by the lower-case ID. So even the longest ID fits in the 255 bytes that a
+// name may have.
 func dirName(runID string) string {
 	lower := strings.ToLower(runID)
 	switch {
@@ -69,7 +69,7 @@ func dirName(runID string) string {
 	return b.String()
 }
 
-// runIDOf is the inverse of dirName. It reports false if dirName does not return such a name.
+// runIDOf is the inverse of dirName. It reports false if dir is not a name that dirName returns.
 func runIDOf(dir string) (string, bool) {
 	id, allUpper := strings.CutPrefix(dir, "++")
 	if allUpper {
@@ -132,8 +132,8 @@ func listingOf(entries []fs.DirEntry) (l listing) {
 	return l
 }
 
-// maxNumber is an upper bound for the numbers of files. It is so low that adding to such a number
-// cannot overflow.
+// maxNumber is an upper bound for the numbers of files. It is low enough that adding to such a
+// number cannot overflow.
 const maxNumber = 1 << 53
 
 func numberOf(name, suffix string) (uint64, bool) {

@@ -8,7 +8,8 @@ import (
 )
 
 // notices reports changes in directories. All directories share one fsnotify watcher, since the
-// operating system allows only a few. The watcher exists while at least one directory is watched.
+// operating system allows only a few watchers. The watcher exists while at least one directory is
+// watched.
 type notices struct {
 	mkdir   func(name string) error
 	busy    sync.Mutex // held while the watcher is changed
@@ -41,7 +42,7 @@ func (n *notices) add(dir string, c chan struct{}) bool {
 	return true
 }
 
-// start creates the watcher and starts to forward its events. The caller holds n.busy.
+// start creates the watcher and starts forwarding its events. The caller holds n.busy.
 func (n *notices) start() bool {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {

@@ -23,15 +23,15 @@ import (
 // sector is the number of bytes that a disk writes as a unit.
 const sector = 512
 
-// A powerDisk works like any other, and knows what may be found on it after a
-// power cut. Each part of what was not synced may be there or not, independently:
-// every sector of a file after any of the writes to it, the size of a file after
-// any change, and each change of a name.
+// A powerDisk works like any other disk, but also knows what may be found on it after a power cut.
+// Each change that was not synced may have reached the disk or not, independently of the others.
+// Every sector of a file may be as it was after any of the writes to it, and the size of a file as
+// it was after any change. Each change of a name may be there or not.
 type powerDisk struct {
 	filestore.Disk
 	root string
 	cut  func(what string)       // called after every change
-	fail func(name string) error // returns the error of the sync of a file; nil to never fail
+	fail func(name string) error // returns the error for the sync of a file; if nil, no sync fails
 
 	together bool // whether the next SyncTogether syncs; toggled by each call
 
@@ -51,7 +51,7 @@ type inode struct {
 	stuck bool             // a sync has failed: the system treats the data as written, and no later sync writes it
 }
 
-// A nameChange is a change of a name in one directory, or a rename between two.
+// A nameChange is a change of a name in one directory, or a rename from one directory to another.
 // It reaches the disk as a whole or not at all.
 type nameChange struct {
 	dirs   []string
@@ -75,7 +75,7 @@ func (d *powerDisk) rel(name string) string {
 	return rel
 }
 
-// change makes a change of a name, and calls cut.
+// change applies a change of a name, and calls cut.
 func (d *powerDisk) change(c nameChange) {
 	d.mu.Lock()
 	c.apply(d.now)
@@ -221,7 +221,7 @@ func (n *inode) resize(size int) {
 	n.sizes = append(n.sizes, size)
 }
 
-// sync makes durable what was written, unless a sync has failed before.
+// sync makes all written data durable, unless an earlier sync has failed.
 func (n *inode) sync() {
 	if !n.stuck && !n.isDir {
 		n.disk, n.parts, n.sizes = slices.Clone(n.data), make(map[int][][]byte), nil
@@ -313,8 +313,8 @@ func (d *powerDisk) choices() (all []choice) {
 	return all
 }
 
-// A world is what may be found after a power cut: files by name. Directories are
-// nil.
+// A world is what may be found after a power cut. It maps the names of files to their contents, and
+// the names of directories to nil.
 type world map[string][]byte
 
 // found returns the world in which the first made[i] changes of each choice all[i] have reached the disk.
@@ -368,9 +368,9 @@ func (d *powerDisk) found(all []choice, made []int) world {
 	return w
 }
 
-// worlds yields the worlds that may be found. If there are more than most, it yields
-// only those in which every choice but one is nothing or everything, and some random
-// ones.
+// worlds yields the worlds that may be found. If there are more than most of them, it yields only
+// some random ones and those in which at most one choice is partial, while all others are nothing
+// or all others are everything.
 func (d *powerDisk) worlds(most int, random *rand.Rand, yield func(world)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -443,7 +443,7 @@ func (w world) write(t testing.TB, dir string) {
 	}
 }
 
-// memoryDir returns a temporary directory, in memory if the system has such directories.
+// memoryDir returns a temporary directory, which is in memory if the system supports that.
 func memoryDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "reprise-test-") //nolint:usetesting // TempDir is not in memory

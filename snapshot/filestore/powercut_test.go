@@ -35,12 +35,12 @@ type traced struct {
 	queued             bool   // the run is created as queued, and queued again later
 	created            bool   // the creation was confirmed
 	last               string // the latest change
-	cutAgain           int    // in one of this number of worlds, the power is cut a second time
+	cutAgain           int    // the power is cut a second time in one out of this many worlds
 	again              bool   // true after the second power cut
-	seconds            int    // number of worlds after second power cuts
+	seconds            int    // number of worlds found after a second power cut
 }
 
-// A seenWorld identifies a world and what was confirmed before it.
+// A seenWorld identifies a world and what was confirmed before the power cut that left it.
 type seenWorld struct {
 	world  uint64
 	ledger [7]int
@@ -74,7 +74,7 @@ func (tr *traced) look(w world) {
 	}
 }
 
-// openAndCut opens the run in a world, and cuts the power while it is written.
+// openAndCut opens the run in a world, and cuts the power while the run is being written.
 func (tr *traced) openAndCut(w world) {
 	t := tr.t
 	second := *tr
@@ -229,8 +229,8 @@ func (tr *traced) meanwhile(s *filestore.Store) {
 	tr.cut("confirmed")
 }
 
-// Every world that a power cut may leave has all that was confirmed, and its run
-// can be opened. The short form checks few worlds of two lives.
+// In every world that a power cut may leave, everything that was confirmed is there, and the run
+// can be opened. The short form checks only a few worlds of two lives.
 func TestNoPowerCutLosesConfirmedData(t *testing.T) {
 	lives, most, cutAgain := 2, 15, 100
 	if *long {

@@ -77,8 +77,8 @@ func (r *reader) close() {
 }
 
 // read yields the pieces that were added to the files in l since the last call. It yields damage as
-// the end of a journal. The error is one that yield returned, one from reading a file, or
-// errChanged. After an error, the next call starts from the beginning.
+// the end of a journal. The error comes from yield or from reading a file, or is errChanged. After
+// an error, the next call starts from the beginning.
 func (r *reader) read(ctx context.Context, l listing, yield func(*piece) error) (err error) {
 	defer func() {
 		if err != nil {
@@ -140,8 +140,8 @@ func (r *reader) begin(l listing, yield func(*piece) error) error {
 
 // checkComplete checks that a run still has the snapshot that was read, and no journals. If a
 // directory changes while it is listed, the listing may contain neither the new file nor the old
-// file that the new one replaces. This function detects that if the newest file is missing; begin
-// detects it if there is a gap between the numbers of the journals.
+// file that the new one replaces. If the newest file is missing, checkComplete detects this; if
+// there is a gap between the numbers of the journals, begin does.
 func (r *reader) checkComplete() error {
 	l, err := r.dir.listing()
 	if err != nil {
@@ -238,7 +238,8 @@ func (r *reader) checkSnapshot(l listing) error {
 		return errChanged
 	}
 	named, err := os.Lstat(r.dir.path(snapshotName(r.number)))
-	// If the old file was removed, a new file may have its inode number. So compare the times, too.
+	// If the old file was removed, a new file may have the same inode number. So the times are
+	// compared, too.
 	if err != nil || !os.SameFile(named, r.snapshot) || !named.ModTime().Equal(r.snapshot.ModTime()) {
 		return errChanged
 	}

@@ -28,7 +28,7 @@ type reading struct {
 
 	meta metaFile
 
-	cut bool // the only file is a part of a journal that an unfinished Create has left
+	cut bool // the only file is a partial journal that an unfinished Create has left
 
 	last *journalEnd // where the next generation begins; nil if it begins in a new journal
 
@@ -75,7 +75,7 @@ func isContentError(err error) bool {
 	return errors.Is(err, snapshot.ErrFormat) || errors.Is(err, snapshot.ErrCorrupt)
 }
 
-// change replaces r.run by a changed copy. It does not change the old run, which may be in use.
+// change replaces r.run with a changed copy. It does not change the old run, which may be in use.
 func (r *reading) change(f func(*snapshot.Run)) {
 	run := *r.run
 	f(&run)
@@ -127,9 +127,9 @@ func (r *reading) addSnapshot(runID string, p *piece) error {
 	return nil
 }
 
-// readSnapshot reads a snapshot. If there is a hole that exceeds maxHoles, it reads the file only up
-// to that hole, and Decode reports that the rest is missing. If the file does not begin as a
-// document, it returns only the first bytes.
+// readSnapshot reads a snapshot. If there is a hole that exceeds maxHoles, it reads the file only
+// up to that hole, and Decode reports that the rest is missing. If the file does not begin like a
+// document, readSnapshot returns only the first bytes.
 func readSnapshot(f openFile, size int64) ([]byte, error) {
 	head, err := readAll(f, min(64, size))
 	if err != nil {
@@ -147,9 +147,9 @@ func (r *reading) beginJournal(h *header) {
 	r.change(func(run *snapshot.Run) { run.Info = laterInfo(run.Info, h.info) })
 }
 
-// laterInfo returns the later of info, which is from earlier files, and the info from a journal's
-// header. The info in the header may be the earlier one: if a compaction created the journal, the
-// generation may have ended before the journal was used.
+// laterInfo returns info, which is from earlier files, or the info from a journal's header,
+// whichever is later. The info in the header may be the earlier one: if a compaction created the
+// journal, the generation may have ended before the journal was used.
 func laterInfo(info, header snapshot.Info) snapshot.Info {
 	if header.Updated.Before(info.Updated) {
 		return info
@@ -203,8 +203,8 @@ func (r *reading) endJournal(runID string, p *piece) error {
 	return nil
 }
 
-// addRecords adds the records in r.bodies to the run. It does not add records after damage: with
-// them, the run would be in a state that it never had.
+// addRecords adds the records in r.bodies to the run. It does not add records after damage, since
+// they would put the run in a state that it was never in.
 func (r *reading) addRecords(runID, file string) error {
 	bodies, offsets := r.bodies, r.offsets
 	r.bodies, r.offsets = nil, nil

@@ -20,8 +20,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// everyWorld calls look with a store in each world that a power cut may leave
-// now.
+// everyWorld calls look with a store in each world that a power cut at this moment may leave.
 func everyWorld(t *testing.T, d *powerDisk, look func(s *filestore.Store)) {
 	t.Helper()
 	dir := filepath.Join(memoryDir(t), "world")
@@ -31,8 +30,8 @@ func everyWorld(t *testing.T, d *powerDisk, look func(s *filestore.Store)) {
 	})
 }
 
-// Another sync does not make up for one that has failed, because the system treats the data that it
-// could not write as written. So the store must not trust what it reads from the file.
+// A later sync does not make up for one that has failed, because the system marks data as written
+// even if it could not write the data. So the store must not trust what it reads from the file.
 func TestAnUpdateAfterAFailedSyncIsNotDamage(t *testing.T) {
 	for _, withMeta := range []bool{true, false} {
 		d := newPowerDisk(memoryDir(t), func(string) {})
@@ -69,7 +68,7 @@ func TestAnUpdateAfterAFailedSyncIsNotDamage(t *testing.T) {
 	}
 }
 
-// The records that a run has when it is updated need not be on the disk.
+// When a run is updated, its records need not be on the disk yet.
 func TestAnUpdateOfARunWithUnsyncedRecordsIsNotDamage(t *testing.T) {
 	for _, crashed := range []bool{false, true} {
 		d := newPowerDisk(memoryDir(t), func(string) {})
@@ -98,7 +97,7 @@ func TestAnUpdateOfARunWithUnsyncedRecordsIsNotDamage(t *testing.T) {
 	}
 }
 
-// The end of a run includes its usage.
+// The recorded end of a run includes the run's usage.
 func TestAPowerCutKeepsTheUsageOfAClosedRun(t *testing.T) {
 	d := newPowerDisk(memoryDir(t), func(string) {})
 	s := newFileStore(t, d.root, filestore.WithDisk(d), filestore.WithCompactAtClose(1<<20))
@@ -115,23 +114,22 @@ func TestAPowerCutKeepsTheUsageOfAClosedRun(t *testing.T) {
 	})
 }
 
-// The remains of a short run whose creation was cut short do not prevent the creation of a long
-// one.
+// A short run whose creation was cut off does not prevent the creation of a long run.
 func TestALongRunIsCreatedWhereTheCreationOfAShortOneWasCutShort(t *testing.T) {
 	for _, cut := range []int{0, 10, 200} {
 		dir := t.TempDir()
 		s := newFileStore(t, dir)
 		require.NoError(t, os.Mkdir(filepath.Join(dir, "runs", "run"), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "run", "00000001.journal"), createdFiles(t)[:cut], 0o600))
-		createShort(t, s) // which this store stores like a long run
+		createShort(t, s) // this store stores it like a long run
 		require.Len(t, load(t, s, "run").Records, 3)
 		require.NoError(t, closeAs(begin(t, s), snapshot.StatusPaused))
 		require.Len(t, load(t, s, "run").Records, 3)
 	}
 }
 
-// A coarseDisk rounds the times of files, as many file systems do, and calls read after a file was
-// read.
+// A coarseDisk rounds the times of files, as many file systems do, and calls its function read
+// after each read of a file.
 type coarseDisk struct {
 	filestore.Disk
 	read func(name string)
@@ -172,9 +170,9 @@ func (f readFile) Close() error {
 	return err
 }
 
-// A run that is closed after only a part of it was read is not reported as crashed, even if the
-// times and sizes of its files have not changed. If it is closed after all of it was read, it is
-// reported as open.
+// A run that is closed after only part of it was read is not reported as crashed, even if the times
+// and sizes of its files have not changed. If it is closed after all of it was read, it is reported
+// as open.
 func TestARunThatIsClosedWhileItIsReadIsNotInterrupted(t *testing.T) {
 	for after, wasOpen := range map[string]bool{"the first meta": false, "a journal": false, "the second meta": true} {
 		t.Run(after, func(t *testing.T) {
@@ -203,7 +201,7 @@ func TestARunThatIsClosedWhileItIsReadIsNotInterrupted(t *testing.T) {
 	}
 }
 
-// A run that is created after a part of its files was read is not damaged.
+// A run that is created after some of its files were read is not damaged.
 func TestARunThatIsCreatedWhileItIsReadIsNotDamaged(t *testing.T) {
 	dir := t.TempDir()
 	writer := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
@@ -233,7 +231,7 @@ func (d *renamingDisk) Rename(from, to string) error {
 	return d.Disk.Rename(from, to)
 }
 
-// The temporary file of an update is not taken for the remains of a crash.
+// The temporary file of an update is not mistaken for the remains of a crash.
 func TestAnUpdateIsNotDisturbedByTheOpeningOfTheRun(t *testing.T) {
 	dir, d := t.TempDir(), &renamingDisk{Disk: filestore.OSDisk}
 	polled := filestore.WithPolling(time.Second)
@@ -309,7 +307,7 @@ func TestAnUpdateDoesNotUndoTheOpeningOfTheRun(t *testing.T) {
 	require.True(t, info.Pinned)
 }
 
-// The first meta file of a run is written only by the process that has locked the run.
+// Only the process that has locked a run writes the run's first meta file.
 func TestAnUpdateDoesNotMakeTheMetaFileOfAnOpenRun(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
@@ -326,8 +324,8 @@ func TestAnUpdateDoesNotMakeTheMetaFileOfAnOpenRun(t *testing.T) {
 	require.True(t, info.Pinned)
 }
 
-// A journal that lost the generation named in the meta file is damaged. Followers may have the
-// number of that generation in their cursors, so it is not used again.
+// A journal that lost the generation named in the meta file is damaged. Followers may have that
+// generation's number in their cursors, so the number is not used again.
 func TestALostGenerationIsNoticed(t *testing.T) {
 	dir := t.TempDir()
 	var warned error

@@ -28,15 +28,15 @@ type RepairReport struct {
 // undamaged. When the run is resumed, calls whose outcomes are lost run again, including calls that
 // must happen only once. So look at RepairReport.Lost before you open the run. If the run has lost
 // records, or may have lost some, its status is set to interrupted, with the reason
-// [record.InterruptReplay] and a message about the loss: no runner continues it by itself.
+// [record.InterruptReplay] and a message about the loss, so that no runner continues it by itself.
 //
 // The run's next generation has a number that was never used, so that followers that have read lost
-// records get ErrReset. If the meta file is also lost, the number of the last generation is unknown;
-// the new number is then based on the number of milliseconds since 1970.
+// records get ErrReset. If the meta file is also lost, the number of the last generation is
+// unknown; the new number is then based on the number of milliseconds since 1970.
 //
 // Repair leaves copies of the damaged files, and of later files with records, next to the other
-// files as *.damaged. It does not change a run that is not damaged. If the run is open, the error is
-// ErrLocked.
+// files as *.damaged. It does not change a run that is not damaged. If the run is open, the error
+// is ErrLocked.
 func (s *Store) Repair(ctx context.Context, runID string) (RepairReport, error) {
 	report := RepairReport{RunID: runID}
 	d, err := s.checkedDir(ctx, runID)
@@ -88,7 +88,7 @@ func (r *reading) cutUndecodable(runID string) *snapshot.CorruptError {
 			whole[i] = r.run.Encoded(uint64(i) + 1)
 		}
 		if cut, err := snapshot.NewRun(r.run.Info, nil); err == nil {
-			r.run, _, _ = cut.Extend(whole...) // this cannot fail, since r.run was extended by the same records
+			r.run, _, _ = cut.Extend(whole...) // this cannot fail, since r.run was built from the same records
 		}
 		return &snapshot.CorruptError{RunID: runID, LastSeq: last, Err: err}
 	}
@@ -145,7 +145,7 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	if err := d.syncDirs(); err != nil {
 		return err
 	}
-	if err := remove(d.disk, d.path(updateName)); err != nil { // the snapshot contains its changes, unless it is damaged
+	if err := remove(d.disk, d.path(updateName)); err != nil { // the snapshot contains the update, unless it is damaged
 		return err
 	}
 	if err := l.write(&header{closed: closedEnd{journal: number}, info: info}); err != nil {
@@ -155,8 +155,8 @@ func (d *runDir) repair(r *reading, report *RepairReport) error {
 	return nil
 }
 
-// lossStop explains why a run that lost records, or an unknown number of them if lost is 0, does not
-// continue by itself after its repair.
+// lossStop explains why a run that has lost records does not continue by itself after its repair.
+// If lost is 0, the number of lost records is unknown.
 func lossStop(lost uint64) snapshot.Stop {
 	records := "an unknown number of records"
 	if lost == 1 {
@@ -170,10 +170,10 @@ func lossStop(lost uint64) snapshot.Stop {
 	}
 }
 
-// laterGeneration returns a number that is at least as high as that of any generation of a run, if
-// the meta file, which would contain the number of the last generation, cannot be used. The next
-// generation gets a higher number. If a number were used twice, a follower that has read the lost
-// records would take the new records for their continuation. The time in milliseconds is high
+// laterGeneration returns a number that is at least as high as that of any generation of a run, for
+// use if the meta file cannot be used, which would contain the number of the last generation. The
+// next generation gets a higher number. If a number were used twice, a follower that has read the
+// lost records would take the new records for their continuation. The time in milliseconds is high
 // enough, since no run is opened a thousand times per second.
 func laterGeneration(known uint64) uint64 {
 	return max(known, uint64(max(0, time.Now().UnixMilli())))

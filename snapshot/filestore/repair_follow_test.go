@@ -14,9 +14,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// damagedLate makes a run of three generations with 3 records each. The function
-// damage damages and repairs the run after record 4; if lost is true, it also
-// removes the meta file.
+// damagedLate creates a run of three generations with 3 records each. The function damage damages
+// the run after record 4 and repairs it; if lost is true, it also removes the meta file.
 func damagedLate(t *testing.T, lost bool) (r *changingRun, s *filestore.Store, damage func()) {
 	t.Helper()
 	r = &changingRun{dir: t.TempDir()}
@@ -42,8 +41,8 @@ func damagedLate(t *testing.T, lost bool) (r *changingRun, s *filestore.Store, d
 	}
 }
 
-// Records appended after a repair do not count as those that were lost, whether
-// or not the number of generations is known.
+// Records appended after a repair are not mistaken for the lost ones, whether or not the number of
+// generations is known.
 func TestRecordsAfterARepairAreNotMistakenForLostOnes(t *testing.T) {
 	for name, lost := range map[string]bool{"with its meta file": false, "without it": true} {
 		t.Run(name, func(t *testing.T) {

@@ -23,8 +23,9 @@ func (s *Store) dir(runID string) *runDir {
 	return &runDir{s, s.disk, runID, s.path("runs", dirName(runID))}
 }
 
-// locked returns the directory for a caller that holds the lock l in it. The lock is lost if the
-// directory is removed, moved or replaced: the files under its name then belong to another process.
+// locked returns the directory for a caller that holds l, the lock of the directory. The lock is
+// lost if the directory is removed, moved or replaced: the files under its name then belong to
+// another process.
 func (d *runDir) locked(l *fileLock) *runDir {
 	files := d.disk
 	if o, ok := files.(dirOpener); ok {
@@ -37,8 +38,8 @@ func (d *runDir) locked(l *fileLock) *runDir {
 // directory.
 func (d *runDir) path(elem ...string) string { return join(d.name, elem) }
 
-// checkHeld returns ErrFenced if the file that l has locked no longer has its name, because another
-// process may then lock a file with that name.
+// checkHeld returns ErrFenced if the file that l has locked no longer has its name. Another process
+// may then lock a new file with that name.
 func (d *runDir) checkHeld(l *fileLock) error {
 	switch named, err := l.isNamed(); {
 	case err != nil:

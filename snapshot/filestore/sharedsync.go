@@ -37,11 +37,11 @@ const (
 // errNotShared means that the file must be synced separately.
 var errNotShared = errors.New("the file system is not synced as a whole")
 
-// sync makes everything durable that was written to a file or a directory before the call. The
+// sync makes durable everything that was written to a file or a directory before the call. The
 // function alone syncs only that file.
 //
-// If syncing the file system fails, the operating system reports this only once, possibly to another
-// caller, and before all writers have called sync. So after a failure, each file is synced
+// If syncing the file system fails, the operating system reports this only once, possibly to
+// another caller, and before all writers have called sync. So after a failure, each file is synced
 // separately, which reports what happened to that file.
 func (s *sharedSync) sync(f *os.File, alone func(*os.File) error) error {
 	if s == nil {

@@ -166,7 +166,7 @@ func TestFilesOfAnotherFileSystemAreSyncedSeparately(t *testing.T) {
 	})
 }
 
-// The file system of the test is synced as a whole if that is possible.
+// The test's file system is synced as a whole if that is possible.
 func TestAFileSystemIsSyncedAsAWhole(t *testing.T) {
 	dir := t.TempDir()
 	s := newSharedSync(dir)
@@ -201,7 +201,7 @@ func TestAFileSystemIsSyncedAsAWhole(t *testing.T) {
 	all.Wait()
 	require.False(t, s.failed.Load())
 	require.NoError(t, f.Close())
-	for range 50 { // a closed file cannot be synced, shared or not
+	for range 50 { // a closed file cannot be synced, either alone or with others
 		all.Go(func() {
 			if s.sync(f, syncData) == nil {
 				t.Error("a closed file was synced")

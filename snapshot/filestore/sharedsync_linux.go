@@ -13,8 +13,8 @@ import (
 
 // newSharedSync returns a sharedSync for the file system that contains a directory, or nil if files
 // there must be synced separately. On ext4 and XFS, everything is durable when syncfs(2) returns.
-// Since Linux 5.8, syncfs reports errors from earlier writes, and since 5.17 also errors from the
-// file system's own sync.
+// Since Linux 5.8, syncfs reports errors from earlier writes; since 5.17, it also reports errors
+// from the file system's own sync.
 func newSharedSync(dir string) *sharedSync {
 	var fs unix.Statfs_t
 	if !isLinuxAtLeast(5, 17) || unix.Statfs(dir, &fs) != nil {
@@ -88,8 +88,8 @@ func (l *linuxFS) close() error {
 	return nil
 }
 
-// sync syncs the file system and then the directory. The second sync makes the disk
-// flush its cache, which syncfs does too early on ext4 without a journal.
+// sync syncs the file system and then the directory. The second sync makes the disk flush its
+// cache. On ext4 without a journal, syncfs does that too early.
 func (l *linuxFS) sync() error {
 	err := retryEINTR(func() error { return unix.Syncfs(int(l.dir.Fd())) })
 	return errors.Join(err, l.dir.Sync())

@@ -77,7 +77,7 @@ func WithWarnings(f func(runID string, err error)) Option {
 	return func(s *Store) { s.warn = f }
 }
 
-// logWarning reports a problem if there is no WithWarnings.
+// logWarning reports a problem if WithWarnings is not used.
 func logWarning(runID string, err error) {
 	slog.Default().Warn("filestore: "+err.Error(), "run", runID)
 }
@@ -149,9 +149,9 @@ func (s *Store) run(runID string, elem ...string) string {
 	return s.dir(runID).path(elem...)
 }
 
-// checkedDir returns the directory of a run, whether or not it exists. Every method that takes a run
-// ID calls checkedDir first. It returns an error if the directory is a link, so that all files of a
-// run are in the store.
+// checkedDir returns the directory of a run, whether or not it exists. Every method that takes a
+// run ID calls checkedDir first. If the directory is a link, checkedDir returns an error. This
+// ensures that all files of a run are in the store.
 func (s *Store) checkedDir(ctx context.Context, runID string) (*runDir, error) {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return nil, err
@@ -265,12 +265,12 @@ func (d *runDir) open(o *snapshot.OpenOptions, l *fileLock) (*Journal, error) {
 	return j, nil
 }
 
-// Put implements [snapshot.ArtifactStore], see [Artifacts].
+// Put implements [snapshot.ArtifactStore]; see [Artifacts].
 func (s *Store) Put(ctx context.Context, data []byte) (reference string, err error) {
 	return s.artifacts.Put(ctx, data)
 }
 
-// Get implements [snapshot.ArtifactStore], see [Artifacts].
+// Get implements [snapshot.ArtifactStore]; see [Artifacts].
 func (s *Store) Get(ctx context.Context, reference string) ([]byte, error) {
 	return s.artifacts.Get(ctx, reference)
 }

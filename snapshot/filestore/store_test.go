@@ -104,8 +104,7 @@ func TestFileStoreKeepsTheRulesOfSharedStores(t *testing.T) {
 	})
 }
 
-// After the crash, the store is in a copy of the directory, to which the locks do
-// not apply.
+// After the crash, the store uses a copy of the directory, to which the locks do not apply.
 func TestFileStoreKeepsTheRulesForCrashes(t *testing.T) {
 	t.Parallel()
 	storetest.RunCrash(t, func(t *testing.T) (snapshot.Store, func() snapshot.Store) {

@@ -25,7 +25,7 @@ type sweptRun struct {
 	records  int
 	promised int
 	status   snapshot.Status
-	reports  bool // any loss of records must be reported, as all were confirmed
+	reports  bool // any loss of records must be reported, since all were confirmed
 }
 
 // treeOf returns the files in a directory, by name.
@@ -45,8 +45,8 @@ func treeOf(t testing.TB, dir string) map[string][]byte {
 	return files
 }
 
-// sweptRuns returns runs as a store leaves them: completed, stopped by a crash,
-// and stopped in the middle of a compaction.
+// sweptRuns returns runs in the states in which a store may leave them: completed, stopped by a
+// crash, and stopped in the middle of a compaction.
 func sweptRuns(t testing.TB, records int) map[string]sweptRun {
 	t.Helper()
 	all := make(map[string]sweptRun)
@@ -86,9 +86,9 @@ func sweptRuns(t testing.TB, records int) map[string]sweptRun {
 	return all
 }
 
-// The sweep cuts every file of every run at every byte, and changes each byte in
-// two ways. The short form makes one of these changes for each byte of shorter
-// runs, and repairs few of them.
+// The sweep cuts every file of every run at every byte, and changes each byte in two ways. The
+// short form uses shorter runs, makes only one of these three changes at each byte, and repairs the
+// run after only a few of them.
 func TestNoDamageIsMistakenForValidData(t *testing.T) {
 	records, repairs := 8, 29
 	if *long {
@@ -141,7 +141,7 @@ func flipBits(data []byte, at int, bits byte) []byte {
 	return data
 }
 
-// restore writes a file again, and removes the copies that were set aside as refused.
+// restore writes a file again, and removes the copies of it that were set aside as refused.
 func restore(t testing.TB, dir, file string, data []byte) {
 	t.Helper()
 	aside, err := filepath.Glob(filepath.Join(dir, file+".refused*"))

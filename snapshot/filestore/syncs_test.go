@@ -69,8 +69,8 @@ func TestAShortRunMakesNoUnneededSync(t *testing.T) {
 	require.Equal(t, []string{"00000001.journal", "00000001.journal"}, d.files[1:], "one sync by Open, and one by Close")
 	require.Empty(t, d.dirs[2:])
 
-	// Update syncs its file. The meta file is never synced, because the other files have all that
-	// it has.
+	// Update syncs its file. The meta file is never synced, because the other files contain
+	// everything that is in it.
 	d.files, d.dirs = nil, nil
 	_, err = s.Update(t.Context(), "run", func(i *snapshot.Info) error { i.Pinned = true; return nil })
 	require.NoError(t, err)

@@ -17,7 +17,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// recordsAfter returns the numbers of the records that Records yields, and its error.
+// recordsAfter returns the numbers of the records that Records yields, and the error that it
+// yields.
 func recordsAfter(t testing.TB, s snapshot.Reader, after uint64) (seqs []uint64, last error) {
 	t.Helper()
 	for rec, err := range s.Records(t.Context(), "run", after) {
@@ -131,8 +132,8 @@ func appendTo(t *testing.T, name, text string) {
 	require.NoError(t, os.WriteFile(name, append(framesAlone(t, data), text...), 0o600))
 }
 
-// Wherever the damage is, Records yields only records of the run, and an error if
-// requested ones are missing.
+// Wherever the damage is, Records yields only records of the run, and yields an error if requested
+// records are missing.
 func TestRecordsAgreesWithLoadAboutADamagedRun(t *testing.T) {
 	t.Parallel()
 	dir := memoryDir(t)
@@ -179,7 +180,7 @@ func TestRecordsAgreesWithLoadAboutADamagedRun(t *testing.T) {
 }
 
 // A gapDisk lists a directory as the system may list it while a compaction adds a snapshot and
-// removes a journal: with neither of them.
+// removes a journal: the listing contains neither of these files.
 type gapDisk struct {
 	filestore.Disk
 	hidden []string // names that the next listing leaves out

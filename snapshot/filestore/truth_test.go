@@ -44,7 +44,7 @@ func infosOf(t *testing.T, dir string) map[string]snapshot.Info {
 	return all
 }
 
-// lateUpdates are the updates of a run at the end of its life.
+// lateUpdates are updates that are made to a run at the end of its life.
 var lateUpdates = map[string]func(i *snapshot.Info){
 	"":                  nil,
 	", and is pinned":   func(i *snapshot.Info) { i.Pinned = true },
@@ -52,9 +52,10 @@ var lateUpdates = map[string]func(i *snapshot.Info){
 	", and is renamed ": func(i *snapshot.Info) { i.Metadata.Description = "another" },
 }
 
-// At the end of each life, the meta file is replaced by each of its earlier versions, by a damaged
-// one, or removed. Each time all methods must return the same info, and the run must open with the
-// same state. The short form takes one of the late updates for each shape and change, in turn.
+// At the end of each life, the meta file is replaced with each of its earlier versions and with a
+// damaged one, and is removed. Each time, all methods must return the same info, and the run must
+// open with the same state. The short form takes only one late update for each pair of a shape and
+// a change, a different one in turn.
 func TestTheOtherFilesPrevailOverTheMetaFile(t *testing.T) {
 	n := 0
 	for i, shape := range slices.Sorted(maps.Keys(shapes)) {
@@ -180,7 +181,7 @@ func (l *indexedLife) check() {
 	}
 }
 
-// The process ended after the update was stored, and before the meta file was written.
+// The process ended after the update was stored, but before the meta file was written.
 func TestAnUpdateThatWasCutShortIsListed(t *testing.T) {
 	s, _, dir := oldRuns(t, 1)
 	lister := notCompacting(t, dir)
@@ -202,7 +203,7 @@ func TestAnUpdateThatWasCutShortIsListed(t *testing.T) {
 	require.True(t, list(t, s, snapshot.Filter{})[0].Pinned)
 }
 
-// A writingDisk can refuse to write to a file that existed.
+// A writingDisk can refuse to write to a file that already existed.
 type writingDisk struct {
 	filestore.Disk
 	write func(name string) error

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// An error that says nothing about the run itself is ErrUnavailable, and names the failed
-// operation. An error from a read does not mention writing.
+// An error that is not about the run itself is ErrUnavailable, and names the operation that failed.
+// An error from a read does not mention writing.
 func TestErrorsOfTheSystemSayWhatCouldNotBeDone(t *testing.T) {
 	t.Parallel()
 	disk := newFaultyDisk()
@@ -55,7 +55,7 @@ func TestErrorsOfTheSystemSayWhatCouldNotBeDone(t *testing.T) {
 	require.ErrorIs(t, closeAs(j, snapshot.StatusPaused), snapshot.ErrUnavailable)
 }
 
-// A run that is a link is not listed, and may refer to artifacts.
+// A run whose directory is a link is not listed, but may still refer to artifacts.
 func TestNoArtifactIsRemovedNextToARunThatIsALink(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)

@@ -20,8 +20,8 @@ import (
 
 // An update is the content of an update file. The zero update means that there is no file.
 type update struct {
-	// info is the run's info with the changes. If its status is running, the run was open when it was
-	// changed, and all fields but those that withMetadata copies are ignored.
+	// info is the run's info with the changes. If its status is running, the run was open when it
+	// was changed, and only the fields that withMetadata copies count.
 	info snapshot.Info
 }
 

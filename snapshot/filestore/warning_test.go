@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// Not parallel: the default logger belongs to the process.
+// Not parallel: the whole process shares the default logger.
 func TestWarningsAreLoggedByDefault(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()

@@ -21,7 +21,7 @@ import (
 const poll = 2 * time.Second
 
 // notifyAfter is how long a run must be open before the store asks the system to report changes in
-// the run's inbox. Ending such a watch takes 10 ms on some systems, which short runs avoid.
+// the run's inbox. On some systems, it takes 10 ms to end such a watch; short runs avoid this.
 const notifyAfter = 250 * time.Millisecond
 
 // A watcher waits for changes in directories.
@@ -68,8 +68,8 @@ func (w *watcher) wait(ctx context.Context) error {
 	return nil
 }
 
-// listen starts a goroutine that reports new messages in the inbox, and checks that the run still
-// belongs to this journal, until Close.
+// listen starts a goroutine that, until Close, reports new messages in the inbox and checks that
+// the run still belongs to this journal.
 func (j *Journal) listen() {
 	ctx, stop := context.WithCancel(context.Background())
 	j.stop = stop
@@ -124,7 +124,7 @@ func (d *runDir) touchInbox() {
 }
 
 // Watch implements [snapshot.Reader]. Its events have no positions. It reports created and deleted
-// runs, and changes in open runs, at once. It reports other changes within 2 seconds, see
+// runs, and changes in open runs, at once. It reports other changes within 2 seconds; see
 // WithPolling.
 func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Change, error] {
 	return func(yield func(snapshot.Change, error) bool) {
@@ -145,7 +145,7 @@ type watchState struct {
 	all     *watcher               // watches the directory that contains the runs
 	open    *watcher               // watches the open runs and the run options.RunID
 	runs    map[string]*watchedRun // the runs for which an event was yielded
-	index   []*indexedRun          // all runs, when they were last scanned
+	index   []*indexedRun          // all runs, as of the last scan
 	looked  bool                   // look has run at least once
 }
 
@@ -168,7 +168,7 @@ func (s *Store) watch(ctx context.Context, o *snapshot.WatchOptions, yield func(
 	defer w.close()
 	w.all.add(s.path("runs"))
 	var looked time.Time   // when all runs were last looked at
-	var took time.Duration // how long that took; the longer, the less often it is repeated
+	var took time.Duration // how long that took; the longer it took, the less often it is repeated
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for everything := true; ; {
@@ -209,8 +209,8 @@ func (r *watchedRun) close() {
 	}
 }
 
-// look yields what is new. If options.RunID is set, it looks only at that run. Otherwise it looks at
-// all runs if everything is set, and only at the open runs if it is not.
+// look yields what is new. If options.RunID is set, it looks only at that run. Otherwise it looks
+// at all runs if everything is set, or only at open runs if not.
 func (w *watchState) look(ctx context.Context, everything bool) error {
 	var ids, gone []string
 	var err error
@@ -243,7 +243,7 @@ func (w *watchState) look(ctx context.Context, everything bool) error {
 }
 
 // changed scans all runs. It returns the IDs of the runs that may have changed since the last scan,
-// and of the runs that no longer exist.
+// and the IDs of those that no longer exist.
 func (w *watchState) changed(ctx context.Context) (ids, gone []string, err error) {
 	old := w.index
 	if w.index, err = w.store.scanAll(ctx); err != nil {
@@ -292,7 +292,7 @@ func (w *watchState) lookAt(ctx context.Context, id string) error {
 	return w.yieldChanges(ctx, &info)
 }
 
-// yieldDeleted yields the deletion of a run, if an event was yielded for the run before.
+// yieldDeleted yields the deletion of a run, if an earlier event was yielded for the run.
 func (w *watchState) yieldDeleted(id string) error {
 	r := w.runs[id]
 	if r == nil {
@@ -357,8 +357,8 @@ func (w *watchState) yieldChanges(ctx context.Context, info *snapshot.Info) erro
 }
 
 // newRecords returns the records that were appended since the last call. If a repair has removed
-// records meanwhile, it returns the records of later generations. It ignores errors, which Load
-// reports, and then returns only the records before the error.
+// records meanwhile, it returns the records of later generations. It ignores errors, because Load
+// reports them, and then returns only the records before the error.
 func (r *watchedRun) newRecords(ctx context.Context) (records []record.Record) {
 	known := uint64(0) // records of generations up to this one are not new; 0 means that all are new
 	in := r.stream

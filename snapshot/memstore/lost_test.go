@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// TestALostAnswerGoesUnnoticed appends records at once, and in the background.
+// TestALostAnswerGoesUnnoticed appends records both at once and in the background.
 func TestALostAnswerGoesUnnoticed(t *testing.T) {
 	for name, poll := range map[string]time.Duration{"at once": 0, "in the background": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -24,13 +24,14 @@ func TestALostAnswerGoesUnnoticed(t *testing.T) {
 	}
 }
 
-// A process that was suspended for longer than its lease appends before anything else has noticed it.
+// A process that was suspended for longer than its lease appends records before anything else has
+// noticed that the lease is over.
 func TestAppendNoticesThatTheLeaseIsOver(t *testing.T) {
 	lost := make(chan struct{})
 	var isOver atomic.Bool
 	s := memstore.NewOn(func(b storekit.Backend) storekit.Backend { return b }, storekit.Options{
 		Poll: time.Millisecond,
-		Lost: func() <-chan struct{} { // as Lease.Lost, which checks the clock
+		Lost: func() <-chan struct{} { // like Lease.Lost, which checks the clock
 			if isOver.CompareAndSwap(true, false) {
 				close(lost)
 			}

@@ -142,8 +142,8 @@ func (m *memory) delist(r *run) {
 	}
 }
 
-// find returns the index of a place in the order, and whether a run is there. The caller holds the
-// lock.
+// find returns the index of a place in the order, and reports whether there is a run at that place.
+// The caller holds the lock.
 func (m *memory) find(p storekit.Place) (at int, ok bool) {
 	return slices.BinarySearchFunc(m.order, p, func(r *run, p storekit.Place) int { return p.Compare(r.place()) })
 }

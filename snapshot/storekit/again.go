@@ -12,7 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// swap replaces a head. If an answer is lost, it tries again. It sets after.Version and after.Swaps.
+// swap replaces a head. If the answer to a try is lost, swap tries again. It sets after.Version and
+// after.Swaps.
 func (s *Store) swap(ctx context.Context, before Head, after *Head, records Batch) (bool, error) {
 	token := rand.Text()[:tokenLength]
 	if after.UID != "" {

@@ -7,13 +7,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Backend stores the runs of a [Store], for example in a database. Each method is atomic: it makes
-// all of its changes, durably, or none. All methods are safe for concurrent use, including use by
-// Stores in other processes that share the data.
+// A Backend stores the runs of a [Store], for example in a database. Each method is atomic: it
+// durably makes either all of its changes or none. All methods are safe for concurrent use,
+// including use by Stores in other processes that share the data.
 //
 // If a method returns an error, it may have taken effect anyway, because the answer may have been
-// lost. It may then be called again with the same arguments. If an error is temporary, for example
-// because a server cannot be reached, it must match snapshot.ErrUnavailable.
+// lost. The method may then be called again with the same arguments. If an error is temporary, for
+// example because a server cannot be reached, it must match snapshot.ErrUnavailable.
 type Backend interface {
 	Heads
 	Journals
@@ -23,9 +23,9 @@ type Backend interface {
 // A Head is the stored state of a run, apart from its records and messages. The zero Head means
 // that the run does not exist.
 type Head struct {
-	// Info is the run's info. The backend sets two of its fields: LastSeq is the number of the
-	// last record, and Open reports whether a living process has the run open. Open is not
-	// encoded, and an encoded LastSeq may be outdated.
+	// Info is the run's info. The backend sets two of its fields: LastSeq is the number of the last
+	// record, and Open reports whether a live process has the run open. Open is not encoded, and an
+	// encoded LastSeq may be outdated.
 	Info snapshot.Info
 
 	UID     string // identifies this run; a later run with the same ID has another UID
@@ -56,10 +56,10 @@ type Heads interface {
 	// becomes the process that has the run open.
 	Swap(ctx context.Context, before, after Head, records Batch) (swapped bool, err error)
 
-	// List returns the heads of the next n runs after a place in lists. It returns fewer than n only
-	// if there are no more. The zero Place is before all runs. List may omit runs that the filter
-	// does not select; for this purpose, a run that has the status running but is not open counts as
-	// interrupted. List ignores the filter's After and Limit.
+	// List returns the heads of the next n runs after the given Place, in the order of lists. It
+	// returns fewer than n only if there are no more. The zero Place is before all runs. List may
+	// omit runs that the filter does not select; for this purpose, a run that has the status
+	// running but is not open counts as interrupted. List ignores the filter's After and Limit.
 	List(ctx context.Context, f snapshot.Filter, after Place, n int) ([]Head, error)
 
 	// Count returns, for each status, how many runs the filter would select if f.Status were empty.
@@ -69,11 +69,11 @@ type Heads interface {
 	Count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error)
 
 	// Changes returns the runs that have changed since a position, and the current position.
-	// Appending records is a change, too. The position since is one that an earlier call has
-	// returned, or 0. For 0, the result contains all existing runs. If runID is not empty, only that
-	// run needs to be returned. A change may be returned more than once, and several changes to a
-	// run may be returned as one. If the position is so old that it is not known which runs were
-	// deleted since, the error is snapshot.ErrReset.
+	// Appending records also counts as a change. The parameter since is a position that an earlier
+	// call has returned, or 0. For 0, the result contains all existing runs. If runID is not empty,
+	// only that run needs to be returned. A change may be returned more than once, and several
+	// changes to a run may be returned as one. If the position is so old that it is not known which
+	// runs were deleted since then, the error is snapshot.ErrReset.
 	Changes(ctx context.Context, runID string, since uint64) (changes []Change, position uint64, err error)
 }
 
@@ -115,8 +115,8 @@ type Messages interface {
 // Options configures a [Store].
 type Options struct {
 	// Poll is the interval at which the store looks for changes by other processes that
-	// [Store.NoteChanges] has not reported. Zero is for a backend in the memory of this process: the
-	// store then does not look for changes, and stores records before Append returns instead of in
+	// [Store.NoteChanges] has not reported. Zero is for a backend in the memory of this process:
+	// the store then does not look for changes, and it stores records before Append returns, not in
 	// the background.
 	Poll time.Duration
 

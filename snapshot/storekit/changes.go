@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// wake wakes the goroutines that wait for a change to a run. This Store has changed the run.
+// wake is called after this Store has changed a run. It wakes the goroutines that wait for a change
+// to the run.
 func (s *Store) wake(runID string) {
 	s.mu.Lock()
 	s.signal("")
@@ -56,8 +57,8 @@ func (s *Store) changes(runID string) <-chan struct{} {
 	return s.waiting[runID]
 }
 
-// wait waits until changed is closed, but not longer than Options.Poll. If ctx ends, it returns the
-// cause of ctx.
+// wait waits until changed is closed, but for no longer than Options.Poll. If ctx ends, it returns
+// the cause of ctx.
 func (s *Store) wait(ctx context.Context, changed <-chan struct{}) error {
 	var poll <-chan time.Time
 	if s.options.Poll > 0 {

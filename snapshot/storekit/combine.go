@@ -14,9 +14,9 @@ import (
 // commit. A Combiner is safe for concurrent use. Its fields must not change after the first Ask.
 type Combiner[In, Out any] struct {
 	// Do executes all requests, and returns their results in the same order. It returns an error if
-	// no request was executed, or if it is not known whether the requests were executed. In the second
-	// case, the error must match snapshot.ErrUnavailable. After any other error, Do is called again
-	// for each request alone.
+	// no request was executed, or if it is not known whether the requests were executed. In the
+	// second case, the error must match snapshot.ErrUnavailable. After any other error, Do is
+	// called again separately for each request.
 	Do func(ctx context.Context, all []In) ([]Out, error)
 
 	// Size returns the size of a request in bytes. The requests in one statement have at most 8 MiB
@@ -73,8 +73,8 @@ type request[In, Out any] struct {
 }
 
 // Ask executes a request, possibly together with others, and waits for the result. If ctx ends, Ask
-// stops waiting, but a request that is being executed continues. If ctx cannot end and another
-// statement may run, the caller's goroutine executes the statement itself.
+// stops waiting, but a request that is being executed continues. If ctx cannot end and fewer than
+// MaxStatements statements are running, the caller's goroutine executes the statement itself.
 func (c *Combiner[In, Out]) Ask(ctx context.Context, in In) (out Out, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return out, err
@@ -158,7 +158,8 @@ func (c *Combiner[In, Out]) take() []*request[In, Out] {
 	return taken
 }
 
-// doAll executes requests together. If the database refuses one of them, it executes them one by one.
+// doAll executes requests together. If the database refuses one of them, doAll executes them all
+// one by one.
 func (c *Combiner[In, Out]) doAll(all []*request[In, Out]) {
 	ins := make([]In, len(all))
 	for i, r := range all {

@@ -24,7 +24,8 @@ var (
 	errGone    = errors.Join(snapshot.ErrUnavailable, errors.New("gone"))
 )
 
-// do executes a statement. It refuses the number 13, and is unavailable for 99.
+// do executes a statement. It refuses the number 13, and fails for 99 as if the database were
+// unavailable.
 func (s *statements) do(_ context.Context, all []int) ([]int, error) {
 	s.mu.Lock()
 	s.all = append(s.all, slices.Sorted(slices.Values(all)))
@@ -43,7 +44,8 @@ func (s *statements) do(_ context.Context, all []int) ([]int, error) {
 	return squares, nil
 }
 
-// askAll asks for the first number, and for all others while the statement for it is executed.
+// askAll asks for the square of the first number and, while the statement for that number is being
+// executed, for the squares of all others.
 func askAll(t *testing.T, numbers ...int) (*statements, map[int]error) {
 	s, wait := new(statements), new(sync.WaitGroup)
 	c := &storekit.Combiner[int, int]{Do: s.do, MaxStatements: 1, Gate: new(storekit.Gate)}
@@ -118,7 +120,7 @@ func TestTheEndOfAContextEndsTheWait(t *testing.T) {
 		c := &storekit.Combiner[int, int]{Do: s.do, MaxStatements: 1, Gate: &gate}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		for range 2 { // while the statement is executed, and before the request is made
+		for range 2 { // ctx ends during the first Ask, before the second
 			if _, err := c.Ask(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("got %v, want the cause of the context", err)
 			}
@@ -130,8 +132,8 @@ func TestTheEndOfAContextEndsTheWait(t *testing.T) {
 	})
 }
 
-// A caller that has executed a statement for several callers does not have to execute the next one,
-// too.
+// A caller that has executed a statement for several callers does not also have to execute the next
+// one.
 func TestACallerExecutesOneStatementAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s statements
@@ -156,7 +158,7 @@ func TestACallerExecutesOneStatementAtMost(t *testing.T) {
 	})
 }
 
-// Close waits for the statement that is being executed, and later ones are not begun.
+// Close waits for the statement that is being executed, and no later statement is begun.
 func TestAClosedGateRefusesRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s statements

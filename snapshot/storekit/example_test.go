@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// The life of a run, as a store keeps it.
+// The life of a run in a store.
 func Example() {
 	info := storekit.NewInfo("weather-42", &snapshot.OpenOptions{Create: true})
 

@@ -6,11 +6,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ReadAll calls read with the ID of each run that list returns. It is for the GC of artifacts,
-// which must not miss a reference. If read returns an error that matches [snapshot.ErrNotFound], the
-// run was deleted meanwhile. A fork of that run may have been created since the runs were listed, and
-// may refer to its artifacts. ReadAll then lists the runs again, and reads the new ones. It returns the
-// first other error of list or read.
+// ReadAll calls read with the ID of each run that list returns. It is for the garbage collection of
+// artifacts, which must not miss a reference. If read returns an error that matches
+// [snapshot.ErrNotFound], the run was deleted meanwhile. A fork of that run may have been created
+// since the runs were listed, and may refer to its artifacts. ReadAll then lists the runs again,
+// and reads the new ones. It returns the first other error from list or read.
 func ReadAll(list func() (runIDs []string, err error), read func(runID string) error) error {
 	isRead := make(map[string]bool)
 	missing := make(map[string]bool) // at the last reading; a run with the same ID may have been created since

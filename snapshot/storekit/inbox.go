@@ -57,8 +57,8 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	return nil
 }
 
-// An encoded message consists of a random token, the generation and the record. With the token, Post
-// recognizes its own message.
+// An encoded message consists of a random token, the generation and the record. The token lets Post
+// recognize its own message.
 const tokenSize, messageHead = 16, tokenSize + 8
 
 func encodeMessage(m *snapshot.Message) ([]byte, error) {

@@ -41,16 +41,16 @@ type JournalOptions struct {
 	MaxBatchBytes int
 }
 
-// A Journal implements [snapshot.Journal] on top of a [Writer]. Append queues records, and they are
-// stored one batch at a time. If a caller waits for them, they are stored at once, by that caller or
-// by a goroutine; otherwise, a moment later. Close stores the records that are still queued together
-// with the end of the run. [NewJournal] returns a Journal.
+// A Journal implements [snapshot.Journal] on top of a [Writer]. Append queues records, which are
+// stored one batch at a time. If a caller waits for records, they are stored at once, by that
+// caller or by a goroutine; otherwise, they are stored a moment later. Close stores the records
+// that are still queued together with the end of the run. [NewJournal] returns a Journal.
 type Journal struct {
 	writer   Writer
 	options  JournalOptions
 	restored *snapshot.Run
 	notify   chan struct{}
-	lost     chan struct{} // closed when the journal may no longer own the run; nil if it cannot lose it
+	lost     chan struct{} // closed when the journal may no longer own the run; nil if that cannot happen
 	wait     sync.WaitGroup
 	ctx      context.Context // passed to Write
 	giveUp   context.CancelFunc
@@ -246,7 +246,7 @@ func (j *Journal) storeMore() {
 	j.storeWanted(noLimit)
 }
 
-// yield lets other goroutines append records first, such as goroutines whose records were just
+// yield first lets other goroutines append records, for example those whose records were just
 // stored. The caller holds the lock, which yield releases meanwhile.
 func (j *Journal) yield() {
 	for before := uint64(0); !j.options.AtOnce && before < j.queued; {
@@ -368,8 +368,8 @@ func (j *Journal) hasEnded() bool {
 	}
 }
 
-// await waits for the next signal or the end of ctx. The caller holds the lock, which await releases
-// while it waits.
+// await waits until the next signal, or until ctx ends. The caller holds the lock, which await
+// releases while it waits.
 func (j *Journal) await(ctx context.Context) error {
 	if j.changed == nil {
 		j.changed = make(chan struct{})

@@ -54,7 +54,7 @@ func newJournal(t *testing.T, w *writer, o storekit.JournalOptions) *storekit.Jo
 	return storekit.NewJournal(run, w, o)
 }
 
-// sized returns a record with an input of that many bytes.
+// sized returns a record with an input of n bytes.
 func sized(seq uint64, n int) record.Record {
 	r := storetest.Records(seq, 1)[0]
 	r.Detail = &record.Detail{Input: make([]byte, n)}

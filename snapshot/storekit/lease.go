@@ -21,7 +21,8 @@ type Lease struct {
 	end  time.Time // when the current lease expires; zero if it has expired
 }
 
-// NewLease returns a Lease for a lease that the caller has just taken. The lease has the given length.
+// NewLease returns a Lease for a lease that the caller has just taken. The lease has the given
+// length.
 //
 // The function renew must extend the lease to the given length from the time of the call. It is
 // called at intervals of one third of that length, and must return an error if it could not extend
@@ -31,7 +32,7 @@ type Lease struct {
 // After the lease has expired, take is called until it succeeds. It must take a new lease, as a new
 // process would.
 //
-// The process uses its own monotonic clock, and measures the length of the lease from before it
+// The process uses its own monotonic clock, and starts to measure the length of the lease before it
 // sends a renewal. It therefore gives up the lease before the database does, even if other clocks
 // are wrong.
 func NewLease(length time.Duration, renew, take func(context.Context) error) *Lease {

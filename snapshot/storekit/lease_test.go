@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// The row of a lease may be gone before the lease expires: another process, with a clock that is
-// ahead, has taken its runs.
+// The row of a lease may be gone before the lease expires, because another process, whose clock is
+// ahead, has taken the runs of the lease.
 func TestALeaseThatIsFoundToBeOverIsLostAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const length = 30 * time.Second
@@ -46,7 +46,8 @@ func TestALeaseThatCannotBeRenewedIsLostWhenItExpires(t *testing.T) {
 	})
 }
 
-// A process that was suspended, or whose renewal hangs, notices that its lease is over when it looks.
+// A process that was suspended, or whose renewal hangs, notices that its lease is over when it
+// calls Lost.
 func TestLostChecksTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const length = 30 * time.Second

@@ -14,7 +14,7 @@ func NewInfo(runID string, o *snapshot.OpenOptions) snapshot.Info {
 	return snapshot.Info{RunID: runID, Status: snapshot.StatusRunning, Metadata: o.Metadata.Clone(), Created: now, Updated: now}
 }
 
-// CreatedInfo returns the info that Create stores for a run. The error is that of Info.Check.
+// CreatedInfo returns the info that Create stores for a run. The error is the one from Info.Check.
 func CreatedInfo(info snapshot.Info) (snapshot.Info, error) {
 	info = info.Clone()
 	now := time.Now().UTC().Round(0)
@@ -35,10 +35,10 @@ func CreatedInfo(info snapshot.Info) (snapshot.Info, error) {
 }
 
 // OpenedInfo returns two infos for a run that is being opened: restored is the info that
-// Journal.Restored must return, and now is the info to store. The parameter found is the stored info
-// or, for a new run, the result of [NewInfo]. The caller has made sure that no process has the run open;
-// so if the stored status is running, the process that had it open has crashed. OpenedInfo returns
-// the error of o.Check or, for a new run, of Info.Check.
+// Journal.Restored must return, and now is the info to store. The parameter found is the stored
+// info or, for a new run, the result of [NewInfo]. The caller has made sure that no process has the
+// run open. So if the stored status is running, the process that had the run open has crashed.
+// OpenedInfo returns the error from o.Check or, for a new run, from Info.Check.
 func OpenedInfo(found snapshot.Info, o *snapshot.OpenOptions) (restored, now snapshot.Info, err error) {
 	now = found.Clone()
 	isBegun := found.Generation == 0
@@ -69,9 +69,9 @@ func OpenedInfo(found snapshot.Info, o *snapshot.OpenOptions) (restored, now sna
 	return restored, now, nil
 }
 
-// CrashedInfo returns the info for a run whose process has ended without closing it, with the status
-// interrupted. Call it if the stored status is running but no process has the run open. Load, Info,
-// List and Update must report this info; [OpenedInfo] calls CrashedInfo itself.
+// CrashedInfo returns the info, with the status interrupted, for a run whose process has ended
+// without closing the run. Call it if the stored status is running but no process has the run open.
+// Load, Info, List and Update must report this info; [OpenedInfo] calls CrashedInfo itself.
 func CrashedInfo(info snapshot.Info) snapshot.Info {
 	info.Status, info.Stop = snapshot.StatusInterrupted, snapshot.Stop{Reason: record.InterruptCrash}
 	return info
@@ -86,8 +86,9 @@ func ClosedInfo(info snapshot.Info, end snapshot.End) snapshot.Info {
 }
 
 // UpdatedInfo calls change for Store.Update and returns the changed info. If change returns an
-// error, UpdatedInfo returns it. If a field must not change, the error names the field. If a field
-// must not change while the run is open, the error is ErrLocked.
+// error, UpdatedInfo returns it. If change has changed a field that must never change, the error
+// names the field. If it has changed a field that must not change while the run is open, the error
+// is ErrLocked.
 func UpdatedInfo(before snapshot.Info, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	after := before.Clone()
 	err := change(&after)

@@ -36,7 +36,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, err
 }
 
-// latest returns a page of a list with the last updated run first.
+// latest returns a page of a list with the most recently updated run first.
 func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	place, err := parsePlace(f.After, &f)
 	if err != nil {

@@ -97,9 +97,9 @@ func (s *Store) noteOpening(opening string) (done func()) {
 	}
 }
 
-// takeOver takes over a run that another process has left open, and returns the run's head. From now
-// on, the other process cannot append records even if it is alive, so the records that are read next
-// are complete. If the run has changed meanwhile, takeOver returns the zero Head.
+// takeOver takes over a run that another process has left open, and returns the run's head. From
+// then on, the other process cannot append records, even if it is alive, so the records that are
+// read next are complete. If the run has changed meanwhile, takeOver returns the zero Head.
 func (s *Store) takeOver(ctx context.Context, h Head, opening string) (Head, error) {
 	taken := h
 	taken.Opening = opening
@@ -110,8 +110,8 @@ func (s *Store) takeOver(ctx context.Context, h Head, opening string) (Head, err
 	return s.find(ctx, h.Info.RunID)
 }
 
-// giveBack closes a run after its opening has failed, because the opening may have been stored all
-// the same. Otherwise, the run would stay locked as long as this process lives. giveBack works
+// giveBack closes a run after its opening has failed, because the opening may have been stored
+// anyway. Otherwise, the run would stay locked for as long as this process lives. giveBack works
 // even if ctx has ended.
 func (s *Store) giveBack(ctx context.Context, runID, opening string) {
 	ctx = context.WithoutCancel(ctx)

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// An openWatcher watches the runs that a Store has open. It detects when another process sends
-// a message to a run or takes a run over. It exists while a run is open.
+// An openWatcher watches the runs that a Store has open. It detects when another process sends a
+// message to a run or takes over a run. It exists while at least one run is open.
 type openWatcher struct {
 	stop  context.CancelFunc
 	ended chan struct{}   // closed when the watcher has ended

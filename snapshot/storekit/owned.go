@@ -32,9 +32,9 @@ func (s *Store) begin(restored *snapshot.Run, h Head, lease <-chan struct{}) *op
 }
 
 // Append implements [snapshot.Journal]. If the process was suspended for longer than its lease,
-// Append detects that the run may be lost, before the process begins another call.
+// Append detects, before the process begins another call, that the run may be lost.
 func (o *openRun) Append(records ...record.Record) error {
-	o.store.lease() // checks the clock, see [Lease.Lost]
+	o.store.lease() // checks the clock; see [Lease.Lost]
 	if hasExpired(o.lease) {
 		o.Lose()
 	}

@@ -126,7 +126,7 @@ func (p position) compare(q position, ascending bool) int {
 }
 
 // orderOf returns the prefix of a position's text, which specifies the order of the list. The
-// prefix is empty for the default order, the last updated first.
+// prefix is empty for the default order, which is most recently updated first.
 func orderOf(f *snapshot.Filter) string {
 	switch {
 	case !f.IsSorted():
@@ -164,10 +164,10 @@ func Page(f snapshot.Filter, all []snapshot.Info) (snapshot.Page, error) {
 	return p.Page(), nil
 }
 
-// ReadPage is like Page, but for stores that must read each Info, and only for lists with the last
-// updated run first. There are n runs. The function place returns the place of run i, and places
-// must be in ascending order. The function look returns the info of run i and whether the run
-// exists; if more is false, the page ends before run i. ReadPage does not count runs.
+// ReadPage is like Page, but for stores that must read each Info, and only for lists with the most
+// recently updated run first. There are n runs. The function place returns the place of run i, and
+// places must be in ascending order. The function look returns the info of run i and whether the
+// run exists; if more is false, the page ends before run i. ReadPage does not count runs.
 func ReadPage(f snapshot.Filter, n int, place func(i int) Place, look func(i int) (info snapshot.Info, there, more bool)) (snapshot.Page, error) {
 	after, err := parsePlace(f.After, &f)
 	if err != nil {
@@ -201,7 +201,7 @@ func ReadPage(f snapshot.Filter, n int, place func(i int) Place, look func(i int
 	return page, nil
 }
 
-// A Place is the position of a run in lists with the last updated run first.
+// A Place is the position of a run in lists with the most recently updated run first.
 type Place struct {
 	Updated time.Time // zero if unknown
 	RunID   string
@@ -223,8 +223,8 @@ func (p Place) text() string {
 	return at.text(new(snapshot.Filter))
 }
 
-// parsePlace parses the Next of a page. It is the place of the last run that was examined
-// for the page.
+// parsePlace parses the Next of a page, which is the place of the last run that was examined for
+// the page.
 func parsePlace(text string, f *snapshot.Filter) (Place, error) {
 	if text == "" {
 		return Place{}, nil

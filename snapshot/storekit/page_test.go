@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Pages of any length list the last updated run first, even if runs were updated
-// at the same time or at an unknown time.
+// Pages of any length list the most recently updated run first, even if runs were updated at the
+// same time or at an unknown time.
 func TestPagesHoldEachRunOnce(t *testing.T) {
 	var all []snapshot.Info
 	for i := range 20 {

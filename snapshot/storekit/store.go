@@ -28,8 +28,8 @@ func New(b Backend, o Options) *Store {
 	return &Store{backend: b, options: o, open: make(map[string]*openRun), openings: make(map[string]bool), waiting: make(map[string]chan struct{})}
 }
 
-// Check returns an error if runID is not a valid run ID, and otherwise the cause of ctx if ctx has
-// ended. Every method of a store calls it first.
+// Check returns an error if runID is not a valid run ID. Otherwise, it returns the cause of ctx if
+// ctx has ended. Every method of a store calls it first.
 func Check(ctx context.Context, runID string) error {
 	if err := snapshot.CheckRunID(runID); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 )
 
 // OnBadConnection returns a backend that uses b over a simulated bad connection, for
-// [RunLostAnswers]. Each method calls next, and fails as the returned Fault specifies, except List,
-// Count and Changes, which do not fail.
+// [RunLostAnswers]. List, Count and Changes do not fail. Every other method calls next, and fails
+// as the returned Fault specifies.
 func OnBadConnection(b storekit.Backend, next func() Fault) storekit.Backend {
 	return &badConnection{b, next}
 }

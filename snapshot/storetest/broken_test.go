@@ -25,7 +25,7 @@ type broken struct{ *memstore.Store }
 
 func newBroken() broken { return broken{memstore.New()} }
 
-// waitsInVain returns only the error of the context when a wait ends, without ErrLocked.
+// waitsInVain returns only the context's error, without ErrLocked, when a wait ends.
 type waitsInVain struct{ broken }
 
 func (s waitsInVain) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
@@ -125,9 +125,8 @@ func (j *openJournal) Close(ctx context.Context, end snapshot.End) error {
 	return j.Journal.Close(ctx, end)
 }
 
-// afterCrash returns the store as another process finds it after a crash. Memory
-// does not survive a crash, so it is a copy of the store, in which Create marks
-// running runs as interrupted.
+// afterCrash returns the store as another process finds it after a crash. Memory does not survive a
+// crash, so the result is a copy of the store, in which Create marks running runs as interrupted.
 func afterCrash(t *testing.T, s *memstore.Store) *memstore.Store {
 	t.Helper()
 	next := memstore.New()
@@ -185,7 +184,7 @@ func TestStoreThatCrashesKeepsTheRulesOfCrashes(t *testing.T) {
 	})
 }
 
-// brokenStores maps the name of a test to the store in which it finds the error.
+// brokenStores maps the name of each test to a broken store whose error the test must find.
 var brokenStores = map[string]func() snapshot.Store{
 	"WaitingEndsWithItsContext":             func() snapshot.Store { return waitsInVain{newBroken()} },
 	"ACursorOfAnotherGenerationIsRefused":   func() snapshot.Store { return anyGeneration{newBroken()} },

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// counting is the store of a user. It counts calls of Open.
+// counting is a user's store. It counts calls to Open.
 type counting struct {
 	*memstore.Store
 	opened *atomic.Int32
@@ -34,7 +34,7 @@ func TestCountingKeepsTheRulesOfStores(t *testing.T) {
 	storetest.RunArtifacts(t, func(*testing.T) snapshot.ArtifactStore { return newCounting() })
 }
 
-// Records is for further tests of a store.
+// Records is useful for further tests of a store.
 func Example() {
 	ctx := context.Background()
 	s := newCounting()

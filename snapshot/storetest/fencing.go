@@ -8,11 +8,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RunFencing checks a store whose processes may lose their open runs while they are alive, for
-// example when a lease expires. Each of its tests calls open once. The function open must return
-// two stores that share the same, initially empty data, as if two processes had opened one store.
-// It must also return a function that takes the open runs away from the first process without the
-// process noticing.
+// RunFencing checks a store whose processes may lose their open runs although the processes are
+// still alive, for example when a lease expires. Each of its tests calls open once. The function
+// open must return two stores that share the same, initially empty data, as if two processes had
+// opened one store. It must also return a function that takes the open runs away from the first
+// process without the process noticing.
 func RunFencing(t *testing.T, open func(t *testing.T) (first, second snapshot.Store, takeAway func())) {
 	for _, test := range []struct {
 		name string

@@ -2,8 +2,8 @@ package storetest
 
 import "testing"
 
-// TestFaultsHaveNoRhythm: a store repeats a failed statement about a dozen times. However many
-// other statements come in between, one of its tries has no fault.
+// A store repeats a failed statement about a dozen times. However many other statements come in
+// between, at least one of these tries has no fault.
 func TestFaultsHaveNoRhythm(t *testing.T) {
 	const tries = 10
 	for _, every := range []int{3, 7} {

@@ -129,7 +129,7 @@ func list(f *fixture) {
 	f.must(closeAs(running, snapshot.StatusCompleted))
 }
 
-// recordsAfter reads the records after various numbers while the run is being written.
+// recordsAfter reads the records that follow various record numbers while the run is being written.
 func recordsAfter(f *fixture) {
 	const n = 300
 	want := Records(1, n)

@@ -13,8 +13,8 @@ import (
 )
 
 // RunShared checks a store that several processes use, on one or more machines. Each of its tests
-// calls open once to create an empty store. It then calls another once for each process; another
-// must return the store as that process opens it.
+// calls open once to create an empty store. It then calls the function another once for each
+// process; that function must return the store as the process opens it.
 func RunShared(t *testing.T, open func(t *testing.T) (another func() snapshot.Store)) {
 	for _, test := range []struct {
 		name string

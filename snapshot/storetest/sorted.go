@@ -68,8 +68,8 @@ func summary(f *fixture) {
 	check("closed again")
 }
 
-// makeSortableRuns creates runs whose order differs between most sort orders. With the last updated
-// first, the order is run-4 to run-0.
+// makeSortableRuns creates runs whose order differs between most sort orders. With the most
+// recently updated first, the order is run-4 to run-0.
 func makeSortableRuns(f *fixture) {
 	for n, status := range []snapshot.Status{
 		snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusPaused, snapshot.StatusCompleted, snapshot.StatusFailed,

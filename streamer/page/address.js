@@ -3,8 +3,8 @@
 
 const cached = new Map();
 
-// parse splits an address into the call's own segment and the path around it. A group counts
-// as a call, and so does each of its branches, whose own segment is its number.
+// parse splits an address into the call's own segment and the path around it. A group counts as a
+// call, and so does each of its branches. A branch's own segment is its number.
 //
 //   path    the address
 //   name    the call's name, without prefix and number

@@ -1,5 +1,5 @@
-// Answers similar questions from many runs at once: a person looks at the list, and
-// deselects the questions that are different.
+// Answers similar questions from many runs at once: the user looks at the list and deselects the
+// questions that are different.
 
 import { markAnswered } from "./answered.js";
 import { answerForm } from "./answerform.js";
@@ -9,11 +9,11 @@ import { get, post, runPath } from "./request.js";
 import { href } from "./route.js";
 import { signed } from "./who.js";
 
-const least = 3; // the smallest group of questions that is shown
+const least = 3; // the size of the smallest group that is shown
 const atOnce = 1000; // the maximum number of questions in one request
 
-// keyOf returns the same key for questions that differ only in numbers and in their run's
-// ID.
+// keyOf returns the same key for questions that differ only in numbers and in the IDs of their
+// runs.
 function keyOf(q) {
   return [q.awaits ?? "", numberless(q.id), numberless((q.message ?? "").replaceAll(q.run, "…"))].join("\n");
 }
@@ -22,7 +22,7 @@ const numberless = (text) => text.replace(/\d+/g, "#");
 function groupsOf(questions) {
   const groups = new Map();
   for (const q of questions) {
-    if (q.in_doubt || q.answered) continue; // each of these must be looked at separately
+    if (q.in_doubt || q.answered) continue; // these must be looked at one by one
     const key = keyOf(q);
     if (!groups.has(key)) groups.set(key, { key, questions: [] });
     groups.get(key).questions.push(q);
@@ -93,8 +93,7 @@ all.addEventListener("change", () => {
   count();
 });
 
-// send answers the selected questions, and shows beside each whether the answer was
-// refused.
+// send answers the selected questions, and marks those whose answers were refused.
 async function send(value) {
   const nodes = picked();
   if (nodes.length === 0) throw new Error("No question is selected.");

@@ -1,5 +1,5 @@
-// Questions that this page has answered. They stay open in their runs until a program has
-// taken the answers.
+// Questions that were answered on this page. They stay open in their runs until a program has taken
+// the answers.
 
 const answered = new Set();
 

@@ -3,10 +3,10 @@
 import { doubtEditor, editorOf, isNullable, showProblem, typeOf } from "./answers.js";
 import { make, setText } from "./dom.js";
 
-// answerForm returns the form that answers a question: buttons if the schema is that of a boolean,
-// an approval or a choice of a few values, fields for any other schema, and a text field if there is
-// no schema. label names what is answered. send sends a value; if its result has again set, the form
-// can be used again. refuseClick may return why a click is ignored.
+// answerForm returns the form that answers a question: buttons if the schema is a boolean, an
+// approval, or a choice of a few values, fields for any other schema, and a text field if there is
+// no schema. label names the question. send sends a value; if its result has again set, the form
+// can be used again. refuseClick may return the reason for ignoring a click.
 export function answerForm(q, { label, send, refuseClick = () => undefined, onOther = () => undefined }) {
   const problem = make("p", { class: "error", role: "alert", hidden: true });
   const form = make("div", { class: "answer" });
@@ -38,7 +38,7 @@ export function answerForm(q, { label, send, refuseClick = () => undefined, onOt
     showProblem(form);
   }
 
-  // fail shows an error at the field that it belongs to, if there is one.
+  // fail shows an error, next to the field that it belongs to if there is one.
   function fail(error) {
     clear();
     const rest = showProblem(form, error);
@@ -93,8 +93,8 @@ const isApproval = (schema) =>
 function detailsOf(q) {
   const { approved, ...properties } = q.schema.properties;
   if (Object.keys(properties).length === 0) return undefined;
-  // There is one field for all arguments, so that it shows their current values and keeps those
-  // that nobody edits.
+  // There is a single field for all arguments. It shows their current values and keeps those that
+  // nobody edits.
   if (properties.arguments) properties.arguments = { description: properties.arguments.description };
   const editor = editorOf({ type: "object", properties }, { root: q.schema, required: false });
   const input = editor.node.querySelector('textarea[data-path="arguments"]');
@@ -113,9 +113,9 @@ function detailsOf(q) {
   };
 }
 
-// argumentsOf returns the arguments as they are written in the default question of an approval. It
-// returns "" if there are none, or if they are truncated. It also returns "" if the question is
-// redacted, because redacted arguments must not be sent back.
+// argumentsOf returns the arguments as they appear in the default question of an approval. It
+// returns "" if there are none or they are truncated, and also if the question is redacted, because
+// redacted arguments must not be sent back.
 function argumentsOf({ message, redacted }) {
   if (redacted) return "";
   const text = /^Approve \S+ (\{.*\})$/s.exec(message ?? "")?.[1] ?? "";

@@ -1,5 +1,5 @@
-// The page: the bar at the top, and the view that the address names. The view is drawn at most ten
-// times a second.
+// The page: the bar at the top, and the view that the address selects. The view is drawn at most
+// ten times a second.
 
 import { make, setText, setAttribute, setHidden, byID } from "./dom.js";
 import { now } from "./clock.js";
@@ -14,7 +14,7 @@ import { RunView } from "./run.js";
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 let view; // an Overview or a RunView
-let shown; // the run ID of the view; empty for all runs
+let shown; // the ID of the run that the view shows; empty for all runs
 let dirty = true; // something has changed since the last drawing
 let drawn = 0; // when everything was drawn
 let pace = 100; // ms between drawings; more if they take long
@@ -25,7 +25,7 @@ let resumed = 0; // when the connection was last restored
 const callbacks = {
   changed: () => (dirty = true),
   loaded: () => {
-    drawn = 0; // what was loaded is shown in the next frame, however long the last drawing took
+    drawn = 0; // show the loaded data in the next frame, however long the last drawing took
     requestAnimationFrame(frame);
   },
   onState: showState,
@@ -54,7 +54,7 @@ function follow(to) {
   dirty = true;
 }
 
-// The controls that filter, and their names in the address.
+// The controls for filtering, with the names of their parameters in the address.
 const controls = [
   [byID("search"), "q"], [byID("run-search"), "q"], [byID("kind"), "kind"], [byID("run-kind"), "kind"], [byID("only"), "only"], [byID("sort"), "sort"],
   ...filterNames.map((name) => [byID("filter-" + name), name]),
@@ -138,7 +138,7 @@ const refusal = (message) => [
   "Sign in again, in another tab if need be, and come back; or ask whoever runs this server for permission.",
 ];
 
-// showTrouble keeps one notice for as long as the trouble lasts.
+// showTrouble shows a single notice for as long as the trouble lasts.
 function showTrouble(lines) {
   const old = byID("trouble");
   if (!lines) {
@@ -168,7 +168,7 @@ function notice({ name, missed, reason, ms }) {
   announce(text);
 }
 
-// announce has screen readers speak a text, at most once every five seconds.
+// announce lets screen readers read a text aloud, at most once every five seconds.
 let said = 0;
 function announce(text) {
   if (Date.now() - said < 5000) return;

@@ -1,5 +1,5 @@
-// Shows what a run did before it asked a question: the calls that ended last, and the input
-// of the call that asks.
+// Shows what a run did before it asked a question: the calls that ended last, and the input of the
+// call that asks the question.
 
 import { make, icon } from "./dom.js";
 import { CallTree } from "./calls.js";
@@ -8,9 +8,9 @@ import { get, runPath } from "./request.js";
 import { href } from "./route.js";
 
 const most = 6; // calls
-const read = 300; // how many records before the question are read
+const read = 300; // the number of records before the question that are read
 
-// before returns an element that, when opened, shows what the run did.
+// before returns an element that shows what the run did when the user opens it.
 export function before(q) {
   const body = make("div", {}, make("p", { class: "muted" }, "Loading…"));
   const node = make("details", { class: "before" }, make("summary", {}, "What it did before"), body);

@@ -1,5 +1,5 @@
-// The calls of one run as a tree, with every attempt and every wait, built from the
-// run's records. The tree's size is limited, however long the run is.
+// The calls of one run as a tree, with every attempt and every wait, built from the run's records.
+// The size of the tree is limited, even if the run is very long.
 
 import * as address from "./address.js";
 import { parse } from "./clock.js";
@@ -19,14 +19,14 @@ const mostLogs = 50; // per call
 //	version   increases with every change to the call or to a call inside it
 //	branches  for a group that has begun, the number of its branches
 export class CallTree {
-  calls = new Map(); // by address, in the order of beginning
+  calls = new Map(); // by address, in the order in which they began
   roots = new Set();
   openings = []; // {start, end, outcome, by, message, error, …}: the periods during which the run was open
   forgotten = 0; // calls that are no longer kept
   first = 0; // the time of the oldest loaded record
   end = 0; // the time of the newest record
 
-  // began is when the run began, if its first records are not loaded.
+  // began is the time when the run began, if its first records are not loaded.
   constructor(began) {
     if (began) this.openings.push({ start: began, unseen: true });
   }
@@ -49,7 +49,8 @@ export class CallTree {
     }
     if (!last) return;
     Object.assign(last, { reason: record.reason, by: record.interrupted_by, message: record.message, error: record.original_error, errorClass: record.error_class });
-    // A run is not open when it is cancelled after it was closed, or when it is forked.
+    // If the run was closed before it was cancelled, its last opening keeps its end. If the run was
+    // forked, the opening ended at the newest record.
     this.#stop(last, last.end || (record.reason === "fork" ? this.end : time), record.execution_status);
   }
 
@@ -59,7 +60,7 @@ export class CallTree {
     if (last && !last.end) this.#stop(last, this.end, "lost");
   }
 
-  // #stop ends the running attempts and waits of calls.
+  // #stop ends an opening, with the attempts and waits of its calls that have not ended.
   #stop(opening, time, outcome) {
     Object.assign(opening, { end: time, outcome });
     for (const call of this.calls.values()) {
@@ -106,8 +107,8 @@ export class CallTree {
     call.start ??= this.#startOf(record, time);
   }
 
-  // #startOf returns when a call began, according to its first loaded record. It returns
-  // undefined if earlier records are not loaded and this record does not show it.
+  // #startOf returns when a call began, judging by its first loaded record. It returns undefined if
+  // earlier records are not loaded and this one does not show when the call began.
   #startOf({ execution_status: status, retry_attempt, execution_time, stage }, time) {
     if (status === "started" || this.openings[0]?.unseen !== true) return time;
     return retry_attempt === 0 && execution_time !== undefined && stage !== "wait" ? time - execution_time * 1000 : undefined;
@@ -117,7 +118,7 @@ export class CallTree {
 
   started(call, record, time) {
     const last = call.attempts.at(-1);
-    // When a run was opened again, the call waited for the rest of the delay.
+    // After the run was opened again, the call waited for the rest of its delay.
     if (last?.wait && (!last.wait.end || last.wait.cut)) last.wait.end = time;
     call.status = "running";
     if (record.reason === "in_doubt") call.inDoubt = true; // the outcome of the compensated call is not known
@@ -164,8 +165,8 @@ export class CallTree {
     call.awaits = record.awaits;
   }
 
-  // #parked applies the record of a parked call. Either the call was already waiting for
-  // its next attempt, or an interceptor has parked it before an attempt.
+  // #parked applies the record of a call that was parked. Either the call was already waiting for
+  // its next attempt, or an interceptor parked it before an attempt.
   #parked(call, record, time) {
     if (call.status !== "running") return;
     this.#ended(call, record, time, "paced");
@@ -191,23 +192,24 @@ export class CallTree {
     else if (outcome === "completed") call.error = undefined;
   }
 
-  // #beginOf returns when a record's attempt began, if no started record for that attempt was
-  // loaded. It returns undefined if the attempt began before the loaded part.
+  // #beginOf returns when the attempt of a record began, if the attempt's started record is not
+  // loaded. It returns undefined if the attempt began before the first loaded record.
   #beginOf({ retry_attempt, execution_time, stage }, time, last) {
     if (execution_time !== undefined) return time - execution_time * 1000;
     if (last?.n === retry_attempt) return last.start; // the attempt is in doubt: its process ended, and the attempt was not begun again
     return this.openings[0]?.unseen && stage !== "entry" ? undefined : time;
   }
 
-  // #unseen adds an attempt that has no started record of its own: the record is not loaded, or
-  // belongs to an earlier attempt that a crash has ended. start is undefined if it is not known.
+  // #unseen adds an attempt that has no started record of its own: either that record is not
+  // loaded, or it belongs to an earlier attempt that a crash ended. start is undefined if it is not
+  // known.
   #unseen(call, n, start) {
     const attempt = { n: Math.max(0, n), start, end: start, outcome: "retried" };
     call.attempts.push(attempt);
     return attempt;
   }
 
-  // #find returns the call at an address. If the call or the calls around it are new, #find
+  // #find returns the call at an address. If that call or the calls around it are new, #find
   // creates them.
   #find(path) {
     let call = this.calls.get(path);
@@ -229,7 +231,7 @@ export class CallTree {
     return call;
   }
 
-  // #forget removes the oldest calls that have ended and have no calls inside.
+  // #forget removes the oldest calls, apart from those that have not ended or contain other calls.
   #forget() {
     for (const call of this.calls.values()) {
       if (this.calls.size <= mostCalls * 0.9) return;
@@ -240,10 +242,10 @@ export class CallTree {
     }
   }
 
-  // rows returns the calls that match, with the calls around them but without the calls inside
-  // collapsed calls, in the order of the tree. A line stands for a group of similar calls; the
-  // calls follow it if loops contains the line's address. If loops is undefined, there are no
-  // such lines.
+  // rows returns the calls that match and the calls around them, without the calls inside collapsed
+  // calls, in the order of the tree. A group of similar calls is represented by one line. If loops
+  // contains the line's address, the calls of the group follow it. If loops is undefined, there are
+  // no such lines.
   rows(matches, collapsed, loops) {
     const rows = [];
     const visit = (calls) => {
@@ -276,8 +278,8 @@ export class CallTree {
   }
 }
 
-// origin returns the call whose failure made the run fail: beginning with the last root call
-// that failed, it follows the child that failed first.
+// origin returns the call whose failure made the run fail. It starts with the last root call that
+// failed, and at each level goes to the child that failed first.
 export function origin(tree) {
   let found;
   let calls = [...tree.roots].filter((call) => call.status === "failed").slice(-1);
@@ -288,7 +290,8 @@ export function origin(tree) {
   return found;
 }
 
-// progressOf returns how many branches of a group have completed, and how many there are.
+// progressOf returns the number of a group's branches that have completed, and the number of all
+// its branches.
 export function progressOf(group) {
   let done = 0;
   for (const child of group.children) if (child.status === "completed") done++;

@@ -15,7 +15,7 @@ const tables = [["calls", "Call"], ["models", "Model"], ["agents", "Agent"]];
 export class Consumption {
   #id;
   #body;
-  #at = -1; // the number of the newest record at the last request
+  #at = -1; // the number of the newest record when the details were last requested
   #asked = 0;
   #changed;
 
@@ -24,9 +24,9 @@ export class Consumption {
     this.#changed = changed;
   }
 
-  // draw shows the panel if the run has consumed something. While the panel is open, it
-  // requests the details at most every ten seconds, because the server must read all records
-  // of the run.
+  // draw shows the panel if the run has consumed anything. While the panel is open, it requests the
+  // details at most every ten seconds, because for each request the server must read all of the
+  // run's records.
   draw(run) {
     const { input_tokens, output_tokens, cost: spent } = run.usage;
     setHidden(panel, input_tokens + output_tokens + spent === 0);

@@ -1,24 +1,24 @@
-// Continues a stopped run, or forks a run from one of its calls. If the page may not do
-// this, it shows the command that does.
+// Continues a stopped run, or forks a run from one of its calls. If the page is not allowed to do
+// so, it shows the command that does.
 
 import { make, setHidden, setText, byID } from "./dom.js";
 import { isSettled } from "./fold.js";
 import { post, runPath } from "./request.js";
 import { href } from "./route.js";
 
-// What can be done with a run that has stopped, by its status.
+// What can be done with a stopped run, by the run's status.
 const ways = { interrupted: "resume", failed: "retry" };
 
-// wayOf returns what can be done with a run, or undefined if there is nothing or only the run's
-// program can continue it.
+// wayOf returns what can be done with a run. It returns undefined if nothing can be done, or if
+// only the run's program can continue it.
 const wayOf = (run) => (run?.stop?.reason === "retry" ? undefined : ways[run?.status]);
 
 let drawn = ""; // what the line shows
 
-let sent = ""; // the run that this page has just queued
+let sent = ""; // the run that this page queued last
 
-// draw shows, below the run's head, how the run can be continued, and the commands for what
-// the page may not do with it. It calls onQueued when the page has queued the run.
+// draw shows, below the run's head, how the run can be continued, and the commands for the actions
+// that the page is not allowed to take. It calls onQueued after the page has queued the run.
 export function draw(run, can, onQueued) {
   if (run?.status === "queued" && run.run_id === sent) return; // the line already says that it is queued
   const line = byID("run-continue");
@@ -32,7 +32,7 @@ export function draw(run, can, onQueued) {
   line.replaceChildren(...(way && can.resume ? button(run, way, onQueued) : []), ...commands);
 }
 
-// commandsOf returns the commands for what the page may not do with a run.
+// commandsOf returns the commands for the actions that the page is not allowed to take on a run.
 function commandsOf(run, can, way) {
   const commands = [];
   const add = (verb) => commands.push(make("span", { class: "command" }, ...byCommand(`You cannot ${verb} runs here.`, ["reprise", verb, run.run_id])));
@@ -66,7 +66,7 @@ function button(run, way, onQueued) {
 
 const quote = (text) => (/^[\w./:@%+-]+$/.test(text) ? text : "'" + text.replaceAll("'", `'\\''`) + "'");
 
-// byCommand returns a command with a button that copies it.
+// byCommand returns elements that show a command, with a button that copies it.
 export function byCommand(why, words) {
   const command = words.map(quote).join(" ");
   const button = make("button", { type: "button", class: "quiet", onclick: copy }, "Copy");
@@ -88,7 +88,8 @@ const problem = byID("fork-error");
 const yes = byID("fork-yes");
 let from = {};
 
-// again returns an ID for the fork of a run that does not exceed the maximum length of an ID.
+// again returns an ID for a fork of the run, cut so that it does not exceed the maximum length of
+// an ID.
 const again = (run) => run.slice(0, 128 - "-again".length) + "-again";
 
 // openFork opens the dialog for a new run that begins before a call.

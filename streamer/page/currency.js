@@ -1,5 +1,5 @@
-// The currency of costs. Programs count costs in a currency of their choice and do not report
-// its name. The user can enter the name on the page, and the browser stores it.
+// The currency of costs. Programs count costs in a currency of their choice, and do not report
+// which one. The user can enter its name on the page, and the browser stores it.
 
 const key = "reprise-currency";
 
@@ -19,7 +19,7 @@ export function setCurrency(text) {
   try {
     localStorage.setItem(key, name);
   } catch {
-    // The setting lasts until the page is left.
+    // The setting lasts until the user leaves the page.
   }
 }
 

@@ -19,8 +19,8 @@ export function draw(call, now, close, fork, { calls = [], parent } = {}) {
     drawn = "";
     return;
   }
-  // The panel is rebuilt as a whole when something has changed, because most calls have only
-  // a few lines.
+  // When anything has changed, the whole panel is rebuilt, because most calls have only a few
+  // lines.
   const version = versionOf(call);
   of = { calls, parent };
   if (version === drawn) return tick(call, now);
@@ -75,9 +75,9 @@ const whole = (call, part) =>
 
 const mostAlike = 30;
 
-// alike returns the calls with which a call can be compared: the same call in other attempts of
-// the calls around it, the previous call with the same name, and the same call in the run from
-// which this run was forked.
+// alike returns the calls that a call can be compared with: the same call in other attempts of the
+// calls around it, the previous call with the same name, and the same call in the run from which
+// this run was forked.
 function alike(call) {
   const run = route().run;
   const bare = (address) => address.replaceAll(/@\d+/g, "");
@@ -168,7 +168,7 @@ function logs(call) {
       make("span", {}, line.message, line.metadata ? make("span", { class: "mono muted" }, " " + JSON.stringify(line.metadata)) : undefined))));
 }
 
-// preview shows encoded data, with JSON on several lines.
+// preview shows encoded data. JSON is spread over several lines.
 function preview(text) {
   let shown = text;
   try {

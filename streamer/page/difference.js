@@ -1,13 +1,14 @@
-// What differs between two texts, line by line.
+// The differences between two texts, line by line.
 
 import { make } from "./dom.js";
 import { escaped, plural } from "./format.js";
 
 const mostCompared = 4e6; // pairs of lines; if there are more, all lines are shown as different
-const around = 3; // equal lines that are shown before and after a difference
+const around = 3; // the number of equal lines shown before and after a difference
 
-// difference returns an element with the lines of both texts. Lines that only the first contains are
-// marked with "−", and lines that only the second contains with "+". Long equal parts are folded.
+// difference returns an element with the lines of both texts. Lines that occur only in the first
+// text are marked with "−", and lines that occur only in the second with "+". Long equal parts are
+// folded.
 export function difference(before, after) {
   const lines = compare(before.split("\n"), after.split("\n"));
   const changed = lines.filter(({ sign }) => sign !== " ").length;
@@ -25,14 +26,14 @@ function compare(a, b) {
   return [...equal(a.slice(0, start)), ...middle(a.slice(start, a.length - end), b.slice(start, b.length - end)), ...equal(a.slice(a.length - end))];
 }
 
-// middle compares two texts that differ in their first and last lines, by their
+// middle compares two texts whose first lines differ and whose last lines differ, using their
 // longest common subsequence of lines.
 function middle(a, b) {
   const removed = (lines) => lines.map((text) => ({ sign: "−", text }));
   const added = (lines) => lines.map((text) => ({ sign: "+", text }));
   if (a.length * b.length === 0 || a.length * b.length > mostCompared) return [...removed(a), ...added(b)];
   const width = b.length + 1;
-  const longest = new Uint32Array((a.length + 1) * width); // length of the longest common subsequence of a from i and b from j
+  const longest = new Uint32Array((a.length + 1) * width); // length of the longest common subsequence of a.slice(i) and b.slice(j)
   for (let i = a.length - 1; i >= 0; i--) {
     for (let j = b.length - 1; j >= 0; j--) {
       longest[i * width + j] = a[i] === b[j] ? longest[(i + 1) * width + j + 1] + 1 : Math.max(longest[(i + 1) * width + j], longest[i * width + j + 1]);

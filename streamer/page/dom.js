@@ -4,8 +4,8 @@
 // Characters that are invisible, or that change the direction of text.
 const unseen = /[\p{Cc}\p{Zl}\p{Zp}\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
 
-// visible replaces these characters, except newlines and tabs, by their codes, so that a
-// person sees what the text contains.
+// visible replaces these characters, except newlines and tabs, with their codes, so that people see
+// what the text contains.
 export const visible = (text) => text.replace(unseen, (c) => (c === "\n" || c === "\t" ? c : codeOf(c)));
 
 export function codeOf(c) {
@@ -33,7 +33,7 @@ export const byID = (id) => document.getElementById(id);
 
 const svg = "http://www.w3.org/2000/svg";
 
-// icon returns an element that shows a symbol from index.html.
+// icon returns an element that shows an icon from index.html.
 export function icon(name) {
   const use = document.createElementNS(svg, "use");
   use.setAttribute("href", "#i-" + name);
@@ -44,8 +44,8 @@ export function icon(name) {
   return element;
 }
 
-// The setters below touch the page only if a value has changed, because most of what is drawn
-// ten times a second has not.
+// The setters below change the page only if a value has changed, because most of what is drawn ten
+// times a second stays the same.
 
 export function setText(element, text) {
   if (element.textContent === text) return;
@@ -67,7 +67,7 @@ export function setAttribute(element, name, value) {
 }
 
 export function setHidden(element, hidden) {
-  if (element.hasAttribute("hidden") !== hidden) element.toggleAttribute("hidden", hidden); // SVG elements have no property hidden
+  if (element.hasAttribute("hidden") !== hidden) element.toggleAttribute("hidden", hidden); // SVG elements have no hidden property
 }
 
 export function setIcon(element, name) {
@@ -76,15 +76,14 @@ export function setIcon(element, name) {
 
 const nodesOf = new WeakMap();
 
-// list makes the parent's children show the items, in order. As long as an item has a given
-// key, the element for the key stays the same: create makes the element, and update updates
-// it.
+// list makes the parent's children show the items, in order. The element for a key stays the same
+// for as long as there is an item with that key: create makes the element, and update updates it.
 export function list(parent, items, key, create, update) {
   let nodes = nodesOf.get(parent);
   if (!nodes) nodesOf.set(parent, (nodes = new Map()));
   const focused = document.activeElement;
   const fresh = new Map();
-  const shown = []; // the items, each key once
+  const shown = []; // the items, without those whose key occurred before
   for (const item of items) {
     const k = key(item);
     if (fresh.has(k)) continue;
@@ -102,7 +101,7 @@ export function list(parent, items, key, create, update) {
     else parent.insertBefore(node, next);
     update?.(node, shown[i++]);
   }
-  // An element loses the focus when it is moved.
+  // An element that is moved loses the focus.
   if (focused && focused !== document.activeElement && focused.isConnected && parent.contains(focused)) {
     focused.focus({ preventScroll: true });
   }

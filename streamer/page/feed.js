@@ -1,18 +1,18 @@
-// The feed brings records to the page: first a snapshot, then the events after it, from
-// a stream that all tabs of the browser share. When a connection is lost, the browser reconnects
-// by itself, with the ID of the last event. If it cannot, or does not notice that the connection
-// is dead, the feed reconnects.
+// The feed brings records to the page: first a snapshot, then the events after it, from a stream
+// that all tabs of the browser share. When the connection is lost, the browser reconnects by
+// itself, with the ID of the last event. If the browser cannot reconnect, or does not notice that
+// the connection is dead, the feed reconnects.
 
 import { synchronize, parse } from "./clock.js";
 import * as notify from "./notify.js";
 import { drain, get, probe, Refusal, timedOut } from "./request.js";
 import { pathOf, shared, Source } from "./source.js";
 
-const quiet = 20_000; // after this time without an event, the feed checks whether the server is alive
-const stuck = 15_000; // how long the browser may take for one attempt to reconnect
-const asleep = 8_000; // a tick that is this late means that the machine was asleep
+const quiet = 20_000; // after this long without an event, the feed checks whether the server is alive
+const stuck = 15_000; // the time that the browser may take for one attempt to reconnect
+const asleep = 8_000; // if a tick is this late, the machine was asleep
 const hiddenFor = 60_000; // a page that is hidden for this long closes its connection
-const hiddenAlone = 1000; // the same, if each tab has its own connection
+const hiddenAlone = 1000; // the same, for tabs that each have their own connection
 const mostWait = 30_000;
 
 // A Feed follows one stream until stop. Its options:
@@ -32,19 +32,19 @@ export class Feed {
   #options;
   #source;
   #cursor = "";
-  #turn = 0; // results that arrive for an earlier turn are ignored
+  #turn = 0; // the results of earlier turns are ignored when they arrive
   #cancel; // ends the requests and waits of this turn
   #state = { name: "" };
-  #heard = 0; // when the last event arrived, or the connection was made
-  #lost = 0; // when the connection was lost; 0 while it is open
+  #heard = 0; // when the last event arrived or, if later, the connection was made
+  #lost = 0; // when the connection was lost; 0 while there is one
   #tried = 0; // when the browser last tried to reconnect
   #attempt = 0;
   #hiddenSince = Date.now();
   #ticked = 0;
   #ticker;
   #checking = false;
-  #published; // how many events the server had published at the last check
-  #reloads = []; // when gaps and resets made the page reload everything
+  #published; // the number of events that the server had published at the last check
+  #reloads = []; // when the page reloaded everything because of gaps and resets
 
   constructor(options) {
     this.#options = options;
@@ -95,7 +95,7 @@ export class Feed {
     }
   }
 
-  // #begin ends the previous turn and begins the next.
+  // #begin ends the current turn and begins the next.
   #begin() {
     this.#source?.close();
     this.#source = undefined;
@@ -149,7 +149,7 @@ export class Feed {
     if (type === "delta") return this.#options.onDelta?.(body);
     if (type === "elsewhere") return this.#options.onElsewhere?.(body);
     if (type === "gap" || type === "reset") return this.#again(type, body);
-    if (id) this.#cursor = id; // even if this page may not see the event
+    if (id) this.#cursor = id; // even if this page is not allowed to see the event
     if (type === "deleted") this.#options.onDeleted(body.run_id, Boolean(body.created_at));
     else if (type === "stopping") this.#options.onStopping(body);
     else if (type !== "cursor") this.#options.onRecord(body);
@@ -164,11 +164,11 @@ export class Feed {
     this.#show("live");
   }
 
-  // #again loads the snapshot, which contains what the stream has lost.
+  // #again loads a new snapshot, which contains the events that the stream has lost.
   async #again(name, { missed, reason }) {
     const turn = this.#begin();
     this.#options.onNotice({ name, missed, reason });
-    // If every stream begins with a gap, do not request snapshots without a pause.
+    // If every stream begins with a gap, pause between the requests for snapshots.
     const now = Date.now();
     this.#reloads = [...this.#reloads.filter((time) => now - time < 60_000), now];
     if (this.#reloads.length > 2) {
@@ -181,14 +181,14 @@ export class Feed {
 
   #failed(type) {
     this.#lost ||= Date.now();
-    if (type === "closed") return this.#comeBack(); // the browser has given up, without a reason
+    if (type === "closed") return this.#comeBack(); // the browser has given up and gives no reason
     this.#tried = Date.now();
     this.#attempt++;
     this.#show("reconnecting", { attempt: this.#attempt });
   }
 
-  // #comeBack reconnects after the last event, once a probe shows that the server
-  // accepts the stream. If dead is true, the browser's other connections may be dead, too.
+  // #comeBack reconnects, to receive the events after the last one, once a probe shows that the
+  // server accepts the stream. If dead is true, the browser's other connections may be dead, too.
   async #comeBack(dead = false) {
     const turn = this.#begin();
     const { signal } = this.#cancel;
@@ -233,8 +233,8 @@ export class Feed {
     if (document.hidden) {
       if (this.#state.name === "live" && now - this.#hiddenSince > (shared() ? hiddenFor : hiddenAlone) && !(shared() && notify.isOn())) this.#rest();
     } else if (late > asleep && this.#state.name !== "refused") {
-      // The machine was asleep. Making a new connection takes less time than finding
-      // out whether the old one still works.
+      // The machine was asleep. Making a new connection is faster than finding out whether the old
+      // one still works.
       if (this.#source) this.#comeBack(true);
       else this.retry();
     } else if (this.#state.name === "live" && now - this.#heard > quiet) {
@@ -251,8 +251,8 @@ export class Feed {
     this.#show("resting");
   }
 
-  // #check finds out whether a stream without events is alive. A page does not see
-  // the comments that the server sends as a heartbeat.
+  // #check finds out whether a stream on which no events arrive is alive. The page cannot see the
+  // comments that the server sends as a heartbeat.
   async #check() {
     if (this.#checking) return;
     this.#checking = true;

@@ -1,5 +1,5 @@
-// Compares a value with its JSON schema, in a table that shows for each field the wanted type,
-// the returned value, and whether it fits.
+// Compares a value with its JSON schema, in a table that shows, for each field, the wanted type,
+// the returned value, and whether the value fits.
 
 import { resolve } from "./answers.js";
 import { make } from "./dom.js";
@@ -8,7 +8,7 @@ import { escaped } from "./format.js";
 const mostRows = 500;
 const mostText = 200; // characters of a value
 
-// fit returns a table of the fields of a value and of its schema.
+// fit returns a table that compares the fields of a value with its schema.
 export function fit(value, schema) {
   const rows = [];
   visit("", value, schema, schema, true, rows);

@@ -1,6 +1,6 @@
-// Computes the state of a run from its records, as the server computes its RunState
-// (streamer/view.go). A run begins with the state that the server has sent, and take
-// applies one record after another.
+// Computes the state of a run from its records, in the same way as the server computes its RunState
+// (streamer/view.go). A run begins with the state that the server sent, and take applies further
+// records to it one by one.
 
 import * as address from "./address.js";
 import { parse } from "./clock.js";
@@ -8,20 +8,20 @@ import { words } from "./format.js";
 
 // The results of take.
 export const taken = "taken";
-export const old = "old"; // the record was applied before
+export const old = "old"; // the record has already been applied
 export const hole = "hole"; // earlier records are missing: request the run's state
-export const reopened = "reopened"; // a crash has lost records that were applied: request the run's state
+export const reopened = "reopened"; // a crash lost records that had been applied: request the run's state
 
-// begin returns a run for which only the ID is known.
+// begin returns a run of which only the ID is known.
 export function begin(id) {
   return adopt({ run_id: id, status: "running", created_at: "", updated_at: "", last_seq: 0, calls: {}, usage: {} });
 }
 
 const counted = ["started", "active", "waiting", "asking", "stopped", "completed", "failed", "attempts", "retries", "repeats", "restored"];
 
-// adopt returns a run with the given RunState. The calls that the server lists, which have not
-// ended, are in open, by address; unlisted counts the calls that the server has counted but
-// not listed.
+// adopt returns a run with the given RunState. open contains, by address, the calls that the server
+// lists, none of which have ended. unlisted counts the calls that the server has counted but not
+// listed.
 export function adopt(state) {
   const run = { ...state, open: new Map(), moot: new Map(), dues: [state.due_at], joined: state.last_seq > 0 };
   run.calls = Object.fromEntries(counted.map((name) => [name, state.calls?.[name] ?? 0]));
@@ -40,8 +40,8 @@ export function adopt(state) {
   return run;
 }
 
-// isParallel reports whether a record or a call is that of a group or a branch.
-// Groups and branches contain calls and are not counted.
+// isParallel reports whether a record or a call belongs to a group or a branch. Groups and branches
+// only contain calls, and are not counted themselves.
 const isParallel = ({ event_type }) => event_type === "group" || event_type === "branch";
 
 export function take(run, record) {
@@ -75,7 +75,7 @@ export function take(run, record) {
       run.moot.delete(record.name);
       run.questions = run.questions.filter((question) => question.id !== record.name); // a question that is asked again replaces the earlier one
       run.dues.push(record.due_at);
-      if (waitsForNobody(record.awaits)) break; // the question is not for people
+      if (waitsForNobody(record.awaits)) break; // no person needs to answer the question
       run.questions.push({
         id: record.name, awaits: record.awaits, message: record.message ?? "", redacted: record.redacted, address: record.address, asked_at: record.time, due_at: record.due_at, refused: record.original_error,
         schema: record.schema, in_doubt: record.in_doubt,
@@ -90,20 +90,20 @@ export function take(run, record) {
 
 const ends = { completed: "completed", failed: "failed", awaiting: "paused", interrupted: "interrupted", cancelled: "cancelled" };
 
-// waitsForNobody reports whether a call waits for a time or a signal.
+// waitsForNobody reports whether a call waits for a time or a signal, rather than for a person.
 function waitsForNobody(awaits) {
   return awaits === "time" || awaits === "signal";
 }
 
-// asksWhatIsNotKnown reports whether a call waits again for a question that was
-// closed when the page loaded the run.
+// asksWhatIsNotKnown reports whether a call is waiting again for a question that was already closed
+// when the page loaded the run.
 function asksWhatIsNotKnown(run, { execution_status, event_type, awaits, question }) {
   if (!run.joined || execution_status !== "awaiting" || event_type === "question" || !question || waitsForNobody(awaits)) return false;
   return !run.moot.has(question) && !run.questions.some(({ id }) => id === question);
 }
 
-// count adds n to the number of calls that are in the same state as the given call: 1 to add
-// the call, -1 to remove it.
+// count adds n to the counts of calls in the same state as the given call: 1 adds the call, and -1
+// removes it.
 function count({ calls }, call, n) {
   if (isParallel(call) || !call.state) return;
   calls.started += n;
@@ -111,8 +111,8 @@ function count({ calls }, call, n) {
   if (call.state !== "running") calls[call.state] += n;
 }
 
-// ofRun applies a record of the run itself. Calls that were running are stopped when
-// the run begins or ends. Those that are suspended still wait, unless it was cancelled.
+// ofRun applies a record of the run itself. When the run begins or ends, the calls that were
+// running are stopped. Suspended calls continue to wait, unless the run was cancelled.
 function ofRun(run, record) {
   const cancelled = record.execution_status === "cancelled";
   for (const call of run.open.values()) {
@@ -148,8 +148,8 @@ function ofRun(run, record) {
   }
 }
 
-// dueOf returns when a run that was paused at the given time continues by itself: when the first
-// of its calls, sleeps and questions is due, as far as the page knows.
+// dueOf returns when a run that was paused at the given time will continue by itself, as far as the
+// page knows: the time at which the first of its calls, sleeps and questions is due.
 function dueOf(run, paused) {
   const isLater = (due) => parse(due) > parse(paused);
   run.dues = run.dues.filter(isLater);
@@ -172,7 +172,7 @@ function ofCall(run, record) {
     const { address, name, error_class, original_error, reason, retry_attempt, will_retry = false, time } = record;
     run.last_error = { address, name, error_class, original_error, reason, retry_attempt, will_retry, time };
   } else if (run.last_error?.address === record.address && (status === "completed" || record.replaces)) {
-    delete run.last_error; // the call has overcome the error
+    delete run.last_error; // the call has completed or is being repeated
   }
   const call = {
     address: record.address, name: record.name, event_type: record.event_type, execution_status: status, seq: record.seq,
@@ -190,7 +190,7 @@ function ofCall(run, record) {
   run.open.set(record.address, call);
   if (record.will_retry) close(run, (question) => isInsideAttempt(question.address, record));
   if (status === "awaiting" && run.moot.has(record.question)) {
-    run.questions.push(run.moot.get(record.question)); // a call waits for the question again
+    run.questions.push(run.moot.get(record.question)); // a call is waiting for the question again
     run.questions.sort((a, b) => parse(a.asked_at) - parse(b.asked_at));
     run.moot.delete(record.question);
   }
@@ -214,8 +214,8 @@ function stateOf(record) {
   return undefined;
 }
 
-// countAttempts counts an attempt. An attempt with a new number is a retry, unless it is
-// the first; any other attempt is a repeat.
+// countAttempts counts an attempt. An attempt with a new number counts as a retry, unless it is the
+// first one. Any other attempt counts as a repeat.
 function countAttempts(calls, call, record) {
   const status = record.execution_status;
   const started = status === "started";
@@ -235,9 +235,9 @@ function countAttempts(calls, call, record) {
 
 const unbegun = ["definition", "entry", "precondition", "wait"]; // stages before an attempt
 
-// unlisted returns the previous state of a call that the page has not seen yet. This is a
-// call that replaces its outcome, a new call, or a call that the server has counted but not
-// listed, because it lists at most fifty.
+// unlisted returns the previous state of a call that the page has not seen yet. Such a call either
+// replaces its outcome, is new, or was counted but not listed by the server, which lists at most
+// fifty calls.
 function unlisted(run, record) {
   const call = { event_type: record.event_type, attempts: 0 };
   if (isParallel(record)) return call;
@@ -261,7 +261,7 @@ function unlisted(run, record) {
 }
 
 // close closes the questions for which isOver returns true: their calls have ended, and nobody
-// would read the answers.
+// would use an answer.
 function close(run, isOver) {
   if (run.questions.length === 0) return;
   for (const question of run.questions) {
@@ -276,7 +276,7 @@ function isInsideAttempt(path, { address, retry_attempt }) {
   return path.startsWith(retry_attempt === 0 ? address + "/" : `${address}@${retry_attempt + 1}/`);
 }
 
-// current returns the innermost running call; if there are several, the latest.
+// current returns the innermost running call. If there are several, it returns the latest.
 export function current(run) {
   let found;
   for (const call of run.open.values()) {
@@ -291,7 +291,7 @@ function isInner(a, b) {
   return deeper !== 0 ? deeper > 0 : a.seq >= b.seq;
 }
 
-// waiting returns the calls that wait for a time, the next due first.
+// waiting returns the calls that wait for a time, ordered by when they are due.
 export function waiting(run) {
   const calls = [];
   if (run.calls.waiting > 0) {
@@ -303,39 +303,39 @@ export function waiting(run) {
   return calls.sort((a, b) => (due(a) === due(b) ? 0 : due(a) - due(b)));
 }
 
-// shown returns the status that the page shows: a run that only waits for a time or a signal
-// is waiting, whether or not a process has it open.
+// shown returns the status that the page shows. A run that only waits for a time or a signal is
+// shown as waiting, whether or not a process has it open.
 export function shown(run) {
   return (run.status === "running" && run.calls.waiting > 0) || isParked(run) ? "waiting" : run.status;
 }
 
-// isParked reports whether a run is paused and needs no answer.
+// isParked reports whether a run is paused and does not need an answer.
 export function isParked(run) {
   return run.status === "paused" && questionsOf(run).length === 0 && !(run.partial && run.calls.asking > 0);
 }
 
-// questionsOf returns the questions of a run. If the run was cancelled, only those of compensations
-// still need an answer.
+// questionsOf returns the questions of a run. If the run was cancelled, only the questions of
+// compensations still need an answer.
 export const questionsOf = (run) => (run.stopping?.reason === "cancel" ? run.questions.filter(({ id }) => id.includes("@undo/")) : run.questions);
 
 // isSettled reports whether a run has ended for good.
 export const isSettled = (run) => ["completed", "failed", "cancelled"].includes(run.status);
 
-// askToStop records that a run was asked to stop. The event may arrive when the run has already
-// stopped. A cancelled run may still wait for its compensations then.
+// askToStop records that a run was asked to stop. The event may arrive after the run has stopped.
+// If the run was cancelled, its compensations may still be waiting then.
 export function askToStop(run, stopping) {
   if (run.status === "running" || stopping.reason === "cancel" && !isSettled(run)) run.stopping = stopping;
 }
 
-// stoppingText returns a text that says who has asked the run to stop, or an empty text.
+// stoppingText returns a description of who asked the run to stop, or "" if nobody did.
 export function stoppingText({ stopping }) {
   if (!stopping) return "";
   const what = stopping.reason === "cancel" ? "Cancel" : "Interrupt";
   return what + " requested" + (stopping.by ? " by " + stopping.by : "") + (stopping.message ? ": " + stopping.message : "");
 }
 
-// stopText returns a text that says who or what stopped a run, or an empty text if the
-// run has not been interrupted or cancelled.
+// stopText returns a description of who or what stopped a run, or "" if the run was not interrupted
+// or cancelled.
 export function stopText({ status, stop }) {
   if (status !== "interrupted" && status !== "cancelled") return "";
   if (!stop || stop.reason === "crash") return "Interrupted by a crash: its process ended without closing it.";

@@ -18,7 +18,7 @@ export function duration(ms) {
   return Math.floor(m / 1440) + " d " + Math.floor((m % 1440) / 60) + " h";
 }
 
-// age formats a length of time without fractions, for times that are shown while they grow.
+// age formats a length of time without fractions. It is for ages that are shown while they grow.
 export function age(ms) {
   const s = Math.max(0, Math.floor(ms / 1000));
   if (s < 60) return s + " s";
@@ -27,7 +27,7 @@ export function age(ms) {
   return Math.floor(s / 86400) + " d";
 }
 
-// countdown formats the time that is left, in tenths of a second below a minute.
+// countdown formats the time that is left. Below a minute, it shows tenths of a second.
 export function countdown(ms) {
   if (ms > 59_950) return duration(ms);
   if (ms > 0) return (Math.ceil(ms / 100) / 10).toFixed(1) + " s";
@@ -43,7 +43,7 @@ export function fullTime(ms) {
   return `${new Date(ms).toLocaleDateString("sv")} ${clockTime(ms)}`; // 2026-01-31 12:34:56
 }
 
-// atTime formats a time that is not far from now. The date is included if it is not today's.
+// atTime formats a time close to now. It includes the date if that is not today.
 export const atTime = (ms, now) => (new Date(ms).toDateString() === new Date(now).toDateString() ? clockTime(ms) : fullTime(ms));
 
 // count formats a number in a short form, such as 12.3k.
@@ -65,14 +65,14 @@ export function cost(amount) {
   return amount.toFixed(amount < 100 ? 2 : 0) + unit;
 }
 
-// about returns the prefix for usage: "~" if it was estimated because the service did not
+// about returns the prefix for a usage: "~" if the usage was estimated because the service did not
 // report it.
 export const about = (usage) => (usage.estimated ? "~" : "");
 export const tokens = (usage) => about(usage) + `${count(usage.input_tokens)} in, ${count(usage.output_tokens)} out`;
 export const price = (usage) => about(usage) + cost(usage.cost);
 
-// escaped replaces control characters, and characters that change the direction of
-// text, by their codes, so that people see what they approve.
+// escaped replaces control characters, and characters that change the direction of text, with their
+// codes, so that people see what they approve.
 export const escaped = (text) => (text ?? "").replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (c) => (c === "\n" ? "\\n" : codeOf(c)));
 
 export const plural = (n, one, many = one + "s") => n + " " + (n === 1 ? one : many);
@@ -97,12 +97,13 @@ export const words = (name) => (name ?? "").replaceAll("_", " ");
 const sources = { retry_after: "Retry-After", breaker: "circuit breaker" };
 export const source = (name) => sources[name] ?? words(name);
 
-// reason formats why a call failed for good. It is empty if the call was limited to one attempt and
-// used it.
+// reason formats the reason why a call failed for good. It returns "" if the call was allowed only
+// one attempt and used it.
 export const reason = (name, max) => (name === "exhausted" && max === 1 ? "" : words(name));
 
-// The statuses of a run as the page shows them. A run is "waiting" if it only waits for a signal, or
-// for a time such as that of a call's next attempt. Rare statuses are shown only if a run has them.
+// The statuses of a run, as the page shows them. A run is "waiting" if it waits only for a signal
+// or for a time, such as that of a call's next attempt. Rare statuses are shown only if some run
+// has them.
 export const statuses = {
   queued: { text: "queued", icon: "paused", rare: true },
   running: { text: "running", icon: "running" },

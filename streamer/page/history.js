@@ -14,7 +14,7 @@ const minutes = 60;
 const panel = byID("history");
 byID("history-fold").append(foldButton(panel, "history", "the last hour", true));
 
-// The lines. value returns the value for a minute, and text formats the sum.
+// The lines of the table. value returns the value for one minute, and text formats the sum.
 const lines = [
   { name: "failed attempts", value: (m) => sum(m.classes), parts: (m) => m.classes ?? {} },
   { name: "retries", value: (m) => m.retries },
@@ -34,7 +34,7 @@ export class History {
     this.#changed = changed;
   }
 
-  // draw requests the history again from time to time while the panel is open.
+  // draw requests the history again from time to time, more often while the panel is open.
   draw(can) {
     setHidden(panel, !can?.history);
     if (!can?.history) return;

@@ -1,39 +1,39 @@
-// One event stream for all tabs of a browser, in a SharedWorker. Browsers allow six
-// connections to a server without HTTP/2, and a stream takes one of them.
+// One event stream for all tabs of a browser, in a SharedWorker. Without HTTP/2, browsers allow six
+// connections to a server, and a stream takes up one of them.
 //
-// A tab has sources. A source wants the events of all runs, or of one run with its deltas,
-// after a cursor in the stream of all runs. The shared stream carries the events that any source
-// wants and begins at the earliest cursor; each source receives the events after its own cursor.
+// A tab has sources. A source wants the events after a cursor in the stream of all runs: those of
+// all runs, or those of one run, with its deltas. The shared stream carries the events that any
+// source wants and begins at the earliest cursor. Each source receives the events after its own
+// cursor.
 
 const recordEvents = [
   "started", "completed", "failed", "retrying", "recovered", "interrupted", "awaiting", "recorded",
   "run_started", "run_completed", "run_failed", "run_interrupted", "run_paused", "run_cancelled",
 ];
-const mostWatched = 100; // the maximum number of runs that the server accepts
+const mostWatched = 100; // the maximum number of runs that the server lets a stream watch
 
 const sources = new Map(); // by the tab's port and the source's number
 let stream; // the EventSource
-let has = ""; // the runs that the stream carries, as a query
+let has = ""; // the runs that the stream carries, in the form of a query
 let timer;
 
 addEventListener("connect", ({ ports: [port] }) => {
   port.onmessage = ({ data }) => ask(port, data);
-  port.onclose = () => leave(port); // some browsers report that a tab is closed
+  port.onclose = () => leave(port); // some browsers report when a tab is closed
 });
 
-// ask handles a message from a tab: it opens or closes a source, or the user is leaving
-// the tab.
+// ask handles a message from a tab: to open or close a source, or that the user is leaving the tab.
 function ask(port, { id, open, run, after, leaves }) {
   if (leaves) return leave(port);
   if (open) sources.set(keyOf(port, id), { port, id, run, ...place(after), opened: false });
   else sources.delete(keyOf(port, id));
-  later(open || sources.size === 0 ? 0 : 1000); // for a while, unwanted events do no harm
+  later(open || sources.size === 0 ? 0 : 1000); // unwanted events do no harm for a while
 }
 
 function leave(port) {
   for (const [key, source] of sources) if (source.port === port) sources.delete(key);
   clearTimeout(timer);
-  connect(); // at once, because the browser may stop the worker together with its last page
+  connect(); // at once, because the browser may stop the worker when it closes the last page
 }
 
 const numbers = new WeakMap(); // the numbers of the ports
@@ -43,8 +43,8 @@ function keyOf(port, id) {
   return numbers.get(port) + " " + id;
 }
 
-// place splits a cursor into the life of the server to which it belongs and the event's
-// number.
+// place splits a cursor into the life of the server in which it was issued, and the number of the
+// event.
 function place(cursor) {
   const [life, number] = (cursor ?? "").split("-");
   return { life, at: number === undefined ? undefined : BigInt(number) };
@@ -83,7 +83,7 @@ function queryOf(all) {
   return params.toString();
 }
 
-let reached = 0n; // the number of the last event on the stream
+let reached = 0n; // the number of the last event that arrived on the stream
 
 function begin(query, life, at) {
   stream?.close();
@@ -122,9 +122,9 @@ function open(source) {
 const outbox = new Map(); // the next messages, by port
 let sending;
 
-// tell sends a message to a source. Messages that are ready at the same time, such as those for
-// the events in one chunk of the stream, are sent together, because a message costs the page
-// more than an event.
+// tell sends a message to a source. Messages that are ready at the same time, such as those for the
+// events in one chunk of the stream, are sent together, because the page needs more time to receive
+// a message than to handle an event.
 function tell({ port, id }, message) {
   if (!outbox.has(port)) outbox.set(port, []);
   outbox.get(port).push({ id, ...message });

@@ -1,4 +1,4 @@
-// Stops a run, for now or for good, after a confirmation.
+// Stops a run, either for now or for good, after the user has confirmed it.
 
 import { setHidden, setText, byID } from "./dom.js";
 import { plural } from "./format.js";

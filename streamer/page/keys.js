@@ -1,4 +1,4 @@
-// The keys that the page handles. Everything can be done from the keyboard.
+// The keys that the page handles. Everything can be done with the keyboard alone.
 
 import { make, byID } from "./dom.js";
 import { filterNames } from "./overview.js";
@@ -25,7 +25,7 @@ byID("key-list").append(...keys.flatMap(([key, text]) => [
 byID("keys-close").addEventListener("click", () => dialog.close());
 byID("help").addEventListener("click", () => dialog.showModal());
 
-// listen handles keys. The app has the methods view, pause and theme.
+// listen starts handling keys. The app has the methods view, pause and theme.
 export function listen(app) {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
@@ -77,8 +77,8 @@ function step(app, by) {
   next.scrollIntoView({ block: "nearest" });
 }
 
-// answer moves the focus to the controls that answer the first question, or to the
-// command that answers it.
+// answer moves the focus to the first control for answering the first question, or to the button
+// that copies the command for answering it.
 function answer(app) {
   const { element } = app.view();
   const card = element.querySelector(".question:not(.answered)");
@@ -94,8 +94,8 @@ function fold(app, event, collapse) {
   app.view().toggle(call.dataset.call, collapse);
 }
 
-// escape leaves something: it closes the details of a call, clears the search or the filters, or
-// goes back.
+// escape leaves something: depending on the view, it closes the details of a call, clears the
+// search or the filters, or goes back.
 function escape(app, event) {
   const to = route();
   const typing = event.target.closest("input, select, textarea");

@@ -1,14 +1,14 @@
-// Shows many calls with the same name as one line that can be opened, such as the turns
-// of a loop ("claude × 40") or calls that wait for the same reason.
+// Shows many calls with the same name as one line that the user can open, such as the turns of a
+// loop ("claude × 40") or calls that wait for the same reason.
 
 import { duration, plural, words } from "./format.js";
 
 const least = 10; // the smallest group of calls that becomes a line
 
-// keyOf returns the same key for those calls inside a parent that are shown as one line.
+// keyOf returns a key for grouping a parent's calls: calls with the same key are shown as one line.
 function keyOf(call) {
   if (call.kind === "group") return undefined;
-  const inner = call.branch ? [...call.children].at(-1) : undefined; // a branch is shown as the call inside it
+  const inner = call.branch ? [...call.children].at(-1) : undefined; // a branch is shown as its last call
   const waits = call.status === "waiting" ? call : inner?.status === "waiting" ? inner : undefined;
   const name = inner?.name ?? (call.branch ? "branch" : call.name);
   return `${call.kind}|${name}|${waits ? `waits|${waits.errorClass ?? ""}|${waits.attempts.at(-1)?.wait?.source ?? ""}` : ""}`;
@@ -22,8 +22,8 @@ export function loopOf(call) {
   return key && pathOf(call, key);
 }
 
-// fold replaces groups of calls by lines, each at the place of its first call. It returns the
-// calls and lines to show; a line contains the calls in its group.
+// fold replaces groups of calls with lines, each in the position of the group's first call. It
+// returns the calls and lines to show. A line contains the calls of its group.
 export function fold(calls) {
   if (calls.size < least) return calls;
   const groups = new Map();
@@ -67,15 +67,15 @@ function lineOf(key, calls) {
 
 const said = { completed: "ok", failed: "failed", running: "run", waiting: "wait", awaiting: "ask", interrupted: "interrupted", stopped: "stopped" };
 
-// hintOf returns how many calls a line contains, and why they wait.
+// hintOf returns how many calls a line contains and, if they wait, why.
 export function hintOf({ loop, waits }) {
   const [first] = loop;
   const call = first.branch ? [...first.children].at(-1) ?? first : first;
   return `× ${loop.length}` + (waits ? ` wait${call.errorClass ? ": " + words(call.errorClass) : ""}` : "");
 }
 
-// stateOf returns the states of a line's calls. If they wait, it returns when the next of them
-// stops waiting.
+// stateOf returns a text with the states of a line's calls or, if they wait, with the time until
+// the first of them stops waiting.
 export function stateOf({ loop, counts, waits }, now) {
   if (!waits) return order.filter((status) => counts[status]).map((status) => `${counts[status]} ${said[status]}`).join(", ");
   const next = Math.min(...loop.map((call) => waitOf(call)?.until ?? Infinity));
@@ -86,7 +86,7 @@ const waitOf = (call) => (call.attempts.at(-1)?.wait ?? [...call.children].at(-1
 
 const mostBars = 60;
 
-// barsOf returns the bars for a line's last calls.
+// barsOf returns the bars for the last calls of a line.
 export function barsOf({ loop }, now) {
   return loop.slice(-mostBars).map((call) => ({
     key: call.address, kind: call.status === "waiting" ? "backoff" : call.status, from: call.start,

@@ -1,5 +1,5 @@
-// Browser notifications, for users who want them, when a run asks a question or has failed.
-// The browser stores the setting.
+// Browser notifications for users who want to know when a run asks a question or fails. The browser
+// stores the setting.
 
 import { byID, setAttribute, setHidden, setText } from "./dom.js";
 import { escaped } from "./format.js";
@@ -28,7 +28,7 @@ async function toggle() {
   try {
     localStorage.setItem(key, wanted ? "on" : "off");
   } catch {
-    // The setting lasts until the page is left.
+    // The setting lasts until the user leaves the page.
   }
   show();
 }
@@ -53,8 +53,8 @@ export function take({ run_id, event_type, execution_status, awaits, name, messa
   }
 }
 
-// tell shows a notification. All tabs use the same tag for the same event, so the browser
-// shows it only once.
+// tell shows a notification. All tabs use the same tag for the same event, so the browser shows the
+// event only once.
 function tell(tag, title, text, run) {
   const shown = new Notification(title, { body: escaped(text), tag, icon: "icon.svg" });
   shown.onclick = () => {

@@ -1,5 +1,5 @@
-// All runs: how many have each status, their questions, their waiting calls, and a row for each
-// run.
+// All runs: the number of runs with each status, their questions, their waiting calls, and a row
+// for each run.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
 import { isAnsweredHere } from "./answered.js";
@@ -21,7 +21,7 @@ import { Work } from "./work.js";
 const soonest = 50; // runs that are requested first, so that rows appear soon even if many pages reconnect at once
 const most = 200; // rows at first
 const mostQuestions = 20;
-const fewQuestions = 500; // if fewer open questions are known, more are requested
+const fewQuestions = 500; // more questions are requested if fewer open ones than this are known
 
 export class Overview {
   element = byID("overview");
@@ -37,11 +37,11 @@ export class Overview {
   #history;
   #work;
   #most = most;
-  #shown = ""; // the hash of the address when it was last drawn
+  #shown = ""; // the hash of the address at the last drawing
   #later;
-  #fill; // loads the runs after the soonest
+  #fill; // the timer for loading the runs after the first ones
   #again; // requests questions again
-  #over = new AbortController(); // aborted when the view is left
+  #over = new AbortController(); // aborted when the user leaves the view
   #unlistedAsking = Infinity; // the number of runs with questions that are not loaded
   #asking = { left: 0, next: "" }; // how many runs with questions were not requested yet, and where their page begins
   #since; // when the oldest run began, for the titles of the totals
@@ -86,9 +86,9 @@ export class Overview {
     byID("runs-more").onclick = () => this.#showMore();
   }
 
-  // #loadQuestions requests the runs with open questions, however long ago they were updated: as many
-  // as the server sends at once. The others are requested when these questions are answered. Until a
-  // request succeeds, only the questions of the newest runs are shown.
+  // #loadQuestions requests the runs with open questions, however long ago they were updated, up to
+  // as many as the server sends at once. The rest are requested when these questions have been
+  // answered. Until a request succeeds, only the questions of the newest runs are shown.
   async #loadQuestions({ left, next } = { left: Infinity }) {
     clearTimeout(this.#again);
     this.#asking = { left: 0, next: "" };
@@ -112,7 +112,7 @@ export class Overview {
       const { body } = await get("api/runs?sort=start&order=asc&limit=1");
       this.#since = parse(body.runs[0]?.created_at);
     } catch {
-      // The totals are still shown.
+      // The totals are shown without it.
     }
   }
 
@@ -138,7 +138,7 @@ export class Overview {
     this.#feed.retry();
   }
 
-  // draw brings everything up to date.
+  // draw updates the whole view.
   draw(now) {
     const to = route();
     const filter = filterOf(to);
@@ -147,7 +147,8 @@ export class Overview {
     const runs = [...this.#runs.all.values()];
     this.#drawTiles(runs, filter);
     const asked = questions.questionsOf(runs);
-    // If a run's records were not read, the schemas of its answers are not known.
+    // The form for an answer needs its schema, which is not known until the run's records were
+    // read.
     const open = asked.filter((q) => !isAnsweredHere(q));
     if (this.#asking.left > 0 && open.length < fewQuestions) this.#loadQuestions(this.#asking);
     this.#runs.complete(open.slice(0, mostQuestions).map((q) => q.run));
@@ -171,12 +172,12 @@ export class Overview {
     }
   }
 
-  // #completeShown requests the missing figures for the rows that are on the screen.
+  // #completeShown requests the missing figures for the rows that are visible on the screen.
   #completeShown() {
     const ids = [];
     for (const node of this.#rows.children) {
       const run = this.#runs.all.get(node.dataset.run);
-      if (run?.status !== "running" || !this.#runs.isUnasked(run)) continue; // checked before the position, which makes the browser lay out the whole page
+      if (run?.status !== "running" || !this.#runs.isUnasked(run)) continue; // first, because the position makes the browser lay out the whole page
       const { top, bottom } = node.getBoundingClientRect();
       if (top > innerHeight) break;
       if (bottom > 0) ids.push(run.run_id);
@@ -199,7 +200,7 @@ export class Overview {
     counts.waiting += counts.paused - asking;
     counts.paused = asking;
     const sum = { tokens: 0, cost: 0, retries: 0, estimated: false };
-    let all = !Object.values(rest).some((n) => n > 0); // whether these are the figures of all runs
+    let all = !Object.values(rest).some((n) => n > 0); // whether the figures include all runs
     for (const run of runs) {
       counts[fold.shown(run)]++;
       all &&= known(run);
@@ -247,7 +248,7 @@ export class Overview {
   }
 }
 
-// drawHead marks the column by which the runs are sorted, and the filters that are set.
+// drawHead marks the column by which the runs are sorted, and shows the filters that are set.
 function drawHead(to) {
   for (const button of byID("runs-head").querySelectorAll("[data-sort]")) {
     const sorted = to.sort === button.dataset.sort;
@@ -275,7 +276,7 @@ byID("runs-head").addEventListener("click", (event) => {
   else refine({ sort: "", order: "" });
 });
 
-// atLeast marks a sum that does not include everything.
+// atLeast marks a sum as a lower bound unless it includes everything.
 const atLeast = (text, all) => (all || text === "–" || text === "0" ? (all ? text : "–") : "≥ " + text);
 
 // filterOf returns the filters in the address.
@@ -365,14 +366,14 @@ function updateRow(node, run, now) {
   setText(node.parts.lasted, !isOver(run) ? "" : !known(run) && hasCrashed(run) ? "–" : "took " + duration(until - since));
 }
 
-// hasCrashed reports whether the process ended without closing the run.
+// hasCrashed reports whether the run's process ended without closing it.
 const hasCrashed = (run) => run.status === "interrupted" && run.stop?.reason === "crash";
 
 // drawFigures shows a run's figures. It shows unknown figures as "–", not as 0.
 function drawFigures(node, run) {
   const { started, completed, failed, retries, attempts } = run.calls;
-  const lost = !known(run) && hasCrashed(run); // its last figures are from before the opening that crashed
-  const all = known(run) || (run.status !== "running" && !lost); // the figures of a run that was closed are complete
+  const lost = !known(run) && hasCrashed(run); // its last figures predate the opening that crashed
+  const all = known(run) || (run.status !== "running" && !lost); // the figures of a closed run are complete
   const tokens = run.usage.input_tokens + run.usage.output_tokens;
   const some = attempts > 0 || tokens > 0 || (lost && started > 0); // some figures of a partly known run are known
   if (!known(run) && (all || (lost && some))) setText(node.parts.calls, (all ? "" : "≥ ") + plural(started, "call") + (failed ? `, ${count(failed)} failed` : ""));
@@ -383,7 +384,7 @@ function drawFigures(node, run) {
   setText(node.parts.cost, run.usage.cost ? price(run.usage) : "");
 }
 
-// drawNow shows which call waits or runs, or else what the run asks or waits for.
+// drawNow shows the call that waits or runs or, if there is none, what the run asks or waits for.
 function drawNow(node, run, now) {
   const [next] = fold.waiting(run);
   const runs = fold.current(run);
@@ -409,13 +410,13 @@ function drawNow(node, run, now) {
   }
 }
 
-// parkedText says what a parked run waits for.
+// parkedText returns a text about what a parked run waits for.
 function parkedText(run, now) {
   if (run.due_at) return `waits until ${atTime(parse(run.due_at), now)}`;
   return run.calls.asking > 0 ? "waits for a signal" : "waits";
 }
 
-// queuedText says when a queued run begins.
+// queuedText returns a text about when a queued run begins.
 function queuedText(run, now) {
   const due = parse(run.due_at);
   return due > now ? `begins in ${duration(due - now)}` : "waits for a runner";
@@ -430,8 +431,8 @@ function moreOf(run, next, runs) {
   return parts.join(", ") || next.address;
 }
 
-// drawError shows the last error. It is not marked if the run has completed, because the run has
-// overcome the error.
+// drawError shows the last error. If the run has completed, the error is not highlighted, because
+// the run has recovered from it.
 function drawError(node, run, now) {
   const failed = run.last_error;
   const isOvercome = run.status === "completed";

@@ -1,5 +1,5 @@
-// Panels that can be folded, so that what is below them fits on the screen. The browser
-// stores which are folded.
+// Panels that the user can fold, to make what is below them fit on the screen. The browser stores
+// which panels are folded.
 
 import { make, setAttribute, icon } from "./dom.js";
 
@@ -15,8 +15,7 @@ function read() {
 }
 const kept = read();
 
-// isFolded reports whether a panel is folded; first is the state until the user changes
-// it.
+// isFolded reports whether a panel is folded. first is its state until the user changes it.
 export const isFolded = (name, first = false) => kept[name] ?? first;
 
 // foldButton returns the button that folds a panel. A folded panel has the class
@@ -29,7 +28,7 @@ export function foldButton(panel, name, label, first = false) {
     try {
       localStorage.setItem(key, JSON.stringify(kept));
     } catch {
-      // The setting lasts until the page is left.
+      // The setting lasts until the user leaves the page.
     }
   }
   function show() {

@@ -1,5 +1,5 @@
-// The whole input, output or error of a call: JSON that can be folded, text with its
-// line breaks, and a model's input and output as a conversation.
+// The whole input, output or error of a call: JSON as members that can be folded, text with its
+// line breaks, and a model's input or output as a conversation.
 
 import { difference } from "./difference.js";
 import { make, setHidden, setText, byID } from "./dom.js";
@@ -19,15 +19,15 @@ const mostShown = 32 << 20; // bytes
 let text = ""; // what is shown
 let value; // the parsed text, if it is JSON
 let turn = 0;
-let schema; // the schema for the value, if it is known
-let others = []; // calls with which the value can be compared
+let schema; // the schema of the value, if it is known
+let others = []; // calls that the value can be compared with
 let shownPart = "";
 
 const pathOf = (run, address, part) => `${runPath(run)}/calls/${encodeURIComponent(address)}/${part}`;
 
-// show shows a part of a call: input, output or error. alike lists other calls with which the
-// part can be compared, as {run, address, label}. asked is the address of the model call whose
-// request contains the schema for the output.
+// show shows one part of a call: its input, output or error. alike lists other calls that the part
+// can be compared with, as {run, address, label}. asked is the address of the model call whose
+// request contains the schema of the output.
 export async function show(run, address, part, { alike = [], asked } = {}) {
   const mine = ++turn;
   const path = pathOf(run, address, part);
@@ -71,8 +71,8 @@ async function read(path) {
   return { text, value: response.headers.get("Content-Type")?.includes("json") ? JSON.parse(text) : undefined };
 }
 
-// showDifference shows the difference from the selected call, or the whole value if no
-// call is selected.
+// showDifference shows how the value differs from that of the selected call, or shows the whole
+// value if no call is selected.
 async function showDifference() {
   const mine = ++turn;
   const other = others[compare.value];
@@ -98,10 +98,11 @@ function contents() {
     make("details", {}, make("summary", {}, "All of it, as JSON"), member(undefined, value, true)));
 }
 
-// lines shows a text unchanged, except for invisible characters.
+// lines shows a text as it is, except for invisible characters.
 const lines = (text) => make("pre", { dir: "auto" }, text.split("\n").map(escaped).join("\n"));
 
-// member shows a value and its key. The members inside are created when it is opened.
+// member shows a key and its value. The members inside the value are created when the user opens
+// it.
 function member(key, value, open) {
   const name = key === undefined ? undefined : make("span", { class: "key" }, escaped(String(key)) + ": ");
   if (value === null || typeof value !== "object") return leaf(name, value);
@@ -136,8 +137,8 @@ function leaf(name, value) {
   return make("div", { class: "leaf" }, name, make("span", { class: "value " + typeof value, dir: "auto" }, typeof value === "string" ? JSON.stringify(value) : String(value)));
 }
 
-// messagesOf returns the messages in a request to a model or in its response, or undefined
-// if the value is neither.
+// messagesOf returns the messages in a request to a model or in a model's response. It returns
+// undefined if the value is neither.
 function messagesOf(value) {
   const isMessage = (message) => typeof message?.role === "string";
   if (Array.isArray(value?.messages) && value.messages.length > 0 && value.messages.every(isMessage)) return value.messages;
@@ -154,7 +155,7 @@ function answerOf(messages) {
   }
 }
 
-// conversation shows messages, with the results of tools beside their calls.
+// conversation shows messages. The results of tools are shown next to their calls.
 function conversation(messages) {
   const results = new Map();
   for (const message of messages) if (message.role === "tool" && message.tool_call_id) results.set(message.tool_call_id, message);
@@ -168,7 +169,7 @@ function conversation(messages) {
       ...(message.tool_calls ?? []).map((call) => toolCall(call, results.get(call.id)))));
 }
 
-// partOf shows a part of a message: a text, a picture, or anything else as its data.
+// partOf shows a part of a message: a text, a picture, or the data of anything else.
 function partOf(part) {
   if (typeof part.text === "string" && part.text) return lines(part.text);
   return picture(part) ?? member(part.name ?? part.mime ?? "part", part, false);
@@ -177,8 +178,9 @@ function partOf(part) {
 const pictures = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"]);
 let urls = []; // the URLs of the pictures
 
-// picture returns an element that shows a picture, or undefined if the part is not a picture. A
-// picture that is stored elsewhere is not loaded; its address is shown instead.
+// picture returns an element that shows a picture, or undefined if the part is not a picture.
+// Pictures that are stored elsewhere are not loaded: the element shows the picture's address
+// instead.
 function picture({ mime, data, url }) {
   if (/^image\//.test(mime ?? "") && url && !data) return make("p", {}, make("span", { class: "muted" }, "A picture stored elsewhere: "), make("span", { class: "mono" }, escaped(url)));
   if (!pictures.has(mime) || typeof data !== "string") return undefined;
@@ -235,7 +237,8 @@ function find() {
   hits[0]?.scrollIntoView({ block: "center" });
 }
 
-// open creates the elements of a value that contain the text, and adds them to hits.
+// open creates the elements for those parts of a value that contain the text, and adds them to
+// hits.
 function open(node, value, wanted, hits) {
   const entries = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
   for (const [i, [key, inside]] of entries.entries()) {
@@ -265,8 +268,8 @@ byID("payload-copy").addEventListener("click", async () => {
 });
 byID("payload-close").addEventListener("click", () => dialog.close());
 dialog.addEventListener("close", () => {
-  if (dialog.open) return; // the dialog was opened again meanwhile
-  turn++; // ignore what is still loading
+  if (dialog.open) return; // the dialog has been opened again since
+  turn++; // ignore the results of pending requests
   letGo();
 });
 compare.addEventListener("change", showDifference);

@@ -1,5 +1,5 @@
-// The live output of a run's calls: a model's answer, thoughts and tool calls, and a
-// tool's progress. See streamer.Delta.
+// The live output of a run's calls: a model's answer, thoughts and tool calls, and the progress of
+// a tool. See streamer.Delta.
 
 import * as address from "./address.js";
 import { make, list, setText, setClass, setHidden, byID } from "./dom.js";
@@ -12,7 +12,7 @@ const ends = ["completed", "failed", "interrupted", "awaiting"];
 export class Producing {
   #calls = new Map(); // by address: {address, attempt, texts}
   #select;
-  #any = false; // some output has arrived, so the panel stays
+  #any = false; // whether some output has arrived, so that the panel stays
   #away; // why no output is available; undefined if output is available
 
   constructor(select) {
@@ -48,7 +48,7 @@ export class Producing {
     call.texts.set(key, { key, part, name: name ?? before?.name, text: text.slice(-kept) });
   }
 
-  // end drops the output that a record ends.
+  // end drops the output of calls that have ended according to the record.
   end({ event_type, execution_status, address, retry_attempt }) {
     if (event_type === "run") this.clear();
     else if (ends.includes(execution_status) && this.#calls.get(address)?.attempt <= retry_attempt) this.#calls.delete(address);

@@ -1,4 +1,4 @@
-// Questions to people, with forms to answer them if the user may.
+// Questions to people, with forms for answering them if the user is allowed to.
 
 import * as alike from "./alike.js";
 import { isAnsweredHere, markAnswered } from "./answered.js";
@@ -23,16 +23,16 @@ export function questionsOf(runs) {
   return all.sort((a, b) => parse(a.asked_at) - parse(b.asked_at) || (a.run < b.run ? -1 : a.run > b.run ? 1 : 0));
 }
 
-const settled = 800; // for how long, in ms, a card that appeared or moved ignores clicks
-const stays = 8_000; // for how long, in ms, the card of a closed question stays at least
-const leaves = 60_000; // after how long, in ms, the card is removed even if the pointer is still on it
+const settled = 800; // the time in ms for which a card that appeared or moved ignores clicks
+const stays = 8_000; // the minimum time in ms for which the card of a closed question stays
+const leaves = 60_000; // ms after which the card is removed even if the pointer is still on it
 
-// The cards that each section shows. A card keeps its place even when its question
-// has been answered, so that no other card moves under the pointer.
+// The cards in each section. A card keeps its position even after its question was answered, so
+// that no other card moves under the pointer.
 const shownIn = new WeakMap();
 
 // draw shows the questions in the section. all contains every open question, including those for
-// which there is no room.
+// which the section has no room.
 export function draw(section, questions, can, { all = questions, most = 20, more = 0, unknown = 0, linked = true, runOf } = {}) {
   const time = performance.now();
   const open = new Map(questions.map((q) => [[q.run, q.id, q.asked_at, can.answer, isAnsweredElsewhere(q)].join("\n"), q]));
@@ -41,9 +41,9 @@ export function draw(section, questions, can, { all = questions, most = 20, more
     if (open.has(card.key)) open.delete(card.key);
     else if (!card.gone) endCard(card, time);
   }
-  for (const [key, q] of open) if (isAnsweredHere(q)) open.delete(key); // answered together with similar ones
-  // Cards that were answered here stay until a program has taken the answer. They are not
-  // counted.
+  for (const [key, q] of open) if (isAnsweredHere(q)) open.delete(key); // answered together with similar questions
+  // Cards that were answered on this page stay until a program has taken the answer, but do not
+  // count.
   const room = Math.max(0, most - cards.filter((card) => !card.gone && !isAnsweredHere(card.q)).length);
   for (const [key, q] of [...open].slice(0, room)) cards.push({ key, q, gone: 0 });
   shownIn.set(section, cards);
@@ -75,7 +75,7 @@ function drawHead(section, questions, can, unknown) {
   alike.draw(head.lastChild, open, can);
 }
 
-// drawTimes shows when a question was asked, and until when it waits.
+// drawTimes shows when a question was asked and how long it waits for an answer.
 function drawTimes({ asked, until }, q) {
   setText(asked, "asked " + age(now() - parse(q.asked_at)) + " ago");
   asked.title = fullTime(parse(q.asked_at));
@@ -99,7 +99,7 @@ export function drop(section) {
   section.hidden = true;
 }
 
-// endCard shows that a question is no longer asked.
+// endCard shows that a card's question is no longer asked.
 function endCard(card, time) {
   card.gone = time;
   if (card.node.classList.contains("answered")) return;
@@ -113,7 +113,7 @@ function isGone(card, section, time) {
   return time - card.gone > (pointed ? leaves : stays);
 }
 
-// drawRest counts the questions that have no card yet.
+// drawRest shows the number of questions that have no card yet.
 function drawRest(section, n) {
   let rest = section.querySelector(":scope > .more");
   if (n > 0 && !rest) section.append((rest = make("p", { class: "more" })));
@@ -122,14 +122,14 @@ function drawRest(section, n) {
   if (rest?.isConnected && rest !== section.lastElementChild) section.append(rest);
 }
 
-// watchPlaces records which cards have moved or are new, so that a click that was meant
-// for what was there before does not answer them.
+// watchPlaces records which cards have moved or are new, so that a click that was meant for
+// something else does not answer them.
 function watchPlaces(section, cards, time) {
   for (const { node } of cards) watchPlace(section, node, time);
 }
 
-// watchSize records when cards move because the size of another card has changed, for
-// example when that card was answered.
+// watchSize records when cards move because another card has changed its size, for example when
+// that card was answered.
 function watchSize(section) {
   if (sized.has(section)) return;
   sized.add(section);
@@ -144,8 +144,8 @@ function watchPlace(section, node, time) {
   node.place = place;
 }
 
-// isMisplaced reports whether a click on the card may have been meant for something
-// else. It returns false if a key caused the event.
+// isMisplaced reports whether a click on the card may have been meant for something else. It
+// returns false if the event was caused by a key.
 function isMisplaced(node, event) {
   if (event.detail === 0) return false;
   const time = performance.now();
@@ -169,7 +169,7 @@ function cardOf(q, can, linked, runOf) {
   return node;
 }
 
-// answeredBefore shows that the question has an answer, which no program has taken yet.
+// answeredBefore shows that the question has an answer that no program has taken yet.
 function answeredBefore(q, node, runOf) {
   const run = runOf?.(q.run);
   node.classList.add("answered");
@@ -189,7 +189,7 @@ function doubt(call) {
     call.idempotency_key ? make("span", { class: "mono" }, "idempotency key " + escaped(call.idempotency_key)) : undefined);
 }
 
-// form returns the form that answers the question of a card.
+// form returns the form for answering the question on a card.
 function form(q, node, runOf) {
   const made = answerForm(q, {
     label: escaped(q.message || q.id),
@@ -209,11 +209,11 @@ function form(q, node, runOf) {
   return made;
 }
 
-// standingOf returns what afterAnswer must know about a run to tell whether a program has
+// standingOf returns what afterAnswer needs to know about a run to tell whether a program has
 // continued it.
 const standingOf = (run) => ({ status: run?.status, openings: run?.openings ?? 0 });
 
-// afterAnswer returns a text that says whether a program continues the run.
+// afterAnswer returns a text about whether a program is continuing the run.
 function afterAnswer(q, before, run) {
   if (!run) return "Answered.";
   const now = standingOf(run);
@@ -225,5 +225,6 @@ function afterAnswer(q, before, run) {
   return "Answered. No program has continued the run yet; it continues when one resumes it.";
 }
 
-// byHand shows the command that answers a question, for a page that may not answer it.
+// byHand shows the command for answering a question. It is for pages that are not allowed to
+// answer.
 const byHand = (q) => make("p", { class: "byhand commands" }, ...byCommand("You cannot answer here.", ["reprise", "answer", q.run, q.id, "true"]));

@@ -18,7 +18,7 @@ export const recordKinds = { all: "all", errors: "errors", logs: "logs", talk: "
 
 export class Records {
   #all = [];
-  #next = 0; // numbers all records, including those without a number in the run
+  #next = 0; // the key of the next record; some records have no number in the run
   #rows = byID("record-rows");
   #select;
   #kind; // the kind of records that was drawn last
@@ -39,7 +39,7 @@ export class Records {
   }
 
   draw(kind, total) {
-    // Nobody can read records that arrive this fast, so they are drawn less often.
+    // If records arrive faster than anyone can read, draw them less often.
     const time = performance.now();
     if (kind === this.#kind && this.#next - this.#shown > 40 && time - this.#drawn < 700) return;
     [this.#kind, this.#shown, this.#drawn] = [kind, this.#next, time];

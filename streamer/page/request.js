@@ -1,4 +1,4 @@
-// Requests to the server that the page was loaded from: all paths are relative.
+// Requests to the server from which the page was loaded. All paths are relative.
 
 // A Refusal is a response from the server that does not report success.
 export class Refusal extends Error {
@@ -6,11 +6,11 @@ export class Refusal extends Error {
     super(message);
     this.status = status;
     this.code = code;
-    this.retryAfter = retryAfter; // in ms; 0 if the server did not say
+    this.retryAfter = retryAfter; // in ms; 0 if the server did not specify it
   }
 }
 
-// get returns the JSON at the path, and the times around the request. It throws a
+// get returns the JSON at the path, with the times before and after the request. It throws a
 // Refusal, or another error if no response arrives in time.
 export async function get(path, { timeout = 15_000, signal } = {}) {
   const sent = Date.now();
@@ -19,7 +19,7 @@ export async function get(path, { timeout = 15_000, signal } = {}) {
   return { body: await response.json(), sent, received: Date.now() };
 }
 
-// post sends JSON, and returns the body of the response.
+// post sends JSON and returns the JSON of the response.
 export async function post(path, body) {
   const response = await fetch(path, {
     method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" },
@@ -29,7 +29,7 @@ export async function post(path, body) {
   return response.json();
 }
 
-// probe sends a request, and closes the connection when the response's status is known.
+// probe sends a request, and closes the connection as soon as the status of the response is known.
 export async function probe(path, { timeout, signal } = {}) {
   const over = new AbortController();
   try {
@@ -40,9 +40,9 @@ export async function probe(path, { timeout, signal } = {}) {
   }
 }
 
-// drain makes the browser close dead connections that it keeps for reuse. Each of the
-// requests takes one connection, which is closed if no response arrives. Browsers keep
-// six connections to a server.
+// drain makes the browser close the dead connections that it keeps for reuse. Browsers keep six
+// connections to a server. Each of the six requests takes up one of them, and if no response
+// arrives, that connection is closed.
 export async function drain(signal) {
   await Promise.allSettled(Array.from({ length: 6 }, () => get("health", { timeout: 2500, signal })));
 }
@@ -59,7 +59,7 @@ async function refusal(response) {
     code = error.code;
     message = error.message;
   } catch {
-    // The body is a proxy's page: the status is enough.
+    // The body is a page from a proxy: the status is enough.
   }
   const after = Number(response.headers.get("Retry-After"));
   return new Refusal(response.status, code, message, after > 0 ? after * 1000 : 0);

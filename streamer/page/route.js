@@ -1,5 +1,5 @@
-// The view is described by the part of the address after "#", so that it can be
-// stored, sent to somebody and reloaded: #run=ID&only=trouble, #status=failed.
+// The part of the address after "#" describes the view, so that it can be stored, sent to somebody,
+// and reloaded: #run=ID&only=trouble, #status=failed.
 
 const listeners = new Set();
 
@@ -16,7 +16,7 @@ export function href(to) {
   return "#" + params;
 }
 
-// refine changes details of the view, without a new entry in the history.
+// refine changes details of the view, without adding an entry to the browser's history.
 export function refine(change) {
   history.replaceState(null, "", href({ ...route(), ...change }));
   tell();

@@ -35,9 +35,9 @@ export class RunView {
   #can = { interrupt: false, cancel: false, answer: false };
   #window;
   #deleted = false;
-  #remade = 0; // when this run was created, if the view showed a deleted run with the same ID before
+  #remade = 0; // creation time of this run, if the view showed a deleted run with its ID before
   #seeking = false; // nextFailure is searching for a failed call
-  #hole = 0; // the number of the record before which records were missing at the last reload
+  #hole = 0; // the number of the record whose predecessors were missing at the last reload
   #feed;
   #changed;
   #announce;
@@ -144,7 +144,7 @@ export class RunView {
     this.#changed();
   }
 
-  // #showPart shows the records in a part of the run.
+  // #showPart shows the records of one part of the run.
   #showPart(records, omitted) {
     this.#tree = new CallTree(omitted > 0 ? parse(this.#run.created_at) : 0);
     this.#records.clear();
@@ -157,7 +157,7 @@ export class RunView {
     this.#changed();
   }
 
-  // #renew handles that the run that was shown was deleted, and another run has its ID.
+  // #renew is called when the shown run was deleted and another run has its ID.
   #renew(run) {
     this.#remade = parse(run.created_at);
     this.#window.before = 0;
@@ -176,11 +176,11 @@ export class RunView {
     if (this.#deleted) return void this.#feed.reload(); // another run has its ID
     let result = fold.take(this.#run, record);
     if (result === fold.hole && this.#hole === record.seq) {
-      this.#run.last_seq = record.seq - 1; // no process has the missing records
+      this.#run.last_seq = record.seq - 1; // no process has the records before this one
       result = fold.take(this.#run, record);
     }
     if (result === fold.hole || result === fold.reopened) {
-      this.#hole = record.seq; // another process wrote the missing records, or a crash has lost them
+      this.#hole = record.seq; // another process wrote the missing records, or a crash lost them
       return void this.#feed.reload();
     }
     if (result !== fold.taken) return;
@@ -196,7 +196,7 @@ export class RunView {
     this.#records.take(record);
   }
 
-  // select shows the details of a call, or closes them.
+  // select shows the details of a call, or hides them if they are shown.
   select(address) {
     refine({ call: address === route().call ? undefined : address });
   }
@@ -207,9 +207,9 @@ export class RunView {
     if (call) this.#timeline.toggle(call, collapse);
   }
 
-  // nextFailure shows the next or, if by is -1, the previous failed call: in the loaded part, or
-  // else in the nearest part that contains a failed call. After the last call, it continues with
-  // the first.
+  // nextFailure selects the next failed call or, if by is -1, the previous one: in the loaded part
+  // if there is one, or else in the nearest part that contains a failed call. After the last failed
+  // call, it continues with the first.
   async nextFailure(by) {
     const run = this.#run;
     if (!run || this.#seeking) return;
@@ -306,8 +306,8 @@ export class RunView {
     });
   }
 
-  // #drawBanner shows why a run has stopped, or who has asked it to stop. For a completed run, there
-  // is no banner.
+  // #drawBanner shows why a run has stopped, or who has asked it to stop. A completed run has no
+  // banner.
   #drawBanner(run) {
     const banner = byID("run-banner");
     const last = this.#tree.openings.at(-1);
@@ -315,7 +315,7 @@ export class RunView {
     let text = run.stopping ? fold.stoppingText(run) + next : fold.stopText(run);
     if (run.status === "failed") {
       const { error, errorClass, reason } = last?.error ? last : { error: run.last_error?.original_error, errorClass: run.last_error?.error_class };
-      const why = [words(errorClass), reason === "exhausted" ? "" : reasonOf(reason)]; // the error says how many attempts there were
+      const why = [words(errorClass), reason === "exhausted" ? "" : reasonOf(reason)]; // the error contains the number of attempts
       if (error) text = `Failed (${[...new Set(why)].filter(Boolean).join(", ")}): ${error}`;
     }
     if (this.#remade) text = [`The run that was shown here was deleted. This is another run with the same ID, created at ${fullTime(this.#remade)}.`, text].filter(Boolean).join(" ");
@@ -328,7 +328,7 @@ export class RunView {
 
 const dueIn = (run, now) => (parse(run.due_at) > now ? "in " + duration(parse(run.due_at) - now) : "now");
 
-// drawSegments shows a choice of one value, which the address stores.
+// drawSegments shows buttons for choosing one value, which is stored in the address.
 function drawSegments(element, choices, name) {
   element.replaceChildren(...Object.entries(choices).sort().map(([value, text]) =>
     make("button", { type: "button", role: "radio", "aria-checked": "false", "data-value": value, onclick: () => refine({ [name]: value === "all" ? "" : value }) }, text)));

@@ -1,20 +1,20 @@
-// All runs that the page knows, kept up to date by records.
+// All runs that the page knows. Records keep them up to date.
 
 import { parse } from "./clock.js";
 import * as fold from "./fold.js";
 import { get, runPath } from "./request.js";
 import * as who from "./who.js";
 
-const most = 1000; // how many runs are kept
-const mostHeld = 1000; // how many records are kept until the state of their run is known
+const most = 1000; // the number of runs that are kept
+const mostHeld = 1000; // the number of records that are kept until their run's state is known
 
 export class Runs {
   all = new Map(); // by run ID
   more = false; // the server has older runs
   can = { interrupt: false, cancel: false, answer: false };
-  rest = {}; // how many runs are not in all, by status
+  rest = {}; // the number of runs that are not in all, by status
   #changed;
-  #asked = new Set(); // IDs of runs whose counts were requested
+  #asked = new Set(); // IDs of runs whose counts have been requested
   #held = new Map(); // records of runs whose state is being requested, by run ID
   #asking = false;
   #recounting;
@@ -40,8 +40,8 @@ export class Runs {
     for (const { status } of this.all.values()) this.rest[status] = Math.max(0, (this.rest[status] ?? 0) - 1);
   }
 
-  // complete requests the counts of the given runs once, if the counts are not known.
-  // Afterwards, records keep the counts up to date.
+  // complete requests the counts of those of the given runs whose counts are not known, once for
+  // each run. Afterwards, records keep the counts up to date.
   complete(ids) {
     for (const id of ids) {
       if (!this.isUnasked(this.all.get(id))) continue;
@@ -65,12 +65,12 @@ export class Runs {
     }
   }
 
-  // isPending reports whether a run's counts are being requested, or will be.
+  // isPending reports whether a run's counts are missing but are being requested or will be.
   isPending(run) {
     return Boolean(run.partial) && (!this.#asked.has(run.run_id) || this.#held.has(run.run_id));
   }
 
-  // behind reports whether a snapshot contains something that the runs do not.
+  // behind reports whether a snapshot contains records that have not reached these runs.
   behind(body) {
     return body.runs.some((state) => state.last_seq > (this.all.get(state.run_id)?.last_seq ?? 0));
   }
@@ -79,7 +79,7 @@ export class Runs {
   remove(id) {
     this.#held.delete(id);
     if (this.all.delete(id)) this.#changed();
-    else this.#recount(); // the run was one of the rest
+    else this.#recount(); // the run was counted in rest
   }
 
   // askToStop records that a run was asked to stop.
@@ -105,14 +105,14 @@ export class Runs {
     let run = this.all.get(id);
     if (!run) {
       this.#add((run = fold.begin(id)));
-      if (record.seq > 1 && this.more) this.#recount(); // the run may be one of the rest
+      if (record.seq > 1 && this.more) this.#recount(); // the run may be counted in rest
     }
     const result = fold.take(run, record);
     if (result === fold.hole || result === fold.reopened) this.#ask(id, record);
     else if (result === fold.taken) this.#changed();
   }
 
-  // #recount requests the numbers of runs by status, at most every five seconds.
+  // #recount requests the numbers of runs by status, at most once every five seconds.
   #recount() {
     this.#recounting ??= setTimeout(async () => {
       try {
@@ -137,8 +137,8 @@ export class Runs {
     this.more = true;
   }
 
-  // #ask requests the state of a run if records are missing that other processes wrote, or that
-  // are older than the page.
+  // #ask requests the state of a run. It is needed if records are missing that other processes
+  // wrote or that are older than the page.
   async #ask(id, ...records) {
     this.#held.set(id, records);
     if (this.#asking) return;
@@ -149,7 +149,7 @@ export class Runs {
       try {
         ({ run: state } = (await get(runPath(next) + "?limit=1")).body);
       } catch {
-        // Only the records are known.
+        // The records are all that is known.
       }
       const records = this.#held.get(next);
       if (!records) continue; // everything was reloaded meanwhile
@@ -163,7 +163,7 @@ export class Runs {
     let run = state ? fold.adopt(state) : (this.all.get(id) ?? fold.begin(id));
     for (const record of records) {
       if (fold.take(run, record) !== fold.hole) continue;
-      run.last_seq = record.seq - 1; // no process has the missing records
+      run.last_seq = record.seq - 1; // no process has the records before this one
       fold.take(run, record);
     }
     this.all.set(id, run);
@@ -174,8 +174,9 @@ export class Runs {
 // known reports whether the counts of a run include all its records.
 export const known = (run) => !run.partial;
 
-// order puts runs that go on before runs that have stopped. Within each of the two, the newest come
-// first: by when they began, or by when they stopped. Rows therefore keep their places.
+// order puts the runs that continue before those that have stopped. In both groups the newest come
+// first: those that continue by when they began, and those that have stopped by when they stopped.
+// Rows therefore keep their positions.
 export function order(a, b) {
   const ended = isOver(a) - isOver(b);
   if (ended !== 0) return ended;

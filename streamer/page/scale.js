@@ -1,14 +1,14 @@
-// The time axis of a run: the periods during which it was open, one after the other. The
-// time between them, which may be a whole night, is a narrow break.
+// The time axis of a run: the periods during which it was open, one after the other. The time
+// between two periods, which may be a whole night, is shown as a narrow break.
 
 const gap = 0.012; // the width of a break, as a share of the whole
-const margin = 0.008; // at the end, so that something that took no time is visible
+const margin = 0.008; // at the end of the axis, so that calls that took no time are visible there
 
 export class Scale {
-  pieces = []; // {from, to, x0, x1}: times, and their places from 0 to 1
+  pieces = []; // {from, to, x0, x1}: times, and their positions from 0 to 1
 
-  // The scale shows a run's openings up to the time end: all of them, or, if range is not 0,
-  // only the last range ms.
+  // The scale shows a run's openings up to the time end. If range is not 0, it shows only their
+  // last range ms.
   constructor(openings, end, range) {
     let pieces = openings.map(({ start, end: until }) => ({ from: start, to: Math.max(start + 1, until || end) }));
     if (range > 0) pieces = lastOf(pieces, range);
@@ -23,7 +23,7 @@ export class Scale {
     this.length = total;
   }
 
-  // x returns the place of a time, below 0 if it is before the axis.
+  // x returns the position of a time. It is below 0 if the time is before the axis.
   x(time) {
     const { pieces } = this;
     if (pieces.length === 0 || time < pieces[0].from) return -1;
@@ -34,12 +34,12 @@ export class Scale {
     return 1;
   }
 
-  // breaks returns the places where time is left out.
+  // breaks returns the positions at which time is left out.
   breaks() {
     return this.pieces.slice(1).map((p, i) => ({ x: this.pieces[i].x1, width: p.x0 - this.pieces[i].x1, ms: p.from - this.pieces[i].to }));
   }
 
-  // ticks returns marks at round distances from the beginning of the axis.
+  // ticks returns marks at round intervals from the beginning of the axis.
   ticks(most) {
     const step = steps.find((s) => this.length / s <= most) ?? this.length;
     const ticks = [];

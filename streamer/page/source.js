@@ -1,5 +1,5 @@
-// A feed's event stream. It is like an EventSource, but uses the one stream that all tabs of
-// the browser share. In browsers without SharedWorker, each tab has its own stream.
+// A feed's event stream. It is like an EventSource, but uses the single stream that all tabs of the
+// browser share. In browsers without SharedWorker, each tab has its own stream.
 
 const policy = globalThis.trustedTypes?.createPolicy("hub", { createScriptURL: () => "hub.js" });
 
@@ -17,8 +17,8 @@ function connect() {
   hub.onmessage = ({ data }) => {
     for (const message of data) open.get(message.id)?.take(message);
   };
-  // When the last page is hidden, the browser freezes the worker together with the stream, so
-  // the worker must be told before that.
+  // When the last page is hidden, the browser freezes the worker and its stream, so the worker must
+  // be told beforehand.
   addEventListener("beforeunload", () => {
     hub.postMessage({ leaves: true });
     setTimeout(stay, stays);
@@ -26,9 +26,9 @@ function connect() {
   return true;
 }
 
-const stays = 5000; // a page that still runs after this time, in ms, was not left after all; the next page may take a while
+const stays = 5000; // after this time in ms, a page that still runs was not left; the next page may take a while to load
 
-// stay opens the sources again, because the page was not left after all.
+// stay opens the sources again because the user did not leave the page after all.
 function stay() {
   for (const source of [...open.values()]) source.take({ type: "error", closed: true });
 }
@@ -36,14 +36,14 @@ function stay() {
 // shared reports whether the tabs of this browser share one stream.
 export const shared = () => connect();
 
-// A Source delivers the events of all runs after a cursor, or of one run with its deltas. It
-// calls on(type, body, lastEventId) for each event, and also with the types "open",
-// "error" and "closed". The type "closed" means that an error has ended the source.
+// A Source delivers the events of all runs after a cursor, or those of one run, with its deltas. It
+// calls on(type, body, lastEventId) for each event, and also with the types "open", "error" and
+// "closed". The type "closed" means that an error has ended the source.
 export class Source {
   connecting = true;
   #id = ++numbers;
   #on;
-  #own; // an EventSource, if none is shared
+  #own; // the tab's own EventSource, if there is no shared stream
 
   constructor({ run, after }, on) {
     this.#on = on;
@@ -76,7 +76,7 @@ export class Source {
   }
 }
 
-// pathOf returns the path of a stream.
+// pathOf returns the path of the stream for a run or for all runs.
 export function pathOf({ run, after }) {
   const params = new URLSearchParams();
   if (run) {

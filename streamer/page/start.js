@@ -1,4 +1,4 @@
-// Starts a run of a program, with a form that is made from the input's schema.
+// Starts a run of a program, using a form that is made from the schema of its input.
 
 import { editorOf, isNullable, showProblem } from "./answers.js";
 import { make, setHidden, setText, byID } from "./dom.js";
@@ -16,7 +16,7 @@ const yes = byID("start-yes");
 let programs = [];
 let editor;
 
-// draw shows the button if programs may be started.
+// draw shows the start button if the page is allowed to start programs.
 export const draw = (can) => setHidden(byID("start"), !can?.start);
 
 async function open() {

@@ -6,13 +6,13 @@ import { get, Refusal, timedOut } from "./request.js";
 import { isOver, order } from "./runs.js";
 
 const perPage = 200;
-const patience = 250; // ms after the last key press until the search begins
-const again = 3000; // ms after which a search without a response is repeated
+const patience = 250; // the ms between the last key press and the beginning of the search
+const again = 3000; // the ms before a search that got no response is repeated
 
-// The filters in the address, and their names in requests.
+// The filters in the address, and the names of their parameters in requests.
 const filters = { status: "status", q: "text", program: "program", version: "version", pipeline: "pipeline", tag: "tag", class: "class", parent: "parent", since: "since", until: "until" };
 
-// A time without a zone is local time: 2026-01-02 or 2026-01-02 15:04.
+// A time without a time zone is local time: 2026-01-02 or 2026-01-02 15:04.
 const local = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?$/;
 export function timeOf(text) {
   const [, day, time = "00:00"] = local.exec(text.trim()) ?? [];
@@ -33,8 +33,8 @@ export const sorts = {
   retries: (run) => run.calls.retries,
 };
 
-// orderOf returns a function that compares runs in the order that the address specifies. By
-// default, runs that go on come first.
+// orderOf returns a function that compares two runs in the order that the address specifies. By
+// default, runs that continue come before those that have stopped.
 export function orderOf({ sort, order: direction }, now) {
   const value = sorts[sort];
   if (!value) return order;
@@ -43,9 +43,9 @@ export function orderOf({ sort, order: direction }, now) {
 }
 
 export class Table {
-  total = 0; // the number of runs that match
-  next = ""; // where the next page begins; empty after the last page
-  problem = ""; // why the server did not answer
+  total = 0; // the number of matching runs
+  next = ""; // the cursor of the next page; empty after the last page
+  problem = ""; // why the last search failed
   exact = true; // the server supports all filters in the address
   #runs;
   #changed;
@@ -66,7 +66,7 @@ export class Table {
     this.next = body.next ?? "";
   }
 
-  // show requests the runs that match the address, if its filters have changed.
+  // show requests the runs that match the address if its filters or its order have changed.
   show(to) {
     const path = pathOf(to);
     this.exact = !to.kind && !(to.status ?? "").split(",").some((status) => status === "waiting" || status === "paused");
@@ -82,8 +82,8 @@ export class Table {
     return this.#asked === "";
   }
 
-  // touch must be called when a run has begun, has ended or was deleted, because the total may
-  // have changed. The total is requested at most every five seconds.
+  // touch must be called when a run has begun, has ended or was deleted, because the total may have
+  // changed. The new total is requested at most once every five seconds.
   touch() {
     if (this.all) return;
     this.#recounting ??= setTimeout(() => this.#recount(this.#asked), 5000);
@@ -135,8 +135,8 @@ export class Table {
   }
 }
 
-// pathOf returns the query for the server, or "" for all runs. The server checks the
-// values.
+// pathOf returns the query for the server, which is "" for all runs. The server checks the values
+// in it.
 function pathOf(to) {
   const params = new URLSearchParams();
   for (const [name, parameter] of Object.entries(filters)) {
@@ -153,8 +153,8 @@ function pathOf(to) {
   return params.toString();
 }
 
-// picksRest reports whether a run matches the filters in the address, apart from those by
-// status, text and kind of call.
+// picksRest reports whether a run matches the filters in the address, except those for status, text
+// and kind of call.
 export function picksRest({ program, version, pipeline, tag, class: errorClass, parent, since, until }, run) {
   return (!program || run.program === program) && (!version || run.program_version === version) && (!pipeline || run.pipeline === pipeline) &&
     (!tag || Boolean(run.tags?.includes(tag))) && (!errorClass || run.last_error?.error_class === errorClass) &&

@@ -1,4 +1,4 @@
-// Sets the colours before anything is painted. "auto" follows the system's setting.
+// Sets the colors before anything is painted. "auto" follows the system's setting.
 const themes = ["auto", "light", "dark"];
 
 function theme() {
@@ -15,7 +15,7 @@ function setTheme(name) {
   try {
     localStorage.setItem("reprise-theme", name);
   } catch {
-    // The setting lasts until the page is left.
+    // The setting lasts until the user leaves the page.
   }
 }
 

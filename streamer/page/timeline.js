@@ -1,5 +1,5 @@
-// A run's calls in rows: the tree on the left, and on the right a bar for each attempt and
-// each wait over time.
+// A run's calls, one per row. The tree is on the left. On the right, a time axis shows a bar for
+// each attempt and each wait.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
 import { progressOf, troubled } from "./calls.js";
@@ -8,7 +8,7 @@ import * as loops from "./loops.js";
 import { Scale } from "./scale.js";
 
 const most = 200; // rows
-const mostBars = 16; // bars in a row, for the last attempts
+const mostBars = 16; // the maximum number of bars in a row, which show the last attempts
 
 const narrow = matchMedia("(max-width: 720px)");
 
@@ -19,7 +19,7 @@ const stateIcons = {
 
 export class Timeline {
   collapsed = new Set();
-  opened = new Set(); // addresses of the lines that stand for many calls and are opened
+  opened = new Set(); // addresses of the open lines, of those that stand for many calls
   page = 0; // the page of rows, counted from the newest
   #rows = byID("call-rows");
   #axis = byID("axis");
@@ -27,11 +27,11 @@ export class Timeline {
   #scaleKey = ""; // the values from which the scale was made
   #end = 0; // the end of the scale while the run is open
   #ticked = 0;
-  #selected; // the selected call, once it was brought into view
+  #selected; // the selected call, once it has been scrolled into view
   #tree;
   #lines = new Map(); // lines that stand for many calls, by address
-  #origin; // the call that failed first
-  #live = []; // rows that change with time
+  #origin; // the call whose failure made the run fail
+  #live = []; // rows that change as time passes
   #select;
 
   constructor(select) {
@@ -44,12 +44,12 @@ export class Timeline {
     byID("later").onclick = () => this.#turn(-1);
   }
 
-  // line returns the line at an address that stands for many calls, if it is shown.
+  // line returns the line that stands for many calls and has the given address, if it is shown.
   line(address) {
     return this.#lines.get(address);
   }
 
-  // stop removes everything from the page.
+  // stop removes the rows and the axis from the page.
   stop() {
     for (const element of [this.#rows, this.#axis, byID("grid-lines")]) list(element, []);
     for (const id of ["earlier", "later", "calls-none", "now-line"]) setHidden(byID(id), true);
@@ -98,8 +98,8 @@ export class Timeline {
     if (!this.#rows.querySelector('[tabindex="0"]')) this.#rows.firstElementChild?.setAttribute("tabindex", 0);
   }
 
-  // #drawScale draws the axis. It ends later than now, so that bars keep their places for a
-  // while and the rest of each wait is visible.
+  // #drawScale draws the axis. The axis extends beyond the current time, so that bars keep their
+  // positions for a while and the rest of each wait is visible.
   #drawScale(tree, range, running, now, latest, ended) {
     const first = tree.openings[0]?.start ?? now;
     let end = Math.max(range ? tree.end : Math.max(tree.end, ended ?? 0), first + 1);
@@ -113,7 +113,7 @@ export class Timeline {
     } else {
       this.#end = 0;
     }
-    // With a range, the axis moves in steps instead of continuously.
+    // If there is a range, the axis moves in steps instead of continuously.
     const length = range === "loaded" ? Math.max(1, end - tree.first) : range && range + (running ? end - (now - (now % 1000)) : 0);
     const key = [end, length, tree.first, tree.end > end - 1 ? 0 : tree.end, narrow.matches, tree.openings.length, tree.openings.at(-1)?.end].join();
     if (key === this.#scaleKey) return;
@@ -138,7 +138,7 @@ export class Timeline {
     return marks;
   }
 
-  // #reveal opens the calls and lines around a call.
+  // #reveal opens the calls and the lines that contain a call.
   #reveal(call) {
     for (let around = call; around; around = around.parent) {
       if (around !== call) this.collapsed.delete(around.address);
@@ -279,7 +279,7 @@ const attemptTitle = (a, call, now) =>
 
 const waitTitle = (wait) => `waited for ${source(wait.source)}, ${duration(wait.delay)}`;
 
-// hintOf returns a text that distinguishes a call from similar calls.
+// hintOf returns a text that tells a call apart from similar calls.
 function hintOf(call) {
   const parts = [];
   if (call.branch) parts.push(String(call.branch));
@@ -325,7 +325,7 @@ function drawState(node, call, now) {
   setText(node.parts.stateText, text);
 }
 
-// The Tab key moves the focus to one row, and the arrow keys move it from there to the others.
+// The Tab key moves the focus to a single row, and the arrow keys move it from there to other rows.
 byID("call-rows").addEventListener("focusin", ({ target, currentTarget }) => {
   for (const row of currentTarget.querySelectorAll('[tabindex="0"]')) row.setAttribute("tabindex", -1);
   target.closest("[data-call]")?.setAttribute("tabindex", 0);

@@ -1,4 +1,4 @@
-// Saved views: a name and the filters of the address. The browser stores them.
+// Saved views. A view is a name and the filters in the address. The browser stores them.
 
 import { make, byID } from "./dom.js";
 
@@ -17,7 +17,7 @@ function write(views) {
   try {
     localStorage.setItem(key, JSON.stringify(views));
   } catch {
-    // The view lasts until the page is left.
+    // The view lasts until the user leaves the page.
   }
 }
 

@@ -1,5 +1,5 @@
-// The calls, in all runs, that wait for a time, such as that of their next attempt: for how long they
-// wait, and why.
+// The calls, in all runs, that wait for a time, such as that of their next attempt. The list shows
+// how long they wait, and why.
 
 import { make, list, setText, setClass, setAttribute, setHidden, setIcon, icon, byID } from "./dom.js";
 import { now, parse } from "./clock.js";
@@ -10,13 +10,13 @@ import { href, refine } from "./route.js";
 import { callMatches } from "./runs.js";
 
 const most = 50; // rows
-const bins = 60; // bins of one second each
+const bins = 60; // the number of bins, each of which is one second
 
 byID("waiting-fold").append(foldButton(byID("waiting"), "waiting", "what waits"));
 
-// parkedCall returns the call for which a parked run waits. If the run's calls are not known, it
-// returns an object that stands for the run. It returns undefined if it is not known when the run
-// continues.
+// parkedCall returns the call that a parked run waits for. If the run's calls are not known, it
+// returns an object that stands for the run instead. If it is not known when the run continues, it
+// returns undefined.
 function parkedCall(run) {
   if (!run.due_at) return undefined;
   const calls = fold.waiting(run);
@@ -26,7 +26,7 @@ function parkedCall(run) {
 
 export class Waiting {
   #rows = byID("waiting-rows");
-  #calls = []; // waiting calls as {run, call, at}, the next due first
+  #calls = []; // waiting calls as {run, call, at}, ordered by when they are due
   #total = 0;
 
   // draw shows the waiting calls of the runs.
@@ -98,8 +98,8 @@ export class Waiting {
     }, (node, p) => setText(node.querySelector("b"), count(p.n)));
   }
 
-  // #tickSummary shows when the next and the last call continue, and draws how many
-  // continue in each second: calls that continue together may fail together.
+  // #tickSummary shows when the first and the last of the calls continue, and draws the number of
+  // calls that continue in each second. Calls that continue together may fail together.
   #tickSummary(now) {
     const calls = this.#calls;
     let text = "Nothing waits.";
@@ -131,7 +131,7 @@ export class Waiting {
   }
 }
 
-// afterColon returns what a suspended call waits for, without the words before the colon.
+// afterColon returns the part of a suspended call's error after the colon: what the call waits for.
 const afterColon = (text) => (text ?? "").replace(/^interrupted \(awaiting[^)]*\): /, "");
 
 function setHeight(element, share) {

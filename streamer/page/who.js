@@ -1,10 +1,10 @@
-// The name under which the user acts: the name with which the user has signed in, or else a name
+// The name under which the user acts: the name under which the user has signed in, or else a name
 // that the page asks for and the browser stores.
 
 import { make } from "./dom.js";
 
 const key = "reprise-name";
-let known = ""; // the name that the server knows
+let known = ""; // the user's name on the server
 
 function kept() {
   try {
@@ -15,14 +15,14 @@ function kept() {
 }
 let name = kept();
 
-// learn stores the name under which the server knows the user, if it does.
+// learn stores the name by which the server knows the user, if any.
 export const learn = (can) => (known = can?.as ?? "");
 
-// signed adds the name to a request's body, unless the server knows the user.
+// signed adds the user's name to the body of a request, unless the server knows the user.
 export const signed = (body) => (known || !name ? body : { ...body, by: name });
 
-// nameField returns an element that shows the name under which something is done; if
-// nobody signs in, the name can be changed there.
+// nameField returns an element that shows the name under which the user acts. If the server does
+// not know the user, the name can be changed there.
 export function nameField(verb) {
   if (known) return make("span", { class: "who muted" }, `${verb} as `, make("b", {}, known));
   const input = make("input", { type: "text", maxlength: 100, autocomplete: "name", spellcheck: "false", placeholder: "dashboard", "data-who": true, value: name });
@@ -37,11 +37,12 @@ function rename(input) {
   try {
     localStorage.setItem(key, name);
   } catch {
-    // The name lasts until the page is left.
+    // The name lasts until the user leaves the page.
   }
 }
 
-// fill puts the name field into an element, and replaces it if the sender changes.
+// fill puts the name field into an element, and replaces the field if the user's name on the server
+// changes.
 export function fill(element, verb) {
   if (element.dataset.of === "=" + known) return;
   element.dataset.of = "=" + known;

@@ -1,5 +1,5 @@
-// The loaded part of a long run: the newest records, or the records before a given one. The
-// page holds one part at a time, however long the run is.
+// The loaded part of a long run: either the newest records, or the records before a given one.
+// However long the run is, the page holds only one part at a time.
 
 import { setHidden, setText, byID } from "./dom.js";
 import { clockTime, exact } from "./format.js";
@@ -13,16 +13,16 @@ const text = byID("window-text");
 const problem = byID("window-problem");
 
 export class Window {
-  before = 0; // the part ends before this record; 0 for the newest part, which follows the run
+  before = 0; // the first record after the part; 0 for the newest part, which follows the run
   #id;
   #show;
-  #from = 0; // the first record that is loaded
+  #from = 0; // the number of the first loaded record
   #to = 0;
   #loading; // a promise while a part is loading
   #wanted; // the part to load next
   #timer;
 
-  // show(records, omitted) shows a part; without arguments, it must load the newest
+  // show(records, omitted) shows a part. If it is called without arguments, it must load the newest
   // part.
   constructor(id, show) {
     this.#id = id;
@@ -35,7 +35,7 @@ export class Window {
     byID("window-newest").onclick = () => this.newest();
     place.oninput = () => {
       clearTimeout(this.#timer);
-      const before = Number(place.value) + 1; // draw may set the place meanwhile
+      const before = Number(place.value) + 1; // now, because draw may set place meanwhile
       this.#timer = setTimeout(() => this.load(before), 200);
     };
   }
@@ -43,7 +43,7 @@ export class Window {
   stop() {
     clearTimeout(this.#timer);
     setHidden(bar, true);
-    this.#id = undefined; // ignore what is still loading
+    this.#id = undefined; // ignore the results of pending requests
   }
 
   // took records which part was loaded.
@@ -65,8 +65,8 @@ export class Window {
     this.load(Infinity);
   }
 
-  // step loads the next part, or the previous part if by is -1. At either end of the run,
-  // it continues at the other end.
+  // step loads the next part or, if by is -1, the previous one. At either end of the run, it
+  // continues at the other end.
   async step(by, last) {
     const earlier = this.#from > 1 ? this.#from : last + 1;
     const later = this.#to < last ? this.#to + perPart + 1 : perPart + 1;
@@ -80,8 +80,8 @@ export class Window {
   }
 
   // load loads the part before the record with the given number. If the number is above most, it
-  // loads the newest part, which follows the run. While a part is loading, only the latest call
-  // takes effect, after that part is loaded.
+  // loads the newest part, which follows the run. While a part is loading, calls have no effect
+  // until it is loaded, and then only the latest call has.
   load(before, most = Number(place.max)) {
     this.#wanted = { before, most };
     this.#loading ??= this.#loadWanted().finally(() => (this.#loading = undefined));

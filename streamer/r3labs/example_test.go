@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/r3labs"
 )
 
-// fetchOnce runs a tool that fails at first, in a run with the given ID.
+// fetchOnce executes a run with the given ID, in which a tool fails at first.
 func fetchOnce(runID string, publisher state.Publisher) {
 	tries := 0
 	fetch := decorators.Tool("fetch", "Fetches.", func(context.Context, struct{}) (string, error) {
@@ -39,7 +39,7 @@ func fetchOnce(runID string, publisher state.Publisher) {
 	}
 }
 
-// A program that already has a server of r3labs/sse publishes its runs on it.
+// A program that already has an r3labs/sse server publishes its runs on that server.
 func Example() {
 	server := sse.New()
 	server.AutoReplay = false
@@ -81,10 +81,10 @@ func Example() {
 	// run_completed
 }
 
-// The client of r3labs/sse follows a streamer.Handler, too. It needs a loop around
-// it, since it does not reconnect after a clean end, and stops reconnecting after
-// 15 minutes. It also delivers truncated events and moves its cursor to them, so
-// the loop checks the events and keeps a cursor of its own.
+// The client of r3labs/sse can follow a streamer.Handler, too. It needs a loop around it, because
+// it does not reconnect after a stream ends normally, and stops reconnecting after 15 minutes. It
+// also delivers truncated events and moves its cursor to them, so the loop checks the events and
+// keeps its own cursor.
 func Example_clientOfAHandler() {
 	dash, err := streamer.New(nil, streamer.Options{})
 	if err != nil {
@@ -93,7 +93,7 @@ func Example_clientOfAHandler() {
 	site := httptest.NewServer(dash)
 	fetchOnce("demo", dash)
 
-	client := sse.NewClient(site.URL+"/events?run=demo", sse.ClientMaxBufferSize(1<<20)) // an event has 256 KB at most
+	client := sse.NewClient(site.URL+"/events?run=demo", sse.ClientMaxBufferSize(1<<20)) // an event has at most 256 KB
 	client.ReconnectStrategy = &backoff.StopBackOff{}                                    // the loop reconnects
 	program := context.Background()                                                      // ends with the program
 	cursor, newest := "", map[string]uint64{}
@@ -114,11 +114,11 @@ func Example_clientOfAHandler() {
 			}
 			if !rec.Replayed && rec.Seq > 0 {
 				if rec.Seq <= newest[rec.RunID] {
-					return // received before, with a truncated ID
+					return // received earlier, with a truncated ID
 				}
 				newest[rec.RunID] = rec.Seq
 			}
-			_, number, _ := strings.Cut(string(e.ID), ".") // the part before the dot is the creation time of the run
+			_, number, _ := strings.Cut(string(e.ID), ".") // the part before the dot is the run's creation time
 			fmt.Println(number, string(e.Event))
 			if ended = string(e.Event) == "run_completed"; ended {
 				cancel()
@@ -147,5 +147,5 @@ func Example_clientOfAHandler() {
 	// 1-7 run_completed
 }
 
-// wholeID matches an ID that was not cut off before its hyphen.
+// wholeID matches an ID unless it was cut off before its hyphen.
 var wholeID = regexp.MustCompile(`^(\d+\.)?\d+-\d+$`)

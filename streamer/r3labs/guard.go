@@ -23,10 +23,10 @@ type Guarded struct {
 
 var _ http.Handler = (*Guarded)(nil)
 
-// Guard returns a handler that serves the server's streams. It ends the connection of a client
-// that does not read within the write timeout; until then, all clients of the same stream
-// wait. Other middleware must support http.ResponseController. Guard panics if the server is
-// nil or the timeout is not positive.
+// Guard returns a handler that serves the server's streams. It ends the connection of a client that
+// does not read within the write timeout. Until then, all clients of the same stream wait. Any
+// other middleware must support http.ResponseController. Guard panics if the server is nil or the
+// timeout is not positive.
 func Guard(server *sse.Server, writeTimeout time.Duration) *Guarded {
 	if server == nil {
 		panic(errors.New("r3labs: Guard was called with a nil server"))
@@ -37,7 +37,7 @@ func Guard(server *sse.Server, writeTimeout time.Duration) *Guarded {
 	return &Guarded{server: server, timeout: writeTimeout, clients: make(map[string]int)}
 }
 
-// ServeHTTP serves the stream that the query names.
+// ServeHTTP serves the stream that is named in the query.
 func (g *Guarded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	name := req.URL.Query().Get("stream")
 	g.enter(name)
@@ -46,7 +46,7 @@ func (g *Guarded) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	defer cancel()
 	req = req.Clone(ctx)
 	if _, err := strconv.Atoi(req.Header.Get("Last-Event-ID")); err != nil {
-		req.Header.Del("Last-Event-ID") // the server would refuse the request
+		req.Header.Del("Last-Event-ID") // the server would refuse a request with this header
 	}
 	t := &deadlineWriter{ResponseWriter: w, control: http.NewResponseController(w), timeout: g.timeout, cancel: cancel}
 	g.server.ServeHTTP(t, req)
@@ -82,8 +82,8 @@ func (g *Guarded) add(f func(stream string)) {
 	g.onEmpty = append(g.onEmpty, f)
 }
 
-// remove removes a stream unless a client is connected to it, and reports whether it did. No
-// client can connect meanwhile.
+// remove removes a stream unless a client is connected to it, and reports whether it did. No client
+// can connect during that time.
 func (g *Guarded) remove(name string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -122,9 +122,9 @@ func (t *deadlineWriter) Flush() {
 	}
 }
 
-// limit sets the deadline. Writers of tests and middleware need not support deadlines.
+// limit sets the deadline. The writers in tests and middleware need not support deadlines.
 func (t *deadlineWriter) limit() { _ = t.control.SetWriteDeadline(time.Now().Add(t.timeout)) }
 
-// unlimit removes the deadline after a write. With HTTP/2, a deadline ends the response even if
-// nothing is being written.
+// unlimit removes the deadline after a write. With HTTP/2, an expired deadline ends the response
+// even if nothing is being written.
 func (t *deadlineWriter) unlimit() { _ = t.control.SetWriteDeadline(time.Time{}) }

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/r3labs"
 )
 
-// With HTTP/2, a write deadline ends a stream even if nothing is being written.
+// With HTTP/2, an expired write deadline ends a stream even if nothing is being written.
 func TestIdleClientStaysConnectedOverHTTP2(t *testing.T) {
 	server := newServer()
 	const timeout = 2 * time.Second

@@ -33,7 +33,7 @@ func newPublisher(t testing.TB, server *sse.Server, options r3labs.Options) *r3l
 	return p
 }
 
-// newRecord returns a record of the run, with the number seq.
+// newRecord returns a record of the given run with the number seq.
 func newRecord(runID string, seq uint64, kind record.Kind, status record.Status) record.Record {
 	return record.Record{RunID: runID, Seq: seq, Generation: 1, Time: time.Unix(int64(seq), 0).UTC(), Kind: kind, Status: status}
 }
@@ -68,7 +68,7 @@ func (e event) decode(t testing.TB) (body struct {
 	return body
 }
 
-// client is a client of a handler without a network.
+// client is a client that uses a handler without a network.
 type client struct {
 	header http.Header
 	status int
@@ -79,8 +79,7 @@ type client struct {
 	served sync.WaitGroup
 }
 
-// connect connects a client to a stream. The client must read the events, and call
-// leave.
+// connect connects a client to a stream. The caller must read the events and call leave.
 func connect(t testing.TB, h http.Handler, stream, lastEventID string) *client {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

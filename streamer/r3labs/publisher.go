@@ -16,9 +16,8 @@ import (
 
 // Options are the settings of a [Publisher].
 type Options struct {
-	// Guard is the handler that serves the server. With a guard, a run's stream is removed
-	// once the run has ended and no client is connected to the stream. Without a guard, no
-	// stream is removed.
+	// Guard is the handler that serves the server. With a guard, a run's stream is removed once the
+	// run has ended and no client is connected to it. Without a guard, no stream is removed.
 	Guard *Guarded
 
 	// All is the name of the stream of all runs. Defaults to "runs"; "-" means that there
@@ -26,16 +25,15 @@ type Options struct {
 	All string
 
 	// Stream returns the name of a run's stream, or "" if the run has no stream of its own.
-	// Defaults to the run ID. If Stream returns the name in All, the run is only in the
-	// stream of all runs. It is called by the goroutine that publishes.
+	// Defaults to the run ID. If Stream returns the same name as All, the run is only in the stream
+	// of all runs. Stream is called by the goroutine that publishes a record.
 	Stream func(runID string) string
 
-	// Queue is how many events of a stream may wait for the server. Defaults to
-	// 1,024.
+	// Queue is the number of events of each stream that may wait for the server. Defaults to 1,024.
 	Queue int
 
-	// AutoReplay accepts a server with AutoReplay. The package documentation describes the
-	// consequences.
+	// AutoReplay allows New to accept a server with AutoReplay. The package documentation describes
+	// the consequences.
 	AutoReplay bool
 
 	// Redact is applied to every text in inputs, outputs and errors; see
@@ -45,8 +43,8 @@ type Options struct {
 
 const defaultQueue = 1024
 
-// A Publisher publishes records on the streams of a server. It is a publisher of runs, and
-// safe for concurrent use. Close ends it.
+// A Publisher publishes records on the streams of a server. It can be used as the publisher of
+// runs, and is safe for concurrent use. Close ends it.
 type Publisher struct {
 	server  *sse.Server
 	options Options
@@ -66,8 +64,7 @@ type counters struct {
 	refused atomic.Uint64
 }
 
-// New returns a publisher for the server. The caller must close the server after the
-// publisher.
+// New returns a publisher for the server. The caller must close the publisher before the server.
 func New(server *sse.Server, options Options) (*Publisher, error) {
 	switch {
 	case server == nil:
@@ -104,7 +101,7 @@ func New(server *sse.Server, options Options) (*Publisher, error) {
 	return p, nil
 }
 
-// randomGeneration returns a number for IDs that no other process uses.
+// randomGeneration returns a number for use in IDs, which no other process uses.
 func randomGeneration() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // rand.Read never fails
@@ -115,7 +112,7 @@ func randomGeneration() uint64 {
 // unless p is not shared yet.
 func (p *Publisher) open(name string) (*stream, error) {
 	s := &stream{name: name, limit: p.options.Queue, own: !p.server.StreamExists(name)}
-	// If the stream already exists, it keeps its settings.
+	// If the stream already exists, the server keeps its settings.
 	if there := p.server.CreateStream(name); there.AutoReplay && !p.options.AutoReplay {
 		return nil, fmt.Errorf("r3labs: the stream %q already exists with AutoReplay on: choose another name, or set Options.AutoReplay to accept that", name)
 	}
@@ -123,8 +120,8 @@ func (p *Publisher) open(name string) (*stream, error) {
 	return s, nil
 }
 
-// Publish puts the record into the queues of its run's stream and of the stream of all runs.
-// It never waits. After Close it does nothing.
+// Publish adds the record to the queues of its run's stream and of the stream of all runs. It never
+// waits. After Close, it does nothing.
 func (p *Publisher) Publish(rec record.Record) {
 	rec = rec.Redacted(p.options.Redact)
 	name := rec.RunID
@@ -155,8 +152,8 @@ func (p *Publisher) Publish(rec record.Record) {
 	}
 }
 
-// create creates a run's stream, unless it already exists. If the stream cannot be used,
-// create does not try again.
+// create creates the stream of a run unless it already exists. If the stream cannot be used, create
+// does not try again later.
 func (p *Publisher) create(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,7 +165,8 @@ func (p *Publisher) create(name string) {
 	}
 }
 
-// push queues an event, and starts the goroutine that sends if necessary. p.mu must be held.
+// push queues an event and, if necessary, starts the goroutine that sends events. p.mu must be
+// held.
 func (p *Publisher) push(s *stream, e *event) {
 	starts, lost := s.push(e)
 	if lost {
@@ -179,7 +177,7 @@ func (p *Publisher) push(s *stream, e *event) {
 	}
 }
 
-// send sends the events in the queue until it is empty.
+// send sends the queued events until the queue is empty.
 func (p *Publisher) send(s *stream) {
 	for {
 		q, more := s.pop()
@@ -206,7 +204,7 @@ func (p *Publisher) onEmpty(name string) {
 	}
 }
 
-// retire removes a run's stream if the run has ended, all events were sent and no client
+// retire removes a run's stream if the run has ended, all its events have been sent, and no client
 // is connected.
 func (p *Publisher) retire(s *stream) {
 	if p.options.Guard == nil || !s.isDone() {
@@ -224,7 +222,7 @@ func (p *Publisher) retire(s *stream) {
 
 // Stats are the counters of a [Publisher].
 type Stats struct {
-	Streams int    // streams on which it publishes
+	Streams int    // streams on which the publisher publishes
 	Sent    uint64 // events that were passed to the server
 	Lost    uint64 // events that did not fit into a stream's queue
 	Refused uint64 // events of runs whose stream cannot be used
@@ -243,10 +241,10 @@ func (p *Publisher) Stats() Stats {
 	return Stats{Streams: n, Sent: p.counters.sent.Load(), Lost: p.counters.lost.Load(), Refused: p.counters.refused.Load()}
 }
 
-// Close waits until the queued events are sent. With a guard, it then removes the streams that
-// this publisher created and that have no clients. If ctx ends first, Close returns the cause of
-// ctx; a client that does not read then blocks the server until the server is closed. Closing
-// twice is fine.
+// Close waits until the queued events have been sent. With a guard, it then removes the streams
+// that this publisher created, except those with clients. If ctx ends first, Close returns the
+// cause of ctx. In that case, a client that does not read blocks the server until the server is
+// closed. Close may be called more than once.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true

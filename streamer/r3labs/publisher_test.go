@@ -20,8 +20,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/r3labs"
 )
 
-// inBubble runs a test in a bubble of synctest, with a server that is closed at the
-// end.
+// inBubble runs a test in a synctest bubble, with a server that is closed at the end of the test.
 func inBubble(t *testing.T, test func(t *testing.T, server *sse.Server, guard *r3labs.Guarded)) {
 	synctest.Test(t, func(t *testing.T) {
 		server := newServer()
@@ -38,8 +37,8 @@ func TestEventsAreThoseOfTheHandler(t *testing.T) {
 		synctest.Wait()
 		p.Publish(began("a"))
 		assert.Equal(t, "run_started", all.next(t).name)
-		synctest.Wait()                      // the stream of the run has sent the event too
-		one := connect(t, guard, "a", "1-1") // as a browser does when it reconnects
+		synctest.Wait()                      // by now, the run's stream has sent the event, too
+		one := connect(t, guard, "a", "1-1") // like a browser that reconnects
 		defer one.leave()
 		synctest.Wait()
 		failed := newRecord("a", 2, record.KindTool, record.StatusFailed)
@@ -148,8 +147,8 @@ func TestStreamIsRemovedWhenTheRunHasEndedAndNobodyIsConnected(t *testing.T) {
 	})
 }
 
-// TestAThousandRunsLeaveNothing publishes runs while clients connect and leave. The
-// bubble ends only if no goroutine is left.
+// TestAThousandRunsLeaveNothing publishes runs while clients connect and leave. The bubble ends
+// only when no goroutines are left.
 func TestAThousandRunsLeaveNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *sse.Server, guard *r3labs.Guarded) {
 		p := newPublisher(t, server, r3labs.Options{Guard: guard})
@@ -165,7 +164,7 @@ func TestAThousandRunsLeaveNothing(t *testing.T) {
 						for n%40 == 0 && c.next(t).name != "run_completed" { // every second one leaves at once
 						}
 					})
-					time.Sleep(time.Millisecond) //nolint:forbidigo // on the clock of the bubble: it is connected
+					time.Sleep(time.Millisecond) //nolint:forbidigo // by the bubble's clock; now it is connected
 				}
 				for seq := range uint64(8) {
 					p.Publish(logged(id, seq+2, "x"))
@@ -197,7 +196,7 @@ func TestWithoutAGuardNoStreamIsRemoved(t *testing.T) {
 	})
 }
 
-// TestPublishDoesNotWaitForAClientThatDoesNotRead: the client loses events, and
+// TestPublishDoesNotWaitForAClientThatDoesNotRead checks that such a client loses events, and that
 // gaps report how many.
 func TestPublishDoesNotWaitForAClientThatDoesNotRead(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *sse.Server, guard *r3labs.Guarded) {
@@ -274,8 +273,8 @@ func TestLongEventIsCutToWhatTheClientCanRead(t *testing.T) {
 	})
 }
 
-// TestNamesWithLineBreaksAreOneStreamAndOneEvent: the names occur only in the query
-// and inside JSON.
+// TestNamesWithLineBreaksAreOneStreamAndOneEvent uses a name with line breaks. Names occur only in
+// the query and inside JSON.
 func TestNamesWithLineBreaksAreOneStreamAndOneEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T, server *sse.Server, guard *r3labs.Guarded) {
 		const id = "a\nid: 7\r\n\nevent: x &stream=b"
@@ -325,7 +324,7 @@ func TestServerClosedUnderThePublisherBlocksNobody(t *testing.T) {
 	subscribed := make(chan struct{})
 	server.OnSubscribe = func(string, *sse.Subscriber) { close(subscribed) }
 	server.RemoveStream("runs")
-	server.CreateStream("runs") // a new stream takes the OnSubscribe that is set now
+	server.CreateStream("runs") // a new stream uses the current OnSubscribe
 	c := connect(t, server, "runs", "")
 	<-subscribed
 	for seq := range uint64(300) {

@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/r3labs"
 )
 
-// subscribe reads a stream with the client of r3labs/sse until a run ends.
+// subscribe reads a stream with the client of r3labs/sse until the given run ends.
 func subscribe(t *testing.T, url, stream, until string, take func(*sse.Event)) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -33,14 +33,14 @@ func subscribe(t *testing.T, url, stream, until string, take func(*sse.Event)) {
 	}
 }
 
-// TestClientThatStalledIsEndedAndTheOthersContinue has a client that never reads, on a
-// real socket, so that the buffers of its connection fill up.
+// TestClientThatStalledIsEndedAndTheOthersContinue uses a client that never reads and has a real
+// socket, so that the buffers of its connection fill up.
 func TestClientThatStalledIsEndedAndTheOthersContinue(t *testing.T) {
 	server := newServer()
 	subscribed := make(chan struct{}, 2)
 	server.OnSubscribe = func(string, *sse.Subscriber) { subscribed <- struct{}{} }
 	guard := r3labs.Guard(server, 2*time.Second) // long enough for the other client, even on a busy machine
-	gone := make(chan struct{})                  // closed when the request of the stalled client ends
+	gone := make(chan struct{})                  // closed when the stalled client's request ends
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		guard.ServeHTTP(w, req)
 		if req.URL.Path == "/stalled" {
@@ -81,10 +81,10 @@ func TestClientThatStalledIsEndedAndTheOthersContinue(t *testing.T) {
 			stalls = false
 		case <-over:
 			t.Fatalf("the client was not ended after %d records of 50 KB", records)
-		case <-time.After(5 * time.Millisecond): // slow enough for the other client
+		case <-time.After(5 * time.Millisecond): // slow enough for the other client to keep up
 		}
 	}
-	go func() { // repeats the last record, since any event may be lost
+	go func() { // repeats the last record, because any event may be lost
 		for seq := records + 1; ; seq++ {
 			p.Publish(ended("a", seq))
 			select {
@@ -120,8 +120,8 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// TestLongEventReachesTheClientAsAPreview: the events after it arrive, too. If an
-// event had more than 64 KB, the client of the library would reconnect forever.
+// TestLongEventReachesTheClientAsAPreview checks that the events after a long one arrive, too. If
+// an event had more than 64 KB, the client of the library would reconnect forever.
 func TestLongEventReachesTheClientAsAPreview(t *testing.T) {
 	server := newServer()
 	subscribed := make(chan struct{}, 1)

@@ -11,12 +11,12 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
-// maxData is the maximum length of an event's data. Together with its name and ID, an event
-// stays below the 64 KB that the client of r3labs/sse can read.
+// maxData is the maximum length of the data of an event. It keeps an event, including its name and
+// ID, below the 64 KB that the client of r3labs/sse can read.
 const maxData = 60 << 10
 
-// An event is a record that is encoded once for all its streams, by the goroutine that
-// sends it first.
+// An event is a record that is encoded only once for all its streams, by the first goroutine that
+// sends it.
 type event struct {
 	once sync.Once
 	rec  *record.Record
@@ -28,11 +28,11 @@ func (e *event) bytes() []byte {
 	return e.data
 }
 
-// stream is the queue of one stream.
+// stream is one stream with its queue.
 type stream struct {
 	name       string
 	limit      int
-	own        bool   // the publisher created the server's stream
+	own        bool   // whether the publisher created the stream on the server
 	generation uint64 // first number of the IDs in the stream of all runs; 0 in the stream of a run
 
 	mu      sync.Mutex // guards the fields below
@@ -41,20 +41,19 @@ type stream struct {
 	sending bool
 	ended   bool // the newest record ends the run
 
-	// The fields below belong to the goroutine that sends; there is one at a time.
-	n      uint64 // events of the stream of all runs
+	// The fields below belong to the goroutine that sends events. There is only one at a time.
+	n      uint64 // number of events so far in the stream of all runs
 	lastID []byte
 }
 
-// queuedEvent holds an event and the number of events that were lost before it. If the event is
-// nil, there is only a gap.
+// queuedEvent holds an event and the number of events that were lost before it. If event is nil, it
+// holds only a gap.
 type queuedEvent struct {
 	event *event
 	lost  uint64
 }
 
-// push queues an event. If starts is true, the caller must start the goroutine that
-// sends.
+// push queues an event. If starts is true, the caller must start the goroutine that sends events.
 func (s *stream) push(e *event) (starts, lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +62,7 @@ func (s *stream) push(e *event) (starts, lost bool) {
 	}
 	if len(s.queue) >= s.limit {
 		s.lost++
-		return false, true // the goroutine that sends is already running
+		return false, true // the goroutine that sends events is already running
 	}
 	s.queue = append(s.queue, queuedEvent{event: e, lost: s.lost})
 	s.lost = 0
@@ -71,7 +70,8 @@ func (s *stream) push(e *event) (starts, lost bool) {
 	return starts, false
 }
 
-// pop takes the next event from the queue. If there is none, the goroutine that sends must end.
+// pop takes the next event from the queue. If there is none, the goroutine that sends events must
+// end.
 func (s *stream) pop() (q queuedEvent, more bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,14 +100,14 @@ func (s *stream) isDone() bool {
 	return s.own && s.generation == 0 && s.ended && !s.sending
 }
 
-// encode returns a new event for the server, because the server changes the events that it is given.
+// encode returns a new event each time, because the server changes the events that it is given.
 func (s *stream) encode(q queuedEvent) *sse.Event {
 	if q.event == nil {
 		gap := wire.Gap{Missed: q.lost}
 		if s.generation == 0 {
 			gap.RunID = s.name
 		}
-		data, _ := json.Marshal(gap) // strings and numbers can always be encoded
+		data, _ := json.Marshal(gap) // encoding strings and numbers never fails
 		s.n += q.lost
 		if s.generation != 0 {
 			s.lastID = s.id(s.generation, s.n)

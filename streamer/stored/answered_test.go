@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// askTwice opens the run "r", which asks two questions at a time.
+// askTwice opens the run "r", which then asks two questions at the same time.
 func askTwice(t *testing.T, store snapshot.Store) {
 	t.Helper()
 	ask := decorators.Agent("ask", "Asks.", func(ctx context.Context, _ struct{}) (string, error) {
@@ -38,7 +38,7 @@ func askTwice(t *testing.T, store snapshot.Store) {
 	require.NoError(t, st.Close())
 }
 
-// answersOf reports for each question whether it has an answer.
+// answersOf returns, for each question, whether it has an answer.
 func answersOf(questions []streamer.QuestionState) map[string]bool {
 	answered := make(map[string]bool)
 	for _, q := range questions {
@@ -47,8 +47,8 @@ func answersOf(questions []streamer.QuestionState) map[string]bool {
 	return answered
 }
 
-// An answer is stored until the run is opened. Until then, a page that is reloaded
-// must not ask the question again.
+// An answer is stored until the run is opened. In the meantime, a page that is reloaded must not
+// ask the question again.
 func TestQuestionWhoseAnswerWaitsForTheRunIsMarked(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
@@ -69,13 +69,13 @@ func TestQuestionWhoseAnswerWaitsForTheRunIsMarked(t *testing.T) {
 			shown(map[string]bool{first: false, second: false})
 			require.NoError(t, client.Answer(t.Context(), "r", second, "", "yes"))
 			shown(map[string]bool{first: false, second: true})
-			askTwice(t, store) // the run takes the stored answer
+			askTwice(t, store) // the run takes the answer from the store
 			shown(map[string]bool{first: false})
 		})
 	}
 }
 
-// A list of runs is made without reading their records.
+// A list of runs is made without reading the records of stopped runs.
 func TestAListReadsNoRecordsOfRunsThatHaveStopped(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestAListReadsNoRecordsOfRunsThatHaveStopped(t *testing.T) {
 			}
 			assert.Equal(t, []string{"r3", "r1", "r0"}, got)
 
-			_, url = serveWith(t, stored.New(store), streamer.Options{}) // questions are read, for the schema of the answer
+			_, url = serveWith(t, stored.New(store), streamer.Options{}) // listing questions reads records, for the answers' schemas
 			var asked streamer.OpenQuestions
 			require.NoError(t, json.Unmarshal([]byte(body(t, url+"/api/questions?limit=2")), &asked))
 			assert.Equal(t, 3, asked.Asking)
@@ -165,7 +165,7 @@ func (u unread) Records(context.Context, string, uint64) iter.Seq2[record.Record
 	return func(func(record.Record, error) bool) {}
 }
 
-// The run has more questions than its info.
+// The run has more questions than its RunInfo contains.
 func TestAllQuestionsOfARunAreListed(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestAllQuestionsOfARunAreListed(t *testing.T) {
 	}
 }
 
-// The run is open: one of its calls asks while another one works.
+// The run is open: one of its calls asks a question while another one works.
 func TestQuestionsOfARunningRunAreListed(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
@@ -276,8 +276,8 @@ func TestQueriesThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-// A list is made without the records of its runs, and nevertheless has the address of
-// the call that asks each question.
+// A list is made without the records of its runs, but still has the address of the call that asks
+// each question.
 func TestListedQuestionHasTheAddressOfItsCall(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {

@@ -15,13 +15,13 @@ import (
 
 var _ streamer.Continuer = (*Control)(nil)
 
-// Resume implements [streamer.Continuer]. A runner in any process that has the run's
-// program continues the run.
+// Resume implements [streamer.Continuer]. The run is continued by a runner in any process that has
+// the run's program.
 func (c *Control) Resume(ctx context.Context, runID string) error {
 	return controlError(c.resume(ctx, runID))
 }
 
-// Retry implements [streamer.Continuer], see [state.Retry].
+// Retry implements [streamer.Continuer]; see [state.Retry].
 func (c *Control) Retry(ctx context.Context, runID string) error {
 	return controlError(c.retry(ctx, runID))
 }
@@ -59,9 +59,9 @@ func (c *Control) retry(ctx context.Context, runID string) error {
 	return err
 }
 
-// ContinueAll calls act with a sender's selection of runs that have the given status, and returns the
-// results as they are sent. If the selection is for another status, or is not possible, the error is
-// [streamer.ErrInvalid].
+// ContinueAll calls act with a sender's selection of runs that have the given status, and returns
+// the results in the form in which they are sent. If the selection asks for another status, or is
+// not possible, the error is [streamer.ErrInvalid].
 func ContinueAll(ctx context.Context, c streamer.Selection, status snapshot.Status, act func(context.Context, state.Selection) ([]state.SelectedRun, error)) ([]streamer.SelectedRun, error) {
 	if c.Status != "" && c.Status != string(status) {
 		return nil, fmt.Errorf("%w: status is %q: want %s", streamer.ErrInvalid, record.Truncate(c.Status, 50), status)

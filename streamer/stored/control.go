@@ -41,9 +41,9 @@ func (c *Control) Cancel(ctx context.Context, runID string, stop streamer.Stop) 
 	return controlError(AwaitStop(ctx, c.store, runID))
 }
 
-// AwaitStop waits at most a second until a run that was asked to stop has stopped. If the request came
-// too late, it returns the error from [state.AwaitStop]. If the run takes longer than a second, that is
-// not an error.
+// AwaitStop waits until a run that was asked to stop has stopped, but at most a second. If the
+// request came too late, it returns the error from [state.AwaitStop]. It is not an error if the run
+// takes longer than a second.
 func AwaitStop(ctx context.Context, store snapshot.Store, runID string) error {
 	waiting, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

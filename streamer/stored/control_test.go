@@ -39,7 +39,7 @@ func TestAnswerThatNoQuestionCouldHaveIsRefused(t *testing.T) {
 		value := json.RawMessage(strings.Repeat("[", deep) + strings.Repeat("]", deep))
 		err := stored.NewControl(store).Answer(t.Context(), "r", "ask?1", "", value)
 		require.ErrorIs(t, err, streamer.ErrInvalid)
-		if deep < 10_000 { // a Client refuses deeper values itself
+		if deep < 10_000 { // the client itself refuses deeper values
 			require.ErrorIs(t, client.Answer(t.Context(), "r", "ask?1", "", value), streamer.ErrInvalid)
 		}
 	}

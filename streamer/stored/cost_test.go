@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestTheListOfOneRunCostsTheSameAmongMany: the cost of a page with one run does not
-// depend on the number of runs, although the page has the total.
+// TestTheListOfOneRunCostsTheSameAmongMany checks that the cost of a page with one run does not
+// depend on the number of runs, even though the page contains the total.
 func TestTheListOfOneRunCostsTheSameAmongMany(t *testing.T) {
 	directory := func() snapshot.Store {
 		store, err := filestore.New(t.TempDir())

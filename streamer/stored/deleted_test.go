@@ -38,8 +38,8 @@ func TestStreamsSayThatTheirRunWasDeleted(t *testing.T) {
 	}
 }
 
-// TestDeletionsAreFollowed deletes runs until the watch, which begins some time after
-// the test, reports one.
+// TestDeletionsAreFollowed deletes runs until the watch reports a deletion. The watch begins some
+// time after the test.
 func TestDeletionsAreFollowed(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {

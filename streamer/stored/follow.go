@@ -10,10 +10,11 @@ import (
 )
 
 // FollowChanges calls the function deleted for each run that any process deletes from now on. It
-// calls the function asked for each open run that may have been asked to stop, and for each run that
-// is interrupted and does not continue by itself. It returns when ctx ends, with the cause. Pass it
-// the methods PublishDeletion and PublishStopping of a streamer.Handler, which tell the clients. If
-// there are no clients, PublishStopping reads nothing from the store.
+// calls the function asked for each open run that may have been asked to stop, and for each run
+// that is interrupted and does not continue by itself. When ctx ends, FollowChanges returns its
+// cause. The two functions are meant to be the methods PublishDeletion and PublishStopping of a
+// streamer.Handler, which tell the clients. If there are no clients, PublishStopping reads nothing
+// from the store.
 func (s *Runs) FollowChanges(ctx context.Context, deleted, asked func(ctx context.Context, runID string)) error {
 	for event, err := range s.store.Watch(ctx, snapshot.WatchOptions{Messages: true}) {
 		switch {
@@ -28,22 +29,22 @@ func (s *Runs) FollowChanges(ctx context.Context, deleted, asked func(ctx contex
 	return context.Cause(ctx)
 }
 
-// A Publisher shows the records that are published to it. A *[streamer.Handler] is one.
+// A Publisher shows the records that are published to it. *[streamer.Handler] is a Publisher.
 type Publisher interface {
 	Publish(r record.Record)
 
-	// PublishMissed publishes the newest stored record of a run, if somebody watches the run and the
-	// record was not published yet.
+	// PublishMissed publishes the newest stored record of a run if somebody watches the run and the
+	// record has not been published yet.
 	PublishMissed(ctx context.Context, runID string) error
 }
 
-// Follow publishes the records that any process adds to the store from now on, all records of the
-// runs that were created since [New], and the newest record of other runs if clients may have missed
-// it: they read the records before it from the source. It returns when ctx ends, with the cause, or
-// with an error if the store cannot be watched. If Follow is called again after such an error, it also
-// publishes the records that were added since. The records of a run are published in order; a record
-// may be published twice. If a run cannot be read, it is skipped; Records returns the error for such a
-// run.
+// Follow publishes all records that any process adds to the store from now on, and all records of
+// runs that were created since [New]. Of other runs, it publishes the newest record if clients may
+// have missed it: they then read the records before it from the source. Follow returns when ctx
+// ends, with its cause, or when the store cannot be watched, with an error. If it is called again
+// after such an error, it also publishes the records that were added in the meantime. The records
+// of a run are published in order, but may be published twice. A run that cannot be read is
+// skipped; Records returns the error for such a run.
 func (s *Runs) Follow(ctx context.Context, to Publisher) error {
 	f := s.interrupted.Swap(nil)
 	if f == nil {
@@ -59,19 +60,19 @@ func (s *Runs) Follow(ctx context.Context, to Publisher) error {
 // A follower remembers how far it has followed the runs, from one Watch to the next.
 type follower struct {
 	store   snapshot.Store
-	began   time.Time // records of a run created later are all new
+	began   time.Time // runs created later have only new records
 	watches int
 	runs    map[string]followed
 }
 
-// A followed describes a run at its latest event.
+// A followed describes a run as of its latest event.
 type followed struct {
 	created time.Time
-	at      snapshot.Cursor // how far its records were published, or existed before
+	at      snapshot.Cursor // how far its records were published or already existed
 	watch   int             // the number of the Watch that yielded the event
 }
 
-// clockSkew is how far the clock of another process may be behind.
+// clockSkew is how far another process's clock may be behind.
 const clockSkew = time.Minute
 
 func (f *follower) follow(ctx context.Context, to Publisher) error {
@@ -96,7 +97,7 @@ func (f *follower) follow(ctx context.Context, to Publisher) error {
 			if was.at, err = f.publishMissed(ctx, info, was.at, to.Publish); err != nil {
 				return err
 			}
-		case isFirst: // a client may have read the run before this Watch began
+		case isFirst: // a client may have read the run before this Watch
 			if info.Open || info.Updated.After(f.began.Add(-clockSkew)) {
 				if err := to.PublishMissed(ctx, info.RunID); errors.Is(err, snapshot.ErrUnavailable) {
 					return err
@@ -113,14 +114,14 @@ func (f *follower) follow(ctx context.Context, to Publisher) error {
 	return context.Cause(ctx)
 }
 
-// follows reports whether rec is the record directly after a position.
+// follows reports whether rec is the record that directly follows a position.
 func follows(rec *record.Record, at snapshot.Cursor) bool {
 	return rec.Seq == at.Seq+1 && (at.Seq == 0 || rec.Generation == at.Generation)
 }
 
-// publishMissed publishes the records after a position, and returns the new position. If the run was
-// opened again, a crash may have lost records before the position, and later records may have their
-// numbers.
+// publishMissed publishes the records after a position, and returns the new position. If the run
+// was opened again, records before the position may have been lost in a crash, and later records
+// may have the numbers of the lost ones.
 func (f *follower) publishMissed(ctx context.Context, info *snapshot.Info, after snapshot.Cursor, publish func(record.Record)) (at snapshot.Cursor, err error) {
 	from := after.Seq
 	switch {

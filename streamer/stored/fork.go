@@ -39,8 +39,8 @@ func (c *Control) Fork(ctx context.Context, runID string, f streamer.Fork) error
 	return fmt.Errorf("%w: %s", streamer.ErrInvalid, strings.TrimPrefix(err.Error(), "state: "))
 }
 
-// effectsText returns the text of an error from state.Fork, in which Go names are replaced by
-// what a sender writes in a request.
+// effectsText returns the text of an error from state.Fork, with Go names replaced by the words
+// that a sender uses in a request.
 func effectsText(err error) string {
 	return strings.NewReplacer("state: ", "", "ForkOptions.Effects", "effects", "TakeOverEffects", `"take_over"`, "RepeatEffects", `"repeat"`).Replace(err.Error())
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestForkOverHTTP forks a run before a payment. The payment is not repeated, since
-// both decisions to keep it arrive over HTTP.
+// TestForkOverHTTP forks a run before a payment. The payment is not repeated, because both
+// decisions to keep it arrive over HTTP.
 func TestForkOverHTTP(t *testing.T) {
 	store := memstore.New()
 	type order struct {
@@ -64,7 +64,7 @@ func TestForkOverHTTP(t *testing.T) {
 	assert.Equal(t, []int{10}, paid)
 
 	for want, f := range map[error]streamer.Fork{
-		streamer.ErrConflict: {RunID: "new", Address: "trip/pay", Effects: "repeat"}, // a run with the ID exists
+		streamer.ErrConflict: {RunID: "new", Address: "trip/pay", Effects: "repeat"}, // a run with this ID exists
 		streamer.ErrInvalid:  {RunID: "x", Address: "trip/pay", Effects: "perhaps"},
 	} {
 		require.ErrorIs(t, fork(f), want)

@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// An interruptedStore ends a Watch with the error passed to cut, as when a database is restarted. The
-// LastSeq of open runs lags behind, as far as it may.
+// An interruptedStore ends a Watch with the error that is passed to cut, as if a database had been
+// restarted. The LastSeq of open runs lags behind as far as is allowed.
 type interruptedStore struct {
 	snapshot.Store
 	cut context.CancelCauseFunc
@@ -99,7 +99,7 @@ func TestFollowPublishesWhatItMissedWhileTheStoreCouldNotBeWatched(t *testing.T)
 	})
 }
 
-// A publisher is called with each record that is published. Nobody watches a run.
+// A publisher is called with each published record. Nobody watches any run.
 type publisher func(record.Record)
 
 func (p publisher) Publish(r record.Record) { p(r) }
@@ -113,7 +113,7 @@ func lastSeq(t *testing.T, store snapshot.Store, runID string) uint64 {
 	return info.LastSeq
 }
 
-// A missedRuns collects the runs whose clients may have missed a record.
+// missedRuns collects the IDs of the runs of which clients may have missed a record.
 type missedRuns struct{ runs []string }
 
 func (*missedRuns) Publish(record.Record) {}
@@ -123,7 +123,7 @@ func (m *missedRuns) PublishMissed(_ context.Context, runID string) error {
 	return nil
 }
 
-// Nobody can have missed a record of a run that ended before the process began.
+// If a run ended before the process began, nobody can have missed any of its records.
 func TestFollowLooksOnlyAtRunsThatMayHaveChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

@@ -21,8 +21,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// Inputs and outputs are sent whole, whatever their length, even if they are artifacts,
-// and without secrets.
+// Inputs and outputs are sent whole, regardless of their length and even if they are artifacts, but
+// without secrets.
 func TestInputsAndOutputsAreSentInFull(t *testing.T) {
 	rules, err := redact.New(`tok_live_[0-9]+`)
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func TestInputsAndOutputsAreSentInFull(t *testing.T) {
 	}
 }
 
-// huge has artifacts that are too large to be sent.
+// huge is a source with artifacts that are too large to be sent.
 type huge struct{ streamer.Source }
 
 func (huge) Artifact(context.Context, string) ([]byte, error) { return make([]byte, 64<<20+1), nil }

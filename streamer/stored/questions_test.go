@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// No records of the run were published to the handler, and nobody has looked at the run before.
+// No records of the run were published to the handler, and nobody has looked at it before.
 func TestListedQuestionsAreWhole(t *testing.T) {
 	store := memstore.New()
 	st, err := state.Open(t.Context(), store, "r")
@@ -47,8 +47,8 @@ func fetch[T any](t *testing.T, url string) (body T) {
 	return body
 }
 
-// A run was cancelled while it waited for an answer, and the compensation of its call asks, too. Only that
-// question can still be answered.
+// The run was cancelled while it waited for an answer, and now the compensation of a call asks a
+// question, too. Only that question can still be answered.
 func TestACancelledRunListsOnlyTheQuestionsOfCompensations(t *testing.T) {
 	store := memstore.New()
 	book := decorators.Tool("book", "", func(context.Context, struct{}) (string, error) { return "seat 1", nil }).

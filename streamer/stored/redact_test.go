@@ -31,7 +31,7 @@ type word struct {
 
 func hide(text string) string { return strings.ReplaceAll(text, secret, "****") }
 
-// confide makes a run that has the secret in every kind of text.
+// confide makes a run in which every kind of text contains the secret.
 func confide(t *testing.T, store snapshot.Store, runID string, options ...state.Option) {
 	st, err := state.Open(t.Context(), store, runID, append(options, state.WithPayloads(),
 		state.WithMetadata(snapshot.Metadata{Description: "with " + secret}), state.WithRedaction(hide))...)
@@ -56,8 +56,8 @@ func confide(t *testing.T, store snapshot.Store, runID string, options ...state.
 	require.NoError(t, st.Close())
 }
 
-// TestWhatAStoreKeepsIsRedacted, even if a run was published to the handler and is
-// then read from the store.
+// TestWhatAStoreKeepsIsRedacted checks that the texts of runs are redacted, even if a run was
+// published to the handler and is then read from the store.
 func TestWhatAStoreKeepsIsRedacted(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {

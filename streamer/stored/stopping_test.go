@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestClientsAreToldWhoAsksARunToStop asks a run to stop as another process does: the run and the
-// handler know it from the store alone.
+// TestClientsAreToldWhoAsksARunToStop asks a run to stop in the way another process does: the run
+// and the handler learn of it only from the store.
 func TestClientsAreToldWhoAsksARunToStop(t *testing.T) {
 	for name, store := range stores(t) {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,8 @@ func TestClientsAreToldWhoAsksARunToStop(t *testing.T) {
 	}
 }
 
-// TestAStopDoesNotOvertakeTheRecordsOfAnotherProcess stops a run whose records reach the handler late.
+// TestAStopDoesNotOvertakeTheRecordsOfAnotherProcess stops a run whose records are published to the
+// handler only later.
 func TestAStopDoesNotOvertakeTheRecordsOfAnotherProcess(t *testing.T) {
 	store := memstore.New()
 	h, url := serveWith(t, stored.New(store), streamer.Options{Control: stored.NewControl(store), Reconnect: time.Millisecond})

@@ -20,11 +20,11 @@ import (
 // use, and need not be closed.
 type Runs struct {
 	store       snapshot.Store
-	began       time.Time                // when the Runs was made; records of a run created later are all new
-	interrupted atomic.Pointer[follower] // where the next call to Follow continues; nil if it begins anew
+	began       time.Time                // when New was called; runs created later have only new records
+	interrupted atomic.Pointer[follower] // where the next call of Follow continues; nil if it starts anew
 }
 
-// New returns the runs in the store.
+// New returns a source with the runs in the store.
 func New(store snapshot.Store) *Runs { return &Runs{store: store, began: time.Now()} }
 
 var _ streamer.Source = (*Runs)(nil)
@@ -55,7 +55,7 @@ func (s *Runs) List(ctx context.Context, q streamer.Query) (page streamer.RunPag
 		if part.Next == "" || q.Limit == 0 || len(page.Runs) >= q.Limit {
 			return page, nil
 		}
-		f.After, f.Limit, f.Count = part.Next, q.Limit-len(page.Runs), false // the store's page was short: read on
+		f.After, f.Limit, f.Count = part.Next, q.Limit-len(page.Runs), false // the store returned a short page: read on
 	}
 }
 
@@ -124,8 +124,8 @@ func infoOf(i *snapshot.Info) streamer.RunInfo {
 	return info
 }
 
-// askerOf returns the address of the call that asks a question. The question's ID begins with
-// the address and a question mark, which is escaped inside addresses.
+// askerOf returns the address of the call that asks a question. The question's ID begins with that
+// address, followed by a question mark. Question marks inside addresses are escaped.
 func askerOf(questionID string) record.Address {
 	address, _, _ := strings.Cut(questionID, "?")
 	a, _ := record.ParseAddress(address)

@@ -34,7 +34,7 @@ type in struct {
 	N int `json:"n"`
 }
 
-// flaky returns a tool whose every second attempt fails, beginning with the first.
+// flaky returns a tool whose attempts fail every second time, beginning with the first.
 func flaky() actors.Tool[in, int] {
 	tries := 0
 	return decorators.Tool("flaky", "fails at first", func(_ context.Context, in in) (int, error) {
@@ -45,8 +45,8 @@ func flaky() actors.Tool[in, int] {
 	}, actors.WithRetry(core.RetryConfig{MaxAttempts: 2, InitialDelay: time.Millisecond}))
 }
 
-// run makes a run with the given number of calls, or adds the missing calls to an
-// existing run.
+// run makes a run with the given number of calls. If the run already exists, it adds the missing
+// calls.
 func run(t testing.TB, store snapshot.Store, runID string, calls int, options ...state.Option) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -77,8 +77,7 @@ func serveWith(t testing.TB, source streamer.Source, options streamer.Options) (
 	return h, server.URL
 }
 
-// follow reads the events of a run up to one of the name, and returns their
-// IDs.
+// follow reads the events of a run up to the first one named until, and returns their IDs.
 func follow(t testing.TB, url, after, until string) (ids []string) {
 	t.Helper()
 	client := streamer.Client{URL: url, Run: "r", After: after}
@@ -113,7 +112,7 @@ func TestFinishedRunIsStreamedFromTheStoreAndResumed(t *testing.T) {
 	}
 }
 
-// twoEnds reads the stream of a run up to the second event run_completed.
+// twoEnds reads the stream of a run up to the second run_completed event, and returns the IDs.
 func twoEnds(t testing.TB, url string) []string {
 	t.Helper()
 	ids := follow(t, url, "", "run_completed")
@@ -140,8 +139,8 @@ func TestUnknownRunsAreNotFound(t *testing.T) {
 	}
 }
 
-// TestRunsOfAnotherProcessAreWatchedLive starts another process that writes runs
-// while this process shows them.
+// TestRunsOfAnotherProcessAreWatchedLive starts another process, which writes runs while this
+// process shows them.
 func TestRunsOfAnotherProcessAreWatchedLive(t *testing.T) {
 	dir := t.TempDir()
 	if d := os.Getenv("STORED_TEST_DIR"); d != "" {

@@ -7,16 +7,17 @@ import (
 )
 
 // Argyll translates records into the events of Argyll's work items: work_started,
-// work_not_completed, work_retry_scheduled, work_failed and work_succeeded.
-// Their fields are flow_id (the run), step_id (the actor's name), token, error, and, in
-// work_retry_scheduled, retry_count and next_retry_at. The token identifies the work item and is the
-// same for all attempts. It is not the key from core.IdempotencyKey, which also depends on the input.
+// work_not_completed, work_retry_scheduled, work_failed and work_succeeded. The fields of these
+// events are flow_id (the run), step_id (the actor's name), token, error, and, in
+// work_retry_scheduled, retry_count and next_retry_at. The token identifies the work item and is
+// the same for all attempts. It is not the key from core.IdempotencyKey, which also depends on the
+// input.
 //
-// Compensations cause the same events, with the prefix compensation_ instead of work_. Argyll's
-// document defines only compensation_failed; the other names follow its pattern. Argyll has
-// no terms for caches and circuit breakers. If a cache answered, work_succeeded contains cached: true.
-// The events breaker_opened, breaker_half_opened and breaker_closed report that the circuit breaker of
-// a step has changed.
+// Compensations are translated into the same events, with the prefix compensation_ instead of
+// work_. Argyll's document defines only compensation_failed; the other names follow the same
+// pattern. Argyll has no terms for caches and circuit breakers. If a cache answered, work_succeeded
+// contains cached: true. The events breaker_opened, breaker_half_opened and breaker_closed report
+// that the state of a step's circuit breaker has changed.
 func Argyll(r record.Record) []Event {
 	if changed, ok := breakerEvent(&r); ok {
 		changed.Fields["flow_id"] = r.RunID

@@ -3,18 +3,17 @@ package vocabulary
 import "github.com/reprise-go/reprise/record"
 
 // NoETL translates records into the events of NoETL's retry architecture: action_started,
-// action_error, step_retry, step_retry_exhausted, step_failed_terminal,
-// action_completed, step_completed and execution_failed. Their fields are
-// execution_id (the run), node_id (the address), node_name, node_type, status
-// and context. In the context of step_retry_exhausted, reason is the limit that was reached, such
-// as exhausted or budget. As in NoETL, a step that is limited to one attempt does not cause this
-// event. The context of step_retry contains delay_source if the service or a circuit breaker chose
-// the delay.
+// action_error, step_retry, step_retry_exhausted, step_failed_terminal, action_completed,
+// step_completed and execution_failed. The fields of these events are execution_id (the run),
+// node_id (the address), node_name, node_type, status and context. In the context of
+// step_retry_exhausted, reason is the limit that was reached, such as exhausted or budget. As in
+// NoETL, there is no such event for a step that is limited to one attempt. The context of
+// step_retry contains delay_source if the service or a circuit breaker chose the delay.
 //
-// A compensation causes the same events as a step, with compensation as the node_type.
-// What NoETL has no term for is a separate field of the context or a separate
-// event: cached: true if a cache answered, and breaker_opened,
-// breaker_half_opened and breaker_closed when a circuit breaker changed.
+// A compensation is translated into the same events as a step, with compensation as the node_type.
+// Anything for which NoETL has no term is either a separate field of the context or a separate
+// event: the field cached: true if a cache answered, and the events breaker_opened,
+// breaker_half_opened and breaker_closed if the state of a circuit breaker changed.
 func NoETL(r record.Record) []Event {
 	if r.Kind == record.KindRun && r.Status == record.StatusFailed && !r.Replayed {
 		return []Event{{"execution_failed", map[string]any{"execution_id": r.RunID, "status": "FAILED", "context": map[string]any{"error": errorText(&r)}}}}

@@ -6,14 +6,14 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Vocabulary returns another system's events for a record, in order. If the system has
-// no event for the record, it returns none. It must be safe for concurrent use.
+// A Vocabulary returns the events of another system for a record, in order. If the system has no
+// event for the record, it returns none. It must be safe for concurrent use.
 type Vocabulary func(record.Record) []Event
 
-// An Event is an event as another system names and encodes it.
+// An Event is an event with the name and the encoding that another system uses.
 type Event struct {
 	Name   string         // such as "step_retry"
-	Fields map[string]any // values that can be encoded as JSON
+	Fields map[string]any // values must be encodable as JSON
 }
 
 // MarshalJSON encodes the fields as an object, in which "event_type" is the name.
@@ -26,14 +26,14 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// With returns a vocabulary in which extend edits the events for each record. It may add events,
-// change them or leave them out.
+// With returns a vocabulary in which extend edits the events of each record. extend may add events,
+// change them, or leave them out.
 func (v Vocabulary) With(extend func(r record.Record, events []Event) []Event) Vocabulary {
 	return func(r record.Record) []Event { return extend(r, v(r)) }
 }
 
-// Subscriber returns a function to pass to Subscribe of a bus. It calls f with the events
-// for each record, in order.
+// Subscriber returns a function to pass to Subscribe of a bus. The function calls f with each of a
+// record's events, in order.
 func (v Vocabulary) Subscriber(f func(Event)) func(record.Record) {
 	return func(r record.Record) {
 		for _, e := range v(r) {
@@ -42,7 +42,7 @@ func (v Vocabulary) Subscriber(f func(Event)) func(record.Record) {
 	}
 }
 
-// isStep reports whether a record is about what other systems call a step or a work item: the call
+// isStep reports whether a record belongs to what other systems call a step or a work item: a call
 // of a tool, an LLM or an agent, or a compensation. It returns false for a replayed record.
 func isStep(r *record.Record) bool {
 	switch r.Kind {
@@ -55,8 +55,8 @@ func isStep(r *record.Record) bool {
 // isCached reports whether a cache answered the call.
 func isCached(r *record.Record) bool { return r.Detail != nil && r.Detail.Cached }
 
-// breakerEvent returns the event for a record which reports that a circuit breaker has changed its
-// state. The caller adds the vocabulary's own fields for the run and the call.
+// breakerEvent returns the event for a record that reports a change in the state of a circuit
+// breaker. The caller adds the vocabulary's own fields for the run and the call.
 func breakerEvent(r *record.Record) (Event, bool) {
 	if r.Kind != record.KindLog || r.Replayed || r.Detail == nil {
 		return Event{}, false

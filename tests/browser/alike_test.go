@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// clerks makes runs that look up a customer and then ask the question.
+// clerks makes runs that look up a customer and then ask the given question.
 func clerks(t *testing.T, store *memstore.Store, runs int, question string) {
 	t.Helper()
 	lookUp := decorators.Tool("look_up", "finds a customer", func(_ context.Context, in City) (string, error) { return "a customer in " + in.Name, nil })
@@ -38,7 +38,7 @@ func clerks(t *testing.T, store *memstore.Store, runs int, question string) {
 	}
 }
 
-// answersOf returns how many runs have an answer that no program has read yet.
+// answersOf returns the number of runs with an answer that no program has read yet.
 func answersOf(t *testing.T, store *memstore.Store, runs int) (n int) {
 	t.Helper()
 	for i := range runs {
@@ -54,9 +54,8 @@ func answersOf(t *testing.T, store *memstore.Store, runs int) (n int) {
 	return n
 }
 
-// TestManySimilarQuestionsAreAnsweredAtOnce answers similar questions together, except one
-// that is left out. Since nobody has signed in, the page asks for a name and the answers
-// carry it.
+// TestManySimilarQuestionsAreAnsweredAtOnce answers similar questions together, leaving one out.
+// Because nobody has signed in, the page asks for a name, and the answers carry it.
 func TestManySimilarQuestionsAreAnsweredAtOnce(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
@@ -83,12 +82,12 @@ func TestManySimilarQuestionsAreAnsweredAtOnce(t *testing.T) {
 	p.waitText(".question:not(.answered)", "Pay 20 euros?")
 }
 
-// TestMoreQuestionsAppearWhenTheFirstAreAnswered has more questions than the 1,000 that
-// the server sends in one response. The first request for the others fails.
+// TestMoreQuestionsAppearWhenTheFirstAreAnswered uses more questions than the 1,000 that the server
+// sends in one response. The first request for the remaining ones fails.
 func TestMoreQuestionsAppearWhenTheFirstAreAnswered(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
-	const asking = 1300 // besides the 1,000 that have waited longest, the page may have loaded the 250 newest
+	const asking = 1300 // more than the 1,000 oldest plus the 250 newest, which the page may have loaded
 	clerks(t, store, asking, "Pay %d euros?")
 	c := new(control)
 	var failed atomic.Bool
@@ -117,8 +116,8 @@ func TestMoreQuestionsAppearWhenTheFirstAreAnswered(t *testing.T) {
 	assert.Len(t, c.requests(), shown)
 }
 
-// TestRefusedAnswerIsShownNextToItsQuestion answers several questions. Somebody else has
-// already answered one of them.
+// TestRefusedAnswerIsShownNextToItsQuestion answers several questions, one of which somebody else
+// has already answered.
 func TestRefusedAnswerIsShownNextToItsQuestion(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
@@ -134,8 +133,8 @@ func TestRefusedAnswerIsShownNextToItsQuestion(t *testing.T) {
 	p.waitText("#alike-rows li:nth-child(2) .error", "answered")
 }
 
-// TestAQuestionShowsWhatTheRunDidBefore checks that a question also shows how long it
-// has been waiting, when it expires, and who may answer.
+// TestAQuestionShowsWhatTheRunDidBefore checks that a question shows what the run did before, and
+// also how long it has been waiting, when it expires, and that the user may answer it.
 func TestAQuestionShowsWhatTheRunDidBefore(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()

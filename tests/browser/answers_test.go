@@ -53,11 +53,11 @@ type size string
 // JSONSchemaEnum lists the sizes.
 func (size) JSONSchemaEnum() []any { return []any{"small", "large"} }
 
-// door is a way to answer the question of a run. It returns the message for a
-// refused answer, or "" if the answer was accepted.
+// door is a way to answer a run's question. It returns the error message if the answer was refused,
+// or "" if it was accepted.
 type door func(t *testing.T, dir, value string) (refused string)
 
-// throughGo answers with the Go API.
+// throughGo answers through the Go API.
 func throughGo(t *testing.T, dir, value string) string {
 	v, err := state.JSONAnswer([]byte(value))
 	require.NoError(t, err)
@@ -71,13 +71,13 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// throughHTTP answers with the HTTP API.
+// throughHTTP answers through the HTTP API.
 func throughHTTP(t *testing.T, dir, value string) string {
 	s := siteOf(t, dir)
 	return textOf((&streamer.Client{URL: s.url()}).Answer(t.Context(), "r", "ask?1", "", json.RawMessage(value)))
 }
 
-// throughCommand answers with the command reprise, in a separate process.
+// throughCommand answers through the command reprise, in a separate process.
 func throughCommand(program string) door {
 	return func(t *testing.T, dir, value string) string {
 		out, err := exec.CommandContext(t.Context(), program, "--dir", dir, "answer", "r", "ask?1", "--", value).CombinedOutput()
@@ -102,8 +102,8 @@ func siteOf(t *testing.T, dir string) *site {
 	return newSite(t, stored.New(store), streamer.Options{Control: stored.NewControl(store)}, nil)
 }
 
-// asked returns the directory of a run that waits for an answer of type T, and a
-// function that continues the run and returns the answer.
+// asked returns the directory of a run that waits for an answer of type T, and a function that
+// continues the run and returns that answer.
 func asked[T any](t *testing.T) (dir string, continueRun func() (T, error)) {
 	t.Helper()
 	dir = t.TempDir()
@@ -119,7 +119,7 @@ func asked[T any](t *testing.T) (dir string, continueRun func() (T, error)) {
 	return dir, continueRun
 }
 
-// fourDoors gives a wrong answer and then a right one in each of the four ways.
+// fourDoors gives a wrong answer and then a right one, in each of the four ways to answer.
 func fourDoors[T any](t *testing.T, program string, wrong, says, right string, want T, page func(p *tab)) {
 	for name, through := range map[string]door{"Go": throughGo, "HTTP": throughHTTP, "command": throughCommand(program)} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func assertNothingRecorded(t *testing.T, dir string, before snapshot.Info) {
 	assert.Empty(t, waiting)
 }
 
-// choose picks an option of a select by its text.
+// choose picks an option of a select element by the option's text.
 func (p *tab) choose(selector, text string) {
 	p.t.Helper()
 	require.True(p.t, eval[bool](p, `(() => {

@@ -70,7 +70,7 @@ func TestRedactedArgumentsAreNotSentBack(t *testing.T) {
 		_, err := tool.Call(st.Context(t.Context()), City{trip.city})
 		require.ErrorIs(t, err, core.ErrAwaiting)
 		require.NoError(t, st.Close())
-		for range 2 { // the question comes from the stream, and from the state of the run
+		for range 2 { // first, the question comes from the stream, then from the state of the run
 			p.waitText("#questions", run)
 			card := `[...document.querySelectorAll(".question")].find((card) => card.textContent.includes("` + run + `"))`
 			assert.Equal(t, trip.arguments, eval[string](p, card+`.querySelector('[data-path="arguments"]').value`), run)

@@ -30,9 +30,9 @@ func (p *tab) violations() []string {
 		violations.flatMap(({ id, nodes }) => nodes.map((node) => id + ": " + node.html.slice(0, 160) + " " + node.failureSummary.replaceAll("\n", " "))))`)
 }
 
-// inspect checks that the page has no accessibility violations and is not wider than the
-// screen, in the light and the dark theme, on a desktop and on phones. With -look it saves
-// pictures, and does not look for violations.
+// inspect checks that the page has no accessibility violations and is not wider than the screen, in
+// the light and the dark theme, on a desktop and on phones. With -look, it saves screenshots
+// instead of looking for violations.
 func (p *tab) inspect(name string) {
 	p.t.Helper()
 	for _, scheme := range []string{"light", "dark"} {
@@ -40,7 +40,7 @@ func (p *tab) inspect(name string) {
 			p.colours(scheme)
 			p.size(width, 800)
 			p.wait(fmt.Sprintf(`innerWidth === %d`, width))
-			// Wait until colours have faded in.
+			// Wait until the colors have faded in.
 			eval[bool](p, `new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => resolve(true)), 300))`)
 			assert.LessOrEqual(p.t, eval[float64](p, `document.documentElement.scrollWidth - innerWidth`), float64(0), "%s: %s, %d", name, scheme, width)
 			if width != 320 {
@@ -55,8 +55,8 @@ func (p *tab) inspect(name string) {
 	p.size(1280, 800)
 }
 
-// widths returns the widths at which a view is checked in a colour scheme: that of a desktop
-// and that of one phone, or of all phones with -long.
+// widths returns the widths at which a view is checked in a color scheme: those of a desktop and a
+// phone, or, with -long, of all phones.
 func widths(scheme string) []int64 {
 	switch {
 	case *long:
@@ -67,7 +67,7 @@ func widths(scheme string) []int64 {
 	return []int64{1280, 390}
 }
 
-// keep saves a picture of the tab if the flag -look is set.
+// keep saves a screenshot of the tab if the flag -look is set.
 func (p *tab) keep(name string) {
 	p.t.Helper()
 	if *look == "" {
@@ -77,7 +77,7 @@ func (p *tab) keep(name string) {
 	require.NoError(p.t, os.WriteFile(filepath.Join(*look, name), shot.Data, 0o600))
 }
 
-// TestNoViewHasABarrier checks each view with axe-core, in dark and light, wide and
+// TestNoViewHasABarrier checks each view with axe-core, in the dark and the light theme, wide and
 // narrow.
 func TestNoViewHasABarrier(t *testing.T) {
 	t.Parallel()
@@ -112,7 +112,7 @@ func TestNoViewHasABarrier(t *testing.T) {
 	} {
 		t.Run(view.name, func(t *testing.T) {
 			p := newTab(t)
-			p.expectOutages() // the request for the missing run
+			p.expectOutages() // the request for the run that does not exist fails
 			p.load(s.url() + view.at)
 			p.wait(view.ready)
 			if view.keys != "" {
@@ -123,7 +123,7 @@ func TestNoViewHasABarrier(t *testing.T) {
 				for _, width := range widths(scheme) {
 					p.colours(scheme)
 					p.size(width, 800)
-					// Wait until colours have faded in.
+					// Wait until the colors have faded in.
 					eval[bool](p, `new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => resolve(true)), 300))`)
 					assert.Empty(t, p.violations(), "%s, %d", scheme, width)
 				}
@@ -132,8 +132,8 @@ func TestNoViewHasABarrier(t *testing.T) {
 	}
 }
 
-// TestFormsOfAnswersHaveNoBarrier checks the forms for objects, lists and calls in
-// doubt, with an error message in them, and an answered question.
+// TestFormsOfAnswersHaveNoBarrier checks an answered question, and the forms for objects, lists and
+// calls in doubt while they show an error message.
 func TestFormsOfAnswersHaveNoBarrier(t *testing.T) {
 	t.Parallel()
 	c := new(control)

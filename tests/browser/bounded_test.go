@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-const mostElements = 12_000 // on the page, regardless of the number of events
+const mostElements = 12_000 // elements on the page, regardless of the number of events
 
 func TestThePageStaysSmallWithManyRuns(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestThePageStaysSmallWithManyRuns(t *testing.T) {
 
 func TestThePageStaysSmallWithOneLongRun(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, nil, streamer.Options{History: 30_000}, nil) // no gap even on a slow machine
+	s := newSite(t, nil, streamer.Options{History: 30_000}, nil) // avoids a gap even on a slow machine
 	st := begin(t, s.dash, "long")
 	p := open(t, s.url()+"#run=long")
 	failures := 0
@@ -74,7 +74,7 @@ func TestThePageStaysSmallWithOneLongRun(t *testing.T) {
 	p.click("#earlier")
 	p.wait(`!document.querySelector('[data-call="last"]') && document.querySelectorAll("[data-call]").length === 200`)
 	p.load(s.url() + "#run=long&call=" + url.QueryEscape("get_map#42"))
-	p.wait(`document.querySelector(".callrow.selected").dataset.call === "get_map#42"`) // a link leads to its page
+	p.wait(`document.querySelector(".callrow.selected").dataset.call === "get_map#42"`) // a link to a call opens its page
 }
 
 func TestOneCallWithManyAttemptsStaysInItsRow(t *testing.T) {

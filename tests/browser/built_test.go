@@ -12,7 +12,7 @@ import (
 
 var (
 	programs string   // directory of the programs, removed after all tests
-	builds   sync.Map // by package, each a func() (string, error)
+	builds   sync.Map // by package; each value is a func() (string, error)
 )
 
 // built returns the path of the program built from a package of the root module. Each

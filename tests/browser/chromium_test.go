@@ -18,8 +18,7 @@ var (
 	long        = flag.Bool("long", false, "run the long forms of the tests")
 )
 
-// chromium is the browser of all tests. Each test opens its own tabs, which share
-// no data.
+// chromium is the browser that all tests use. Each test opens its own tabs, which share no data.
 var chromium context.Context
 
 func TestMain(m *testing.M) {
@@ -59,8 +58,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// find returns the path of Chromium, or "" if it is not installed. The tests take half the processor
-// time in the headless shell, which is Chromium without the windows of a desktop.
+// find returns the path of Chromium, or "" if it is not installed. It prefers the headless shell,
+// which is Chromium without desktop windows: with it, the tests take half as much CPU time.
 func find() string {
 	for _, name := range []string{os.Getenv("CHROMIUM"), "chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome"} {
 		if path, err := exec.LookPath(cmp.Or(name, "chromium-headless-shell")); err == nil {

@@ -23,9 +23,9 @@ type judgement struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-// TestInputAndAnswerOfAModelAreShown checks that the page shows pictures, checks the
-// answer of a typed agent against its schema, and shows the differences from the
-// previous call and from the run that was forked.
+// TestInputAndAnswerOfAModelAreShown checks that the page shows pictures, compares the answer of a
+// typed agent with its schema, and shows the differences from the previous call and from the run
+// that was forked.
 func TestInputAndAnswerOfAModelAreShown(t *testing.T) {
 	t.Parallel()
 	var picture bytes.Buffer

@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// failedTrip returns a store with a run that has paid and then failed.
+// failedTrip returns a store with a run that made a payment and then failed.
 func failedTrip(t *testing.T) *memstore.Store {
 	t.Helper()
 	store := memstore.New()
@@ -40,8 +40,8 @@ func failedTrip(t *testing.T) *memstore.Store {
 	return store
 }
 
-// TestAFailedRunContinuesFromThePage retries a failed run, and forks it: before the fork, the
-// page lists the calls that have had effects.
+// TestAFailedRunContinuesFromThePage retries a failed run and forks it. Before the fork, the page
+// lists the calls that have had effects.
 func TestAFailedRunContinuesFromThePage(t *testing.T) {
 	t.Parallel()
 	store := failedTrip(t)
@@ -78,8 +78,8 @@ func TestAFailedRunContinuesFromThePage(t *testing.T) {
 	p.waitText("#run-banner", "Interrupted: this run was forked from run trip-1 at trip/pay")
 }
 
-// TestAFailedRunThatNoRunnerStartedIsLeftToItsProgram checks that the page retries such a run, and
-// then offers no button: only its program can continue it.
+// TestAFailedRunThatNoRunnerStartedIsLeftToItsProgram checks that the page retries such a run and
+// then offers no button, because only its program can continue it.
 func TestAFailedRunThatNoRunnerStartedIsLeftToItsProgram(t *testing.T) {
 	t.Parallel()
 	store := failedTrip(t)
@@ -95,8 +95,8 @@ func TestAFailedRunThatNoRunnerStartedIsLeftToItsProgram(t *testing.T) {
 	assert.Empty(t, p.violations())
 }
 
-// TestThePageShowsTheCommandForWhatItMayNotDo checks that the page shows the commands,
-// quoted for a shell, if it has no permission.
+// TestThePageShowsTheCommandForWhatItMayNotDo checks that a page without permission shows the
+// commands, quoted for a shell.
 func TestThePageShowsTheCommandForWhatItMayNotDo(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, stored.New(failedTrip(t)), streamer.Options{}, nil)
@@ -109,8 +109,8 @@ func TestThePageShowsTheCommandForWhatItMayNotDo(t *testing.T) {
 	assert.True(t, eval[bool](p, `document.querySelector("#fork-yes").hidden`))
 }
 
-// TestThePageSaysHowToStopWhatItMayNotStop checks that the page shows the commands to stop
-// a run and to answer, each with a button that copies it, if it has no permission.
+// TestThePageSaysHowToStopWhatItMayNotStop checks that a page without permission shows the commands
+// for stopping a run and for answering, each with a button that copies it.
 func TestThePageSaysHowToStopWhatItMayNotStop(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)

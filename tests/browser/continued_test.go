@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// vote opens the run and calls an agent that asks two people at once. It may be
-// called several times for one run.
+// vote opens the run and calls an agent that asks two people at the same time. It may be called
+// several times for the same run.
 func vote(ctx context.Context, t *testing.T, store *filestore.Store) (done bool) {
 	t.Helper()
 	st, err := state.Open(ctx, store, "r")
@@ -34,8 +34,8 @@ func vote(ctx context.Context, t *testing.T, store *filestore.Store) (done bool)
 	return err == nil
 }
 
-// followed serves the store in a directory to which other processes may write, like the
-// command reprise serve.
+// followed serves the store in a directory, to which other processes may write, as the command
+// reprise serve does.
 func followed(t *testing.T, dir string) *site {
 	t.Helper()
 	store, err := filestore.New(dir)
@@ -50,8 +50,8 @@ func followed(t *testing.T, dir string) *site {
 	return s
 }
 
-// TestPageSaysWhetherAProgramContinues checks what the page says after an answer,
-// and that it updates the text when a program continues the run.
+// TestPageSaysWhetherAProgramContinues checks what the page says after an answer, and that the page
+// updates the text when a program continues the run.
 func TestPageSaysWhetherAProgramContinues(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -73,8 +73,8 @@ func TestPageSaysWhetherAProgramContinues(t *testing.T) {
 	p.waitText(".question:nth-child(2) .answer", "Answered. A program continues the run.")
 }
 
-// TestPageAndCommandSayThatAProgramWaitsForTheAnswer checks that page and command say
-// that a waiting program has received the answer and continued the run.
+// TestPageAndCommandSayThatAProgramWaitsForTheAnswer checks that the page and the command say that
+// a waiting program has received the answer and continued the run.
 func TestPageAndCommandSayThatAProgramWaitsForTheAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -109,8 +109,8 @@ func TestPageAndCommandSayThatAProgramWaitsForTheAnswer(t *testing.T) {
 	p.waitText(second+" .answer", "No longer asked.")
 }
 
-// TestAnAnsweredQuestionIsNotOfferedAgainAfterAReload checks that, after a reload,
-// the page of the run says that the answer waits for a program to open the run.
+// TestAnAnsweredQuestionIsNotOfferedAgainAfterAReload checks that, after a reload, the page of the
+// run says that the answer is waiting for a program to open the run.
 func TestAnAnsweredQuestionIsNotOfferedAgainAfterAReload(t *testing.T) {
 	dir := t.TempDir()
 	store := newStore(t, dir)

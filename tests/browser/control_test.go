@@ -33,7 +33,7 @@ func TestAQuestionIsAnsweredFromThePage(t *testing.T) {
 
 	p.click(".question:nth-child(3) textarea")
 	p.keys("{")
-	p.settle() // the results of the first two answers are shown below them
+	p.settle() // the results of the first two answers move this question
 	p.click(".question:nth-child(3) .send")
 	p.waitText(".question:nth-child(3) .error", "that is not JSON")
 	p.click(".question:nth-child(3) textarea")

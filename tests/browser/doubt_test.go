@@ -21,8 +21,9 @@ type payment struct {
 	} `json:"card"`
 }
 
-// inDoubt returns the directory of a run that stopped during its payment, and a
-// function that continues the run and returns the payment and how often it was made.
+// inDoubt returns the directory of a run that stopped during its payment. It also returns a
+// function that continues the run, and returns the payment and the number of times that it was
+// made.
 func inDoubt(t *testing.T) (dir string, continueRun func() (got payment, paid int, err error)) {
 	t.Helper()
 	dir = t.TempDir()
@@ -46,8 +47,8 @@ func inDoubt(t *testing.T) (dir string, continueRun func() (got payment, paid in
 	return dir, continueRun
 }
 
-// TestACallInDoubtIsDecidedOnThePage checks that the page shows the call in doubt
-// and accepts each of the possible decisions, and only an output that fits.
+// TestACallInDoubtIsDecidedOnThePage checks that the page shows the call in doubt, accepts each of
+// the possible decisions, and accepts an output only if it fits.
 func TestACallInDoubtIsDecidedOnThePage(t *testing.T) {
 	t.Parallel()
 	const out = ".question .answer > fieldset > fieldset" // the field of the call's output

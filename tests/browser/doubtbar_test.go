@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestACallInDoubtIsDrawnFromTheBeginningOfItsAttempt checks the bars of a payment whose process
-// was killed 24 s after the run began, while somebody is asked whether it took effect.
+// TestACallInDoubtIsDrawnFromTheBeginningOfItsAttempt checks the bars of a payment while somebody
+// is asked whether it took effect. The process of the payment was killed 24 s after the run began.
 func TestACallInDoubtIsDrawnFromTheBeginningOfItsAttempt(t *testing.T) {
 	t.Parallel()
 	before, after := memstore.New(), memstore.New()
@@ -34,7 +34,7 @@ func TestACallInDoubtIsDrawnFromTheBeginningOfItsAttempt(t *testing.T) {
 		}, core.StepInDoubt(core.InDoubtAsk))
 		return err
 	}
-	killed = func(ctx context.Context) { // copies the store as a process that ends here would leave it
+	killed = func(ctx context.Context) { // copies the store as it would be if the process ended here
 		left := testkit.LoadRun(t, before, "trip")
 		for i := range left.Records {
 			ago := 40 * time.Second

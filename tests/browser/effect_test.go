@@ -14,9 +14,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestAnEffectIsTakenOverOnThePage retries an agent, which then words its payment
-// differently. The page says which effect might be repeated, and the run takes over the
-// existing receipt.
+// TestAnEffectIsTakenOverOnThePage retries an agent, which words its payment differently the second
+// time. The page shows the effect that might be repeated, and the run takes over the existing
+// receipt.
 func TestAnEffectIsTakenOverOnThePage(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

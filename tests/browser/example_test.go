@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// example starts examples/dashboard and returns the address that it prints. stop
-// sends the signal of Ctrl-C and returns the error of the process.
+// example starts examples/dashboard and returns the address that it prints. stop interrupts the
+// process as Ctrl-C does, and returns its error.
 func example(t *testing.T, flags ...string) (url string, stop func() error) {
 	t.Helper()
 	cmd := exec.Command(built(t, "./examples/dashboard"), append([]string{"-addr", "127.0.0.1:0"}, flags...)...)
@@ -57,11 +57,11 @@ func TestTheExampleIsAnsweredAndInterrupted(t *testing.T) {
 	p.load(url + "#run=" + run)
 	p.wait(`document.querySelectorAll(".record.r-answer").length === 1`)
 	assert.Contains(t, p.text(".record.r-answer"), "= true")
-	p.waitText("#run-facts", "Recalled") // the calls before the question did not run again
+	p.waitText("#run-facts", "Recalled") // the calls before the question were not executed again
 
-	for open := false; !open; open = eval[bool](p, `!document.querySelector("#interrupt").hidden`) { // the run may have ended since
+	for open := false; !open; open = eval[bool](p, `!document.querySelector("#interrupt").hidden`) { // the run may have ended since it was picked
 		p.load(url + "#")
-		p.load(url + "#run=" + pick[string](p, `[...document.querySelectorAll(".wait .of")].at(-1)?.textContent`)) // the one that waits longest
+		p.load(url + "#run=" + pick[string](p, `[...document.querySelectorAll(".wait .of")].at(-1)?.textContent`)) // the run that waits longest
 		p.wait(`document.querySelector("#run-status").textContent !== ""`)
 	}
 	p.click("#interrupt")
@@ -74,8 +74,8 @@ func TestTheExampleIsAnsweredAndInterrupted(t *testing.T) {
 	p.wait(`document.querySelector("#connection").dataset.state === "reconnecting"`)
 }
 
-// TestScreenshots retakes the pictures in docs, which show the example while many calls
-// are retried.
+// TestScreenshots retakes the screenshots in docs. They show the example at a time when many calls
+// are being retried.
 func TestScreenshots(t *testing.T) {
 	t.Parallel()
 	if !*screenshots {
@@ -108,10 +108,10 @@ func TestScreenshots(t *testing.T) {
 	p.expectOutages()
 }
 
-// picture saves a picture of the tab in docs after the page has been drawn.
+// picture saves a screenshot of the tab in docs, once the page has been drawn.
 func (p *tab) picture(name string) {
 	p.t.Helper()
-	// Wait until all sizes and colours are final.
+	// Wait until all sizes and colors are final.
 	eval[bool](p, `new Promise((resolve) => setTimeout(() => requestAnimationFrame(() => resolve(true)), 400))`)
 	shot := call(p, page.CaptureScreenshot, page.CaptureScreenshotParams{})
 	picture, err := png.Decode(bytes.NewReader(shot.Data))
@@ -122,9 +122,9 @@ func (p *tab) picture(name string) {
 	assert.Less(p.t, small.Len(), 200<<10, name)
 }
 
-// fewColours reduces the picture to 256 colours. The page has few colours, and
-// shades of them around letters. The most frequent colours of each kind come first,
-// so that rare colours are included.
+// fewColours reduces the picture to 256 colors. The page has few colors, and shades of them around
+// letters. The palette begins with the most frequent color of each kind, so that rare kinds are
+// included.
 func fewColours(picture image.Image) image.Image {
 	counts := make(map[color.RGBA]int)
 	area := picture.Bounds()

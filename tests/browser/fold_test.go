@@ -22,8 +22,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// foldRecords takes a snapshot and folds the following events into its runs. Then
-// compare() returns the differences from the server's state.
+// foldRecords takes a snapshot and folds the events after it into the snapshot's runs. compare()
+// then returns the differences from the server's state.
 const foldRecords = `(async () => {
 	const fold = await import(new URL("fold.js", document.baseURI));
 	const first = await (await fetch("api/runs?limit=1000")).json();
@@ -79,9 +79,9 @@ type comparison struct {
 	Differences                       []string
 }
 
-// TestThePageFoldsAsTheServerDoes checks that page and server compute the same
-// state from the same records, regardless of when the snapshot was taken, and that
-// a repeated record changes nothing.
+// TestThePageFoldsAsTheServerDoes checks that the page and the server compute the same state from
+// the same records, regardless of when the snapshot was taken, and that repeated records change
+// nothing.
 func TestThePageFoldsAsTheServerDoes(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
@@ -92,8 +92,8 @@ func TestThePageFoldsAsTheServerDoes(t *testing.T) {
 	c.begin(t, s.dash, 20)
 
 	var found comparison
-	// The runs stop changing at the latest when they wait for the end of the test.
-	// Only then do server and page have the same records.
+	// The runs stop changing when they wait for the end of the test, if not earlier. Only then do
+	// the server and the page have the same records.
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		if found = eval[comparison](p, `compare()`); len(found.Differences) == 0 && found.Runs == 60 {
 			break
@@ -136,8 +136,8 @@ func (c *crowd) begin(t *testing.T, publisher state.Publisher, n int) {
 	}
 }
 
-// agent returns an agent that calls tools, sequentially and in parallel, and then
-// ends in a random way.
+// agent returns an agent that calls tools, both sequentially and in parallel, and then ends in a
+// random way.
 func (c *crowd) agent() actors.Agent[City, string] {
 	short := decorators.Tool("short", "fails now and then", func(ctx context.Context, _ City) (string, error) {
 		core.AddUsage(ctx, core.Usage{InputTokens: 3, OutputTokens: 1, Estimated: c.roll(8) == 0})

@@ -24,7 +24,7 @@ func TestLengthsOfTimeHaveUnits(t *testing.T) {
 }
 
 // TestTheTimeLineLeavesOutWhenARunWasClosed checks that the time line ends with the records that a
-// fork keeps, and that a cancel of a closed run does not make it longer.
+// fork keeps, and that cancelling a closed run does not make it longer.
 func TestTheTimeLineLeavesOutWhenARunWasClosed(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)

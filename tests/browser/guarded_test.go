@@ -23,10 +23,9 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// guarded makes a run with all guards of calls: an answer from a cache, a circuit
-// breaker that opens, a retry budget that is exhausted, a model whose instructions
-// changed between two openings and, at the end, a compensation that is retried and
-// one that fails.
+// guarded makes a run that uses all guards of calls: an answer from a cache, a circuit breaker that
+// opens, a retry budget that is exhausted, a model whose instructions changed between two openings
+// and, at the end, a compensation that is retried and another that fails.
 func guarded(t *testing.T, dash *streamer.Handler) {
 	t.Helper()
 	var (
@@ -103,9 +102,8 @@ func guarded(t *testing.T, dash *streamer.Handler) {
 	}
 }
 
-// TestWhatGuardsCallsIsShown checks that compensations, answers from caches,
-// circuit breakers, retry budgets and changed instructions are shown in words, not
-// only as icons.
+// TestWhatGuardsCallsIsShown checks that compensations, answers from caches, circuit breakers,
+// retry budgets and changed instructions are shown not only as icons, but also in words.
 func TestWhatGuardsCallsIsShown(t *testing.T) {
 	s := newSite(t, nil, streamer.Options{}, nil)
 	guarded(t, s.dash)
@@ -146,7 +144,7 @@ func TestWhatGuardsCallsIsShown(t *testing.T) {
 		assert.Contains(t, records, text)
 	}
 	p.choose("#run-kind", "compensations")
-	p.wait(`document.querySelectorAll("[data-call] .lane-state").length === 7`) // and the calls around them
+	p.wait(`document.querySelectorAll("[data-call] .lane-state").length === 7`) // including the calls around them
 
 	for _, view := range []struct{ call, text string }{
 		{"trip/book_hotel@undo/book_hotel", "Kindcompensation"},

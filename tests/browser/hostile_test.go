@@ -24,7 +24,7 @@ func TestWhatIsPlantedStaysText(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	st := begin(t, s.dash, "trip-1", state.WithMetadata(snapshot.Metadata{Pipeline: planted, Description: planted}))
-	// Names of tools are validated, but a step can have any name.
+	// Tool names are validated, but a step can have any name.
 	_, err := core.Step(st.Context(t.Context()), planted, func(ctx context.Context) (string, error) {
 		state.From(ctx).Log(slog.LevelWarn, planted, map[string]any{planted: planted})
 		return planted, nil
@@ -58,8 +58,8 @@ func TestWhatIsPlantedStaysText(t *testing.T) {
 
 const turned = "a\u202eb\x07c\u2066d" // would reverse the direction of text, and ring the bell
 
-// Invisible characters and characters that change the direction of text are shown visibly, in
-// texts from all sources.
+// Invisible characters, and characters that change the direction of text, are made visible in texts
+// from all sources.
 func TestCharactersThatAreNotSeenAreShownAsWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)

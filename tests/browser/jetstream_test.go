@@ -21,9 +21,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestThePageShowsRunsInJetStream checks the page with runs that another process executes: the
-// list with its totals, a retry, a question that is answered, and the inputs and outputs of
-// calls.
+// TestThePageShowsRunsInJetStream checks the page with runs that another process executes: the list
+// with its totals, a retry, a question and its answer, and the inputs and outputs of calls.
 func TestThePageShowsRunsInJetStream(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
@@ -71,7 +70,7 @@ func TestThePageShowsRunsInJetStream(t *testing.T) {
 		}
 		return core.Await[bool](ctx, "Is it to be paid?")
 	})
-	// execute opens the run and executes the agent.
+	// execute opens the run and calls the agent.
 	execute := func() (bool, error) {
 		st, err := state.Open(t.Context(), worker, "trip", state.WithPayloads())
 		if err != nil {

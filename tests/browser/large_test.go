@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// large makes a run with the given number of calls and keeps it open: an agent calls a
+// large makes a run with the given number of calls and keeps it open. In the run, an agent calls a
 // model and a tool in turn, and every 1,000th call of the tool fails.
 func large(t *testing.T, store *memstore.Store, s *site, calls int) *state.ExecutionState {
 	t.Helper()
@@ -48,9 +48,9 @@ func large(t *testing.T, store *memstore.Store, s *site, calls int) *state.Execu
 	return st
 }
 
-// TestARunOf50000CallsIsShownCorrectly checks that the page shows the counts of such a run, a
-// time axis from its beginning, loops as single lines, and each part of the run on
-// demand.
+// TestARunOf50000CallsIsShownCorrectly checks that, for such a run, the page shows the counts, a
+// time axis from the beginning of the run, loops as single lines and, on demand, each part of the
+// run.
 func TestARunOf50000CallsIsShownCorrectly(t *testing.T) {
 	t.Parallel()
 	const calls = 50_001
@@ -89,20 +89,20 @@ func TestARunOf50000CallsIsShownCorrectly(t *testing.T) {
 	p.keys("n")
 	p.waitText("#detail", "no map number 1000")
 	p.waitText(".callrow.selected", "get_map")
-	p.keys("n") // the next error is in another part of the run
+	p.keys("n") // the next failed call is in another part of the run
 	p.waitText("#detail", "no map number 2000")
 	p.keys("N")
 	p.waitText("#detail", "no map number 1000")
 	p.waitText(".callrow.selected", "get_map")
 	p.inspect("large-failure")
 	p.keys("\x1b")
-	// The details close, which moves the button, so a single click may come too early.
+	// The details close and thereby move the button, so a single click may come too early.
 	p.wait(`(document.querySelector("#window-newest").click(), document.querySelector("#window-newest").disabled)`)
 	p.waitText(".callrow.loop[data-call*=get_hotel] .hint", "× 15 wait: ")
 }
 
-// TestTheErrorThatFailedFirstIsMarked checks that the original error is marked below
-// the calls that failed because of it.
+// TestTheErrorThatFailedFirstIsMarked checks that the original error is marked, below the calls
+// that failed because of it.
 func TestTheErrorThatFailedFirstIsMarked(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
@@ -132,8 +132,7 @@ func TestTheErrorThatFailedFirstIsMarked(t *testing.T) {
 	p.wait(`document.querySelector(".callrow.selected")?.dataset.call === "assistant/get_weather"`)
 }
 
-// TestAQueuedRunSaysWhenItBegins checks the page and the list entry of a run that is
-// due later.
+// TestAQueuedRunSaysWhenItBegins checks the page and the list entry of a run that is not due yet.
 func TestAQueuedRunSaysWhenItBegins(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestDetailPanelDoesNotCoverOtherPanels checks several widths of the page.
+// TestDetailPanelDoesNotCoverOtherPanels checks the page at several widths.
 func TestDetailPanelDoesNotCoverOtherPanels(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
@@ -47,8 +47,8 @@ func TestDetailPanelDoesNotCoverOtherPanels(t *testing.T) {
 	}
 }
 
-// TestTheAttemptOfAWaitingCallIsShownInFull checks that the text of an attempt is not cut while its
-// row has room.
+// TestTheAttemptOfAWaitingCallIsShownInFull checks that the text about an attempt is not cut off
+// while its row has room for it.
 func TestTheAttemptOfAWaitingCallIsShownInFull(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
@@ -70,7 +70,7 @@ func TestFiguresInTilesStayOnOneLine(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
 	succeed(t, begin(t, s.dash, "trip-1"), "get_map")
-	p := open(t, s.url()+"#status=queued,cancelled") // so that the rare tiles are shown
+	p := open(t, s.url()+"#status=queued,cancelled") // shows the rare tiles, too
 	p.wait(`document.querySelectorAll(".tile").length === 11`)
 	for _, width := range []int64{900, 1100, 1300} {
 		p.size(width, 800)

@@ -6,8 +6,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestPageThatIsLeftClosesItsStream checks that the page closes its stream when the
-// user leaves it, and opens it again when the user comes back.
+// TestPageThatIsLeftClosesItsStream checks that the page closes its stream when the user leaves the
+// page, and opens it again when the user comes back.
 func TestPageThatIsLeftClosesItsStream(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)

@@ -185,8 +185,7 @@ func TestEverythingIsReachedFromTheKeyboard(t *testing.T) {
 	p.wait(`document.documentElement.dataset.theme === "dark"`)
 }
 
-// The browser revalidates the page that it has cached, and the server does not send it
-// again.
+// The browser revalidates the page in its cache, and the server does not send the page again.
 func TestThePageIsSentOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
@@ -225,7 +224,7 @@ func TestNothingIsWiderThanThePage(t *testing.T) {
 	}
 }
 
-// A group shows its number of branches from the beginning.
+// A group shows the number of its branches from the beginning.
 func TestAGroupShowsItsProgress(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)

@@ -18,15 +18,15 @@ import (
 )
 
 // TestPagesComeBackAtOnceAfterARestart restarts a server with many runs, and checks that its pages
-// show their rows again, and the new run. With -long there are 30 pages and 10,000 runs, and it
-// prints how long they and the server take.
+// show their rows again, as well as a new run. With -long, there are 30 pages and 10,000 runs, and
+// the test prints how long the pages and the server take.
 func TestPagesComeBackAtOnceAfterARestart(t *testing.T) {
 	t.Parallel()
 	runs, pages := 300, 2
 	var options streamer.Options
 	if *long {
 		runs, pages = 10_000, 30
-		options.Reconnect = 500 * time.Millisecond // so that attempts to reconnect while the server is down do not take all of the CPU time
+		options.Reconnect = 500 * time.Millisecond // so that the pages do not use up the CPU time by reconnecting while the server is down
 	}
 	store := manyRuns(t, runs)
 	s := newSite(t, stored.New(store), options, nil)
@@ -73,8 +73,8 @@ func TestPagesComeBackAtOnceAfterARestart(t *testing.T) {
 	}
 }
 
-// watchReturn notes when a page asks for the rows after a restart, when it has them, and when it
-// shows the run "fresh".
+// watchReturn records when a page requests the rows after a restart, when it has received them, and
+// when it shows the run "fresh".
 const watchReturn = `(() => {
 	performance.clearResourceTimings();
 	new MutationObserver((_, observer) => {
@@ -87,7 +87,7 @@ const watchReturn = `(() => {
 	return true;
 })()`
 
-// medianTime returns the median of the times of 21 requests.
+// medianTime makes 21 requests and returns the median of their times.
 func medianTime(t *testing.T, url string) time.Duration {
 	t.Helper()
 	times := make([]time.Duration, 21)
@@ -104,8 +104,8 @@ func medianTime(t *testing.T, url string) time.Duration {
 	return times[len(times)/2]
 }
 
-// TestThePageKeepsUpWithManyEvents publishes many events while a page is open. With -long there are
-// 2,000 a second for ten minutes, and it prints how long frames take.
+// TestThePageKeepsUpWithManyEvents publishes many events while a page is open. With -long, it
+// publishes 2,000 events a second for ten minutes, and prints how long frames take.
 func TestThePageKeepsUpWithManyEvents(t *testing.T) {
 	t.Parallel()
 	rate, lasts := 500, 2*time.Second
@@ -153,7 +153,8 @@ func TestThePageKeepsUpWithManyEvents(t *testing.T) {
 
 const eventsEach = 20 // records of a run in TestThePageKeepsUpWithManyEvents
 
-// many returns record n, counted from 0, of successive runs: ten at a time, with nine calls each.
+// many returns record n, counted from 0, of a sequence of runs. Ten runs are executed at a time,
+// with nine calls each.
 func many(n int) record.Record {
 	const together = 10
 	block := n / (eventsEach * together)

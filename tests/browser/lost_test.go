@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestLostAttemptIsShown checks that the page shows that the process ended during an attempt,
-// and which attempt replaced it.
+// TestLostAttemptIsShown checks that the page shows that the process ended during an attempt, and
+// shows the attempt that replaced it.
 func TestLostAttemptIsShown(t *testing.T) {
 	t.Parallel()
 	before, after := memstore.New(), memstore.New()
@@ -33,7 +33,7 @@ func TestLostAttemptIsShown(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, st.Close())
 	}
-	killed = func(ctx context.Context) { // copies the store as a process that ends here would leave it
+	killed = func(ctx context.Context) { // copies the store as it would be if the process ended here
 		found, err := before.Load(ctx, "trip")
 		require.NoError(t, err)
 		found.Status = snapshot.StatusInterrupted

@@ -61,8 +61,7 @@ func TestThePageWorksBehindGzip(t *testing.T) {
 	following(t, s, s.url())
 }
 
-// compressed is a gzip middleware: each flush of the handler also flushes the
-// compressor.
+// compressed is a gzip middleware in which each flush of the handler also flushes the compressor.
 func compressed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if !strings.Contains(req.Header.Get("Accept-Encoding"), "gzip") {

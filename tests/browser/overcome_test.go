@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// The agent of a run uses another service after the first has failed.
+// The agent of the run uses a second service after the first one has failed.
 func TestTheErrorOfACompletedRunIsNotMarked(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)

@@ -21,13 +21,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long to wait for a condition to become true. It is never reached
-// if the page is correct.
+// patience is the maximum time to wait for a condition to become true. If the page is correct, it
+// is never reached.
 var patience = 4 * time.Minute
 
-// tab is a browser tab that shows the dashboard. The test fails if the console has
-// an error, if the content security policy was violated, or if anything was loaded
-// from another server.
+// tab is a browser tab that shows the dashboard. The test fails if an error is logged to the
+// console, if the content security policy is violated, or if anything is loaded from another
+// server.
 type tab struct {
 	t   *testing.T
 	ctx context.Context
@@ -55,7 +55,7 @@ func newTab(t *testing.T) *tab {
 	return p
 }
 
-// open opens a tab with the page at the URL, and waits until it is live.
+// open opens the page at the URL in a new tab, and waits until the page is live.
 func open(t *testing.T, url string) *tab {
 	t.Helper()
 	p := newTab(t)
@@ -116,8 +116,8 @@ func (p *tab) expectOutages() {
 	p.outages = true
 }
 
-// requested returns the number of requests for a path. A path without a query matches
-// requests with any query.
+// requested returns the number of requests for a path. If the path has no query, requests with any
+// query count.
 func (p *tab) requested(path string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,7 +137,7 @@ func (p *tab) waitRequested(path string, n int) {
 	p.t.Helper()
 	for p.requested(path) < n {
 		require.NoError(p.t, p.ctx.Err())
-		p.wait(`true`) // a round trip, after which the browser has reported its requests
+		p.wait(`true`) // after this round trip, the browser has reported its requests
 	}
 }
 
@@ -195,8 +195,8 @@ func eval[T any](p *tab, expression string) T {
 	return value
 }
 
-// wait waits until a JavaScript expression is true. chromedp's Poll evaluates a
-// string as code, which the page's content security policy forbids.
+// wait waits until a JavaScript expression is true. It does not use Poll of chromedp, which
+// evaluates a string as code: the page's content security policy forbids that.
 func (p *tab) wait(expression string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -264,22 +264,23 @@ func (p *tab) click(selector string) {
 	p.do(chromedp.Click(chromedp.CSS(selector), chromedp.NodeVisible))
 }
 
-// fill sets the value of the first matching control, with the event that typing causes.
+// fill sets the value of the first control that matches the selector, and sends the event that
+// typing causes.
 func (p *tab) fill(selector, text string) {
 	p.t.Helper()
 	p.wait("document.querySelector(" + quote(selector) + ")")
 	eval[bool](p, `((control) => { control.value = `+quote(text)+`; control.dispatchEvent(new Event("input", { bubbles: true })); return true })(document.querySelector(`+quote(selector)+`))`)
 }
 
-// settle waits until the questions on the page accept clicks: a question that has
-// just appeared or moved ignores them.
+// settle waits until the questions on the page accept clicks. A question that has just appeared or
+// moved ignores them.
 func (p *tab) settle() {
 	p.t.Helper()
 	p.wait(`[...document.querySelectorAll(".question")].every((card) => performance.now() - card.movedAt > 900 &&
 		Math.abs(card.parentElement.getBoundingClientRect().top + scrollY + card.offsetTop - card.place) <= 2)`)
 }
 
-// keys presses keys. A key is typed only if the page does not handle it.
+// keys presses keys. A character is typed only if the page does not handle its key.
 func (p *tab) keys(keys string) {
 	p.t.Helper()
 	for _, r := range keys {

@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestParkedRunsNeedNoAnswer looks at runs that are parked while the page is open, and then at the
-// same runs in a page of another server, which has not read their records.
+// TestParkedRunsNeedNoAnswer checks runs that are parked while the page is open, and then the same
+// runs on the page of another server, which has not read their records.
 func TestParkedRunsNeedNoAnswer(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// speaker is a model that streams the words sent on the channel until the channel
-// is closed. An empty word makes the attempt fail.
+// speaker is a model that streams the words sent on the channel, until the channel is closed. An
+// empty word makes the attempt fail.
 type speaker chan string
 
 func (s speaker) answer(ctx context.Context, _ actors.Request) (actors.Response, error) {
@@ -33,8 +33,8 @@ func (s speaker) answer(ctx context.Context, _ actors.Request) (actors.Response,
 	return actors.Response{Message: actors.Assistant(said.String())}, nil
 }
 
-// converse begins a run in which an agent asks the speaker. The run ends at the end
-// of the test at the latest.
+// converse begins a run in which an agent calls the speaker. The run ends when end is called, or at
+// the end of the test.
 func converse(t *testing.T, dash *streamer.Handler, id string, s speaker) (end func()) {
 	st := begin(t, dash, id)
 	llm := actors.NewLLM("model", s.answer, actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay}))
@@ -55,8 +55,7 @@ func converse(t *testing.T, dash *streamer.Handler, id string, s speaker) (end f
 	return end
 }
 
-// The page of a run that another process executes says that the partial output is not
-// available here.
+// The page of a run that another process executes says that partial output is not available here.
 func TestPageSaysThatOutputIsElsewhere(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{Elsewhere: func(context.Context, string) bool { return true }}, nil)
@@ -88,7 +87,7 @@ func TestTheAnswerOfAModelGrowsWhileItIsGenerated(t *testing.T) {
 	late.waitText(produced, "The first words, <b>and</b> more.")
 
 	words <- ""                               // the attempt fails, and the next one begins
-	p.waitText("#run-facts", "~12 in, 5 out") // the service does not report the tokens of the failed attempt
+	p.waitText("#run-facts", "~12 in, 5 out") // estimated: the service reports no tokens for the failed attempt
 	words <- "Anew."
 	p.wait(`document.querySelector('` + produced + `')?.textContent === "Anew."`)
 	p.wait(`document.querySelectorAll('[data-call="assistant/model"] .b-retried').length === 1`)

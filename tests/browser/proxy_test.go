@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy is between the browser and a server, and simulates failures of the network.
+// proxy is a proxy between the browser and a server. It simulates network failures.
 type proxy struct {
 	t        *testing.T
 	listener net.Listener
@@ -24,7 +24,7 @@ type proxy struct {
 	heads   []string
 }
 
-// link is a connection from the browser with its connection to the server.
+// link is a connection from the browser, together with the proxy's connection to the server.
 type link struct {
 	browser, server *net.TCPConn
 	dead            chan struct{} // closed when all further data is dropped
@@ -76,8 +76,8 @@ func (p *proxy) accept() {
 	}
 }
 
-// carry copies data from one side to the other until either is closed. When the
-// link is dead, it drops the data.
+// carry copies data from one side to the other until either of them is closed. If the link is dead,
+// it drops the data.
 func (p *proxy) carry(l *link, to, from *net.TCPConn, requests bool) {
 	defer p.end(l)
 	buffer := make([]byte, 64<<10)
@@ -100,7 +100,7 @@ func (p *proxy) carry(l *link, to, from *net.TCPConn, requests bool) {
 	}
 }
 
-// note stores the headers of requests. A browser on this machine sends each of them
+// note stores the headers of requests. A browser on the same machine sends the headers of a request
 // in one piece.
 func (p *proxy) note(data []byte) {
 	if i := bytes.Index(data, []byte("\r\n\r\n")); i >= 0 {
@@ -110,7 +110,7 @@ func (p *proxy) note(data []byte) {
 	}
 }
 
-// lastEventIDs returns the Last-Event-ID headers of the requests.
+// lastEventIDs returns the values of the Last-Event-ID headers of all requests.
 func (p *proxy) lastEventIDs() (ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,7 +131,7 @@ func (p *proxy) end(l *link) {
 	_, _ = l.browser.Close(), l.server.Close()
 }
 
-// cut closes all connections, with an RST as after a crash, or with a FIN.
+// cut closes all connections, either with an RST, as after a crash, or with a FIN.
 func (p *proxy) cut(rst bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,8 +143,8 @@ func (p *proxy) cut(rst bool) {
 	}
 }
 
-// sleep makes all existing connections silently dead, as when a laptop changes
-// networks. New connections work if newOnes is true.
+// sleep lets all existing connections go dead silently, as when a laptop changes networks. New
+// connections work if newOnes is true.
 func (p *proxy) sleep(newOnes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,14 +158,14 @@ func (p *proxy) sleep(newOnes bool) {
 	}
 }
 
-// wake lets new connections work.
+// wake makes new connections work.
 func (p *proxy) wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.swallow, p.refuse = false, false
 }
 
-// block cuts all existing and all new connections.
+// block cuts all connections, existing and new.
 func (p *proxy) block() {
 	p.mu.Lock()
 	p.refuse = true

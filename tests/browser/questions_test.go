@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// ask publishes runs that wait for an answer. An answer is recorded at once, as by
-// a program that continues the run.
+// ask publishes runs that wait for an answer. Each answer is recorded immediately, as if a program
+// continued the run.
 func ask(s *site, c *control, runs int) {
 	rec := func(runID string, seq uint64, kind record.Kind, status record.Status, text string) {
 		r := record.Record{RunID: runID, Seq: seq, Generation: 1, Time: time.Now(), Kind: kind, Status: status, Detail: &record.Detail{Message: text}}
@@ -41,7 +41,7 @@ func (p *tab) press(x, y float64) {
 	}
 }
 
-// TestADoubleClickAnswersOneQuestion checks slow double-clicks too.
+// TestADoubleClickAnswersOneQuestion also checks slow double-clicks.
 func TestADoubleClickAnswersOneQuestion(t *testing.T) {
 	t.Parallel()
 	delays := []time.Duration{50, 300, 500}
@@ -70,8 +70,8 @@ func TestADoubleClickAnswersOneQuestion(t *testing.T) {
 	}
 }
 
-// TestAQuestionThatMovedUnderThePointerIgnoresAClick checks that the question ignores
-// the first click and accepts the next one.
+// TestAQuestionThatMovedUnderThePointerIgnoresAClick checks that such a question ignores the first
+// click and accepts the next one.
 func TestAQuestionThatMovedUnderThePointerIgnoresAClick(t *testing.T) {
 	t.Parallel()
 	c := new(control)
@@ -84,8 +84,8 @@ func TestAQuestionThatMovedUnderThePointerIgnoresAClick(t *testing.T) {
 		const { x, y, width, height } = document.querySelector(".question .yes").getBoundingClientRect();
 		return { X: x + width / 2, Y: y + height / 2 };
 	})()`)
-	// The second question moves to where the first one was. The clock of the page is
-	// stopped until the click has arrived, however long that takes.
+	// The second question moves to the position of the first. The page's clock is stopped until the
+	// click has arrived, however long that takes.
 	eval[bool](p, `(() => {
 		const now = performance.now();
 		performance.now = () => now;

@@ -72,7 +72,7 @@ func TestRestartedServerIsReadAgain(t *testing.T) {
 	succeed(t, st, "get_map")
 	p := open(t, s.url())
 	p.expectOutages()
-	succeed(t, st, "get_weather") // its events give the page a cursor of this server
+	succeed(t, st, "get_weather") // the events of this call give the page a cursor of this server
 	p.waitText(`[data-run="before"] .calls`, "2 ok")
 
 	s.stop()
@@ -85,7 +85,7 @@ func TestRestartedServerIsReadAgain(t *testing.T) {
 	p.waitText(`[data-notice="reset"]`, "Everything was reloaded")
 }
 
-// After sleep, a laptop's connections are dead, but it has not been notified.
+// After a laptop was asleep, its connections are dead, but it has not been notified.
 func TestLaptopThatSleptReconnects(t *testing.T) {
 	t.Parallel()
 	_, n, p, st := viaProxy(t, streamer.Options{})
@@ -96,7 +96,7 @@ func TestLaptopThatSleptReconnects(t *testing.T) {
 	p.waitLive()
 }
 
-// The page can notice that its connection is dead only by the missing events.
+// Only the missing events tell the page that its connection is dead.
 func TestADeadConnectionIsNoticed(t *testing.T) {
 	t.Parallel()
 	_, n, p, st := viaProxy(t, streamer.Options{})
@@ -111,8 +111,8 @@ func TestADeadConnectionIsNoticed(t *testing.T) {
 func TestAQuietConnectionIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	_, n, p, _ := viaProxy(t, streamer.Options{})
-	// Time runs only three times as fast: on a busy machine the page may be delayed
-	// by a second or two, which must not look like sleep.
+	// Time runs only three times as fast, because on a busy machine the page may be delayed by a
+	// second or two, which must not look like sleep.
 	eval[bool](p, `{ const real = Date.now, begun = real(); Date.now = () => begun + 3 * (real() - begun); true }`)
 	streams := p.requested("events")
 	p.waitRequested("health", 2)
@@ -139,7 +139,7 @@ func TestGapIsShownAndFilled(t *testing.T) {
 	n.block()
 	p.wait(`document.querySelector("#connection").dataset.state === "reconnecting"`)
 	for range 20 {
-		succeed(t, st, "book") // 40 events, of which 8 are kept
+		succeed(t, st, "book") // 40 events in all, of which the server keeps 8
 	}
 	n.wake()
 	p.waitText(`[data-notice="gap"]`, "32 events had been dropped from the server's memory")
@@ -171,8 +171,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 	assert.Zero(t, p.count("#trouble"))
 }
 
-// A browser never reconnects an EventSource after a status other than 200, but the page
-// tries again.
+// After a status other than 200, an EventSource never reconnects, but the page tries again.
 func TestAServerThatIsFullIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	s, n, p, st := viaProxy(t, streamer.Options{Clients: 1})
@@ -187,8 +186,8 @@ func TestAServerThatIsFullIsAskedAgain(t *testing.T) {
 	p.waitText(`[data-run="trip-1"] .calls`, "2 ok")
 }
 
-// occupy opens the only stream that the server allows, as soon as it is free, and
-// keeps it open until leave is called.
+// occupy opens the only stream that the server allows as soon as the stream is free, and keeps it
+// open until leave is called.
 func occupy(t *testing.T, url string) (leave func()) {
 	t.Helper()
 	for {

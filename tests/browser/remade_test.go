@@ -22,7 +22,7 @@ func watched(t *testing.T, s *site, store *memstore.Store) {
 	t.Cleanup(cancel)
 }
 
-// recorded makes a run with calls of the named tools, and ends it.
+// recorded makes a run that calls the named tools and then ends.
 func recorded(t *testing.T, s *site, store *memstore.Store, id string, names []string) {
 	t.Helper()
 	st, err := state.Open(t.Context(), store, id, state.WithPublisher(s.dash))
@@ -35,8 +35,8 @@ func recorded(t *testing.T, s *site, store *memstore.Store, id string, names []s
 	require.NoError(t, st.Close())
 }
 
-// TestRecreatedRunIsShownAsAnother deletes a run and makes another one with its
-// ID. The run's page and the list show the new run at once.
+// TestRecreatedRunIsShownAsAnother deletes a run and makes another one with the same ID. The run's
+// page and the list show the new run immediately.
 func TestRecreatedRunIsShownAsAnother(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()

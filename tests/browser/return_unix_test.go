@@ -21,9 +21,9 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// TestThirtyClientsHaveTheirRowsAtOnceAfterARestart makes the requests of 30 pages without a
-// browser, with runs in memory and in a directory. With -long there are 10,000 runs, and the
-// test prints how long single requests take.
+// TestThirtyClientsHaveTheirRowsAtOnceAfterARestart makes the same requests as 30 pages, but
+// without a browser, for runs in memory and for runs in a directory. With -long, there are 10,000
+// runs, and the test prints how long single requests take.
 func TestThirtyClientsHaveTheirRowsAtOnceAfterARestart(t *testing.T) {
 	const clients = 30
 	runs := 50
@@ -49,7 +49,7 @@ func TestThirtyClientsHaveTheirRowsAtOnceAfterARestart(t *testing.T) {
 			}
 			s.stop()
 			if name == "directory" {
-				store, err = filestore.New(dir) // without the state in memory of the previous process
+				store, err = filestore.New(dir) // without the in-memory state of the previous process
 				require.NoError(t, err)
 			}
 			s.start(stored.New(store), streamer.Options{}, nil)
@@ -97,7 +97,7 @@ func getJSON[T any](t *testing.T, url string) (body T) {
 	return body
 }
 
-// processorTime returns the processor time that this process has used.
+// processorTime returns the CPU time that this process has used.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// City is the input of the tools.
+// City is the input of the tools in these tests.
 type City struct {
 	Name string `json:"name"`
 }
@@ -27,8 +27,7 @@ func begin(t *testing.T, publisher state.Publisher, id string, options ...state.
 	return st
 }
 
-// background runs f in a goroutine. f must return at the end of the test at the
-// latest.
+// background runs f in a goroutine. f must return when the test ends, if not earlier.
 func background(t *testing.T, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -39,7 +38,7 @@ func background(t *testing.T, f func()) {
 	t.Cleanup(func() { <-done })
 }
 
-// succeed calls a tool that returns at once.
+// succeed calls a tool that returns immediately.
 func succeed(t *testing.T, st *state.ExecutionState, name string) {
 	t.Helper()
 	tool := decorators.Tool(name, "returns", func(_ context.Context, in City) (string, error) { return "fine in " + in.Name, nil })

@@ -68,7 +68,7 @@ func (s *site) start(source streamer.Source, options streamer.Options, wrap func
 
 func (s *site) url() string { return "http://" + s.addr + "/" }
 
-// control records the requests of the page, and returns err for each.
+// control records the requests from the page, and returns err for each of them.
 type control struct {
 	mu        sync.Mutex
 	err       error

@@ -44,8 +44,8 @@ func serving(t *testing.T, o streamer.Options, register func(*runner.Runner) err
 	return <-ready
 }
 
-// TestAProgramIsStartedWithAFormOfItsSchema checks that errors found by the page and by the
-// server are shown next to the field.
+// TestAProgramIsStartedWithAFormOfItsSchema checks that errors found by the page and errors found
+// by the server are shown next to their fields.
 func TestAProgramIsStartedWithAFormOfItsSchema(t *testing.T) {
 	t.Parallel()
 	url := serving(t, streamer.Options{}, func(r *runner.Runner) error {
@@ -94,7 +94,7 @@ func TestAProgramIsStartedWithAFormOfItsSchema(t *testing.T) {
 
 	p.load("about:blank")
 	p.load(url)
-	p.waitText("#work-total", "0 of ") // the total moves the button when it appears
+	p.waitText("#work-total", "0 of ") // when the total appears, it moves the button
 	p.click("#start")
 	p.wait(`document.querySelectorAll("#start-program option").length === 2`)
 	p.choose("#start-program", "old")
@@ -105,8 +105,8 @@ func TestAProgramIsStartedWithAFormOfItsSchema(t *testing.T) {
 	p.waitText("#start-error", "dinner-1")
 }
 
-// TestNothingIsStartedWhereThePageMayNotStartRuns checks that a page without permission offers
-// no form.
+// TestNothingIsStartedWhereThePageMayNotStartRuns checks that a page without permission offers no
+// form to start runs.
 func TestNothingIsStartedWhereThePageMayNotStartRuns(t *testing.T) {
 	t.Parallel()
 	url := serving(t, streamer.Options{Authorize: func(*http.Request) (streamer.Access, error) { return streamer.Access{}, nil }}, func(*runner.Runner) error { return nil })
@@ -115,8 +115,8 @@ func TestNothingIsStartedWhereThePageMayNotStartRuns(t *testing.T) {
 	assert.True(t, eval[bool](p, `document.querySelector("#start").hidden`))
 }
 
-// TestTheLastHourIsShownByClass checks the statistics of the last hour with the
-// configured currency, and the consumption of a run by call, model and agent.
+// TestTheLastHourIsShownByClass checks the statistics of the last hour, with the configured
+// currency, and the consumption of a run by call, model and agent.
 func TestTheLastHourIsShownByClass(t *testing.T) {
 	t.Parallel()
 	url := serving(t, streamer.Options{}, func(r *runner.Runner) error {

@@ -58,8 +58,7 @@ func TestAStopThatIsNotFinishedIsShown(t *testing.T) {
 	p.waitText("#run-banner", "Cancelled for good by dashboard: wrong city")
 }
 
-// TestAStopThatWasRequestedElsewhereIsShown has pages that are open when another process asks a run
-// to stop.
+// TestAStopThatWasRequestedElsewhereIsShown opens pages before another process asks a run to stop.
 func TestAStopThatWasRequestedElsewhereIsShown(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
@@ -83,7 +82,7 @@ func TestAStopThatWasRequestedElsewhereIsShown(t *testing.T) {
 }
 
 // TestTheCancelOfAPausedRunIsShownUntilItEnds cancels a run that waits for an answer. The
-// compensation of its call asks a question, too.
+// compensation of one of its calls asks a question, too.
 func TestTheCancelOfAPausedRunIsShownUntilItEnds(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()

@@ -60,14 +60,14 @@ func TestStoredRunsShowTrueFigures(t *testing.T) {
 	p.wait(`document.querySelectorAll("[data-run]").length === 200`)
 }
 
-// What a run did before it crashed is not known without its records, and is not shown as nothing.
+// What a run did before it crashed is not known without its records, and must not be shown as zero.
 func TestFiguresOfACrashedRunAreNotShownAsZero(t *testing.T) {
 	t.Parallel()
 	store := memstore.New()
 	records := storetest.Records(1, 4)
 	run, err := (&snapshot.Snapshot{Info: snapshot.Info{RunID: "run", Status: snapshot.StatusRunning, Generation: 1}, Records: records}).Run()
 	require.NoError(t, err)
-	_, err = store.Create(t.Context(), run) // no process has it open
+	_, err = store.Create(t.Context(), run) // no process has the run open
 	require.NoError(t, err)
 	p := open(t, newSite(t, stored.New(store), streamer.Options{}, nil).url())
 	p.waitText(`[data-run="run"] .calls .first`, "–")

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// manyRuns returns a store with n runs. The one that was stored first asks a question.
+// manyRuns returns a store with n runs. The oldest of them asks a question.
 func manyRuns(t *testing.T, n int) *memstore.Store {
 	t.Helper()
 	store := memstore.New()
@@ -50,8 +50,8 @@ func manyRuns(t *testing.T, n int) *memstore.Store {
 
 const rowIDs = `[...document.querySelectorAll("#run-rows [data-run]")].map((row) => row.dataset.run)`
 
-// TestAnyOfTenThousandRunsIsFound finds runs by their text, the order of the list,
-// filters, and their questions.
+// TestAnyOfTenThousandRunsIsFound finds runs by their text, by sorting the list, by filters, and by
+// their questions.
 func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
 	t.Parallel()
 	store := manyRuns(t, 10_000)
@@ -89,7 +89,7 @@ func TestAnyOfTenThousandRunsIsFound(t *testing.T) {
 	p.wait(rowIDs + `[0] === "order-09997"`)
 	p.waitText("#order", "highest first")
 	p.keys("\x1b")
-	p.waitText("#runs-total", "10.0k") // Esc clears the filters too
+	p.waitText("#runs-total", "10.0k") // Esc also clears the filters
 	assert.Equal(t, "#sort=tokens", eval[string](p, `location.hash`))
 	p.wait(`(location.hash = "#until=2026-01-02 15:04", true)`) // in the time zone of this machine
 	p.waitText("#runs-total", "0 of 10.0k")

@@ -19,8 +19,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// another opens another tab in the same browser context, so that both can share a
-// worker.
+// another opens another tab in the same browser context, so that both tabs can share a worker.
 func (p *tab) another(url string) *tab {
 	p.t.Helper()
 	ctx, cancel := chromedp.NewContext(p.ctx)
@@ -34,7 +33,7 @@ func (p *tab) another(url string) *tab {
 	return other
 }
 
-// protocols counts the requests to a site by protocol.
+// protocols counts the requests to a site by their HTTP version.
 type protocols struct {
 	mu  sync.Mutex
 	all map[string]int
@@ -49,10 +48,9 @@ func (p *protocols) note(next http.Handler) http.Handler {
 	})
 }
 
-// TestManyTabsShareOneStream uses HTTP/1.1, over which browsers open at most six
-// connections to a server. The tabs show all runs, or single runs with the output of their
-// calls. The ninth tab works like the first one, and the stream ends when the last tab is
-// closed.
+// TestManyTabsShareOneStream uses HTTP/1.1, with which browsers open at most six connections to a
+// server. The tabs show all runs, or single runs with the output of their calls. The ninth tab
+// works like the first one, and the stream ends when the last tab is closed.
 func TestManyTabsShareOneStream(t *testing.T) {
 	t.Parallel()
 	seen := &protocols{all: make(map[string]int)}
@@ -86,8 +84,8 @@ func TestManyTabsShareOneStream(t *testing.T) {
 	assert.LessOrEqual(t, int(s.dash.Stats().Accepted), 3*len(tabs))
 	assert.Zero(t, int(s.dash.Stats().Gaps+s.dash.Stats().Resets))
 
-	// When one tab leaves the page, the others keep the stream. When it comes back, it
-	// receives events again.
+	// If one tab leaves the page, the others keep the stream. When that tab comes back, it receives
+	// events again.
 	tabs[1].load("about:blank")
 	tabs[3].load(s.url() + "#run=trip-1")
 	tabs[3].waitText("#producing-rows", "word 1")
@@ -99,8 +97,8 @@ func TestManyTabsShareOneStream(t *testing.T) {
 	require.Eventually(t, func() bool { return s.dash.Stats().Clients == 0 }, patience, 10*time.Millisecond)
 }
 
-// TestTabsComeBackTogether restarts the server. Afterwards each tab shows the runs of
-// the new server.
+// TestTabsComeBackTogether restarts the server. Afterwards, each tab must show the runs of the new
+// server.
 func TestTabsComeBackTogether(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
@@ -129,8 +127,8 @@ func TestTabsComeBackTogether(t *testing.T) {
 	assert.Equal(t, 1, s.dash.Stats().Clients)
 }
 
-// TestATabWithoutSharingHasAStreamOfItsOwn checks a tab without shared workers, which
-// closes its stream as soon as it is hidden.
+// TestATabWithoutSharingHasAStreamOfItsOwn checks a tab in a browser without shared workers. Such a
+// tab closes its stream as soon as it is hidden.
 func TestATabWithoutSharingHasAStreamOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)
@@ -151,8 +149,9 @@ func TestATabWithoutSharingHasAStreamOfItsOwn(t *testing.T) {
 	p.wait(`document.querySelectorAll("[data-call]").length === 3`)
 }
 
-// TestQuestionNotifiesUsersWhoWantNotifications checks notifications of runs that ask or fail,
-// also while the tab is hidden for a long time. Without the user's consent there are none.
+// TestQuestionNotifiesUsersWhoWantNotifications checks the notifications about runs that ask or
+// fail, including those while the tab is hidden for a long time. Without the user's consent, there
+// are none.
 func TestQuestionNotifiesUsersWhoWantNotifications(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, nil, streamer.Options{}, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// freeAddress returns an address on which a program can listen again and again.
+// freeAddress returns an address on which a program can listen, also again after a restart.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -22,7 +22,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// beginChat starts a program, and returns when it serves.
+// beginChat starts a program, and returns when the program is serving requests.
 func beginChat(t *testing.T, program string, flags ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(program, flags...)

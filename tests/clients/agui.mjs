@@ -1,6 +1,6 @@
-// Talks to the service with the agent of @ag-ui/client: node agui.mjs URL RUNS. The client
-// verifies the order of all events. The script exits with status 1 if an event is out of order,
-// or if two clients have different messages.
+// Talks to the service, using the agent of @ag-ui/client: node agui.mjs URL RUNS. The client
+// verifies the order of all events. The script exits with status 1 if an event is out of order, or
+// if two clients have different messages.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { HttpAgent } from "@ag-ui/client";
@@ -11,7 +11,7 @@ const endpoint = `${url}agui/assistant`;
 let cuts = 0;
 let attached = 0;
 const broken = /network error|terminated|fetch failed/;
-process.on("unhandledRejection", (error) => { // the client causes one for each connection that breaks
+process.on("unhandledRejection", (error) => { // the client causes one for each broken connection
   if (!broken.test(String(error?.message))) throw error;
 });
 const warn = console.warn;
@@ -21,7 +21,7 @@ function agentOf(threadId, after) {
   return new HttpAgent({ url: endpoint, threadId, fetch: cutting(after, () => cuts++) });
 }
 
-// run makes one request, and returns its outcome, or undefined if the connection broke.
+// run makes one request. It returns the outcome, or undefined if the connection broke.
 async function run(agent, parameters = {}) {
   let outcome;
   try {
@@ -36,7 +36,7 @@ async function run(agent, parameters = {}) {
   return outcome;
 }
 
-// plainly returns the messages without empty thoughts, empty contents and encrypted values.
+// plainly returns the messages without empty reasoning, empty contents, and encrypted values.
 function plainly(messages) {
   return JSON.parse(JSON.stringify(messages)).filter((m) => m.role !== "reasoning" || m.content !== "")
     .map((m) => ({ ...m, content: m.content || undefined, encryptedValue: undefined }))
@@ -55,7 +55,7 @@ async function one(seed, words, after, second) {
       resume = undefined;
       if (outcome === undefined) {
         attached++;
-        agent.pendingInterrupts = []; // of the request that broke
+        agent.pendingInterrupts = []; // discard those of the request that broke
         continue;
       }
       if (outcome.type === "error") {

@@ -1,5 +1,5 @@
-// Talks to the service with the chat of @ai-sdk/react: node aisdk.mjs URL RUNS. The script
-// exits with status 1 if the messages of a chat differ from those of the server.
+// Talks to the service, using the chat of @ai-sdk/react: node aisdk.mjs URL RUNS. The script exits
+// with status 1 if the messages of a chat differ from those on the server.
 import assert from "node:assert/strict";
 import { Chat } from "@ai-sdk/react";
 import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses, lastAssistantMessageIsCompleteWithToolCalls } from "ai";
@@ -10,7 +10,7 @@ const api = `${url}chat/assistant`;
 let cuts = 0;
 let reconnects = 0;
 
-// chatOf returns a chat whose nth connection breaks after after[n] events, see cutting.
+// chatOf returns a chat whose nth connection breaks after after[n] events; see cutting.
 function chatOf(id, after) {
   const retries = [];
   const chat = new Chat({
@@ -22,13 +22,14 @@ function chatOf(id, after) {
   return { chat, retries };
 }
 
-// plainly returns the messages without the parts and fields that the server's list does not have.
+// plainly returns the messages without those parts and fields that are missing in the server's
+// list.
 function plainly(messages) {
   const drop = new Set(["preliminary", "providerExecuted", "title", "toolMetadata", "rawInput", "providerMetadata"]);
   return JSON.parse(JSON.stringify(messages, (key, value) => (drop.has(key) ? undefined : value)))
     .map(({ id, role, parts }) => {
       while (parts.at(-1)?.type === "step-start") parts.pop(); // a step in which nothing was shown
-      for (const part of parts) delete part.id; // the ID in the stream
+      for (const part of parts) delete part.id; // the part's ID in the stream
       return { id, role, parts };
     })
     .filter((m) => m.parts.length > 0);
@@ -74,7 +75,7 @@ async function one(seed, words, after) {
   return got;
 }
 
-// Each plan is cut at every event, as often as the number of runs allows.
+// Cut each plan at every event, as far as the number of runs allows.
 let done = 0;
 for (let seed = 0; done < runs; seed++) {
   const words = plan(seed);
@@ -82,7 +83,7 @@ for (let seed = 0; done < runs; seed++) {
     await one(`${seed}-${at}`.split("-").map(Number).reduce((a, b) => a * 1000 + b), words, at === 0 ? [] : [(seed % 5) + at * 3, at * 7 + 2, at]);
   }
 }
-// Every event of one run is the last of a connection.
+// Cut one plan after each of its events.
 const whole = ["think", "retry", "tools", "book"];
 const most = runs > 50 ? 120 : 12;
 const step = runs > 50 ? 1 : 9;

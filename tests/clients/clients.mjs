@@ -1,9 +1,9 @@
-// Follows an event stream with one of the clients from npm, and prints each
-// event as a line of JSON:
+// Follows an event stream, using one of the clients from npm, and prints each event as a line of
+// JSON:
 //
 //	node clients.mjs eventsource URL
 //
-// It ends after an event run_completed.
+// It ends after a run_completed event.
 
 import { fetchEventSource } from "@microsoft/fetch-event-source";
 import { EventSource } from "eventsource";
@@ -16,13 +16,13 @@ function take({ id, name, data }) {
 }
 
 const clients = {
-  // As in a browser: it reconnects by itself.
+  // Works as in a browser: it reconnects by itself.
   eventsource(url) {
     const source = new EventSource(url);
     for (const name of names) source.addEventListener(name, (e) => take({ id: e.lastEventId, name, data: e.data }));
   },
 
-  // Only a parser: the loop that reads and reconnects is here.
+  // This is only a parser: the loop that reads and reconnects is here.
   async "eventsource-parser"(url) {
     let cursor = "";
     const parser = createParser({
@@ -44,9 +44,9 @@ const clients = {
     }
   },
 
-  // It reconnects if onclose and onerror tell it to. It advances its own cursor as
-  // soon as it has read an ID, even if the event is cut off before its empty line,
-  // so the ID of the last complete message is sent instead.
+  // It reconnects if onclose and onerror tell it to. It moves its own cursor as soon as it has read
+  // an ID, even if the event is cut off before the empty line at its end. Therefore the ID of the
+  // last complete message is sent instead.
   "fetch-event-source"(url) {
     globalThis.window = globalThis;
     globalThis.document = { addEventListener() {}, removeEventListener() {}, hidden: false };

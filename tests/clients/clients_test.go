@@ -23,7 +23,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// event is an event as a client received it.
+// event is an event in the form in which a client received it.
 type event struct {
 	ID, Name, Data string
 }
@@ -56,8 +56,7 @@ func ours(t *testing.T, url string, take func(event) bool) {
 // wholeID matches an ID with a hyphen. An ID without one has been cut off.
 var wholeID = regexp.MustCompile(`^(\d+\.)?\d+-\d+$`)
 
-// withR3labs calls the client in the loop that the documentation of streamer/r3labs
-// shows.
+// withR3labs uses the client in the loop that the documentation of streamer/r3labs shows.
 func withR3labs(t *testing.T, url string, take func(event) bool) {
 	client := r3labs.NewClient(url, r3labs.ClientMaxBufferSize(1<<20))
 	client.ReconnectStrategy = &backoff.StopBackOff{}
@@ -109,7 +108,7 @@ func withTmaxmax(t *testing.T, url string, take func(event) bool) {
 	require.ErrorIs(t, conn.Connect(), context.Canceled)
 }
 
-// fromNPM returns a follow that uses a client of clients.mjs.
+// fromNPM returns a follow function that uses the named client in clients.mjs.
 func fromNPM(name string) follow {
 	return func(t *testing.T, url string, take func(event) bool) {
 		node, err := exec.LookPath("node")
@@ -137,8 +136,8 @@ func fromNPM(name string) follow {
 	}
 }
 
-// TestEveryClientGetsEveryEventOnce cuts connections at random positions, and sends
-// heartbeats between the events.
+// TestEveryClientGetsEveryEventOnce cuts connections at random positions, while heartbeats are sent
+// between the events.
 func TestEveryClientGetsEveryEventOnce(t *testing.T) {
 	for _, filter := range []string{"", "&status=failed,completed"} {
 		for name, follow := range clients {
@@ -168,7 +167,7 @@ func TestEveryClientGetsEveryEventOnce(t *testing.T) {
 					if !assert.Equal(t, want[got], rec.Seq, "after %d events and %d cuts: %+v", got, cut.Cuts(), e) {
 						return false
 					}
-					if name != "r3labs/sse" { // may have received an ID that was cut off
+					if name != "r3labs/sse" { // r3labs/sse may receive an ID that was cut off
 						assert.Regexp(t, fmt.Sprintf(`^\d+\.1-%d$`, rec.Seq), e.ID)
 					}
 					assert.Equal(t, rec.Status, strings.TrimPrefix(e.Name, "run_"))

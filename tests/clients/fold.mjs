@@ -1,11 +1,10 @@
-// Folds records with the page's fold.js, from the first record and from the server's
-// state after two other records, and compares the state after each record with that of
-// the server.
+// Folds records with the page's fold.js, once from the first record and twice from the server's
+// state after some record, and compares the state after each record with that of the server.
 //
 //   node fold.mjs FOLDER < vectors
 //
-// FOLDER contains the page's modules. Each line of the vectors is a run: its records, and
-// the server's RunState after each of them.
+// FOLDER contains the page's modules. Each line of the vectors is a run: its records, and the
+// server's RunState after each of them.
 
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -31,7 +30,7 @@ for (const line of readFileSync(0, "utf8").split("\n")) {
     for (let i = begin + 1; i < records.length; i++) {
       let result = fold.take(run, records[i]);
       compared++;
-      if (result === fold.hole && begin >= 0) { // the page asks the server
+      if (result === fold.hole && begin >= 0) { // the page would ask the server for the state
         holes++;
         run = fold.adopt(structuredClone(states[i]));
         result = fold.taken;

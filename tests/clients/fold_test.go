@@ -20,17 +20,16 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// vector is a run, and its state according to the server after each record.
+// vector is a run, with the server's states of the run after each record.
 type vector struct {
 	Seed    uint64            `json:"seed"`
 	Records []record.Record   `json:"records"`
 	States  []json.RawMessage `json:"states"`
 }
 
-// TestPageFoldsAsTheLedgerDoes checks that the page, which folds records with its
-// own code in JavaScript, computes the same states as the server. Runs that end in
-// all possible ways are folded by both, record by record, from their beginning and
-// from any later state.
+// TestPageFoldsAsTheLedgerDoes checks that the page, which folds records with its own JavaScript
+// code, computes the same states as the server. Both fold runs that end in all possible ways,
+// record by record, from the beginning of the run and from later states.
 func TestPageFoldsAsTheLedgerDoes(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -46,7 +45,7 @@ func TestPageFoldsAsTheLedgerDoes(t *testing.T) {
 		require.NoError(t, encoder.Encode(v))
 	}
 	many := vector{Records: cancelled(manyQuestions(t))}
-	many.Seed = uint64(len(many.Records)) - 2 // the page loads the run just before the cancel
+	many.Seed = uint64(len(many.Records)) - 2 // the page once loads the run just before the cancel
 	many.States = statesAfterEach(t, many.Records)
 	require.NoError(t, encoder.Encode(many))
 	cmd := exec.CommandContext(t.Context(), node, "fold.mjs", pageModules(t))
@@ -56,7 +55,7 @@ func TestPageFoldsAsTheLedgerDoes(t *testing.T) {
 	t.Logf("%s", out)
 }
 
-// manyQuestions returns the records of a run that waits in more calls than the server lists.
+// manyQuestions returns the records of a run in which more calls are waiting than the server lists.
 func manyQuestions(t *testing.T) (records []record.Record) {
 	t.Helper()
 	add := func(r record.Record) {
@@ -80,7 +79,7 @@ func manyQuestions(t *testing.T) (records []record.Record) {
 	return records
 }
 
-// cancelled returns the records of a run, and of a cancel if the run has not ended.
+// cancelled returns the records of a run. If the run has not ended, it adds the record of a cancel.
 func cancelled(records []record.Record) []record.Record {
 	last := records[len(records)-1]
 	if last.Status != record.StatusAwaiting && last.Status != record.StatusInterrupted {
@@ -91,7 +90,7 @@ func cancelled(records []record.Record) []record.Record {
 	return append(records, last)
 }
 
-// statesAfterEach returns the state of the run in the API after each of its records.
+// statesAfterEach returns the states of the run in the API, one after each of its records.
 func statesAfterEach(t *testing.T, records []record.Record) (states []json.RawMessage) {
 	t.Helper()
 	h, err := streamer.New(nil, streamer.Options{})
@@ -111,8 +110,7 @@ func statesAfterEach(t *testing.T, records []record.Record) (states []json.RawMe
 	return states
 }
 
-// pageModules copies the modules of the page to a directory in which Node.js treats
-// them as modules.
+// pageModules copies the page's modules to a directory in which Node.js treats them as modules.
 func pageModules(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

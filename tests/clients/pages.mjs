@@ -1,7 +1,7 @@
 // Functions that agui.mjs and aisdk.mjs share.
 
-// cutting returns a fetch whose nth response breaks after after[n] events. Later responses are
-// complete. For each break, it calls cut.
+// cutting returns a fetch function whose nth response breaks after after[n] events. Responses
+// beyond the end of after are complete. It calls cut each time a response breaks.
 export function cutting(after, cut) {
   let n = 0;
   return async (input, init) => {
@@ -32,14 +32,15 @@ export function cutting(after, cut) {
 
 const all = ["think", "retry", "tools", "book", "two", "ask", "quiet", "say", "fail"];
 
-// plan returns what happens in a turn: up to four of the words that the agent knows.
+// plan returns the words that determine what happens in a turn: up to four of those that the agent
+// knows.
 export function plan(seed) {
   const words = [];
   for (let n = seed % 4, x = seed * 7 + 3; n >= 0; n--, x = x * 31 + 11) words.push(all[x % all.length]);
   return words.slice(0, words.includes("fail") ? words.indexOf("fail") + 1 : 4);
 }
 
-// settle waits until holds returns true.
+// settle waits until holds() is true.
 export async function settle(holds) {
   for (const until = Date.now() + 30_000; !holds();) {
     if (Date.now() > until) throw new Error("it did not settle");
@@ -52,7 +53,7 @@ export async function threadOf(api, id) {
   return (await response.json()).messages;
 }
 
-// isAnswered reports whether the last message of a thread is the complete answer.
+// isAnswered reports whether the last message of a thread is a complete answer.
 export function isAnswered(messages) {
   const last = messages.at(-1);
   return last.role === "assistant" && last.parts.at(-1).text?.includes("says done, and more.");

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runs returns the number of runs that each client makes.
+// runs returns the number of runs for each client.
 func runs() string {
 	if n := os.Getenv("REPRISE_PAGES"); n != "" {
 		return n
@@ -16,7 +16,7 @@ func runs() string {
 	return "24"
 }
 
-// withPage runs a script with Node.js, passing it the URL of the service.
+// withPage executes a script with Node.js, and passes it the URL of the service.
 func withPage(t *testing.T, script, module string) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -31,9 +31,9 @@ func withPage(t *testing.T, script, module string) {
 	require.NoError(t, err)
 }
 
-// The client verifies the order of events. Runs fail, retry and ask, and their streams are cut off
-// and attached to again.
+// The client verifies the order of the events. Runs fail, retry and ask questions. Their streams
+// are cut off, and the client attaches to them again.
 func TestAGUIClientAcceptsEveryRun(t *testing.T) { withPage(t, "agui.mjs", "@ag-ui/client") }
 
-// A page that is cut off at any event and reconnects has the same messages as the server.
+// A page that is cut off at any event and then reconnects has the same messages as the server.
 func TestUseChatEndsWithTheMessagesOfTheRun(t *testing.T) { withPage(t, "aisdk.mjs", "@ai-sdk/react") }

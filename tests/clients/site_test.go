@@ -34,8 +34,8 @@ func newSite(t *testing.T) *site {
 	return &site{handler: h, address: server.Listener.Addr().String()}
 }
 
-// publish publishes the n records of a run in the background. It holds the last one
-// back until calm returns true, so that the run ends only after all cuts.
+// publish publishes the n records of a run in the background. It holds back the last one until calm
+// returns true, so that the run ends only after all cuts.
 func (s *site) publish(t *testing.T, n int, calm func() bool) {
 	address, err := record.ParseAddress("fetch")
 	require.NoError(t, err)

@@ -53,8 +53,8 @@ type book struct {
 	Seat string `json:"seat"`
 }
 
-// scripted returns an agent whose model executes the user's text, such as "think tools
-// retry": each word names something that happens, in this order.
+// scripted returns an agent whose model executes the user's text as a script, such as "think tools
+// retry". Each word names something that happens, in this order.
 func scripted() conversation.Agent {
 	soon := actors.WithRetry(core.RetryConfig{MaxAttempts: 3, InitialDelay: time.Millisecond})
 	look := decorators.Tool("look", "Looks.", func(ctx context.Context, in book) (book, error) {

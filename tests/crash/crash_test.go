@@ -39,8 +39,8 @@ type order struct {
 	N int `json:"n"`
 }
 
-// work is a program that is killed. It begins or resumes the run, and logs the
-// attempts of its tools and the outcomes that its agents received.
+// work is the program that is killed. It begins or resumes the run, and logs the attempts of its
+// tools and the outcomes that its agents received.
 func work(args ...string) error {
 	dir := args[0]
 	store, err := filestore.New(dir)
@@ -61,8 +61,8 @@ func work(args ...string) error {
 	return say("result %d", result)
 }
 
-// logIn returns a function that appends a line to the log in the directory. The line
-// persists if the process is killed.
+// logIn returns a function that appends a line to the log in the directory. Logged lines are kept
+// even if the process is killed.
 func logIn(dir string) func(format string, args ...any) error {
 	return func(format string, args ...any) error {
 		f, err := os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -82,10 +82,10 @@ func logged(t *testing.T, dir string) []string {
 	return strings.Split(strings.TrimSpace(string(log)), "\n")
 }
 
-const maxAttempts = 3 // of a tool, not counting attempts ended by a kill
+const maxAttempts = 3 // attempts of a tool, not counting those that a kill ended
 
-// program calls tools sequentially, repeatedly, in a group, from nested agents and
-// with retries, so that it can be killed in many different states.
+// program calls tools sequentially, repeatedly, in a group, from nested agents, and with retries,
+// so that the process can be killed in many different states.
 func program(say func(string, ...any) error) actors.Agent[order, int] {
 	tool := decorators.Tool("tool", "", func(ctx context.Context, in order) (int, error) {
 		s := core.ScopeOf(ctx)
@@ -142,15 +142,15 @@ func program(say func(string, ...any) error) actors.Agent[order, int] {
 	})
 }
 
-// expected is the result of program without kills.
+// expected is the result of program when nothing is killed.
 const expected = 3*(0+10+20) + 9 + 3*(100+200+300) + 9 + 1000
 
 func TestKilledRunEndsWithNothingLostOrRepeated(t *testing.T) {
 	campaign(t, "calls", 300, check)
 }
 
-// campaign kills processes of the program, and checks each run after its end. The flag -kills sets
-// the number of kills. It defaults to most, or to 20 with -short.
+// campaign kills processes of the program, and checks each run after it has ended. The flag -kills
+// sets the number of kills, which defaults to most or, with -short, to 20.
 func campaign(t *testing.T, program string, most int, check func(t *testing.T, dir string)) {
 	done, wanted := 0, *kills
 	switch {
@@ -180,8 +180,8 @@ func campaign(t *testing.T, program string, most int, check func(t *testing.T, d
 	t.Logf("%d processes were killed", done)
 }
 
-// runAndKill starts a process and kills it after a while. It reports whether the
-// process was killed before its end.
+// runAndKill starts a process and kills it after the given time. It reports whether the process was
+// killed before it ended.
 func runAndKill(t *testing.T, program, dir string, after time.Duration) bool {
 	t.Helper()
 	cmd := process.Command(t, program, dir)
@@ -204,8 +204,8 @@ func attemptOf(ctx context.Context) string {
 	return fmt.Sprintf("%s:%d", s.Address(), s.Attempt())
 }
 
-// checkAttempts compares the attempts in the log with the recorded ones. Each
-// attempt is made once, unless its process ended during it.
+// checkAttempts compares the logged attempts with the recorded ones. Each attempt must have been
+// made exactly once, unless its process ended during the attempt.
 func checkAttempts(t *testing.T, found *snapshot.Snapshot, made map[string]int) {
 	t.Helper()
 	begun := make(map[string]int)
@@ -224,7 +224,7 @@ func checkAttempts(t *testing.T, found *snapshot.Snapshot, made map[string]int) 
 	}
 }
 
-// check compares the log of all processes with the stored run.
+// check compares the log, to which all processes wrote, with the stored run.
 func check(t *testing.T, dir string) {
 	t.Helper()
 	acked, made := make(map[string]bool), make(map[string]int)

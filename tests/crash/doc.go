@@ -1,3 +1,3 @@
-// Package crash repeatedly kills real processes in the middle of a run, and
-// checks that the run finishes with nothing lost or repeated.
+// Package crash repeatedly kills real processes in the middle of a run, and checks that the run
+// finishes without losing or repeating anything.
 package crash

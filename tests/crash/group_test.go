@@ -22,8 +22,8 @@ import (
 // items is the number of items in the group.
 const items = 24
 
-// collect is a program that is killed. Its items retry on their own, releasing
-// their slot while they wait, and a loop receives them as they finish.
+// collect is the program that is killed. Its items are retried independently, and release their
+// slots while they wait. A loop receives the items as they finish.
 func collect(args ...string) error {
 	dir := args[0]
 	store, err := filestore.New(dir)
@@ -74,7 +74,7 @@ func TestKilledGroupContinuesWithItsUnfinishedItems(t *testing.T) {
 	campaign(t, "group", 200, checkGroup)
 }
 
-// checkGroup checks the log and the stored run.
+// checkGroup checks the log and the stored run of collect.
 func checkGroup(t *testing.T, dir string) {
 	t.Helper()
 	made, acked := make(map[string]int), make(map[string]bool)

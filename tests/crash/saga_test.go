@@ -22,8 +22,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// saga returns an agent that books sequentially, in a nested agent and in a group,
-// and then fails. Every third compensation fails in its first attempt.
+// saga returns an agent that makes bookings sequentially, in a nested agent, and in a group, and
+// then fails. The first attempt of every third compensation fails.
 func saga(say func(string, ...any) error) (agent actors.Agent[order, int], book actors.Tool[order, int]) {
 	often := core.RetryConfig{MaxAttempts: maxAttempts, InitialDelay: 2 * time.Millisecond, MaxDelay: 2 * time.Millisecond}
 	book = decorators.Tool("book", "", func(ctx context.Context, in order) (int, error) {
@@ -55,7 +55,7 @@ func saga(say func(string, ...any) error) (agent actors.Agent[order, int], book 
 		if _, err := inner.Call(ctx, order{4}); err != nil {
 			return 0, err
 		}
-		// One worker, so that the calls complete in a known order.
+		// There is only one worker, so that the calls complete in a known order.
 		if _, err := actors.Map(ctx, actors.Group{Name: "g", Workers: 1}, book, []order{{7}, {8}, {9}}); err != nil {
 			return 0, err
 		}
@@ -65,7 +65,7 @@ func saga(say func(string, ...any) error) (agent actors.Agent[order, int], book 
 
 var errSoldOut = errors.New("sold out")
 
-// bookAndUndo is a program that is killed.
+// bookAndUndo is the program that is killed.
 func bookAndUndo(args ...string) error {
 	dir := args[0]
 	store, err := filestore.New(dir)
@@ -89,7 +89,7 @@ func TestKilledCompensationContinuesAndRepeatsNothing(t *testing.T) {
 	campaign(t, "saga", 200, checkSaga)
 }
 
-// checkSaga checks the log and the stored run.
+// checkSaga checks the log and the stored run of bookAndUndo.
 func checkSaga(t *testing.T, dir string) {
 	t.Helper()
 	made := make(map[string]int) // by attempt
@@ -107,8 +107,8 @@ func checkSaga(t *testing.T, dir string) {
 			continue
 		}
 		assert.Equal(t, words[1]+"0", words[3])
-		// A compensation begins only after the previous one has its outcome, and the
-		// previous one never runs again.
+		// A compensation begins only after the previous one has an outcome, and then the previous
+		// one never runs again.
 		if len(undone) == 0 || undone[len(undone)-1] != words[1] {
 			undone = append(undone, words[1])
 		}

@@ -1,11 +1,10 @@
-// Prints a run as JSON lines: first the info of the run, then its records. With
-// --value, it prints one encoded value, such as an output.
+// Prints a run as JSON lines: first the info of the run, then its records. With --value, it prints
+// one encoded value, such as an output.
 //
 //   npm ci && node read.mjs FILE
 //   npm ci && node read.mjs --value FILE
 //
-// Nanoseconds are printed as text, since a JavaScript number cannot represent
-// all of them.
+// Nanoseconds are printed as text, because a JavaScript number cannot represent all of them.
 
 import { readFileSync } from "node:fs";
 import { ExtensionCodec, decode as decodeMsgpack } from "@msgpack/msgpack";
@@ -17,7 +16,7 @@ extensionCodec.register({ type: 0x4a, decode: (body) => JSON.parse(Buffer.from(b
 extensionCodec.register({ type: 0x54, decode: zonedTime });
 const decode = (bytes) => decodeMsgpack(bytes, { useBigInt64: true, extensionCodec });
 
-// zonedTime returns a time with its offset as text, since a Date has no offset.
+// zonedTime returns a time with its offset, as text because a Date has no offset.
 function zonedTime(body) {
   const view = new DataView(body.buffer, body.byteOffset, body.length);
   const [nanoseconds, seconds, offset] = [view.getUint32(0), Number(view.getBigInt64(4)), view.getInt32(12)];
@@ -29,10 +28,10 @@ function zonedTime(body) {
 
 const base64 = (bytes) => (bytes === null ? null : Buffer.from(bytes).toString("base64"));
 const nanoseconds = (n) => (n === null ? null : String(n));
-const value = (v) => (v instanceof Uint8Array ? base64(v) : v); // or the reference of an artifact
+const value = (v) => (v instanceof Uint8Array ? base64(v) : v); // otherwise, an artifact's reference
 const mapValues = (object, f) => Object.fromEntries(Object.entries(object).map(([key, v]) => [key, f(v)]));
 
-// portable returns a metadata value in a form that JSON can represent.
+// portable returns a metadata value in a form that can be represented in JSON.
 function portable(v) {
   if (typeof v === "bigint") {
     const n = Number(v);

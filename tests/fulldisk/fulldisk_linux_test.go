@@ -27,7 +27,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// exitNoMount is the exit code of a process that may not mount a file system.
+// exitNoMount is the exit code of a process that is not allowed to mount a file system.
 const exitNoMount = 77
 
 const (
@@ -38,14 +38,14 @@ const (
 	large  = 100_000 // bytes of an output that is stored as an artifact
 )
 
-// output returns the output of a call. No two calls have the same output.
+// output returns the output of call n. No two calls have the same output.
 func output(n, size int) string { return strings.Repeat(fmt.Sprintf("%08d", n), size/8) }
 
 func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"size of files": limitedBy(limitedFiles), "small file system": limitedBy(smallFileSystem)})
 }
 
-// limitedBy returns a program that calls work with its arguments, dir and size.
+// limitedBy returns a program that calls work with the program's arguments, dir and size.
 func limitedBy(work func(dir string, size int) error) func(...string) error {
 	return func(args ...string) error {
 		size, err := strconv.Atoi(args[1])
@@ -56,9 +56,9 @@ func limitedBy(work func(dir string, size int) error) func(...string) error {
 	}
 }
 
-// limitedFiles works with a limit on the size of files: half the size of all outputs.
+// limitedFiles calls work with a limit on the size of files, which is half the size of all outputs.
 func limitedFiles(dir string, size int) error {
-	signal.Ignore(syscall.SIGXFSZ) // so that the write fails instead of killing the process
+	signal.Ignore(syscall.SIGXFSZ) // writes must fail instead of killing the process
 	room := uint64(calls / 2 * size)
 	limit := syscall.Rlimit{Cur: room, Max: room}
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
@@ -67,8 +67,8 @@ func limitedFiles(dir string, size int) error {
 	return work(dir, size)
 }
 
-// smallFileSystem works in a file system with space for half of the outputs, and
-// then again with more space. The file system is unmounted when the process ends.
+// smallFileSystem calls work in a file system with space for half of the outputs, and then again
+// with more space. The file system is unmounted when the process ends.
 func smallFileSystem(dir string, size int) error {
 	room := calls / 2 * size
 	err := syscall.Mount("", "/", "", syscall.MS_PRIVATE|syscall.MS_REC, "") // mounts are visible only to this process
@@ -100,8 +100,8 @@ type order struct {
 	N int `json:"n"`
 }
 
-// work opens the run and makes all calls. It prints which calls ran, which outcomes
-// the agent received, and how the run ended.
+// work opens the run and makes all calls. It prints which calls were executed, which outcomes the
+// agent received, and how the run ended.
 func work(dir string, size int) error {
 	store, err := filestore.New(dir)
 	if err != nil {
@@ -130,7 +130,7 @@ func work(dir string, size int) error {
 	if why := st.Interrupted(); why != nil {
 		fmt.Println("interrupted", why.Reason)
 	}
-	_, err = write.Call(st.Context(ctx), order{calls}) // must not run after the end
+	_, err = write.Call(st.Context(ctx), order{calls}) // must not be executed after the run ended
 	fmt.Println("after", err == nil)
 	fmt.Println("closed", st.Close() == nil)
 	return nil
@@ -159,7 +159,7 @@ func parse(t *testing.T, out string) (s said) {
 	return s
 }
 
-// limited runs this program with a limit.
+// limited runs this program with the given limit.
 func limited(t *testing.T, limit, dir string, size int, attr *syscall.SysProcAttr) (stdout, stderr string, err error) {
 	t.Helper()
 	cmd := process.Command(t, limit, dir, strconv.Itoa(size))
@@ -170,12 +170,12 @@ func limited(t *testing.T, limit, dir string, size int, attr *syscall.SysProcAtt
 	return out.String(), errs.String(), err
 }
 
-// requireStopped requires that the full disk stopped the run in the middle, with an
-// error and without further calls.
+// requireStopped requires that the full disk stopped the run in the middle, with an error, and that
+// no further calls were made.
 func requireStopped(t *testing.T, s said, closed bool) {
 	t.Helper()
 	require.Equal(t, []string{
-		"end true true false", // not stored, interrupted, no success
+		"end true true false", // not stored, interrupted, not successful
 		"interrupted store",
 		"after false",
 		fmt.Sprint("closed ", closed),
@@ -242,11 +242,11 @@ func TestRunOnAFullFileSystemContinuesWhenThereIsRoom(t *testing.T) {
 	}
 }
 
-// requireGoesOn requires that a run stops when its outputs do not fit on the disk,
-// and continues when there is more space.
+// requireGoesOn requires that a run stops when its outputs do not fit on the disk, and continues
+// once there is more space.
 func requireGoesOn(t *testing.T, size int) {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if os.Getuid() != 0 { // root in a separate user namespace may mount there
+	if os.Getuid() != 0 { // in a separate user namespace, root may mount file systems
 		attr.Cloneflags |= syscall.CLONE_NEWUSER
 		attr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
@@ -263,7 +263,7 @@ func requireGoesOn(t *testing.T, size int) {
 	before, after, found := strings.Cut(stdout, "room again\n")
 	require.True(t, found, stdout)
 	first, second := parse(t, before), parse(t, after)
-	requireStopped(t, first, size == large) // if an artifact does not fit, there is still space for the journal
+	requireStopped(t, first, size == large) // the journal still has space if only an artifact does not fit
 	require.Equal(t, []string{"end false false true", "after true", "closed true"}, second.ends)
 	require.Len(t, second.acked, calls)
 	for n := range first.acked {

@@ -1,3 +1,3 @@
-// Package inbox posts messages to open runs from other processes, and kills
-// processes while this happens.
+// Package inbox posts messages from other processes to open runs, and kills processes while it does
+// so.
 package inbox

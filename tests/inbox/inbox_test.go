@@ -35,8 +35,8 @@ func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"work": inStore(work), "answer": inStore(answerAll), "wait": inStore(waitLong)})
 }
 
-// inStore returns a program with the arguments directory and name, which calls do
-// with the store in the directory.
+// inStore returns a program with the arguments directory and name. It calls do with the store in
+// that directory and the name.
 func inStore(do func(ctx context.Context, store *filestore.Store, name string) error) func(...string) error {
 	return func(args ...string) error {
 		store, err := filestore.New(args[0])
@@ -68,11 +68,11 @@ type order struct {
 	N int `json:"n"`
 }
 
-// program asks questions in rounds: in each round several at once, while another
-// branch is still running.
+// program asks questions in several rounds. In each round, it asks several at the same time, while
+// another branch is still running.
 func program() actors.Agent[order, string] {
 	ask := decorators.Tool("ask", "", func(ctx context.Context, in order) (string, error) {
-		if in.N == 0 { // the branch that asks nothing
+		if in.N == 0 { // this branch asks nothing
 			select {
 			case <-time.After(5 * time.Millisecond):
 			case <-ctx.Done():
@@ -80,7 +80,7 @@ func program() actors.Agent[order, string] {
 			return "", ctx.Err()
 		}
 		return core.Await[string](ctx, fmt.Sprint("number ", in.N))
-	}, actors.WithRetry(core.RetryConfig{MaxLosses: 50})) // each kill may cut an attempt off
+	}, actors.WithRetry(core.RetryConfig{MaxLosses: 50})) // each kill may cut off an attempt
 	return decorators.Agent("agent", "", func(ctx context.Context, _ order) (string, error) {
 		var all []string
 		for range rounds {
@@ -94,7 +94,7 @@ func program() actors.Agent[order, string] {
 	})
 }
 
-// work runs the program to its end, waiting for answers in between, and prints its
+// work runs the program until it has completed, waiting for answers in between, and prints its
 // output.
 func work(ctx context.Context, store *filestore.Store, _ string) error {
 	for {
@@ -119,8 +119,8 @@ func work(ctx context.Context, store *filestore.Store, _ string) error {
 	}
 }
 
-// answerAll answers all questions until the run has completed. It prints the
-// answers that were accepted as the first ones.
+// answerAll answers all questions until the run has completed. It prints those of its answers that
+// were accepted, because they came first.
 func answerAll(ctx context.Context, store *filestore.Store, name string) error {
 	for n := 0; ; {
 		found, err := store.Load(ctx, runID)
@@ -148,7 +148,7 @@ func answerAll(ctx context.Context, store *filestore.Store, name string) error {
 	}
 }
 
-// crew is the successive processes of one role, which are killed and started again.
+// crew is the sequence of processes in one role, which are killed and started again.
 type crew struct {
 	fail  context.CancelFunc // ends all processes
 	mu    sync.Mutex
@@ -156,7 +156,7 @@ type crew struct {
 	kills int
 }
 
-// keep runs one process of the role after another until one ends by itself.
+// keep runs processes in the given role, one after another, until one of them ends by itself.
 func (c *crew) keep(ctx context.Context, t *testing.T, rng *rand.Rand, role, dir string, kills int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		cmd, out, stderr := start(t, role, dir, fmt.Sprint(role, n))
@@ -177,7 +177,7 @@ func (c *crew) keep(ctx context.Context, t *testing.T, rng *rand.Rand, role, dir
 			return
 		}
 		if !assert.Equal(t, -1, cmd.ProcessState.ExitCode(), "%s: %v: %s", role, err, stderr) {
-			c.fail() // the process failed without being killed
+			c.fail() // the process failed although it was not killed
 			return
 		}
 		c.mu.Lock()
@@ -214,7 +214,7 @@ func TestAnswersOfOtherProcessesAreReceivedOnceWhoeverIsKilled(t *testing.T) {
 	t.Logf("%d processes were killed", killed)
 }
 
-// check compares the output of the processes with the stored run.
+// check compares what the processes printed with the stored run.
 func check(t *testing.T, dir string, results, won []string) {
 	t.Helper()
 	store, err := filestore.New(dir)
@@ -261,8 +261,7 @@ func check(t *testing.T, dir string, results, won []string) {
 	assert.Empty(t, entries)
 }
 
-// waitLong makes a call that waits an hour for its retry, and prints how the call
-// ended.
+// waitLong makes a call that waits an hour for its retry, and prints how that call ended.
 func waitLong(ctx context.Context, store *filestore.Store, _ string) error {
 	st, err := state.Open(ctx, store, runID, state.WithPublisher(announcer{}))
 	if err != nil {
@@ -276,7 +275,7 @@ func waitLong(ctx context.Context, store *filestore.Store, _ string) error {
 	return st.Close()
 }
 
-// announcer prints a line when a wait begins.
+// announcer prints a line each time a wait begins.
 type announcer struct{}
 
 func (announcer) Publish(r record.Record) {
@@ -333,7 +332,7 @@ func TestProcessIsCancelledInTheMiddleOfAWait(t *testing.T) {
 	require.ErrorIs(t, err, state.ErrCancelled)
 }
 
-// TestAKilledProcessLeavesARunInterruptedByACrash also checks that the run can be cancelled.
+// TestAKilledProcessLeavesARunInterruptedByACrash also checks that such a run can be cancelled.
 func TestAKilledProcessLeavesARunInterruptedByACrash(t *testing.T) {
 	o := startOwner(t)
 	require.NoError(t, o.Process.Kill())
@@ -388,8 +387,8 @@ func TestSecondProcessIsRefusedOrWaits(t *testing.T) {
 	require.NoError(t, <-opened)
 }
 
-// TestAwaitAnswersReturnsWhenTheRunCanBeOpened answers while the run is open.
-// AwaitAnswers must not return before the owner has closed it.
+// TestAwaitAnswersReturnsWhenTheRunCanBeOpened answers a question while the run is open.
+// AwaitAnswers must not return before the run's owner has closed it.
 func TestAwaitAnswersReturnsWhenTheRunCanBeOpened(t *testing.T) {
 	dir := t.TempDir()
 	store, err := filestore.New(dir)

@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-// A player is a transport that replies with a recording.
+// A player is a transport that answers requests with a recording.
 type player struct {
 	*recording
 	body []byte
@@ -34,8 +34,8 @@ func (p player) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// play calls a model that replies with the first length bytes of the recording.
-// streamed is the text of the deltas.
+// play calls a model, which replies with the first length bytes of the recording. streamed is the
+// text in the deltas.
 func (r *recording) play(ctx context.Context, length int) (resp actors.Response, streamed string, err error) {
 	model := openai.Model{
 		Name: "m", BaseURL: "https://" + r.service + "/v1", APIKey: "sk-0123456789", API: openai.Chat,
@@ -65,7 +65,7 @@ func (r *recording) misread(ctx context.Context) string {
 	case errors.As(err, new(*core.PanicError)):
 		return err.Error()
 	case want.failed && err == nil && resp.Finish == actors.FinishMalformedCall && strings.Contains(string(r.body), "tool_use_failed"):
-		return "" // the agent sends this failure back to the model
+		return "" // the agent reports this failure to the model
 	case want.failed && err != nil && want.message == "" && r.status < 400:
 		return "" // the reply is empty
 	case want.failed && !errors.As(err, &failure):
@@ -109,15 +109,16 @@ func misreadCalls(got []actors.ToolCall, want []call) string {
 	return ""
 }
 
-// cuts returns where a stream is cut: at some places, and before its last event.
+// cuts returns the positions at which a stream is cut: several positions, and that before its last
+// event.
 func (r *recording) cuts() []int {
 	n := len(r.body)
 	return []int{n / 5, n / 2, n * 9 / 10, max(0, bytes.LastIndex(bytes.TrimSpace(r.body), []byte("data:")))}
 }
 
-// takenForWhole describes how a stream that is cut off was accepted as a different
-// answer. It returns "" if it was not. A cut stream may be accepted if the rest of it
-// adds nothing to the answer.
+// takenForWhole returns a description of how a stream that was cut off was accepted as a different
+// answer, or "" if it was not. A stream may be accepted after a cut if the rest of it adds nothing
+// to the answer.
 func (r *recording) takenForWhole(ctx context.Context) string {
 	want := r.said()
 	for _, length := range r.cuts() {
@@ -133,7 +134,7 @@ func (r *recording) takenForWhole(ctx context.Context) string {
 	return ""
 }
 
-// A row counts the recordings of a service.
+// A row contains counts of a service's recordings.
 type row struct{ replies, streams, calls, failures, misread int }
 
 func TestRecordedRepliesAreReadCorrectly(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// This file decodes replies independently and as simply as possible: with maps, and
+// This file decodes replies in an independent way that is as simple as possible: with maps, and
 // without handling invalid replies.
 
 // A said is the content of a reply.
@@ -58,7 +58,7 @@ func (r *recording) said() (s said) {
 	return s
 }
 
-// addChat adds a completion or a piece of one, in the key "message" or "delta".
+// addChat adds a completion, or a piece of one, which is under the key "message" or "delta".
 func (s *said) addChat(d map[string]any, key string) {
 	s.addUsage(at(d, "usage"), "prompt_tokens", "completion_tokens")
 	s.addUsage(at(d, "x_groq", "usage"), "prompt_tokens", "completion_tokens")
@@ -83,8 +83,8 @@ func (s *said) addChat(d map[string]any, key string) {
 	}
 }
 
-// addCall adds a call or a piece of one. A piece without an index is a complete call, or
-// the nth one of the message.
+// addCall adds a call or a piece of one. A piece without an index is either a complete call or
+// belongs to the nth call of the message.
 func (s *said) addCall(c any, n int) {
 	piece := call{id: text(at(c, "id")), name: text(at(c, "function", "name")), arguments: text(at(c, "function", "arguments"))}
 	if i, ok := at(c, "index").(float64); ok && i >= 0 {
@@ -144,7 +144,7 @@ func (s *said) addUsage(u any, input, output string) {
 	}
 }
 
-// messageOf returns the error message in the body of a failure, or "" if there is none.
+// messageOf returns the error message in the body of a failed reply, or "" if there is none.
 func messageOf(body any) string {
 	if list, ok := body.([]any); ok && len(list) > 0 {
 		body = list[0]
@@ -157,7 +157,7 @@ func messageOf(body any) string {
 	return ""
 }
 
-// at returns the value at a path of keys, or nil if there is none.
+// at returns the value at a path of keys in v, or nil if there is none.
 func at(v any, path ...string) any {
 	for _, key := range path {
 		m, _ := v.(map[string]any)
@@ -166,7 +166,7 @@ func at(v any, path ...string) any {
 	return v
 }
 
-// text returns a string, the joined texts of a list of parts, or any other value as
+// text returns v as text: a string unchanged, the parts of a list joined, and any other value as
 // JSON.
 func text(v any) string {
 	switch v := v.(type) {

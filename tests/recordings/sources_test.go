@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
 
-	// Imported so that the modules stay in go.mod; their packages are not used.
+	// These are imported to keep the modules in go.mod; their packages are not used.
 	_ "charm.land/fantasy/jsonrepair"
 	_ "github.com/maruel/genai/scoreboard"
 	_ "github.com/tmc/langchaingo/jsonschema"
@@ -28,13 +28,13 @@ import (
 // modules are the paths of the modules whose recordings are played.
 var modules = []string{"charm.land/fantasy", "github.com/maruel/genai", "github.com/tmc/langchaingo"}
 
-// every selects the files that are read: all of them, or every fourth one with the
-// race detector.
+// every determines the files that are read: all of them or, with the race detector, every fourth
+// one.
 var every = 4 / int(testkit.Seeds(4))
 
 // A recording is one reply of a service.
 type recording struct {
-	file    string // with the module and the number of the reply
+	file    string // contains the module and the number of the reply
 	service string // the host
 	api     string // "chat" or "responses"
 	status  int
@@ -47,8 +47,8 @@ func (r *recording) isStream() bool {
 		bytes.HasPrefix(r.body, []byte("data:")) || bytes.HasPrefix(r.body, []byte("event:")))
 }
 
-// recordings returns the replies to requests for chat completions and responses in the
-// files of the modules.
+// recordings returns the replies in the modules' files to requests for chat completions and
+// responses.
 func recordings(t *testing.T) (all []recording) {
 	out, err := exec.CommandContext(t.Context(), "go", append([]string{"list", "-m", "-f", "{{.Dir}}"}, modules...)...).Output()
 	require.NoError(t, err)
@@ -84,8 +84,8 @@ func recordings(t *testing.T) (all []recording) {
 	return all
 }
 
-// locate sets service and api according to the URL of the request. It reports whether
-// the API is tested here.
+// locate sets service and api according to the request's URL. It reports whether the tests here
+// cover the API.
 func (r *recording) locate(method, address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || method != http.MethodPost {
@@ -101,7 +101,7 @@ func (r *recording) locate(method, address string) bool {
 	return r.api != ""
 }
 
-// readCassette reads a cassette of go-vcr.
+// readCassette reads the replies in a cassette of go-vcr.
 func readCassette(data []byte) (out []recording, err error) {
 	if !bytes.Contains(data, []byte("/chat/completions")) && !bytes.Contains(data, []byte("/responses")) && !bytes.Contains(data, []byte("pollinations.ai/openai")) {
 		return nil, nil
@@ -131,8 +131,8 @@ func readCassette(data []byte) (out []recording, err error) {
 	return out, nil
 }
 
-// withoutRequestBodies removes the bodies of requests. Most of them are pictures,
-// which take long to parse.
+// withoutRequestBodies removes the bodies of requests. Most of them are images, which take a long
+// time to parse.
 func withoutRequestBodies(data []byte) []byte {
 	var out bytes.Buffer
 	inRequest, inBody, bodyIndent := false, false, 0
@@ -156,8 +156,8 @@ func withoutRequestBodies(data []byte) []byte {
 	return out.Bytes()
 }
 
-// readTrace reads a trace of httprr: a header line, and then pairs of requests and
-// responses, each after a line with their lengths.
+// readTrace reads a trace of httprr. It consists of a header line and pairs of requests and
+// responses. Before each of these pairs is a line with the lengths.
 func readTrace(data []byte) (out []recording, err error) {
 	in := bufio.NewReader(bytes.NewReader(data))
 	if _, err := in.ReadString('\n'); err != nil {

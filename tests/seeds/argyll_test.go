@@ -35,7 +35,7 @@ func argyll(t *testing.T, version config.ArgyllVersion, step string) config.Retr
 	return r
 }
 
-// "When retries are scheduled": both versions.
+// "When retries are scheduled": the same in both versions.
 func TestArgyllRetriesTransportErrorsAnd5xxAlone(t *testing.T) {
 	for version, step := range map[config.ArgyllVersion]string{
 		config.ArgyllV1: `{"work_config": {"max_retries": 1, "backoff": 10, "max_backoff": 100, "backoff_type": "fixed"}}`,
@@ -98,7 +98,7 @@ func TestArgyllV1SaysThatAMissingBackoffIsNotDefined(t *testing.T) {
 	assert.Equal(t, milliseconds(100), runStep(t, r, errUnavailable).delays)
 }
 
-// "Configuration" of version 2: zero values.
+// "Configuration" of version 2: zero values mean the defaults.
 func TestArgyllV2HasTheGlobalDefaultForWhatIsZero(t *testing.T) {
 	for _, step := range []string{
 		`{"id": "a"}`, `{"work_config": {}}`,
@@ -162,8 +162,8 @@ func TestArgyllCapsRetryAfter(t *testing.T) {
 	assert.Less(t, runStep(t, none, asked[0]).delays[0], time.Millisecond, "with a maximum delay of 0, the retry is immediate")
 }
 
-// An attempt that an open circuit breaker refuses did not reach the step, so it is
-// not a permanent failure of the work item.
+// If an open circuit breaker refuses an attempt, the attempt did not reach the step, so it is not a
+// permanent failure of the work item.
 func TestArgyllRetriesWhatABreakerRefuses(t *testing.T) {
 	r := argyll(t, config.ArgyllV2, `{"work_config": {"max_retries": 2, "init_backoff": 100, "max_backoff": 2000, "backoff_type": "fixed"}}`)
 	h := runStep(t, r, &breaker.OpenError{Breaker: "b", After: time.Second}, errUnavailable)
@@ -204,7 +204,7 @@ func TestArgyllDocumentsWithMistakesAreRefused(t *testing.T) {
 	}
 }
 
-// A warning says which configuration has no effect.
+// A warning names the configuration that has no effect.
 func TestArgyllWarningsSayWhatIsNotKept(t *testing.T) {
 	_, warnings, err := config.ReadArgyll([]byte(`{"compensate": {"endpoint": "http://x"}}`), config.ArgyllV2, engine(t))
 	require.NoError(t, err)
@@ -232,7 +232,7 @@ RETRY_MAX_BACKOFF: got "99999999999999999999", want a number of milliseconds, 0 
 RETRY_MAX_RETRIES: got "many", want -1 for no limit, or 0 to 2147483646`)
 }
 
-// Receipt tokens: the same for every attempt of a work item, and for no other.
+// Receipt tokens: all attempts of a work item have the same token, which no other work item has.
 func TestArgyllReceiptToken(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)
@@ -258,12 +258,12 @@ func TestArgyllReceiptToken(t *testing.T) {
 	assert.ErrorIs(t, err, core.ErrNoRun)
 }
 
-// A late duplicate outcome is ignored.
+// A late duplicate of an outcome is ignored.
 func TestArgyllLateOutcomeIsDropped(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
 		late := testkit.Attempts(func(context.Context, string) (string, error) {
-			<-time.After(time.Minute) // ignores the end of its attempt
+			<-time.After(time.Minute) // it continues after the end of its attempt
 			return "late", nil
 		}, testkit.Succeed)
 		out, err := testkit.Call(ctx, testkit.Tool(t, "step", core.RetryConfig{AttemptTimeout: time.Second}, late))

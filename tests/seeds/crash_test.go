@@ -15,9 +15,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// crashStep makes a step with the configuration. The process ends during every
-// attempt, until the run no longer continues. It returns the number of attempts and
-// the final error.
+// crashStep makes a step with the configuration. The process ends during every attempt, until the
+// run no longer continues. crashStep returns the number of attempts and the last error.
 func crashStep(t *testing.T, r config.Retry) (attempts int, err error) {
 	t.Helper()
 	testkit.Bubble(t, func(t *testing.T) {
@@ -28,7 +27,7 @@ func crashStep(t *testing.T, r config.Retry) (attempts int, err error) {
 			step := testkit.Tool(t, "step", r.Config(), func(context.Context, string) (string, error) {
 				attempts++
 				crashed = true
-				found := testkit.LoadRun(t, here, "run-1") // as a process that ends here leaves it
+				found := testkit.LoadRun(t, here, "run-1") // the run as it is if the process ends here
 				found.Status = snapshot.StatusInterrupted
 				run, err := found.Run()
 				require.NoError(t, err)
@@ -46,8 +45,8 @@ func crashStep(t *testing.T, r config.Retry) (attempts int, err error) {
 	return attempts, err
 }
 
-// "An attempt counts when it is claimed", so an attempt that ends with a crash
-// counts, and the step fails after the last attempt.
+// "An attempt counts when it is claimed", so an attempt that ends in a crash counts, and after the
+// last attempt the step fails.
 func TestTaskerCountsACrash(t *testing.T) {
 	attempts, err := crashStep(t, tasker(t, "retry:\n  retryable: true\n  max_attempts: 3\n  backoff_base_ms: 0\n"))
 	assert.Equal(t, 3, attempts)
@@ -58,7 +57,7 @@ func TestTaskerCountsACrash(t *testing.T) {
 	require.ErrorIs(t, err, core.ErrInDoubt)
 }
 
-// When a flow is recovered at start-up, its attempt is repeated as a retry.
+// When a flow is recovered at startup, its attempt is repeated as a retry.
 func TestArgyllCountsARestart(t *testing.T) {
 	for _, c := range []struct {
 		retries string
@@ -71,8 +70,8 @@ func TestArgyllCountsARestart(t *testing.T) {
 	}
 }
 
-// rh_agents and NoETL do not mention crashes: a lost attempt is repeated, and the run is
-// set aside after five lost attempts in a row.
+// rh_agents and NoETL do not mention crashes. A lost attempt is repeated, and after five lost
+// attempts in a row, the run is set aside.
 func TestOthersDoNotCountACrash(t *testing.T) {
 	attempts, err := crashStep(t, config.Retry{MaxAttempts: 2})
 	assert.Equal(t, 5, attempts)

@@ -29,16 +29,16 @@ var (
 
 func status(code int) error { return fmt.Errorf("call the step: %w", &httperror.Error{Code: code}) }
 
-// history is the history of a step: the number of attempts, the delays between
-// them, and its error.
+// history is the history of a step: the number of its attempts, the delays between them, and the
+// step's error.
 type history struct {
 	attempts int
 	delays   []time.Duration
 	err      error
 }
 
-// runStep makes a step with the configuration. Its attempts fail with each of errs
-// in turn, and then succeed.
+// runStep makes a step with the configuration. Its attempts fail with each of errs in turn. After
+// that, they succeed.
 func runStep(t *testing.T, r config.Retry, errs ...error) (h history) {
 	t.Helper()
 	testkit.Bubble(t, func(t *testing.T) {
@@ -60,7 +60,7 @@ func runStep(t *testing.T, r config.Retry, errs ...error) (h history) {
 	return h
 }
 
-// times returns a list of n times err.
+// times returns a list that contains err n times.
 func times(n int, err error) []error { return slices.Repeat([]error{err}, n) }
 
 func milliseconds(ns ...int) (ds []time.Duration) {
@@ -70,8 +70,8 @@ func milliseconds(ns ...int) (ds []time.Duration) {
 	return ds
 }
 
-// warned checks that there are as many warnings as texts, and that each warning contains the text at
-// its position.
+// warned checks that there are as many warnings as texts, and that each warning contains the text
+// with the same index.
 func warned(t *testing.T, warnings []config.Problem, texts ...string) {
 	t.Helper()
 	require.Len(t, warnings, len(texts), "%v", warnings)

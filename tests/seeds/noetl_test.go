@@ -87,13 +87,13 @@ func TestNoETLCapsRetryAfter(t *testing.T) {
 	}
 }
 
-// A step may contain mappings and lists that are not steps.
+// A step may contain mappings and lists of its own, which are not steps.
 func TestNoETLStepWithMappingsOfItsOwnIsOneStep(t *testing.T) {
 	r := noetl(t, "step: a\nargs: {retry: 9}\ntask: {retry: 7}\ntasks: []\nretry: 2\n")
 	assert.Equal(t, 2, runStep(t, r, times(9, errUnavailable)...).attempts)
 }
 
-// Without retry_when every failure is retried.
+// Without retry_when, every failure is retried.
 func TestNoETLRetriesEveryFailure(t *testing.T) {
 	for _, err := range []error{errUnavailable, errBusiness, status(404), &breaker.OpenError{Breaker: "b"}} {
 		assert.Equal(t, 3, runStep(t, noetl(t, "retry: true"), times(9, err)...).attempts, err)
@@ -110,8 +110,7 @@ func TestNoETLRetryWhenDecidesAlone(t *testing.T) {
 	require.ErrorIs(t, h.err, core.ErrPermanent)
 }
 
-// The order of the conditions matters if one of them could fail: stop_when is evaluated
-// first.
+// The order of the conditions matters if one of them could fail. stop_when is evaluated first.
 func TestNoETLStopWhenIsAskedFirst(t *testing.T) {
 	r := noetl(t, `retry: {max_attempts: 9, retry_when: "{{ error != None }}", stop_when: "{{ attempt >= 2 }}"}`)
 	assert.Equal(t, 2, runStep(t, r, times(9, errUnavailable)...).attempts)
@@ -127,7 +126,7 @@ func TestNoETLNeverRetriesASuccess(t *testing.T) {
 	assert.Equal(t, 1, h.attempts)
 }
 
-// All eight variables in "Retry Context Variables" can be used.
+// All eight variables listed in "Retry Context Variables" can be used.
 func TestNoETLContextVariables(t *testing.T) {
 	for _, condition := range []string{
 		"result == None", "status_code == 503", "error != None", "success == False", "data == None", "attempt == 1",

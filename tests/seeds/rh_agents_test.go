@@ -25,10 +25,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The tests in this file follow the sections of the retry specification of
-// rh_agents in order.
+// The tests in this file follow the order of the sections in the retry specification of rh_agents.
 
-// rhAgents returns a configuration that the document writes as RetryConfig(…).
+// rhAgents returns the configuration that the document writes as RetryConfig(…).
 func rhAgents(c core.RetryConfig) core.RetryConfig {
 	c.Jitter = core.NoJitter
 	return c
@@ -52,8 +51,8 @@ func delaysOf(t *testing.T, c core.RetryConfig, failures int) (delays []time.Dur
 	return delays
 }
 
-// attemptsOf returns the number of attempts of a tool that always fails with the
-// error, and the error of its call.
+// attemptsOf returns the number of attempts of a tool that always fails with the given error, and
+// the error of the call.
 func attemptsOf(t *testing.T, c core.RetryConfig, failure error) (n int, err error) {
 	t.Helper()
 	testkit.Bubble(t, func(t *testing.T) {
@@ -75,8 +74,8 @@ func TestRHAgentsBackoffStrategies(t *testing.T) {
 	}
 }
 
-// "_fibonacci: Calculate nth fibonacci number (1-based)". Its loop returns the
-// sequence in its comment: 1, 1, 2, 3, 5.
+// "_fibonacci: Calculate nth fibonacci number (1-based)". Its loop returns the sequence that is in
+// its comment: 1, 1, 2, 3, 5.
 func TestRHAgentsFibonacciBeginsWithTwoOnes(t *testing.T) {
 	assert.Equal(t, milliseconds(10, 10, 20, 30, 50, 80, 130),
 		delaysOf(t, rhAgents(core.RetryConfig{Backoff: core.Fibonacci, InitialDelay: 10 * time.Millisecond}), 7))
@@ -88,7 +87,7 @@ func TestRHAgentsDelaysAreCapped(t *testing.T) {
 	assert.Equal(t, milliseconds(2000, 4000, 5000, 5000), delaysOf(t, c, 4))
 }
 
-// "Add ±25% jitter": 0.75 + random*0.5, and here never above the cap.
+// "Add ±25% jitter": 0.75 + random*0.5. Here, the result never exceeds the cap.
 func TestRHAgentsJitterIsAQuarterEitherWay(t *testing.T) {
 	low, high := time.Duration(math.MaxInt64), time.Duration(0)
 	for _, d := range delaysOf(t, core.RetryConfig{Backoff: core.Constant, InitialDelay: time.Second}, 400) {
@@ -132,9 +131,8 @@ func TestRHAgentsDisabledIsOneAttempt(t *testing.T) {
 	require.ErrorIs(t, err, errUnavailable)
 }
 
-// DEFAULT_RETRYABLE_EXCEPTIONS and DEFAULT_NON_RETRYABLE_EXCEPTIONS. Go has no types
-// for programming errors, so every error that is not known to be transient is
-// permanent.
+// DEFAULT_RETRYABLE_EXCEPTIONS and DEFAULT_NON_RETRYABLE_EXCEPTIONS. Go has no types for
+// programming errors, so every error that is not known to be transient counts as permanent.
 func TestRHAgentsDefaultListsOfErrors(t *testing.T) {
 	for _, transient := range []error{
 		context.DeadlineExceeded, // TimeoutError, asyncio.TimeoutError
@@ -196,8 +194,8 @@ func TestRHAgentsBuiltInConfigurationByActorType(t *testing.T) {
 	}
 }
 
-// get_effective_retry_config: event, actor type, global, built-in. Only the first
-// level that is set counts, even if it disables retries.
+// get_effective_retry_config: event, actor type, global, built-in. Only the first of these levels
+// that is set counts, even if it disables retries.
 func TestRHAgentsMostSpecificLevelWins(t *testing.T) {
 	attempts := func(n int) core.RetryConfig { return core.RetryConfig{MaxAttempts: n, InitialDelay: core.NoDelay} }
 	global, ofTools := state.WithRetry(attempts(5)), state.WithRetryFor(record.KindTool, attempts(6))
@@ -259,7 +257,7 @@ func TestRHAgentsFlowOfEvents(t *testing.T) {
 			}
 			line := fmt.Sprintf("%v attempt=%d", r.Status, r.Attempt)
 			if r.Status == record.StatusRetrying {
-				line = r.Status.String() // the record has the number of the next attempt
+				line = r.Status.String() // here, Attempt is the number of the next attempt
 			}
 			switch r.Status {
 			case record.StatusFailed:
@@ -290,8 +288,7 @@ func TestRHAgentsFlowOfEvents(t *testing.T) {
 	})
 }
 
-// "What gets retried": handler, postconditions and artifact storage, but not
-// preconditions.
+// "What gets retried": the handler, postconditions and artifact storage, but not preconditions.
 func TestRHAgentsRetryScope(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)
@@ -325,7 +322,7 @@ func TestRHAgentsFailedPreconditionFailsAtOnce(t *testing.T) {
 	})
 }
 
-// scarce is a store that fails to store artifacts at first.
+// scarce is a store that at first fails to store artifacts.
 type scarce struct {
 	*memstore.Store
 	failures int
@@ -355,8 +352,8 @@ func TestRHAgentsStorageOfArtifactsIsRetried(t *testing.T) {
 	})
 }
 
-// "Before, during and after a retry delay": the wait ends at the interrupt, and no
-// attempt follows.
+// "Before, during and after a retry delay": the interrupt ends the wait, and no further attempt is
+// made.
 func TestRHAgentsInterruptEndsARetryDelay(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		st, ctx := testkit.Run(t)
@@ -374,10 +371,9 @@ func TestRHAgentsInterruptEndsARetryDelay(t *testing.T) {
 	})
 }
 
-// "If attempts take: 3s, 3s, 3s, 25s: Fourth attempt won't start (would exceed 30s
-// total)". The duration of an attempt is not known in advance, so the fourth begins
-// and is cut off at 30 s. If the delay alone exceeds the limit, the call fails at
-// once.
+// "If attempts take: 3s, 3s, 3s, 25s: Fourth attempt won't start (would exceed 30s total)". Reprise
+// does not know in advance how long an attempt takes, so the fourth attempt begins and is cut off
+// at 30 s. If the delay alone exceeds the limit, the call fails immediately.
 func TestRHAgentsRetryTimeoutIsOfAllAttempts(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)
@@ -421,9 +417,8 @@ func TestRHAgentsEachAttemptHasItsTimeout(t *testing.T) {
 	})
 }
 
-// Snapshots contain the state of retries. A replay executes nothing and does not
-// wait, and calls that failed or succeeded after retries have the same outcome
-// again.
+// Snapshots contain the state of retries. A replay executes nothing and does not wait. Calls that
+// failed or succeeded after retries have the same outcome again.
 func TestRHAgentsReplayShowsHistoryAndRunsNothing(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		store, n := memstore.New(), 0
@@ -461,7 +456,7 @@ func TestRHAgentsReplayShowsHistoryAndRunsNothing(t *testing.T) {
 	})
 }
 
-// calls returns the stored records of calls.
+// calls returns the stored records that belong to calls.
 func calls(t *testing.T, store snapshot.Store) (of []record.Record) {
 	t.Helper()
 	for _, r := range testkit.LoadRun(t, store, "run").Records {
@@ -472,7 +467,7 @@ func calls(t *testing.T, store snapshot.Store) (of []record.Record) {
 	return of
 }
 
-// An incomplete sequence continues where it was: earlier attempts count, and only
+// An incomplete sequence of attempts continues where it stopped: earlier attempts count, and only
 // the rest of the delay is waited for.
 func TestRHAgentsIncompleteSequenceContinues(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
@@ -497,8 +492,8 @@ func TestRHAgentsIncompleteSequenceContinues(t *testing.T) {
 	})
 }
 
-// printed returns the compact output of a printer for tools that are called one
-// after the other, with the summary.
+// printed calls the tools one after another, and returns the compact output of a printer, with the
+// summary.
 func printed(t *testing.T, tools ...*testkit.Definition) string {
 	t.Helper()
 	var out bytes.Buffer

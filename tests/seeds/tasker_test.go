@@ -71,7 +71,7 @@ func TestTaskerRetriesNearlyForEver(t *testing.T) {
 	assert.Equal(t, 5*time.Minute, h.delays[len(h.delays)-1])
 }
 
-// "Retry Eligibility Logic": the decision tree, COALESCE included.
+// "Retry Eligibility Logic": the decision tree, including COALESCE.
 func TestTaskerEligibility(t *testing.T) {
 	for _, tt := range []struct {
 		attempts, limit int
@@ -93,7 +93,7 @@ func TestTaskerEligibility(t *testing.T) {
 	}
 }
 
-// Configurations that are read follow config.TaskerEligible.
+// Configurations that are read from documents follow config.TaskerEligible.
 func TestTaskerConfigurationFollowsEligibility(t *testing.T) {
 	for limit := range 5 {
 		for _, retryable := range []bool{false, true} {
@@ -124,8 +124,7 @@ func TestTaskerRetriesWhatIsNotPermanent(t *testing.T) {
 	assert.Equal(t, 1, runStep(t, r, core.Permanent(errBusiness)).attempts)
 }
 
-// With a backoff of 0, retries are immediate, and delays requested by a service are
-// capped.
+// With a backoff of 0, retries are immediate. Delays that a service requests are capped.
 func TestTaskerCapsRetryAfter(t *testing.T) {
 	r := tasker(t, "retry: {max_attempts: 4, backoff_base_ms: 0, max_backoff_ms: 2000}")
 	h := runStep(t, r, core.WithRetryAfter(errUnavailable, time.Hour), core.WithRetryAfter(errUnavailable, time.Second), errUnavailable)

@@ -23,7 +23,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/vocabulary"
 )
 
-// said returns the events of a run of one step, and their names.
+// said executes a run with a single step. It returns the names of the run's events, and the events.
 func said(t *testing.T, v vocabulary.Vocabulary, attempts int, errs ...error) (lines []string, events []vocabulary.Event) {
 	t.Helper()
 	testkit.Bubble(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func said(t *testing.T, v vocabulary.Vocabulary, attempts int, errs ...error) (l
 	return lines, events
 }
 
-// "Event Timeline Example", both of them.
+// "Event Timeline Example": both examples.
 func TestNoETLTimeline(t *testing.T) {
 	got, events := said(t, vocabulary.NoETL, 3, errUnavailable, errUnavailable)
 	assert.Equal(t, strings.Fields(`
@@ -113,7 +113,7 @@ func TestVocabularyCanBeExtended(t *testing.T) {
 	assert.Equal(t, strings.Fields("work_started work_failed flow_failed"), got)
 }
 
-// eventsOf returns the events of a run of the program.
+// eventsOf returns the events of a run that executes the program.
 func eventsOf(t *testing.T, v vocabulary.Vocabulary, program func(ctx context.Context)) (events []vocabulary.Event) {
 	t.Helper()
 	testkit.Bubble(t, func(t *testing.T) {
@@ -135,8 +135,8 @@ type order struct {
 	For string `json:"for"`
 }
 
-// booked calls an agent that fails after its tool has completed. The compensation of
-// the tool succeeds in its second attempt.
+// booked calls an agent that fails after its tool has completed. The tool's compensation succeeds
+// at its second attempt.
 func booked(ctx context.Context) {
 	undos := 0
 	book := decorators.Tool("book", "Books a seat.", func(context.Context, order) (string, error) { return "seat", nil },
@@ -154,7 +154,7 @@ func booked(ctx context.Context) {
 	}).Call(ctx, order{"Oslo"})
 }
 
-// answered makes two calls, the second of which is answered by a cache.
+// answered makes two calls. The second one is answered from a cache.
 func answered(ctx context.Context) {
 	weather := decorators.Tool("weather", "Current weather.", func(context.Context, order) (string, error) { return "4 °C", nil },
 		actors.WithCache(cache.New(cache.NewMemory(1<<20), cache.Options{}), "1", time.Minute))
@@ -163,7 +163,7 @@ func answered(ctx context.Context) {
 	}
 }
 
-// broken makes a call whose breaker opens, lets a probe through, and closes.
+// broken makes a call whose circuit breaker opens, lets a probe through, and closes again.
 func broken(ctx context.Context) {
 	attempts := 0
 	pay := decorators.Tool("pay", "Pays.", func(context.Context, order) (string, error) {
@@ -254,8 +254,8 @@ func TestArgyllSaysWhatItHasNoWordFor(t *testing.T) {
 		work_started work_not_completed work_failed`), names(events))
 }
 
-// "Compensation Retries": a compensation that has used up its attempts is reported
-// as compensation_failed.
+// "Compensation Retries": if a compensation has used up its attempts, this is reported as
+// compensation_failed.
 func TestArgyllCompensationFails(t *testing.T) {
 	events := eventsOf(t, vocabulary.Argyll, func(ctx context.Context) {
 		book := decorators.Tool("book", "Books a seat.", func(context.Context, order) (string, error) { return "seat", nil },
@@ -271,8 +271,7 @@ func TestArgyllCompensationFails(t *testing.T) {
 		compensation_started compensation_not_completed compensation_failed`), names(events))
 }
 
-// Replayed records cause no events, and log lines of users are not taken for those
-// of a breaker.
+// Replayed records cause no events, and a user's log lines are not mistaken for those of a breaker.
 func TestVocabulariesSayNothingOfOtherRecords(t *testing.T) {
 	opened := record.Record{Kind: record.KindLog, Status: record.StatusRecorded, Detail: &record.Detail{Metadata: map[string]any{"breaker": "payments", "state": "open"}}}
 	for name, words := range map[string]vocabulary.Vocabulary{"NoETL": vocabulary.NoETL, "Argyll": vocabulary.Argyll} {

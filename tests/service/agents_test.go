@@ -30,12 +30,12 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// turns is the number of requests of each agent to its model.
+// turns is the number of requests that each agent sends to its model.
 const turns = 10
 
-// serveAgents serves the agents of a directory until its standard input ends. Its
-// arguments are the directory and the URL of the model. It prints a line for each
-// answer of the model, and for each run that has ended.
+// serveAgents serves the agents in a directory until its standard input is closed. Its arguments
+// are the directory and the URL of the model. It prints a line for each answer from the model, and
+// for each run that has ended.
 func serveAgents(args ...string) error {
 	r, err := newAgents(args[0], args[1], func(e runner.Notice) {
 		if e.Type == runner.NoticeClosed {
@@ -50,7 +50,7 @@ func serveAgents(args ...string) error {
 	return r.Serve(ctx)
 }
 
-// newAgents returns a runner with the agent. It executes 50 runs at a time.
+// newAgents returns a runner with the agent, which executes 50 runs at a time.
 func newAgents(dir, model string, observe func(runner.Notice)) (*runner.Runner, error) {
 	store, err := filestore.New(dir)
 	if err != nil {
@@ -66,7 +66,7 @@ func newAgents(dir, model string, observe func(runner.Notice)) (*runner.Runner, 
 	}
 	note := func(ctx context.Context, name string) (string, error) {
 		s := core.ScopeOf(ctx)
-		_, err := fmt.Fprintf(ledger, "%s %s %d\n", name, s.Address(), s.Attempt()) // a single write, so that no line is incomplete
+		_, err := fmt.Fprintf(ledger, "%s %s %d\n", name, s.Address(), s.Attempt()) // a single write, so that no line is torn
 		return name, err
 	}
 	again := actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: time.Millisecond, MaxDelay: 10 * time.Millisecond})
@@ -118,7 +118,7 @@ func ask(ctx context.Context, model string, in actors.Request) (string, error) {
 	return string(answer), err
 }
 
-// model is a server that fails at random, and counts its answers.
+// model is a server that fails at random and counts its answers.
 type model struct {
 	mu   sync.Mutex
 	rng  *rand.Rand
@@ -144,17 +144,17 @@ func (m *model) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = io.WriteString(w, "the answer to "+question)
 }
 
-// TestKilledAgentsLoseAndRepeatNothing kills the process of many agents, each time after
-// a different number of answers of their model. No run fails or is set aside because of
-// that, no call with an outcome is repeated, and each kill makes an agent pay for at most
-// one answer twice.
+// TestKilledAgentsLoseAndRepeatNothing repeatedly kills the process of many agents, each time after
+// a different number of answers from their model. No run may fail or be set aside because of the
+// kills, no call with an outcome may be repeated, and each kill may make an agent pay for at most
+// one answer again.
 func TestKilledAgentsLoseAndRepeatNothing(t *testing.T) {
 	agents, kills := of(t, "REPRISE_AGENTS", 20), of(t, "REPRISE_KILLS", 6)
 	dir := t.TempDir()
 	m := &model{rng: rand.New(rand.NewPCG(7, uint64(agents))), paid: make(map[string]int)}
 	server := httptest.NewServer(m)
 	defer server.Close()
-	r, err := newAgents(dir, server.URL, nil) // this runner only starts runs
+	r, err := newAgents(dir, server.URL, nil) // this runner is used only to start runs
 	require.NoError(t, err)
 	for i := range agents {
 		name := fmt.Sprint("agent-", i)
@@ -163,7 +163,7 @@ func TestKilledAgentsLoseAndRepeatNothing(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, uint64(agents)))
 	for range kills {
-		// At most half of the answers in total, so that each process has some.
+		// All processes together get at most half of the answers, so that each process gets some.
 		answers := 1 + rng.IntN(max(agents*turns/2/kills, 1))
 		service := process.Start(t, process.Command(t, "agents", dir, server.URL))
 		for range answers {
@@ -208,7 +208,7 @@ func TestKilledAgentsLoseAndRepeatNothing(t *testing.T) {
 	t.Logf("%d agents of %d turns, %d kills: %d calls of the model were lost, %d answers paid again", agents, turns, kills, losses, again)
 }
 
-// readLedger returns how often each attempt of a call had its effect, by run and call.
+// readLedger returns the number of effects of each attempt, by call, which is a run and an address.
 func readLedger(t *testing.T, dir string) map[string]map[int]int {
 	t.Helper()
 	effects := make(map[string]map[int]int)
@@ -228,9 +228,9 @@ func readLedger(t *testing.T, dir string) map[string]map[int]int {
 	return effects
 }
 
-// checkAgent checks that nothing comes after the outcome of a call, and that each attempt
-// had at most one effect for each time it began. It returns how many calls of the model
-// were lost.
+// checkAgent checks that the run has no record of a call after the call's outcome, and that each
+// attempt had at most one effect for each time it began. It returns the number of lost calls of the
+// model.
 func checkAgent(t *testing.T, run *snapshot.Run, effects map[string]map[int]int) (lost int) {
 	t.Helper()
 	begun := make(map[string]map[int]int)

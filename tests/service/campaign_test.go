@@ -30,9 +30,9 @@ func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"serve": serve, "agents": serveAgents, "share": shareDirectory})
 }
 
-// serve serves the directory until its standard input ends. It prints a line for
-// each effect, and for each run that has ended. The second argument is the number
-// of effects after which calls block.
+// serve serves the directory until its standard input is closed. It prints a line for each effect,
+// and for each run that has ended. The second argument is the number of effects after which calls
+// block.
 func serve(args ...string) error {
 	effects, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -83,7 +83,7 @@ func newRunner(dir string, effects int, observe func(runner.Notice)) (*runner.Ru
 			return "", ctx.Err()
 		}
 		s := core.ScopeOf(ctx)
-		// A single write of less than a page, so that no line is incomplete.
+		// A single write of less than a page, so that no line is torn.
 		_, err := fmt.Fprintf(ledger, "%s %s %d\n", in.Name, s.Address(), s.Attempt())
 		fmt.Println("effect")
 		return in.Name, err
@@ -93,7 +93,7 @@ func newRunner(dir string, effects int, observe func(runner.Notice)) (*runner.Ru
 			if _, err := effect.Call(ctx, in); err != nil {
 				return 0, err
 			}
-			if n%2 == 0 { // long enough to park the run
+			if n%2 == 0 { // long enough for the run to be parked
 				if err := core.Sleep(ctx, 50*time.Millisecond); err != nil {
 					return 0, err
 				}
@@ -104,7 +104,7 @@ func newRunner(dir string, effects int, observe func(runner.Notice)) (*runner.Ru
 	return r, nil
 }
 
-// of returns a number from the environment, or def if it is not set.
+// of returns a number from the environment variable name, or def if the variable is not set.
 func of(t *testing.T, name string, def int) int {
 	if text := os.Getenv(name); text != "" {
 		n, err := strconv.Atoi(text)
@@ -114,13 +114,13 @@ func of(t *testing.T, name string, def int) int {
 	return def
 }
 
-// TestKilledServiceLosesAndRepeatsNothing starts many runs at once and kills their
-// service, each time after a different number of effects. All runs must end, no
-// call with an outcome may be repeated, and nothing may be lost.
+// TestKilledServiceLosesAndRepeatsNothing starts many runs and repeatedly kills their service, each
+// time after a different number of effects. All runs must end, no call with an outcome may be
+// repeated, and nothing may be lost.
 func TestKilledServiceLosesAndRepeatsNothing(t *testing.T) {
 	runs, kills := of(t, "REPRISE_RUNS", 40), of(t, "REPRISE_KILLS", 5)
 	dir := t.TempDir()
-	r, err := newRunner(dir, 0, nil) // this runner only starts runs
+	r, err := newRunner(dir, 0, nil) // this runner is used only to start runs
 	require.NoError(t, err)
 	const steps = 6
 	for i := range runs {
@@ -130,7 +130,7 @@ func TestKilledServiceLosesAndRepeatsNothing(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(1, uint64(runs)))
 	for range kills {
-		// At most half of the effects in total, so that each service has some.
+		// All services together get at most half of the effects, so that each service gets some.
 		effects := 1 + rng.IntN(runs*steps/2/kills)
 		service := begin(t, dir, effects)
 		for range effects {
@@ -156,7 +156,7 @@ func TestKilledServiceLosesAndRepeatsNothing(t *testing.T) {
 	check(t, r, dir, runs, steps)
 }
 
-// check compares the records with the ledger.
+// check compares the records of the runs with the ledger.
 func check(t *testing.T, r *runner.Runner, dir string, runs, steps int) {
 	effects := readLedger(t, dir)
 	all := 0
@@ -180,10 +180,10 @@ func check(t *testing.T, r *runner.Runner, dir string, runs, steps int) {
 	t.Logf("%d runs, %d effects for %d calls, %d openings", runs, all, runs*steps, generations)
 }
 
-// checkRun checks that an attempt was repeated only if the process ended during it,
-// that it had at most one effect each time it began, that an attempt that completed
-// its call had an effect, and that a call has no records after its outcome. It also
-// checks that the records have one owner at a time.
+// checkRun checks that an attempt was repeated only if the process ended during it, that it had at
+// most one effect for each time it began, that an attempt that completed its call had an effect,
+// and that a call has no records after its outcome. It also checks that the records were written by
+// one owner at a time.
 func checkRun(t *testing.T, run *snapshot.Run, effects map[string]map[int]int) {
 	generation := uint64(0)
 	begun := make(map[record.Address]map[int]int)

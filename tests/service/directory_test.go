@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// shareDirectory works on the runs of a directory together with other processes, until
-// its standard input ends.
+// shareDirectory executes the runs in a directory, as other processes do at the same time, until
+// its standard input is closed.
 func shareDirectory(args ...string) error {
 	store, err := filestore.New(args[0])
 	if err != nil {
@@ -26,8 +26,8 @@ func shareDirectory(args ...string) error {
 	return campaign.Work{Store: store, Dir: args[1]}.Serve(ctx)
 }
 
-// TestDirectoryCampaign does random things to three workers that share a directory while runs
-// are started there: they are killed, or stopped and continued. At the end, each run must have
+// TestDirectoryCampaign does random things to three workers that share a directory while runs are
+// being started there: workers are killed, or stopped and continued. At the end, each run must have
 // ended, its history must have no gaps, and no call with an outcome may have been repeated.
 //
 // REPRISE_CAMPAIGN is "<seed> <runs> <faults>"; see CONTRIBUTING.md.

@@ -1,3 +1,3 @@
-// Package service repeatedly kills a service with many runs, and compares the
-// runs with an independent ledger.
+// Package service repeatedly kills a service that executes many runs, and compares the runs with an
+// independent ledger.
 package service

@@ -18,21 +18,20 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A plan says what the customer and the approver do for a ticket, and the expected
-// outcome.
+// A plan contains what the customer and the approver do about a ticket, and the expected outcome.
 type plan struct {
 	text     string
 	approves bool
 	call     *Call // nil for none
-	cancels  bool  // cancels the run while it waits for the call
+	cancels  bool  // whether the run is cancelled while it waits for the call
 	kind     string
 	status   string
-	paid     int // euros paid back, of 40
+	paid     int // euros that are paid back, out of 40
 	reversed bool
 	letters  int
 }
 
-// plans are the plans of the tickets, which use them in turn.
+// plans are the plans that tickets use, in turn.
 var plans = []plan{
 	{text: "where is it?", status: "completed", kind: "answered", letters: 1},
 	{text: "I want my money back", approves: true, call: &Call{Said: "thanks"}, status: "completed", kind: "refunded", paid: 40, letters: 1},
@@ -42,7 +41,7 @@ var plans = []plan{
 	{text: "I want my money back, without a letter", approves: true, call: &Call{Said: "thanks"}, status: "failed", reversed: true},
 }
 
-// open sends the ticket to the webhook, until it is accepted.
+// open sends the ticket to the webhook, and tries again until it is accepted.
 func (s *supervisor) open(ctx context.Context, id string, p *plan) error {
 	body, err := json.Marshal(Ticket{ID: id, Customer: "ann", Text: p.text, Euros: 40})
 	if err != nil {
@@ -68,12 +67,12 @@ func (s *supervisor) hook(ctx context.Context, body []byte, signature string) er
 	return nil
 }
 
-// attend opens a ticket and executes its plan until its run has ended.
+// attend opens a ticket and executes its plan until the ticket's run has ended.
 func (s *supervisor) attend(ctx context.Context, id string, p *plan) error {
 	if err := s.open(ctx, id, p); err != nil {
 		return fmt.Errorf("open: %w", err)
 	}
-	if p.call != nil { // the signal comes before the desk waits for it
+	if p.call != nil { // the signal arrives before the desk waits for it
 		if err := s.called(ctx, id, *p.call); err != nil {
 			return fmt.Errorf("call: %w", err)
 		}
@@ -100,7 +99,7 @@ func (s *supervisor) attend(ctx context.Context, id string, p *plan) error {
 	return ctx.Err()
 }
 
-// called sends twice the signal that the customer has called.
+// called sends, twice, the signal that the customer has called.
 func (s *supervisor) called(ctx context.Context, id string, call Call) error {
 	value, err := json.Marshal(call)
 	if err != nil {
@@ -109,15 +108,15 @@ func (s *supervisor) called(ctx context.Context, id string, call Call) error {
 	signal := streamer.Signal{Name: "called", Value: value, ID: "call-" + id}
 	for range 2 {
 		err := s.try(ctx, func() error { return s.client().Signal(ctx, id, signal) })
-		if err != nil && !errors.Is(err, streamer.ErrConflict) { // the first signal has been received, and the run has ended
+		if err != nil && !errors.Is(err, streamer.ErrConflict) { // the first signal was received, and the run has ended
 			return err
 		}
 	}
 	return nil
 }
 
-// answer answers the questions of a run about a refund, and reports whether there are or
-// were any.
+// answer answers a run's questions about a refund, and reports whether the run asks or has asked
+// any.
 func (s *supervisor) answer(ctx context.Context, runID, reference string, approves bool) (asked bool, err error) {
 	var state streamer.RunState
 	if err := s.try(ctx, func() (err error) {
@@ -133,7 +132,7 @@ func (s *supervisor) answer(ctx context.Context, runID, reference string, approv
 	}
 	for _, question := range state.Questions {
 		err := s.try(ctx, func() error { return s.client().Answer(ctx, runID, question.ID, "boss", approval) })
-		if err != nil && !errors.Is(err, streamer.ErrConflict) { // the first answer has arrived
+		if err != nil && !errors.Is(err, streamer.ErrConflict) { // the first answer was received
 			return false, err
 		}
 	}

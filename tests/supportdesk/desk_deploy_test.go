@@ -15,7 +15,7 @@ import (
 // maxDelay is the maximum delay before a client reconnects.
 const maxDelay = 100 * time.Millisecond
 
-// until reads the events of a run until the given one.
+// until reads the events of a run up to the first one with the given name.
 func (s *supervisor) until(id, event string) {
 	s.t.Helper()
 	stream := &streamer.Client{URL: s.url, Run: id, MaxDelay: maxDelay}
@@ -27,7 +27,7 @@ func (s *supervisor) until(id, event string) {
 	}
 }
 
-// asked opens a ticket and waits until its run asks for approval.
+// asked opens a ticket, and waits until its run asks for approval.
 func (s *supervisor) asked(id string) {
 	s.t.Helper()
 	require.NoError(s.t, s.open(s.t.Context(), id, &plans[1]))
@@ -57,9 +57,9 @@ func (s *supervisor) refunded(id, version string) {
 	assert.Equal(s.t, version == "2", surveys == 1, id)
 }
 
-// Version 2 is deployed while runs of version 1 are in flight; version 1 completes them. A bad
-// build is rolled back, and the runs that it refused continue by themselves. Runs of version 2 wait
-// while it is not deployed. Each change is a single command.
+// Version 2 is deployed while runs of version 1 are in progress, and version 1 completes these
+// runs. A bad build is rolled back, and the runs that it refused continue by themselves. Runs of
+// version 2 wait while version 2 is not deployed. Each of these changes is a single command.
 func TestVersionsAreDeployedAndRolledBackWithOneCommandEach(t *testing.T) {
 	s := supervise(t, newOutside(t))
 	s.asked("ticket-1")

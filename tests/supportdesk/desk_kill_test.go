@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// of returns a number from the environment, or def if it is not set.
+// of returns a number from the environment variable name, or def if the variable is not set.
 func of(t *testing.T, name string, def int) int {
 	if text := os.Getenv(name); text != "" {
 		n, err := strconv.Atoi(text)
@@ -28,18 +28,18 @@ func of(t *testing.T, name string, def int) int {
 	return def
 }
 
-// phases are the builds that are deployed while the desk is under load. The first phase
-// keeps the initial build.
+// phases are the builds that are deployed while the desk is under load. In the first phase, the
+// initial build is kept.
 var phases = []string{"", "desk-2", "desk-1", "desk-2"}
 
-// perThread is the number of turns of each customer in a phase: one that looks something
-// up, one with a refund, and one that fails after a refund.
+// perThread is the number of turns of each customer in a phase: one turn that looks something up,
+// one with a refund, and one that fails after a refund.
 const perThread = 3
 
-// TestKilledSupportDeskPaysOnceAndLosesNothing kills the desk under load, each time after
-// a different number of external effects, while version 2 is deployed, rolled back and
-// deployed again. Every ticket and every turn must end as planned, no refund may be paid
-// twice, and refunds must be reversed as planned.
+// TestKilledSupportDeskPaysOnceAndLosesNothing repeatedly kills the desk under load, each time
+// after a different number of external effects, while version 2 is deployed, rolled back, and
+// deployed again. Every ticket and every turn must end as planned, no refund may be paid twice, and
+// refunds must be reversed as planned.
 func TestKilledSupportDeskPaysOnceAndLosesNothing(t *testing.T) {
 	tickets, kills := of(t, "REPRISE_TICKETS", 24), of(t, "REPRISE_KILLS", 4)
 	customers := max(tickets/24, 1)
@@ -97,7 +97,8 @@ func TestKilledSupportDeskPaysOnceAndLosesNothing(t *testing.T) {
 func ticketID(n int) string { return fmt.Sprint("ticket-", n) }
 func planOf(n int) *plan    { return &plans[n%len(plans)] }
 
-// said returns the customer's text in a turn, counted from 1, and the reference in it.
+// said returns the customer's text in a turn and the reference in that text. Turns are counted from
+// 1.
 func said(customer, turn int) (text, reference string) {
 	reference = fmt.Sprintf("thread-%d-%d", customer, turn)
 	switch turn % perThread {
@@ -121,8 +122,8 @@ func (s *supervisor) talk(t *testing.T, customer, turns int) {
 	}
 }
 
-// checkThread checks that a thread has its turns in order, each with the right history,
-// and that the refunds of failed turns were reversed.
+// checkThread checks that a thread contains its turns in order, each with the right history, and
+// that the refunds of failed turns were reversed.
 func (s *supervisor) checkThread(t *testing.T, customer int) {
 	t.Helper()
 	turns, err := s.client().Thread(t.Context(), threadID(customer))
@@ -150,8 +151,8 @@ func (s *supervisor) checkThread(t *testing.T, customer int) {
 	}
 }
 
-// checkRuns checks all runs: each must have ended, its records must be in order, and no
-// call may have been repeated after its outcome.
+// checkRuns checks all runs: each must have ended and be readable, and no call may have been
+// repeated after its outcome. Each program must have the expected number of runs.
 func (s *supervisor) checkRuns(t *testing.T, tickets, customers int) {
 	t.Helper()
 	store, err := filestore.New(s.runs)

@@ -30,14 +30,14 @@ func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"desk": desk})
 }
 
-// The environment variables of the program, in addition to those of package service.
+// The environment variables of the program, in addition to those that package service reads.
 const (
-	outsideVariable = "DESK_OUTSIDE" // the URL of the bank, the model, the shop and the post
+	outsideVariable = "DESK_OUTSIDE" // URL of the bank, the model, the shop and the mail service
 	secret          = "the shop and the desk know it"
 )
 
 type (
-	// A Ticket arrives at the webhook for the shop.
+	// A Ticket arrives at the webhook that the shop calls.
 	Ticket struct {
 		ID       string `json:"id"`
 		Customer string `json:"customer"`
@@ -48,12 +48,12 @@ type (
 	Triage struct {
 		Kind string `json:"kind" enum:"question,refund"`
 	}
-	// A Call is the payload of the signal "called": the customer has called.
+	// A Call is the value of the signal "called", which means that the customer has called.
 	Call struct {
 		Keeps bool   `json:"keeps"` // the customer keeps the goods
 		Said  string `json:"said"`
 	}
-	// An Order is looked up in the shop.
+	// An Order is a request to look up an order in the shop.
 	Order struct {
 		Reference string `json:"reference"`
 	}
@@ -62,7 +62,7 @@ type (
 		Reference string `json:"reference"`
 		Euros     int    `json:"euros"`
 	}
-	// A Letter is sent by mail.
+	// A Letter is sent by the mail service.
 	Letter struct {
 		Reference string `json:"reference"`
 		Text      string `json:"text"`
@@ -79,9 +79,9 @@ type (
 
 var errKeeps = errors.New("the customer keeps it")
 
-// desk is the main function of the program. Its build is the target of the link with
-// which it was started: desk-1 has version 1 of the ticket program, desk-2 has versions
-// 1 and 2, and desk-bad has a different program as version 2.
+// desk is the main function of the program. The program is started through a link, whose target is
+// the name of the build: desk-1 has version 1 of the ticket program, desk-2 has versions 1 and 2,
+// and desk-bad has a different program as version 2.
 func desk(...string) error {
 	build, err := os.Readlink(os.Args[0])
 	if err != nil {
@@ -108,7 +108,7 @@ type supportDesk struct {
 	survey actors.Tool[Order, bool]
 }
 
-// often is the retry configuration of calls to the outside.
+// often is the retry configuration of calls to external services.
 var often = actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: 5 * time.Millisecond, MaxDelay: 50 * time.Millisecond})
 
 func (d *supportDesk) register(r *runner.Runner) error {
@@ -151,7 +151,7 @@ func (d *supportDesk) register(r *runner.Runner) error {
 	return nil
 }
 
-// ticket is version 1 of the program.
+// ticket is version 1 of the ticket program.
 func (d *supportDesk) ticket(ctx context.Context, in Ticket) (Outcome, error) {
 	triage, err := d.triage.Call(ctx, in)
 	if err != nil {
@@ -166,13 +166,13 @@ func (d *supportDesk) ticket(ctx context.Context, in Ticket) (Outcome, error) {
 	return d.payBack(ctx, in)
 }
 
-// ticket2 is version 2: it asks the customer before it pays.
+// ticket2 is version 2 of the ticket program: it asks the customer before paying.
 func (d *supportDesk) ticket2(ctx context.Context, in Ticket) (Outcome, error) {
 	triage, err := d.triage.Call(ctx, in)
 	if err != nil {
 		return Outcome{}, err
 	}
-	if d.build == "desk-bad" { // a call that version 2 does not make here
+	if d.build == "desk-bad" { // version 2 does not make this call here
 		if _, err := d.survey.Call(ctx, Order{in.ID}); err != nil {
 			return Outcome{}, err
 		}
@@ -192,7 +192,7 @@ func (d *supportDesk) ticket2(ctx context.Context, in Ticket) (Outcome, error) {
 	return out, err
 }
 
-// payBack pays, if somebody approves, and waits until the customer has called.
+// payBack pays if somebody approves it, and waits until the customer has called.
 func (d *supportDesk) payBack(ctx context.Context, in Ticket) (Outcome, error) {
 	receipt, err := d.refund.Call(ctx, Refund{in.ID, in.Euros})
 	if errors.Is(err, actors.ErrNotApproved) {
@@ -208,7 +208,7 @@ func (d *supportDesk) payBack(ctx context.Context, in Ticket) (Outcome, error) {
 		return Outcome{}, core.Permanent(errKeeps)
 	}
 	text := "It is paid: " + receipt
-	if strings.Contains(in.Text, "without a letter") { // the letter fails without a text
+	if strings.Contains(in.Text, "without a letter") { // without a text, the letter fails
 		text = ""
 	}
 	return d.answer(ctx, Outcome{Kind: "refunded", Receipt: receipt, Said: call.Said}, Letter{in.ID, text})
@@ -221,7 +221,7 @@ func (d *supportDesk) answer(ctx context.Context, out Outcome, letter Letter) (O
 	return out, err
 }
 
-// chat is the agent of the threads: its model is a script.
+// chat returns the agent that answers in threads. Its model is a script.
 func (d *supportDesk) chat() conversation.Agent {
 	return actors.NewAgent("chat", actors.NewLLM("script", func(ctx context.Context, req actors.Request) (actors.Response, error) {
 		if _, err := d.post(ctx, "models", nil); err != nil {
@@ -250,7 +250,7 @@ func calls(tool, arguments string) actors.Response {
 	return actors.Response{Message: actors.Message{Role: actors.RoleAssistant, ToolCalls: []actors.ToolCall{{ID: "1", Name: tool, Arguments: arguments}}}}
 }
 
-// sort is the model of the triage: a script whose first answer is wrong.
+// sort is the triage's model, a script whose first answer is wrong.
 func (d *supportDesk) sort(ctx context.Context, req actors.Request) (actors.Response, error) {
 	if _, err := d.post(ctx, "models", nil); err != nil {
 		return actors.Response{}, err
@@ -269,8 +269,8 @@ func (d *supportDesk) sort(ctx context.Context, req actors.Request) (actors.Resp
 	return actors.Response{Message: actors.Assistant(`{"kind": "complaint"}`)}, nil
 }
 
-// post sends a request to the outside. It has the idempotency key of the call, so it
-// can be repeated.
+// post sends a request to an external service. The request contains the idempotency key of the
+// call, so it can be repeated.
 func (d *supportDesk) post(ctx context.Context, path string, body any) (string, error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -302,7 +302,7 @@ func (d *supportDesk) post(ctx context.Context, path string, body any) (string, 
 	return string(said), nil
 }
 
-// hook handles the webhook of the shop. It starts one run for each ticket.
+// hook handles the webhook that the shop calls. It starts one run for each ticket.
 func (d *supportDesk) hook(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, 1<<20))
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// outside simulates the external services: a bank with a ledger, a shop, a mail service
-// and the service of the models. One request in six fails, half of them after they have
-// been executed.
+// outside simulates the external services: a bank with a ledger, a shop, a mail service, and the
+// model service. One request in six fails, and half of these have been executed nevertheless.
 type outside struct {
 	server  *httptest.Server
 	effects chan struct{} // one for each executed request
@@ -24,13 +23,13 @@ type outside struct {
 	ledger   map[string]*account
 }
 
-// An account has the effects for a reference: a ticket, or a refund in a thread.
+// An account contains the effects for a reference: that of a ticket, or of a refund in a thread.
 type account struct {
 	payouts   map[string]int // in euros, by idempotency key
 	reversed  bool
 	letters   map[string]bool // by idempotency key
 	surveys   map[string]bool
-	forbidden []string // what should not have happened
+	forbidden []string // effects that should not have happened
 }
 
 func newOutside(t *testing.T) *outside {
@@ -70,7 +69,7 @@ func (o *outside) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	fmt.Fprint(w, said)
 }
 
-// do executes a request. It has no further effect if it is repeated with the same key.
+// do executes a request. If a request is repeated with the same key, it has no further effect.
 func (o *outside) do(what, reference string, euros int, key string) (said string, status int) {
 	a := o.account(reference)
 	switch what {
@@ -110,8 +109,8 @@ func (o *outside) approve(reference string) {
 	o.approved[reference] = true
 }
 
-// paid returns the effects for a reference: the euros paid and not reversed, the numbers
-// of payouts, letters and surveys, and the effects that were forbidden.
+// paid returns the effects for a reference: the euros that were paid and not reversed, the numbers
+// of payouts, letters and surveys, and the forbidden effects.
 func (o *outside) paid(reference string) (euros, payouts, letters, surveys int, forbidden []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

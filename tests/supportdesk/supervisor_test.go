@@ -20,19 +20,18 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A supervisor restarts the desk whenever it has ended, like systemd with
-// Restart=always.
+// A supervisor restarts the desk each time it has ended, like systemd with Restart=always.
 type supervisor struct {
 	t       *testing.T
 	outside *outside
-	home    string // has the link desk, which is started, and the builds it may point to
+	home    string // contains the link desk, which is started, and the builds that it may point to
 	runs    string // the directory of the runs
 	url     string
-	done    chan struct{} // closed when no further process is started
+	done    chan struct{} // closed when no further process will be started
 
 	mu      sync.Mutex
 	process *os.Process
-	serving int           // how many processes have been ready
+	serving int           // number of processes that have become ready so far
 	changed chan struct{} // closed when serving changes
 	ending  bool
 	codes   []int // exit codes of the processes; -1 if killed
@@ -63,7 +62,7 @@ func supervise(t *testing.T, o *outside) *supervisor {
 	return s
 }
 
-// runOnce runs one process to its end, and reports whether another one must be started.
+// runOnce runs one process until it ends, and reports whether another one must be started.
 func (s *supervisor) runOnce() bool {
 	cmd := process.Command(s.t, "desk", "-dir", s.runs, "-addr", s.url[len("http://"):len(s.url)-1], "-grace", "100ms", "-log-level", "error")
 	cmd.Path = filepath.Join(s.home, "desk")
@@ -99,7 +98,7 @@ func (s *supervisor) runOnce() bool {
 	return !s.ending
 }
 
-// await waits until n processes have become ready, and returns how many have.
+// await waits until n processes have become ready, and returns the number of those that have.
 func (s *supervisor) await(n int) int {
 	for {
 		s.mu.Lock()
@@ -129,8 +128,8 @@ func (s *supervisor) kill() {
 	s.await(serving + 1)
 }
 
-// deploy switches to a build with a single command, and waits until its process is
-// ready.
+// deploy switches to another build with a single command, and waits until a process of that build
+// is ready.
 func (s *supervisor) deploy(build string) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -144,7 +143,7 @@ func (s *supervisor) deploy(build string) {
 	s.await(serving + 1)
 }
 
-// stop ends the process with SIGTERM, without starting another one.
+// stop ends the process with SIGTERM. No other process is started after that.
 func (s *supervisor) stop() {
 	s.mu.Lock()
 	s.ending = true
@@ -158,8 +157,8 @@ func (s *supervisor) stop() {
 // client returns a client of the desk.
 func (s *supervisor) client() *streamer.Client { return &streamer.Client{URL: s.url} }
 
-// try repeats a request until the desk has answered it. After a failed connection it
-// waits for the next process.
+// try repeats a request until the desk has answered it. After a connection has failed, it waits for
+// the next process.
 func (s *supervisor) try(ctx context.Context, request func() error) error {
 	for n := 1; ; {
 		serving := s.await(n)

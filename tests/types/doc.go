@@ -1,4 +1,4 @@
-// Package types tests that values of widely used types are restored unchanged,
-// in the same process and in a process in another time zone. It is a separate
-// module, so that the modules of those types are not dependencies of Reprise.
+// Package types tests that values of widely used types are restored unchanged, both in the same
+// process and in a process in another time zone. It is a separate module, so that the modules with
+// those types are not dependencies of Reprise.
 package types

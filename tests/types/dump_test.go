@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// dump returns the complete contents of v, including unexported fields. Pointers
-// are dereferenced, and times are shown with their instant and offset.
+// dump returns the complete contents of v as text, including unexported fields. Pointers are
+// followed, and times are shown with their instant and offset.
 func dump(v any) string {
 	var b strings.Builder
 	dumpValue(&b, reflect.ValueOf(v), 0)

@@ -46,11 +46,11 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// An entry is a value of a type.
+// An entry is a named value in the table.
 type entry struct {
 	name  string
 	value any
-	show  func(v any) string // returns a text that must not change; nil to use dump
+	show  func(v any) string // returns the text that must not change; nil means dump
 }
 
 func (e *entry) shown(v any) string {
@@ -95,7 +95,7 @@ type (
 	}
 )
 
-// weekday has only methods for JSON, like a generated enum.
+// weekday has methods only for JSON, like a generated enum.
 type weekday int
 
 func (w weekday) MarshalJSON() ([]byte, error) { return json.Marshal(time.Weekday(w).String()) }
@@ -110,7 +110,7 @@ func (w *weekday) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// optional has unexported fields and methods for JSON.
+// optional has unexported fields, and methods for JSON.
 type optional[T any] struct {
 	value T
 	isSet bool
@@ -135,7 +135,7 @@ func some[T any](v T) optional[T] { return optional[T]{v, true} }
 
 func pointer[T any](v T) *T { return &v }
 
-// inZone returns a time in a month and a zone.
+// inZone returns a time in the given month and time zone.
 func inZone(name string, month time.Month) time.Time {
 	zone, err := time.LoadLocation(name)
 	if err != nil {
@@ -144,8 +144,7 @@ func inZone(name string, month time.Month) time.Time {
 	return time.Date(2026, month, 15, 23, 59, 59, 123456789, zone)
 }
 
-// table returns values of types of the standard library, of this package and of
-// other modules.
+// table returns values whose types are from the standard library, this package, and other modules.
 func table(t testing.TB) []entry {
 	t.Helper()
 	var all []entry

@@ -49,7 +49,7 @@ func decode(args ...string) error {
 	return os.WriteFile(args[1], data, 0o600)
 }
 
-// failer is a testing.TB for a process outside a test: it panics on failure.
+// failer is a testing.TB for use in a process outside a test. It panics on failure.
 type failer struct{ testing.TB }
 
 func (failer) Helper() {}

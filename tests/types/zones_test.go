@@ -17,14 +17,14 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// clocks are functions with which a program may read the time.
+// clocks are functions that a program may use to read the time.
 var clocks = map[string]func() time.Time{
 	"utc": func() time.Time { return time.Now().UTC() }, "local": time.Now,
 	"berlin": func() time.Time { return inZone("Europe/Berlin", time.July) }, "zero": func() time.Time { return time.Time{} },
 }
 
-// trip reads a clock in a step, and books for its time, formatted as text. The
-// process ends in the middle of the booking unless the third argument is "finish".
+// trip reads a clock in a step and makes a booking for that time, formatted as text. The process
+// ends in the middle of the booking, unless the third argument is "finish".
 func trip(args ...string) error {
 	dir, clock, finish := args[0], args[1], args[2] == "finish"
 	store, err := filestore.New(dir)

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPublicSurfaceMatchesTheListing compares the public API with api.txt, so that
-// each change of the API is visible there.
+// TestPublicSurfaceMatchesTheListing compares the public API with api.txt, so that each change to
+// the API is visible there.
 func TestPublicSurfaceMatchesTheListing(t *testing.T) {
 	lines, err := list("../..", folders)
 	require.NoError(t, err)

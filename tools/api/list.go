@@ -15,11 +15,11 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// root is the path of the root module, and the prefix of the paths of all packages.
+// root is the path of the root module and the prefix of all package paths.
 const root = "github.com/reprise-go/reprise"
 
 // buildFlags are the flags with which `make test` builds the released modules, if this machine
-// supports them. With the same flags, the modules' packages are in the build cache.
+// supports them. With the same flags, the packages of the modules are already in the build cache.
 var buildFlags = func() []string {
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "CGO_ENABLED", Value: "1"}) && runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
 		return []string{"-race"}
@@ -27,7 +27,7 @@ var buildFlags = func() []string {
 	return nil
 }()
 
-// list returns the lines of the public packages of modules, in order.
+// list returns the lines for the public packages of the modules in the folders, sorted.
 func list(dir string, folders []string) ([]string, error) {
 	var lines []string
 	for _, folder := range folders {
@@ -68,8 +68,8 @@ func isPublic(p *packages.Package) bool {
 
 func short(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, root), "/") }
 
-// linesOf returns a line for each exported name of a package, and for each exported field
-// and method of its types.
+// linesOf returns a line for each exported name of a package, and for each exported field and
+// method of the package's types.
 func linesOf(p *types.Package) []string {
 	l := &lister{p: p}
 	for _, name := range p.Scope().Names() {
@@ -89,8 +89,8 @@ func (l *lister) add(format string, args ...any) {
 	l.lines = append(l.lines, short(l.p.Path())+": "+fmt.Sprintf(format, args...))
 }
 
-// name qualifies packages as programs do; packages of this repository are qualified by
-// their folders.
+// name returns the qualifier for names of a package, as programs write it. Packages of this
+// repository are qualified by their folders.
 func (l *lister) name(p *types.Package) string {
 	if p == l.p {
 		return ""
@@ -150,8 +150,8 @@ func (l *lister) method(receiver string, m *types.Func) {
 	l.add("method (%s) %s%s", receiver, m.Name(), l.signature(m))
 }
 
-// result matches the name that the compiler gives to an unnamed result of a function that
-// ranges over functions.
+// result matches the name that the compiler gives to an unnamed result of a function that contains
+// a range over a function.
 var result = regexp.MustCompile(`#rv[0-9]+ `)
 
 func (l *lister) signature(f *types.Func) string {
@@ -164,8 +164,8 @@ func (l *lister) signature(f *types.Func) string {
 	return result.ReplaceAllString(text, "")
 }
 
-// closed returns " (closed)" for an interface that other packages cannot implement, and the type
-// itself for a constraint.
+// closed returns " (closed)" for an interface that other packages cannot implement. For a
+// constraint, it returns the type itself.
 func (l *lister) closed(i *types.Interface) string {
 	for m := range i.Methods() {
 		if !token.IsExported(m.Name()) {

@@ -1,6 +1,6 @@
-// Command imports writes the table of what each package may import into CONTRIBUTING.md,
-// from the depguard rules in .golangci.yml, which the linter enforces. A test fails if
-// the table does not match the rules:
+// Command imports writes a table of what each package may import into CONTRIBUTING.md. It makes the
+// table from the depguard rules in .golangci.yml, which the linter enforces. A test fails if the
+// table does not match the rules:
 //
 //	cd tools && go run ./imports
 package main
@@ -17,7 +17,7 @@ func main() {
 	}
 }
 
-// write replaces the table in the document with one made from the rules.
+// write replaces the table in the document with one that it makes from the rules.
 func write(rules, document string) error {
 	data, err := os.ReadFile(rules)
 	if err != nil {

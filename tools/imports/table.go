@@ -17,8 +17,8 @@ const (
 	header = "| package | imports, besides the standard library |\n|---|---|\n"
 )
 
-// cut returns the table in a document, and the text before and after the table. The lines
-// that mark the table are not part of it.
+// cut returns the table in a document, and the text before and after it. The lines that mark the
+// table do not belong to it.
 func cut(document string) (before, table, after string, err error) {
 	before, rest, found := strings.Cut(document, begin)
 	table, after, ended := strings.Cut(rest, end)
@@ -47,12 +47,12 @@ type rule struct {
 	Deny  []struct{ Pkg, Desc string }
 }
 
-// onlyImporter is the end of a rule's description if a dependency has a single importer.
+// onlyImporter is the end of the description in a rule if a dependency has only one importer.
 const onlyImporter = " is its only importer"
 
-// tableOf returns the table of the rules in strict mode, which list everything that a
-// package may import. The table has a row for each rule, sorted by the name of the rule's
-// first package.
+// tableOf returns a table of the rules in strict mode, which list everything that a package may
+// import. The table has one row for each rule. The rows are sorted by the name of the rule's first
+// package.
 func tableOf(config []byte) (string, error) {
 	var c configuration
 	if err := yaml.Unmarshal(config, &c); err != nil {
@@ -102,7 +102,7 @@ func foldersOf(config []byte) ([]string, error) {
 	return folders, nil
 }
 
-// folders returns the folders of the packages to which the rule applies.
+// folders returns the folders of the packages that the rule applies to.
 func (r *rule) folders() []string {
 	var folders []string
 	for _, file := range r.Files {
@@ -114,7 +114,7 @@ func (r *rule) folders() []string {
 	return folders
 }
 
-// imports returns what the packages of the folders may import.
+// imports returns a description of what the packages in the folders may import.
 func (r *rule) imports(folders []string, owner map[string]string) string {
 	var own, others []string
 	for _, path := range r.Allow {
@@ -147,7 +147,7 @@ func (r *rule) imports(folders []string, owner map[string]string) string {
 	return strings.Join(parts, "; ")
 }
 
-// isOwned reports whether one of the folders is the only importer of a dependency.
+// isOwned reports whether one of the folders is the only importer of the dependency path.
 func isOwned(path string, folders []string, owner map[string]string) bool {
 	for dependency, folder := range owner {
 		if (path == dependency || strings.HasPrefix(path, dependency+"/")) && slices.Contains(folders, folder) {

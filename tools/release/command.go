@@ -19,7 +19,7 @@ func git(ctx context.Context, dir string, args ...string) (string, error) {
 	return strings.TrimSuffix(string(out), "\n"), nil
 }
 
-// stderrOf returns what was printed to standard error by a failed command.
+// stderrOf returns what a failed command printed to standard error.
 func stderrOf(err error) string {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || len(exit.Stderr) == 0 {

@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// A freshInstall installs modules into an empty GOPATH, as a user would, from a file-system proxy.
-// Other modules come from the module cache of this machine or, if they are not in it, from the
+// A freshInstall installs modules from a file-system proxy into an empty GOPATH, as a user would.
+// Other modules come from this machine's module cache or, if they are not in the cache, from the
 // configured proxies.
 type freshInstall struct {
 	dir, proxies string
 }
 
-// newFreshInstall makes a GOPATH in an empty directory.
+// newFreshInstall returns a freshInstall whose GOPATH is in dir, an empty directory.
 func newFreshInstall(ctx context.Context, dir, proxy string) (*freshInstall, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOMODCACHE", "GOPROXY").Output()
 	if err != nil {
@@ -33,7 +33,7 @@ func newFreshInstall(ctx context.Context, dir, proxy string) (*freshInstall, err
 	return &freshInstall{dir, strings.Join(proxies, ",")}, nil
 }
 
-// run runs a go command in a folder of the fresh directory.
+// run runs a go command in a folder of the empty directory.
 func (f *freshInstall) run(ctx context.Context, folder string, args ...string) error {
 	c := exec.CommandContext(ctx, "go", args...)
 	c.Dir = filepath.Join(f.dir, folder)
@@ -44,8 +44,8 @@ func (f *freshInstall) run(ctx context.Context, folder string, args ...string) e
 		"GOPATH="+filepath.Join(f.dir, "gopath"), "GOMODCACHE=", "GOBIN="+filepath.Join(f.dir, "bin"),
 		"GOPROXY="+f.proxies,
 		"GOSUMDB=off", "GOPRIVATE=", "GONOPROXY=", "GOWORK=off", "GOENV=off",
-		// With -trimpath, the build cache can be used for packages that were built in another
-		// GOPATH. The flags -ldflags and -gcflags leave out debug information.
+		// With -trimpath, the build cache can be used for packages that were built in a different
+		// GOPATH. The flags -ldflags and -gcflags omit debug information.
 		"GOFLAGS=-trimpath -modcacherw -ldflags=-w -gcflags="+rootPath+"/...=-dwarf=false",
 	)
 	if out, err := c.CombinedOutput(); err != nil {
@@ -62,8 +62,8 @@ func fileURL(dir string) string {
 	return "file://" + path
 }
 
-// install installs a version in two ways: it runs the commands in lines, which are from the
-// documentation, and then installs all commands of the modules or, if programs is set, all their
+// install installs a version in two ways. It runs the commands in lines, which are from the
+// documentation. Then it installs all commands of the modules or, if programs is set, all their
 // programs. For each module, it also builds a package that imports the module.
 func (f *freshInstall) install(ctx context.Context, lines []string, version string, programs bool) error {
 	for _, line := range lines {
@@ -140,7 +140,7 @@ func (f *freshInstall) checkPrograms(ctx context.Context, version string) error 
 	return nil
 }
 
-// build builds, for each module, a package that imports it.
+// build builds a package for each module, which imports that module.
 func (f *freshInstall) build(ctx context.Context, version string) error {
 	for _, m := range modulePaths() {
 		folder, imported := "uses-"+path.Base(m), m
@@ -164,8 +164,7 @@ func (f *freshInstall) build(ctx context.Context, version string) error {
 	return nil
 }
 
-// installLine is a command in the documentation that installs something from this
-// repository.
+// installLine matches a command in the documentation that installs something from this repository.
 var installLine = regexp.MustCompile("go (?:install|get|run) " + regexp.QuoteMeta(rootPath) + "[^\\s`\"')]*")
 
 // installLines returns the commands in the documentation with which users install something

@@ -26,7 +26,7 @@ var (
 	unreleased = []string{"bench", "snapshot/storekit/sqlitestore", "tests/browser", "tests/clients", "tests/recordings", "tests/types", "tools"}
 )
 
-// checkModules refuses a nested module that is in neither list.
+// checkModules returns an error if a nested module is in neither list.
 func checkModules(ctx context.Context, dir string) error {
 	files, err := filesOf(ctx, dir, ".")
 	if err != nil {
@@ -42,7 +42,7 @@ func checkModules(ctx context.Context, dir string) error {
 	return nil
 }
 
-// filesOf returns the files of a folder that git tracks or would add, relative to the
+// filesOf returns the files in a folder that git tracks or would add. The names are relative to the
 // folder.
 func filesOf(ctx context.Context, dir, folder string) ([]string, error) {
 	list, err := git(ctx, filepath.Join(dir, folder), "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -54,8 +54,8 @@ func filesOf(ctx context.Context, dir, folder string) ([]string, error) {
 	return slices.Compact(files), nil
 }
 
-// checkReplaces refuses replace directives, because users cannot install commands from a module that
-// has one. Only a nested module may replace the root module.
+// checkReplaces returns an error if there is a replace directive, because users cannot install
+// commands from a module that has one. Only nested modules may replace the root module.
 func checkReplaces(dir string) error {
 	f, err := readGoMod(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -84,8 +84,8 @@ func replaceError(file string, r *modfile.Replace) error {
 	return fmt.Errorf("%s replaces %s with %s: go install refuses modules with replace directives; require a published version", file, r.Old.Path, r.New.Path)
 }
 
-// goModOf returns the go.mod of a nested module for users: it requires the given version
-// of the root module, which is replaced only in this repository.
+// goModOf returns the go.mod of a nested module in the form that users get: it requires the given
+// version of the root module, without the replace directive that it has in this repository.
 func goModOf(dir, folder, version string) ([]byte, error) {
 	f, err := readGoMod(filepath.Join(dir, folder, "go.mod"))
 	if err != nil {
@@ -104,7 +104,7 @@ func goModOf(dir, folder, version string) ([]byte, error) {
 	return f.Format()
 }
 
-// goSumOf returns the go.sum of a nested module, with the hashes of the root module.
+// goSumOf returns the go.sum of a nested module, including the hashes of the root module.
 func goSumOf(dir, folder string, rootModule module.Version, zipHash string, rootGoMod []byte) ([]byte, error) {
 	before, err := os.ReadFile(filepath.Join(dir, folder, "go.sum"))
 	if err != nil && !os.IsNotExist(err) {

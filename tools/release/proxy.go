@@ -17,9 +17,9 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// writeProxy writes the released modules of a directory to another directory in the layout
-// of a Go module proxy (GOPROXY=file://...). It returns the files of the nested modules
-// that differ from the files in dir, by name.
+// writeProxy writes the released modules in dir to the directory proxy, in the layout of a Go
+// module proxy (GOPROXY=file://...). It returns, by name, the files of the nested modules that
+// differ from the files in dir.
 func writeProxy(ctx context.Context, dir, proxy, version string) (changed map[string][]byte, err error) {
 	root := module.Version{Path: rootPath, Version: version}
 	hash, err := writeModule(ctx, dir, ".", proxy, root, nil)
@@ -49,8 +49,8 @@ func writeProxy(ctx context.Context, dir, proxy, version string) (changed map[st
 	return changed, nil
 }
 
-// writeModule writes one module. If changed contains a file of the module, that file replaces the
-// one in the module's folder. writeModule returns the hash of the module's zip file.
+// writeModule writes one module, and returns the hash of its zip file. If changed contains a file
+// of the module, that file replaces the one in the module's folder.
 func writeModule(ctx context.Context, dir, folder, proxy string, m module.Version, changed map[string][]byte) (hash string, err error) {
 	files, err := zipFiles(ctx, dir, folder, changed)
 	if err != nil {
@@ -89,8 +89,8 @@ func writeModule(ctx context.Context, dir, folder, proxy string, m module.Versio
 	return dirhash.HashZip(filepath.Join(at, m.Version+".zip"), dirhash.Hash1)
 }
 
-// zipFiles returns the files of a module. A nested module without a LICENSE gets the root
-// module's LICENSE, as with the Go command.
+// zipFiles returns the files of a module. A nested module without a LICENSE gets that of the root
+// module, as it does from the Go command.
 func zipFiles(ctx context.Context, dir, folder string, changed map[string][]byte) ([]zip.File, error) {
 	names, err := filesOf(ctx, dir, folder)
 	if err != nil {
@@ -112,7 +112,7 @@ func zipFiles(ctx context.Context, dir, folder string, changed map[string][]byte
 	return files, nil
 }
 
-// A file is a file of a module, with replaced content if data is set.
+// A file is a file of a module. If data is set, it replaces the file's content.
 type file struct {
 	name, at string
 	data     []byte

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// A release is a release in progress.
+// A release is a release that is being made.
 type release struct {
 	dir     string // directory of the repository
 	version string
@@ -27,7 +27,7 @@ type release struct {
 
 func (r *release) say(format string, args ...any) { fmt.Fprintf(r.out, "--- "+format+"\n", args...) }
 
-// make makes the release, or refuses and leaves the repository unchanged.
+// make makes the release, or refuses to and leaves the repository unchanged.
 func (r *release) make(ctx context.Context) (err error) {
 	last, err := checkVersion(ctx, r.dir, r.version)
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *release) datedChangelog(dir string) ([]byte, error) {
 	return slices.Concat(data[:at[0]], []byte(title), data[at[1]:]), nil
 }
 
-// goldenFiles is the directory of files like those that users have stored.
+// goldenFiles is the directory with files in the formats that users have stored.
 const goldenFiles = "tests/testdata"
 
 func (r *release) checkGolden(ctx context.Context, last string) error {
@@ -142,11 +142,11 @@ func (r *release) checkGolden(ctx context.Context, last string) error {
 	return nil
 }
 
-// apiFile is the list of the public API that the command api writes.
+// apiFile is the list of the public API. It is written by the command api.
 const apiFile = "tools/api/api.txt"
 
-// checkAPI refuses a version that removes something from the API, unless it is the first version
-// or a new minor version before 1.0.
+// checkAPI returns an error if the version removes something from the API, unless it is the first
+// version or a new minor version before 1.0.
 func (r *release) checkAPI(ctx context.Context, last string) error {
 	mayBreak := last == "" || semver.Major(r.version) == "v0" && !isPatch(r.version, last)
 	if there, err := git(ctx, r.dir, "ls-tree", "--name-only", cmp.Or(last, "HEAD"), apiFile); mayBreak || err != nil || there == "" {
@@ -183,8 +183,8 @@ func (r *release) check(ctx context.Context, tree string) error {
 	return nil
 }
 
-// commit makes the commit for the branch and, on top of it, the commit to be tagged. It also
-// writes the modules of the tagged commit to the proxy.
+// commit makes the commit for the branch and, on top of it, the commit that will be tagged. It also
+// writes the modules in the tagged commit to the proxy.
 func (r *release) commit(ctx context.Context, tree, proxy string) (main, tagged string, err error) {
 	changelog, err := r.datedChangelog(tree)
 	if err != nil {
@@ -226,8 +226,8 @@ func (r *release) commitFiles(ctx context.Context, tree, message string, files m
 	return git(ctx, tree, "rev-parse", "HEAD")
 }
 
-// tag sets a tag for each module on one commit, and moves the branch to another. Their hashes are
-// the parameters tagged and main. If that fails, tag removes the tags.
+// tag tags the commit tagged, once for each module, and moves the branch to the commit main. If any
+// of this fails, tag removes the tags.
 func (r *release) tag(ctx context.Context, main, tagged string) error {
 	branch, err := git(ctx, r.dir, "rev-parse", "--abbrev-ref", "HEAD")
 	if err != nil {

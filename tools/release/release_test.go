@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A repository is a small repository with the same structure as this one.
+// A repository is a small repository with the same structure as this one, for tests.
 type repository struct {
 	*testing.T
 	dir string
@@ -101,7 +101,7 @@ func (r *repository) release(version string) (string, error) {
 	return out.String(), err
 }
 
-// state is everything that a release may change.
+// state returns everything that a release may change.
 func (r *repository) state() string {
 	return strings.Join([]string{r.git("show-ref"), r.git("status", "--porcelain"), r.git("worktree", "list")}, "\n")
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// checkVersion refuses a version that is invalid, already exists, or is not above the last
-// one. It returns the last version, or "" if there is none.
+// checkVersion returns an error if a version is invalid, already exists, or is not above the last
+// one. Otherwise, it returns the last version, or "" if there is none.
 func checkVersion(ctx context.Context, dir, version string) (last string, err error) {
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
 		return "", fmt.Errorf("%q is not a version; want one such as v0.1.0 or v1.0.0-rc.1", version)

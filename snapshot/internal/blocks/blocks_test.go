@@ -43,7 +43,7 @@ func TestBlocksAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// If a byte was changed or is missing, reading a block returns what was written, or an error.
+// If a byte was changed or is missing, reading a block returns either what was written or an error.
 func TestNoDamagedBlockIsReturned(t *testing.T) {
 	data := file(t)
 	for i := range data {

@@ -19,8 +19,8 @@ type Reader struct {
 	buf   []byte
 }
 
-// NewReader returns a Reader for a file with the given size, and reads the file's table. If the file
-// has no valid table, the error is ErrNoTable. If reading fails, the error is that of in.
+// NewReader returns a Reader for a file with the given size, and reads the file's table. If the
+// file has no valid table, the error is ErrNoTable. If reading fails, the error is the one from in.
 func NewReader(in io.ReaderAt, size int64) (*Reader, error) {
 	r := &Reader{in: in}
 	end, err := r.read(size-endSize, size)

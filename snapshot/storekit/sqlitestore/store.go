@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS batches (uid TEXT NOT NULL, last INTEGER NOT NULL, da
 CREATE TABLE IF NOT EXISTS messages (uid TEXT NOT NULL, id TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (uid, id)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS artifacts (ref TEXT PRIMARY KEY, data BLOB NOT NULL) WITHOUT ROWID;`
 
-// A process owns its open runs for the duration lease after each renewal. It looks for changes by
+// After each renewal, a process owns its open runs for the duration lease. It looks for changes by
 // other processes at the interval poll.
 const (
 	lease = 10 * time.Second
@@ -129,8 +129,8 @@ func unavailable(err error) error {
 	return err
 }
 
-// exec executes a statement outside a transaction. If another process has written while the statement
-// began, SQLite does not wait, but fails with SQLITE_BUSY_SNAPSHOT; the statement has then changed
+// exec executes a statement outside a transaction. If another process writes while the statement
+// begins, SQLite does not wait, but fails with SQLITE_BUSY_SNAPSHOT; the statement has then changed
 // nothing, and exec repeats it.
 func (d *database) exec(ctx context.Context, query string, args ...any) (result sql.Result, err error) {
 	for range maxRepeats {
@@ -142,10 +142,10 @@ func (d *database) exec(ctx context.Context, query string, args ...any) (result 
 	return nil, err
 }
 
-const maxRepeats = 100 // of a statement; a second one is already rare
+const maxRepeats = 100 // of a statement; even a second one is rare
 
-// transact calls do in a transaction. The parameter now is the transaction's number. If do fails,
-// the transaction is rolled back.
+// transact calls do in a transaction, with the transaction's number in now. If do fails, the
+// transaction is rolled back.
 func (d *database) transact(ctx context.Context, do func(tx *sql.Tx, now int64) error) error {
 	tx, err := d.pool.BeginTx(ctx, nil)
 	if err != nil {

@@ -23,9 +23,9 @@ type Gap struct {
 	Missed uint64 `json:"missed"`
 }
 
-// JSON encodes the record as one line of at most limit bytes. If the record is
-// too long, users' texts are cut, and the metadata contain "truncated". The limit must
-// be at least 4 KB.
+// JSON encodes the record as one line of at most limit bytes. If the record is too long, JSON cuts
+// the texts that users wrote, and adds the key "truncated" to the metadata. The limit must be at
+// least 4 KB.
 func JSON(r *record.Record, limit int) []byte {
 	data, err := r.MarshalJSON() // json.Marshal would scan the result again
 	if err == nil && len(data) <= limit {
