@@ -187,7 +187,8 @@ func (c *encoder) interrupt(q *turn.Question) interrupt {
 }
 
 func (c *encoder) textEvents(id, text string) (all []event) {
-	if c.text == "" {
+	if c.text != id {
+		all = c.end()
 		c.text = id
 		c.messages = append(c.messages, &snapshotMessage{ID: id, Role: "assistant"})
 		all = append(all, event{Type: "TEXT_MESSAGE_START", MessageID: id, Role: "assistant"})
@@ -202,7 +203,8 @@ func reasoningID(step string) string { return step[:strings.LastIndexByte(step, 
 
 func (c *encoder) reasoningEvents(step, text string) (all []event) {
 	id := reasoningID(step)
-	if c.reasoning == "" {
+	if c.reasoning != id {
+		all = c.end()
 		c.reasoning = id
 		if c.find(id) == nil {
 			c.messages = append(c.messages, &snapshotMessage{ID: id, Role: "reasoning"})

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/reprise-go/reprise/actors"
 	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/streamer"
@@ -244,13 +245,57 @@ func TestALaterAttemptOfAToolBeginsNoStep(t *testing.T) {
 		require.NoError(t, err)
 		return out
 	}
-	address := func(text string) record.Address {
-		a, err := record.ParseAddress(text)
-		require.NoError(t, err)
-		return a
-	}
-	add(streamer.FollowEvent{Record: &record.Record{Kind: record.KindAgent, Status: record.StatusStarted, Address: address("assistant")}})
-	assert.Empty(t, add(streamer.FollowEvent{Delta: &streamer.Delta{Delta: live.Delta{Address: address("assistant/work"), Attempt: 1, Part: live.PartBegin}}}))
-	shown := add(streamer.FollowEvent{Delta: &streamer.Delta{Delta: live.Delta{Address: address("assistant/model"), Part: live.PartText, Text: "Hm"}}})
+	add(streamer.FollowEvent{Record: &record.Record{Kind: record.KindAgent, Status: record.StatusStarted, Address: addressOf(t, "assistant")}})
+	assert.Empty(t, add(streamer.FollowEvent{Delta: &streamer.Delta{Delta: live.Delta{Address: addressOf(t, "assistant/work"), Attempt: 1, Part: live.PartBegin}}}))
+	shown := add(streamer.FollowEvent{Delta: &streamer.Delta{Delta: live.Delta{Address: addressOf(t, "assistant/model"), Part: live.PartText, Text: "Hm"}}})
 	assert.Equal(t, []Event{{Kind: StepBegins, Step: "r/1.1"}, {Kind: Text, Step: "r/1.1", Text: "Hm"}}, shown)
+}
+
+// TestTextThatArrivesBeforeTheEndOfThePreviousStep checks that the steps of a turn stay apart if
+// deltas arrive before records, as they may from another process.
+func TestTextThatArrivesBeforeTheEndOfThePreviousStep(t *testing.T) {
+	s := &answering{source: asking(t), outputs: make(map[string][]byte)}
+	b := NewBuilder(s, "r")
+	first, second := addressOf(t, "assistant/model"), addressOf(t, "assistant/model#2")
+	add := func(e streamer.FollowEvent) []Event {
+		out, err := b.Add(t.Context(), e)
+		require.NoError(t, err)
+		return out
+	}
+	delta := func(a record.Address, text string) streamer.FollowEvent {
+		return streamer.FollowEvent{Delta: &streamer.Delta{Delta: live.Delta{Address: a, Part: live.PartText, Text: text}}}
+	}
+	completed := func(a record.Address, text string) streamer.FollowEvent {
+		encoded, err := record.Encode(actors.Response{Message: actors.Assistant(text)})
+		require.NoError(t, err)
+		s.outputs[a.String()] = encoded
+		return streamer.FollowEvent{Record: &record.Record{Kind: record.KindLLM, Status: record.StatusCompleted, Address: a}}
+	}
+	add(streamer.FollowEvent{Record: &record.Record{Kind: record.KindAgent, Status: record.StatusStarted, Address: addressOf(t, "assistant")}})
+	add(delta(first, "One mom"))
+	assert.Equal(t, []Event{{Kind: StepVoid, Step: "r/1.1"}, {Kind: StepBegins, Step: "r/2.1"}, {Kind: Text, Step: "r/2.1", Text: "It is"}}, add(delta(second, "It is")))
+	assert.Empty(t, add(delta(first, "ent")), "the record will show it")
+	assert.Equal(t, []Event{
+		{Kind: StepVoid, Step: "r/2.1"}, {Kind: StepBegins, Step: "r/3.1"}, {Kind: Text, Step: "r/3.1", Text: "One moment"}, {Kind: StepEnds, Step: "r/3.1"},
+	}, add(completed(first, "One moment")))
+	assert.Equal(t, []Event{
+		{Kind: StepBegins, Step: "r/4.1"}, {Kind: Text, Step: "r/4.1", Text: "It is noon"}, {Kind: StepEnds, Step: "r/4.1"},
+	}, add(completed(second, "It is noon")))
+}
+
+// answering is a source with the outputs of calls, by address.
+type answering struct {
+	*source
+	outputs map[string][]byte
+}
+
+func (a *answering) RecordOutput(_ context.Context, r *record.Record) ([]byte, error) {
+	return a.outputs[r.Address.String()], nil
+}
+
+func addressOf(t *testing.T, text string) record.Address {
+	t.Helper()
+	a, err := record.ParseAddress(text)
+	require.NoError(t, err)
+	return a
 }

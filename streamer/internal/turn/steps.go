@@ -63,6 +63,10 @@ func (b *Builder) begin(out []Event, a record.Address, attempt int) []Event {
 		out = b.voidStep(out)
 		*s = step{address: a, number: s.number, attempt: attempt}
 	default:
+		if s != nil { // deltas can arrive before the record that ends the step before; it shows the whole text
+			out = b.voidStep(out)
+			b.done[s.address] = true
+		}
 		b.steps++
 		b.step = &step{address: a, number: b.steps, attempt: attempt}
 	}

@@ -52,12 +52,13 @@ func RefusalOf(err error) *Refusal {
 	return &Refusal{"unreadable", "the runs cannot be read"}
 }
 
-// ReadBody reads a request body of at most the given number of bytes.
+// ReadBody reads a request body. It returns a Refusal if the body has more than the given number of
+// bytes.
 func ReadBody(w http.ResponseWriter, req *http.Request, most int64) ([]byte, error) {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyTime)) // not every writer supports deadlines
 	data, err := io.ReadAll(http.MaxBytesReader(w, req.Body, most))
-	if err == nil { // otherwise, the server may still have to read the rest
+	if err == nil { // after an error, the server may still have to read the rest
 		_ = control.SetReadDeadline(time.Time{})
 	}
 	var long *http.MaxBytesError
@@ -103,7 +104,7 @@ type Thread struct {
 	ID      string
 }
 
-// Check returns a Refusal if the sender may not use the thread.
+// Check returns a Refusal if the sender is not allowed to use the thread.
 func (t *Thread) Check() error {
 	switch {
 	case t.ID == "":
@@ -128,8 +129,8 @@ func (t *Thread) Last(ctx context.Context) (*streamer.ThreadTurn, error) {
 	return &turns[len(turns)-1], nil
 }
 
-// Send begins the turn after last. If another request with the same message has begun that turn, Send
-// returns it.
+// Send begins the turn after last. If another request with the same message has already begun that
+// turn, Send returns that turn.
 func (t *Thread) Send(ctx context.Context, last *streamer.ThreadTurn, m streamer.ThreadMessage) (*streamer.ThreadTurn, error) {
 	m.Program, m.Principal, m.Turn = t.Program, t.Scope.Principal, 1
 	if last != nil {
@@ -148,8 +149,9 @@ func (t *Thread) Send(ctx context.Context, last *streamer.ThreadTurn, m streamer
 // searchedTurns is the number of turns that begunBy searches.
 const searchedTurns = 10
 
-// begunBy returns the turn that a message has begun, or nil if it has begun none. A message may be sent
-// twice, for example by a proxy. If other turns have followed, the error is a Refusal.
+// begunBy returns the turn that a message began, or nil if it began none. A message may be sent
+// twice, for example by a proxy. If other turns have followed the message's turn, the error is a
+// Refusal.
 func (t *Thread) begunBy(ctx context.Context, message string) (*streamer.ThreadTurn, error) {
 	if message == "" {
 		return nil, nil
@@ -161,7 +163,7 @@ func (t *Thread) begunBy(ctx context.Context, message string) (*streamer.ThreadT
 	for i := range turns {
 		switch {
 		case turns[i].ID != message:
-		case i == len(turns)-1: // a concurrent request with the same message has begun it
+		case i == len(turns)-1: // another request with the same message began it
 			return &turns[i], nil
 		default:
 			return nil, Refuse("conflict", "the message %q was sent before; it began turn %d, and other turns have followed", message, turns[i].Turn)
@@ -176,9 +178,10 @@ type Answer struct {
 	Value    []byte
 }
 
-// Answer answers open questions of the last turn, whose log is l. It ignores answers to
-// questions that are not open. If there are no other answers, it returns an error. If an answer does
-// not fit its question, none is stored. Otherwise all are, even if the client disconnects.
+// Answer answers open questions of the last turn, whose log is l. It ignores answers to questions
+// that are not open, and returns an error if there are no others. If any answer does not fit its
+// question, Answer stores none of them. Otherwise it stores them all, even if the client
+// disconnects.
 func (t *Thread) Answer(ctx context.Context, runID string, l *Log, answers []Answer) error {
 	open := l.Asked()
 	for _, a := range answers {
@@ -192,7 +195,8 @@ func (t *Thread) Answer(ctx context.Context, runID string, l *Log, answers []Ans
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTime)
 	defer cancel()
-	// The run continues once the first answer is stored, so all must be marked before that.
+	// The run continues as soon as the first answer is stored, so all answers must be marked before
+	// that.
 	begun := slices.DeleteFunc(slices.Clone(answers), func(a Answer) bool { return !l.beginAnswer(a.Question) })
 	taken, refused := 0, error(nil)
 	for _, a := range begun {
@@ -217,7 +221,7 @@ func (t *Thread) Answer(ctx context.Context, runID string, l *Log, answers []Ans
 	return Refuse("not_found", "no question %q is open: it was answered, or belongs to another turn", answers[0].Question)
 }
 
-// answerTime limits how long storing the answers in a request may take.
+// answerTime limits the time for storing all the answers in a request.
 const answerTime = 30 * time.Second
 
 // Stop ends the last turn for good.
