@@ -5,8 +5,10 @@ MAKEFLAGS += --no-print-directory
 
 # Every module of the repository.
 MODULES := $(sort $(patsubst %/go.mod,%,$(shell find . \( -name '.?*' -o -name testdata -o -name node_modules \) -prune -o -name go.mod -print)))
-# SKIP=./bench leaves modules out of test and lint.
+# SKIP=./bench leaves modules out of test and lint. UNRACED lists modules that are tested without the
+# race detector, in addition to those in PLAIN.
 SKIP    ?=
+UNRACED ?=
 NESTED  := $(filter-out . $(SKIP),$(MODULES))
 
 # The race detector needs cgo, and cgo a C compiler; `make test RACE=` does without.
@@ -15,12 +17,12 @@ RACE     ?= $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 # the program, such as peers (bench) or the page (tests/browser), or something that is tested with
 # the race detector in its own package, such as streamer (tests/clients) and openai
 # (tests/recordings).
-PLAIN    := ./bench ./snapshot/storekit/sqlitestore ./tests/browser ./tests/clients ./tests/recordings ./tests/types ./tools
+PLAIN    := ./bench ./snapshot/storekit/sqlitestore ./tests/browser ./tests/clients ./tests/recordings ./tests/types ./tools $(UNRACED)
 FUZZTIME ?= 10s
 FUZZPART ?= 1/1
 LINT     := $(CURDIR)/.bin/golangci-lint
 
-.PHONY: help test lint fmt tidy bench fuzz cover tools clean
+.PHONY: help test lint vet fmt tidy bench fuzz cover tools clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,18 +34,10 @@ test: ## Test every module, with the race detector where anything is concurrent
 # The linter compiles all packages and tests. With the flags of `make test`, it finds them in the
 # build cache.
 lint: $(LINT) ## Formatting, tidy modules and golangci-lint in every module
-	@failed=0; \
-	echo "--- file sizes"; tools/sizes.sh || failed=1; \
-	echo "--- gofmt"; unformatted=$$(gofmt -l .) || failed=1; \
-	if [ -n "$$unformatted" ]; then printf 'not formatted, run make fmt:\n%s\n' "$$unformatted"; failed=1; fi; \
-	for m in . $(NESTED); do \
-		echo "--- go mod tidy -diff $$m"; ( cd $$m && go mod tidy -diff ) || failed=1; \
-	done; \
-	for m in . $(NESTED); do \
-		echo "--- golangci-lint $$m"; \
-		race=$(RACE); case " $(PLAIN) " in *" $$m "*) race= ;; esac; \
-		( cd $$m && GOGC=400 GOFLAGS="$$(go env GOFLAGS) $$race" $(LINT) run --config $(CURDIR)/.golangci.yml ./... ) || failed=1; \
-	done; exit $$failed
+	@tools/lint.sh "$(RACE)" "$(PLAIN)" "$(LINT) run --config $(CURDIR)/.golangci.yml ./..." . $(NESTED)
+
+vet: ## The same with go vet in place of golangci-lint
+	@tools/lint.sh "$(RACE)" "$(PLAIN)" "go vet ./..." . $(NESTED)
 
 fmt: $(LINT) ## Format every Go file
 	@for m in . $(NESTED); do ( cd $$m && $(LINT) fmt --config $(CURDIR)/.golangci.yml ./... ); done
