@@ -13,8 +13,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrAwaiting is what errors.Is finds in the [InterruptedError] of a call that waits for an answer,
-// for a signal or for the end of a sleep. Such a call is suspended, like an interrupted one.
+// ErrAwaiting is matched, with errors.Is, by the [InterruptedError] of a call that waits for an
+// answer, for a signal or for the end of a sleep. Such a call is suspended, like an interrupted
+// one.
 var ErrAwaiting = engine.ErrAwaiting
 
 // A Question is a question that a call asks somebody outside the run.
@@ -27,15 +28,15 @@ type Question struct {
 	// [Receive]; nobody has to answer these two. For every other question it is record.AwaitAnswer.
 	Awaits record.AwaitKind
 
-	// Due is the time at which the default answers the question. It is zero if there is no default.
+	// Due is the time at which the question gets the default answer. It is zero if there is no
+	// default.
 	Due time.Time
 
 	// Refused says why the previous answer does not fit; the question is then open again, with the
 	// same ID. Refused is empty if no answer was refused.
 	Refused string
 
-	// Schema is the JSON schema of the answer or, for a call in doubt, of the call's output. It is
-	// empty if the schema is not known.
+	// Schema is the JSON schema of the answer. It is empty if the schema is not known.
 	Schema json.RawMessage
 
 	// InDoubt is the call in doubt that the question is about, or nil for any other question.
@@ -54,15 +55,15 @@ type Question struct {
 // memstore.New in a test.
 //
 // Each attempt, and each branch of a group, numbers its questions from 1. The first question of a
-// retry is thus the first question of the earlier attempt, and has its answer already. The question
-// has the JSON schema of T. Answers are checked against the schema before they are recorded, like a
-// tool's arguments. If T has no schema, Await returns an error. An answer that does not fit T,
-// because the program has changed, is discarded: the question is asked again, with the reason, and
-// the call stays suspended. Time spent waiting does not count against any timeout. Outside a run,
-// the error is [ErrNoRun].
+// retry is thus the same as the first question of the earlier attempt, and already has its answer.
+// The question has the JSON schema of T. Answers are checked against the schema before they are
+// recorded, like a tool's arguments. If T has no schema, Await returns an error. An answer that
+// does not fit T, because the program has changed, is discarded: the question is asked again, with
+// the reason, and the call stays suspended. Time spent waiting does not count against any timeout.
+// Outside a run, the error is [ErrNoRun].
 //
-// With [AwaitDefault], the default answers the question when its time has passed and the run is
-// resumed. A runner resumes the run at that time.
+// With [AwaitDefault], the question gets the default answer if the run is resumed after the time
+// for an answer has passed. A runner resumes the run at that time.
 func Await[T any](ctx context.Context, question string, options ...AwaitOption[T]) (T, error) {
 	var answer T
 	if !engine.CanAsk(ctx) {
@@ -90,10 +91,10 @@ type AwaitOption[T any] struct {
 	answer     T
 }
 
-// AwaitDefault sets the answer that is used if nobody answers in time. The duration after is
-// counted from when the question was first asked, and must be above zero. A later answer still
-// counts if the run has not continued yet. For [Receive], answer is the value if no signal comes in
-// time.
+// AwaitDefault sets the answer that is used if nobody answers in time. The time for an answer is
+// after, counted from when the question was first asked; it must be above zero. A later answer
+// still counts if the run has not continued yet. For [Receive], answer is the value if no signal
+// comes in time.
 //
 //	ok, err := core.Await(ctx, "Refund it?", core.AwaitDefault(24*time.Hour, false))
 func AwaitDefault[T any](after time.Duration, answer T) AwaitOption[T] {
@@ -121,8 +122,9 @@ func defaultOf[T any](q Question, options []AwaitOption[T]) (engine.DefaultAnswe
 }
 
 // decodeAnswer decodes an answer into *answer; if there is an error, it sets *answer to zero. An
-// answer that was given as JSON is read as JSON, which encodes bytes as strings and uses other
-// encoding methods of types than msgpack does. answers is the schema of the type, or nil if it has none.
+// answer that was given as JSON is read as JSON, because JSON encodes bytes as strings and uses
+// other encoding methods of types than msgpack does. answers is the schema of the type, or nil if
+// it has none.
 func decodeAnswer(answers *schema.Schema, encoded []byte, answer any) (err error) {
 	value := reflect.ValueOf(answer).Elem()
 	value.SetZero()

@@ -5,6 +5,7 @@ import (
 	"unicode"
 
 	"github.com/reprise-go/reprise/core"
+	"github.com/reprise-go/reprise/internal/schema"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -30,14 +31,18 @@ func HowToAnswer(runID string, q core.Question) (words string, commands []string
 	if run == "" || id == "" {
 		return "", nil
 	}
-	words, example := describeAnswer(q.Schema)
+	answer := q.Schema
+	if q.Awaits == record.AwaitDecision {
+		answer = schema.OutputOfDecision(q.Schema)
+	}
+	words, example := describeAnswer(answer)
 	answers := []string{jsonWord(example)}
 	if q.Awaits == record.AwaitDecision {
 		if answers[0] == "" {
 			words = ""
 		}
 		output := placeholder
-		if describesString(q.Schema) {
+		if describesString(answer) {
 			output = `"..."`
 		}
 		words, answers = decisions(&q, words, output)

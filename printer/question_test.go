@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/schema"
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/snapshot/memstore"
 
@@ -199,7 +200,7 @@ func TestQuestionAboutACallInDoubtShowsItsInput(t *testing.T) {
 				RunID: "r1", Kind: record.KindQuestion, Status: record.StatusAwaiting, Name: "pay?in-doubt1",
 				Detail: &record.Detail{
 					Message: `has it taken effect?`, Awaits: record.AwaitDecision,
-					Schema: []byte(tt.schema), InDoubt: &record.CallInDoubt{Kind: record.KindTool, Name: "pay", Input: input, Effect: tt.effect, IdempotencyKey: "key-7"},
+					Schema: schema.ForDecision([]byte(tt.schema), tt.effect.CanBeTakenOver()), InDoubt: &record.CallInDoubt{Kind: record.KindTool, Name: "pay", Input: input, Effect: tt.effect, IdempotencyKey: "key-7"},
 				},
 			}
 			assert.Equal(t, "⏸ QUESTION pay?in-doubt1: has it taken effect?\n  · input: {\"amount\":12}\n  · idempotency key: key-7\n  · answer "+tt.want, printed([]record.Record{r}))

@@ -21,8 +21,8 @@ type Record struct {
 	Address    Address   // zero for facts about the run itself
 	Name       string    // the actor's name; for other kinds, the logger's name, a key, or a question's ID
 
-	// Ordinal is the position of the call among all claims in its scope: calls, groups, steps and
-	// questions, counted from 1 in the order in which they were claimed. It is 0 for records that
+	// Ordinal is the position of the call among all claims in its scope (calls, groups, steps and
+	// questions), counted from 1 in the order in which they were claimed. It is 0 for records that
 	// are not about a claim. For a version, it is the number of earlier claims.
 	Ordinal int
 
@@ -80,11 +80,11 @@ type Detail struct {
 	// the default.
 	By string
 
-	// Signal is the ID of a signal among the run's signals. The answer that is recorded when a call
-	// receives the signal has the same ID. Signal is empty in other records.
+	// Signal is the ID that a signal has among the run's signals. The answer that is recorded when
+	// a call receives the signal has the same ID. Signal is empty in other records.
 	Signal string
 
-	Schema  json.RawMessage // of a question: the JSON schema of its answer; if it is about a call in doubt, of the call's output
+	Schema  json.RawMessage // of a question: the JSON schema of its answer
 	InDoubt *CallInDoubt    // of a question about a call in doubt
 
 	// Fingerprint is set for a completed call with NoStore. It consists of 8 random bytes and one
@@ -125,20 +125,20 @@ type Detail struct {
 	// run's first record, so that the artifacts are kept from the start of the run.
 	InputArtifacts []string
 
-	// AfterReworded is set for an LLM call that starts after a call in the same place and with the same
-	// identity was answered from its record in the same opening of the run, although its request had
-	// changed. The two requests come from different programs, so they say nothing about whether a later
-	// program makes the two calls in another order.
+	// AfterReworded is set for an LLM call that starts after another call, in the same place and
+	// with the same identity, was answered from its record in the same opening of the run even
+	// though its request had changed. The two requests come from different programs, so they do not
+	// show whether a later program makes the two calls in another order.
 	AfterReworded bool
 
 	// Fork is set in the first record after those that a fork keeps from its parent.
 	Fork *Fork
 
-	// Unrecorded lists the claims that have lower ordinals, in the same scope and in the scopes
-	// around it, and that have no record yet when this record is appended.
+	// Unrecorded lists the claims with lower ordinals, in the same scope and in the scopes around
+	// it, that have no record yet when this record is appended.
 	Unrecorded []Claim
 
-	// Redacted is set in a copy that [Record.Redacted] returned if redaction changed its Message.
+	// Redacted is set in a copy made by [Record.Redacted] if redaction changed its Message.
 	Redacted bool
 }
 
@@ -206,7 +206,7 @@ func (e *Effect) String() string {
 	return e.Address.String() + " of run " + e.RunID
 }
 
-// A Fork holds what a forked run must know about its parents, since they may be deleted.
+// A Fork holds what a forked run needs to know about its parents, which may be deleted.
 type Fork struct {
 	// Keys is the run whose idempotency keys the fork's calls use: the fork's oldest ancestor. It
 	// is empty if the fork has its own keys.
@@ -220,12 +220,12 @@ type Fork struct {
 	// call has the same effect as the parent's call.
 	Made []MadeCall `json:"made,omitempty"`
 
-	// Effects lists the parents' effects after the place of the fork. The fork's calls take them
+	// Effects lists the parents' effects after the point of the fork. The fork's calls take them
 	// over.
 	Effects []Effect `json:"effects,omitempty"`
 }
 
-// UndoneCalls records how often the calls at a place were compensated. A place is an address
+// UndoneCalls records how many times the calls at a place were compensated. A place is an address
 // without attempt numbers.
 type UndoneCalls struct {
 	Place string `json:"place"`
@@ -272,8 +272,8 @@ func (r *Record) IsSuspension() bool {
 	return r.Kind.IsCall() && (r.Status == StatusInterrupted || r.Status == StatusAwaiting)
 }
 
-// Interrupt returns by whom and why a call or a run was interrupted, or which question the call
-// waits for. It returns nil for other records.
+// Interrupt returns who interrupted a call or a run and why, or which question the call waits for.
+// It returns nil for other records.
 func (r *Record) Interrupt() *InterruptedError {
 	switch r.Status {
 	case StatusInterrupted, StatusAwaiting, StatusCancelled:
@@ -377,7 +377,7 @@ func (r *Record) IsParked() bool {
 }
 
 // Retrying returns the retrying record that follows r, a failed record with WillRetry. The retrying
-// record is about the next attempt and specifies when that may begin.
+// record is about the next attempt and specifies when that attempt may begin.
 func (r Record) Retrying() Record {
 	r.Status, r.WillRetry = StatusRetrying, false
 	r.Attempt++

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
-// These are values of RunInfo.Status, which can also be "queued".
+// These are the values of RunInfo.Status other than "queued".
 const (
 	statusRunning     = "running"
 	statusPaused      = "paused"
@@ -30,7 +30,7 @@ type RunState struct {
 
 	Calls     Calls           `json:"calls"`
 	Usage     record.Usage    `json:"usage"`
-	Current   *CallState      `json:"current,omitempty"`    // the innermost running call; the latest, if there are several
+	Current   *CallState      `json:"current,omitempty"`    // the innermost running call; if there are several, the latest
 	Around    []CallState     `json:"around,omitempty"`     // the calls around Current, the outermost first
 	Waiting   []CallState     `json:"waiting,omitempty"`    // calls that wait for a time, the next due first; at most 50
 	Others    []CallState     `json:"others,omitempty"`     // other calls that have not ended, the latest first; at most 50
@@ -39,19 +39,19 @@ type RunState struct {
 	Partial   bool            `json:"partial,omitempty"`    // some records were not read: calls and errors in them are not known
 }
 
-// Calls sums up a run's [record.Counts] over all kinds of calls. Groups and branches are not
-// counted, only the calls in them.
+// Calls sums up the [record.Counts] of a run over all kinds of calls. It counts the calls in groups
+// and branches, but not the groups and branches themselves.
 type Calls struct {
 	Started   int `json:"started"`   // all calls, each once: the sum of Active, Asking, Stopped, Completed and Failed
 	Active    int `json:"active"`    // calls that are running, or waiting for a time
-	Waiting   int `json:"waiting"`   // how many of Active wait for a time, such as that of their next attempt
+	Waiting   int `json:"waiting"`   // Active calls that wait for a time, such as that of their next attempt
 	Asking    int `json:"asking"`    // calls that are suspended until somebody answers
 	Stopped   int `json:"stopped"`   // calls that were interrupted, or cut off by the end of the run or a crash
 	Completed int `json:"completed"` // calls that completed with an output
 	Failed    int `json:"failed"`    // calls that failed for good
 	Attempts  int `json:"attempts"`  // attempts of all calls
-	Retries   int `json:"retries"`   // how many of Attempts followed a failed attempt
-	Repeats   int `json:"repeats"`   // how many of Attempts repeat an attempt that was interrupted or lost, or whose outcome was replaced
+	Retries   int `json:"retries"`   // attempts that followed a failed attempt
+	Repeats   int `json:"repeats"`   // attempts that repeat one that was interrupted or lost, or whose outcome was replaced
 	Restored  int `json:"restored"`  // calls whose outcome was recalled because they ended before the run was last opened
 }
 
@@ -83,13 +83,13 @@ type CallState struct {
 	ErrorClass    string         `json:"error_class,omitempty"`    // empty for a suspended call, which has not failed
 }
 
-// CallError describes why an attempt of a call failed.
+// CallError describes why an attempt failed.
 type CallError struct {
 	Address record.Address `json:"address"`
 	Name    string         `json:"name"`
 	Class   string         `json:"error_class"`
 	Message string         `json:"original_error"`
-	Reason  string         `json:"reason,omitempty"` // why there will be no other attempt
+	Reason  string         `json:"reason,omitempty"` // why there will be no further attempt
 	Attempt int            `json:"retry_attempt"`
 	Retried bool           `json:"will_retry"`
 	Time    time.Time      `json:"time"`
@@ -100,23 +100,21 @@ type QuestionState struct {
 	ID       string           `json:"id"`
 	Awaits   record.AwaitKind `json:"awaits,omitempty"` // answer or decision
 	Text     string           `json:"message"`
-	Redacted bool             `json:"redacted,omitempty"` // Text differs from the original
+	Redacted bool             `json:"redacted,omitempty"` // whether Text differs from the original
 	Address  record.Address   `json:"address"`
 	Seq      uint64           `json:"seq,omitempty"` // number of the question's record; 0 if the record was not read
 	Asked    time.Time        `json:"asked_at"`
-	Due      time.Time        `json:"due_at,omitzero"`   // when the default becomes the answer; zero if there is no default
+	Due      time.Time        `json:"due_at,omitzero"`   // when the default becomes the answer; zero without a default
 	Refused  string           `json:"refused,omitempty"` // why the previous answer was refused
 
-	// Answered is set if an answer is stored that the run takes when it is next opened.
+	// Answered reports whether an answer is stored, which the run takes when it is next opened.
 	Answered bool `json:"answered,omitempty"`
 
-	// Schema is the answer's JSON schema. For a question about a call in doubt, it is
-	// the schema of the call's output.
-	Schema  json.RawMessage     `json:"schema,omitempty"`
+	Schema  json.RawMessage     `json:"schema,omitempty"` // of the answer
 	InDoubt *record.CallInDoubt `json:"in_doubt,omitempty"`
 }
 
-// maxText is the maximum length of an error's text in a RunState.
+// maxText is the maximum length of the text of an error in a RunState.
 const maxText = 4 << 10
 
 // maxListed is the maximum length of RunState.Waiting and of RunState.Others.
@@ -186,7 +184,7 @@ func (v *view) clone() view {
 	return s
 }
 
-// state returns the view as a RunState, as it is sent.
+// state returns the view as a RunState, in the form in which it is sent.
 func (v *view) state() RunState {
 	counts := v.ledger.Counts()
 	s := RunState{
@@ -242,7 +240,7 @@ func compareDue(a, b time.Time) int {
 	return -1
 }
 
-// callStates returns the first calls as CallStates, at most maxListed of them.
+// callStates returns the CallStates of the first calls, at most maxListed of them.
 func callStates(calls []*record.Call) (states []CallState) {
 	for _, call := range calls[:min(len(calls), maxListed)] {
 		states = append(states, callOf(call))
@@ -283,7 +281,7 @@ func callOf(call *record.Call) CallState {
 
 func stateOfQuestion(q *record.Question) QuestionState {
 	s := QuestionState{ID: q.ID, Awaits: q.Awaits, Text: q.Text, Redacted: q.Redacted, Address: q.Address, Seq: q.Seq, Asked: q.Asked, Due: q.Due, InDoubt: q.InDoubt}
-	if json.Valid(q.Schema) { // a store may contain anything
+	if json.Valid(q.Schema) { // a store can contain anything
 		s.Schema = q.Schema
 	}
 	if q.Refused != nil {

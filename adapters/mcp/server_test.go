@@ -273,7 +273,8 @@ func TestAClientThatCannotAskLearnsHowToAnswer(t *testing.T) {
 	assert.Contains(t, textOf(t, callTool(t, s, "run_wait", struct{}{})), "run is missing")
 }
 
-// A user may take longer than a call is held. After the answer, the call waits for the result.
+// A user may take longer to answer than a call is held. After the answer, the call waits for the
+// result.
 func TestASlowUserGetsTheResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, err := runner.New(memstore.New(), runner.Options{Grace: -1})
@@ -303,7 +304,8 @@ func TestAClientLearnsHowToDecideAboutACallInDoubt(t *testing.T) {
 	s := connected(t, overHTTP(url), modern, nil)
 	said := textOf(t, callTool(t, s, "pay", struct{}{}))
 	assert.Contains(t, said, `answer: {"decision": "completed", "output": …}, {"decision": "run_again"} or {"decision": "failed", "message": "…"}`+"\n")
-	assert.Contains(t, said, `schema of the output: {"type":"string"}`)
+	assert.Contains(t, said, `schema: {"type":"object"`)
+	assert.Contains(t, said, `"output":{"type":"string"}`)
 	paid := callTool(t, s, "run_answer", map[string]any{
 		"run": runIn(t, said), "question": "pay?in-doubt1", "answer": map[string]any{"decision": "completed", "output": "paid"},
 	})
@@ -407,8 +409,8 @@ func TestATaskIsPolledAcrossRestartsOfBothSides(t *testing.T) {
 	assert.Len(t, page.Runs, 1, "the task is not begun again")
 }
 
-// A run that ends before it is watched reports its progress, too: the second call finds a
-// run that has ended.
+// A run that ends before it is watched also reports its progress: the second call finds a run that
+// has ended.
 func TestRecordsOfARunAreItsProgress(t *testing.T) {
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
 	told := make(chan *sdk.ProgressNotificationParams, 100)

@@ -106,17 +106,15 @@ func (s *server) openQuestions(ctx context.Context, runID string) (sdk.Result, e
 		if q.Refused != "" {
 			fmt.Fprintf(&b, "  %s\n", q.Refused)
 		}
-		of := ""
 		if q.Awaits == record.AwaitDecision {
 			takeOver := ""
 			if canTakeOver(&q) {
 				takeOver = `{"decision": "take_over"}, `
 			}
 			fmt.Fprintf(&b, "  answer: %s{\"decision\": \"completed\", \"output\": …}, {\"decision\": \"run_again\"} or {\"decision\": \"failed\", \"message\": \"…\"}\n", takeOver)
-			of = " of the output"
 		}
 		if len(q.Schema) > 0 {
-			fmt.Fprintf(&b, "  schema%s: %s\n", of, q.Schema)
+			fmt.Fprintf(&b, "  schema: %s\n", q.Schema)
 		}
 	}
 	return textResult("%s", strings.TrimSpace(b.String())), nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/reprise-go/reprise/internal/schema"
 	"github.com/reprise-go/reprise/record"
 )
 
@@ -192,7 +193,7 @@ func (c *Call) effectQuestion(found *FoundEffect) (Question, error) {
 		ID: fmt.Sprintf("%s%s:%s", c.address, effectMark, found), Awaits: record.AwaitDecision,
 		Text: fmt.Sprintf("%s %q has not begun: it might repeat the effect of %s, %s%s",
 			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, found, found.describe(), produced),
-		Schema:  c.typed.OutputSchema(),
+		Schema:  schema.ForDecision(c.typed.OutputSchema(), about.CanBeTakenOver()),
 		InDoubt: &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Input: input, Effect: about},
 	}, nil
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -47,7 +48,7 @@ var ErrUnfit = errors.New("the answer does not fit")
 // Check is core.Question.Check.
 func (q Question) Check(encoded []byte) error {
 	if q.Awaits != record.AwaitDecision {
-		return q.checkSchema(encoded)
+		return q.checkSchema(q.Schema, encoded)
 	}
 	a, err := readInDoubtAnswer(encoded)
 	if err != nil {
@@ -56,7 +57,7 @@ func (q Question) Check(encoded []byte) error {
 	if err := q.checkDecision(&a); err != nil || a.decision != decidedCompleted {
 		return err
 	}
-	if err := q.checkSchema(a.output); err != nil {
+	if err := q.checkSchema(schema.OutputOfDecision(q.Schema), a.output); err != nil {
 		return fmt.Errorf("%w (in the output)", err)
 	}
 	return nil
@@ -74,12 +75,12 @@ func (q Question) checkDecision(a *answeredInDoubt) error {
 	return fmt.Errorf(`%w: decision: "take_over": %s has no output to take over; want "completed" with the output, "run_again" or "failed"`, ErrUnfit, q.InDoubt.Effect)
 }
 
-// checkSchema checks a value against the schema, if there is one.
-func (q Question) checkSchema(encoded []byte) error {
-	if len(q.Schema) == 0 {
+// checkSchema checks a value against a schema, if there is one.
+func (q Question) checkSchema(document json.RawMessage, encoded []byte) error {
+	if len(document) == 0 {
 		return nil
 	}
-	answers, err := schema.Restore(q.Schema)
+	answers, err := schema.Restore(document)
 	if err != nil {
 		return fmt.Errorf("core: question %s: %w", q.ID, err)
 	}
@@ -160,7 +161,7 @@ func (c *Call) mustNotRepeat() bool {
 }
 
 // repeatsDoubt reports whether the call failed in doubt and is made again because the run is
-// retried, although it must not be repeated otherwise.
+// retried, even though it must not be repeated otherwise.
 func (c *Call) repeatsDoubt(p *record.Progress) bool {
 	return p.Again && p.InDoubt() && c.mustNotRepeat() && !c.spec.Kind.IsEntered()
 }
@@ -208,7 +209,7 @@ func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts), Awaits: record.AwaitDecision,
 		Text: fmt.Sprintf("%s %q has begun (attempt %d), and it is not known whether it took effect: has it?",
 			strings.TrimSuffix(c.spec.Kind.String(), "_call"), c.spec.Name, s.Attempt()+1),
-		Schema:  c.typed.OutputSchema(),
+		Schema:  schema.ForDecision(c.typed.OutputSchema(), false),
 		InDoubt: &record.CallInDoubt{Kind: c.spec.Kind, Name: c.spec.Name, Attempt: s.Attempt(), Starts: int(p.Starts)},
 	}
 	q.InDoubt.IdempotencyKey, _, _ = c.idempotencyKey()
@@ -241,7 +242,8 @@ func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 	return c.complete(p, s, &attemptEnd{Result: kept}, "as answered to "+q.ID)
 }
 
-// errAnsweredBefore is why an answer does not count if it was recorded before the attempt ended.
+// errAnsweredBefore is the reason that an answer does not count if it was recorded before the
+// attempt ended.
 var errAnsweredBefore = errors.New("it was given before the attempt was made")
 
 // readDecision returns a function that reads an answer to q into answer. If the answer contains the
@@ -261,7 +263,7 @@ func (c *Call) readDecision(q *Question, answer *answeredInDoubt) func(encoded [
 	}
 }
 
-// failure returns the failure of a call that failed according to the answer.
+// failure returns the failure of a call that has failed according to the answer.
 func (a *answeredInDoubt) failure() error {
 	if a.message == "" {
 		return errAnsweredFailed

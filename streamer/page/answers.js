@@ -1,10 +1,10 @@
-// Forms for answers, made from the JSON schema of a question. An editor is an
-// element and a function that reads it. The function throws an Error if something
-// is missing or cannot be read, and returns undefined if the field was left empty.
+// Forms for answers, made from the JSON schema of a question. An editor is an element with a
+// function that reads what the user entered. The function throws an Error if something is missing
+// or cannot be read, and returns undefined if the field was left empty.
 
 import { make } from "./dom.js";
 
-// resolve follows references in schemas of package schema.
+// resolve follows the references in a schema that was made by package schema.
 export function resolve(schema, root) {
   if (schema?.anyOf) return { ...resolve(schema.anyOf[0], root), nullable: true };
   if (schema?.$ref === "#") return root;
@@ -12,8 +12,8 @@ export function resolve(schema, root) {
   return schema ?? {};
 }
 
-// typeOf returns the one type, apart from null, that a schema allows. It returns undefined if
-// the schema allows several types, or any.
+// typeOf returns the only type, apart from null, that a schema allows. It returns undefined if the
+// schema allows several types or any type.
 export function typeOf(schema) {
   const types = [schema?.type ?? []].flat().filter((name) => name !== "null");
   return types.length === 1 ? types[0] : undefined;
@@ -21,7 +21,7 @@ export function typeOf(schema) {
 
 export const isNullable = (schema) => Boolean(schema?.nullable || (Array.isArray(schema?.type) && schema.type.includes("null")));
 
-const deepest = 4; // levels of objects and lists that have fields of their own
+const deepest = 4; // objects and lists nested deeper than this have no fields of their own
 
 // editorOf returns the editor for a schema.
 export function editorOf(schema, { root = schema, label = "Answer", required = true, depth = 0, path = "" } = {}) {
@@ -55,9 +55,9 @@ class FieldError extends Error {
 
 const missing = (control, label) => new FieldError(control, label, "this is needed.");
 
-// showProblem shows an error at the fields that it names, and returns the text that belongs to
-// no field. Errors from the server name fields by their path, one per line. Without an error,
-// showProblem removes what it has shown.
+// showProblem shows an error at the fields that it names, and returns the part of its text that
+// belongs to no field. Errors from the server contain one line per problem, with the field's path.
+// Without an error, showProblem removes what it has shown.
 export function showProblem(form, error) {
   for (const note of form.querySelectorAll(".field-problem")) note.remove();
   for (const control of form.querySelectorAll("[aria-invalid]")) {
@@ -80,15 +80,15 @@ export function showProblem(form, error) {
   return rest.join("\n");
 }
 
-// fieldOf returns the field whose path is at the beginning of a line, or after other text and a
-// colon.
+// fieldOf returns the field whose path is in a line, either at the beginning or after other text
+// and a colon.
 function fieldOf(form, line) {
   const fields = [...form.querySelectorAll("[data-path]")].filter(({ dataset }) => dataset.path);
   const at = (path) => line.startsWith(path + ": ") || line.includes(": " + path + ": ");
   return fields.filter(({ dataset }) => at(dataset.path)).sort((a, b) => b.dataset.path.length - a.dataset.path.length)[0];
 }
 
-let notes = 0; // counts the notes, for their IDs
+let notes = 0; // the number of notes so far, used in their IDs
 
 function markField(control, text) {
   const note = make("span", { class: "field-problem error", role: "alert", id: `field-problem-${++notes}` }, text);
@@ -98,7 +98,7 @@ function markField(control, text) {
   control.setAttribute("aria-describedby", note.id);
 }
 
-// pathOf returns the path of a member, as the server's errors contain it.
+// pathOf returns the path of a member in the form that the server's errors use.
 const pathOf = (path, name) => (/^[\p{L}_][\p{L}\p{N}_]*$/u.test(name) ? (path ? path + "." : "") + name : `${path}[${JSON.stringify(name)}]`);
 
 // labelled adds a label to a control.
@@ -212,14 +212,14 @@ function json(s, options) {
 
 // doubtEditor returns the editor for a decision about a call in doubt: the call took effect
 // and returned an output, it runs again, or it has failed. If the call has not begun, but
-// might repeat an effect, it can take over the effect.
+// might repeat an effect, it can take over the effect. schema is the schema of the decision.
 export function doubtEditor(schema, effect) {
   const canTakeOver = effect && !effect.in_doubt && !effect.no_output;
   const select = make("select", {}, make("option", { value: "" }, "choose…"),
     canTakeOver ? make("option", { value: "take_over" }, "take the effect over") : undefined,
     make("option", { value: "completed" }, effect ? "take it over, with this output" : "it took effect"),
     make("option", { value: "run_again" }, effect ? "make the call" : "run it again"), make("option", { value: "failed" }, "let it fail"));
-  const output = editorOf(schema ?? {}, { label: "Output of the call", depth: 1 });
+  const output = editorOf(schema?.properties?.output ?? {}, { label: "Output of the call", depth: 1 });
   const message = make("input", { type: "text", autocomplete: "off" });
   const why = make("label", { class: "field" }, make("span", { class: "field-name" }, "Why (optional)"), message);
   const show = () => {
