@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Tests every module: tools/test.sh RACE PLAIN MODULE... RACE is the flag for the race detector;
-# the modules listed in PLAIN are tested without it. Many tests wait for servers, processes,
-# browsers and timers, so more tests run at once than there are processors: those of the root
-# module, ".", in two parts, and those of two other modules. They are not more, because a test that
-# gets a small part of a processor's time takes servers and browsers for dead. Nothing is vetted
-# here: golangci-lint does that, with more checks.
+# the modules listed in PLAIN are tested without it. If the variable CAMPAIGNS is set and empty,
+# campaigns run only a sample of their cases.
+#
+# Many tests wait for servers, processes, browsers and timers, so more tests run at once than there
+# are processors: those of the root module, ".", in two parts, and those of two other modules. They
+# are not more, because a test that gets a small part of a processor's time takes servers and
+# browsers for dead. Nothing is vetted here: `make lint` and `make vet` do that.
 set -euo pipefail
 
 race=$1 plain_modules=" $2 "
@@ -56,7 +58,7 @@ root() {
   all=$(go list ./...)
   without=$(go list "${plain[@]}")
   gogc=$GOGC logged "go test: packages without concurrency, and campaigns with all cases (testkit.Seeds)" \
-    run -p 1 ./snapshot/filestore ./state "${plain[@]}" &
+    run -p 1 ${CAMPAIGNS-./snapshot/filestore ./state} "${plain[@]}" &
   echo "--- go test -race: the other packages, and campaigns with a sample of their cases"
   # Those that take the longest come first; the others fill the gaps.
   # shellcheck disable=SC2046 # a package each
