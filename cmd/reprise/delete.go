@@ -42,6 +42,9 @@ func (a *app) deleteCommand() *cobra.Command {
 			"  reprise delete --older 30d --status completed,cancelled --program weather --yes",
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkSelection(cmd); err != nil {
+				return err
+			}
 			chosen := chosenFlag(cmd, "older")
 			switch {
 			case len(args) == 0 && chosen == "":

@@ -82,6 +82,22 @@ func TestDeleteNeedsRunsOrFlags(t *testing.T) {
 	assert.Equal(t, "a", ids(t, dir))
 }
 
+// The value is empty if a script's variable is not set.
+func TestAnEmptyFilterSelectsNothing(t *testing.T) {
+	dir := t.TempDir()
+	weather(t, dir, "a", true, snapshot.Metadata{})
+	for _, flag := range []string{"status", "tag", "pipeline", "program", "version", "since", "until", "older"} {
+		call(t, dir, "delete", "--yes", "--"+flag+"=").failed(t, exitUsage, "--"+flag+" is empty; give it a value, or leave it out")
+	}
+	call(t, dir, "delete", "--yes", "--older", "0s", "--program", "").failed(t, exitUsage, "--program is empty; give it a value, or leave it out")
+	for _, line := range []string{"retry --reason permanent --program=", "resume --since 1h --reason=", "runs --reason=", "questions --tag a --tag="} {
+		got := call(t, dir, strings.Fields(line)...)
+		assert.Equal(t, exitUsage, got.code, line)
+		assert.Contains(t, got.stderr, " is empty; give it a value, or leave it out\n", line)
+	}
+	assert.Equal(t, "a", ids(t, dir))
+}
+
 func TestDeleteBySelectionKeepsWhatIsNeeded(t *testing.T) {
 	dir := t.TempDir()
 	store := newStore(t, dir)

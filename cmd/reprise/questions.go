@@ -63,6 +63,9 @@ func (a *app) questionsCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkSelection(cmd); err != nil {
+				return err
+			}
 			if len(args) == 0 {
 				return a.questionsOfRuns(cmd.Context(), f, &redact)
 			}

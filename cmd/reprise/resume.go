@@ -59,6 +59,9 @@ func (a *app) continueCommand(what *continueAction, cmd *cobra.Command) *cobra.C
 	cmd.GroupID = groupWork
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := checkSelection(cmd); err != nil {
+			return err
+		}
 		chosen := f != continueFlags{}
 		switch {
 		case len(args) == 0 && !chosen:

@@ -65,7 +65,12 @@ func (a *app) runsCommand() *cobra.Command {
 			"  reprise runs --program support --version 1 --status queued,running,paused,interrupted\n" +
 			"  reprise runs --status paused --json",
 		Args: exactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.runs(cmd.Context(), f) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkSelection(cmd); err != nil {
+				return err
+			}
+			return a.runs(cmd.Context(), f)
+		},
 	}
 	f.flags(cmd)
 	cmd.Flags().StringVar(&f.reason, "reason", "", "runs that were stopped, or failed, for this `reason`")
@@ -95,6 +100,25 @@ func (f *runFilter) flags(cmd *cobra.Command) {
 
 // selectingFlags holds the names of the flags of a runFilter.
 var selectingFlags = []string{"status", "tag", "pipeline", "program", "version", "since", "until"}
+
+// checkSelection returns a usage error if a given flag that selects runs is empty, as with an unset
+// variable of a script. It would otherwise not narrow the selection.
+func checkSelection(cmd *cobra.Command) error {
+	for _, name := range slices.Concat(selectingFlags, []string{"older", "reason"}) {
+		flag := cmd.Flags().Lookup(name)
+		if flag == nil || !flag.Changed {
+			continue
+		}
+		values := []string{flag.Value.String()}
+		if list, ok := flag.Value.(interface{ GetSlice() []string }); ok {
+			values = list.GetSlice()
+		}
+		if len(values) == 0 || slices.Contains(values, "") {
+			return usageErrorf("--%s is empty; give it a value, or leave it out", name)
+		}
+	}
+	return nil
+}
 
 // chosenFlag returns the name of the first given flag that selects runs, or "" if none was given. The
 // flags named in more also select runs.
