@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -13,29 +14,59 @@ import (
 // Runs copies the given runs, or all runs if none are given. If a run cannot be copied, the others
 // still are.
 func Runs(ctx context.Context, to, from snapshot.Store, ids []string, out io.Writer) error {
-	if len(ids) == 0 {
-		page, err := from.List(ctx, snapshot.Filter{})
-		if err != nil {
+	isListed := len(ids) == 0
+	if isListed {
+		var err error
+		if ids, err = list(ctx, from); err != nil {
 			return err
 		}
-		for i := range page.Runs {
-			ids = append(ids, page.Runs[len(page.Runs)-1-i].RunID) // oldest first, to keep the order of the list
-		}
+		slices.Reverse(ids) // oldest first, to keep the order of the list
 	}
-	var all error
+	var all []error
 	for _, id := range ids {
-		if err := Run(ctx, to, from, id); err != nil {
-			all = errors.Join(all, fmt.Errorf("run %s was not copied: %w", id, err))
-			continue
+		err := Run(ctx, to, from, id)
+		switch {
+		case err == nil:
+			fmt.Fprintf(out, "run %s was copied\n", id)
+		case ctx.Err() != nil:
+			return errors.Join(append(all, context.Cause(ctx))...)
+		case isListed && isDeleted(ctx, from, id, err): // after it was listed
+		default:
+			all = append(all, fmt.Errorf("run %s was not copied: %w", id, err))
 		}
-		fmt.Fprintf(out, "run %s was copied\n", id)
 	}
-	return all
+	return errors.Join(all...)
+}
+
+// list returns the IDs of all runs, most recently updated first.
+func list(ctx context.Context, s snapshot.Reader) (ids []string, err error) {
+	for info, err := range snapshot.Runs(ctx, s, snapshot.Filter{}) {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, info.RunID)
+	}
+	return ids, nil
+}
+
+// isDeleted reports whether err means that the run does not exist. The error for a missing artifact
+// also matches ErrNotFound.
+func isDeleted(ctx context.Context, s snapshot.Reader, id string, err error) bool {
+	if !errors.Is(err, snapshot.ErrNotFound) {
+		return false
+	}
+	_, err = s.Info(ctx, id)
+	return errors.Is(err, snapshot.ErrNotFound)
 }
 
 // Run copies the artifacts of a run, then the run, and then its waiting messages. Because of this
 // order, a run in the destination is always complete. Copying again continues an interrupted copy.
 func Run(ctx context.Context, to, from snapshot.Store, id string) error {
+	// Messages first: an answer that is recorded in the meantime is in the run, or in both.
+	messages, err := from.Messages(ctx, id)
+	if err != nil {
+		return err
+	}
 	run, err := from.Load(ctx, id)
 	if err != nil {
 		return err
@@ -55,10 +86,6 @@ func Run(ctx context.Context, to, from snapshot.Store, id string) error {
 		if err != nil {
 			return err
 		}
-	}
-	messages, err := from.Messages(ctx, id)
-	if err != nil {
-		return err
 	}
 	_, err = to.Create(ctx, run)
 	if errors.Is(err, snapshot.ErrExists) {

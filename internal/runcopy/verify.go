@@ -15,30 +15,29 @@ import (
 // and writes a verdict for each. If a run is damaged, the others are still verified. The error
 // names all damaged runs.
 func Verify(ctx context.Context, s snapshot.Store, ids []string, out io.Writer) error {
-	if len(ids) == 0 {
-		page, err := s.List(ctx, snapshot.Filter{})
-		if err != nil {
+	isListed := len(ids) == 0
+	if isListed {
+		var err error
+		if ids, err = list(ctx, s); err != nil {
 			return err
-		}
-		for i := range page.Runs {
-			ids = append(ids, page.Runs[i].RunID)
 		}
 	}
 	known := make(map[string]error) // by artifact
-	var all error
+	var all []error
 	for _, id := range ids {
 		n, err := verify(ctx, s, id, known)
-		if ctx.Err() != nil {
-			return errors.Join(all, context.Cause(ctx))
-		}
-		if err != nil {
-			all = errors.Join(all, fmt.Errorf("run %s: %w", id, err))
+		switch {
+		case ctx.Err() != nil:
+			return errors.Join(append(all, context.Cause(ctx))...)
+		case err == nil:
+			fmt.Fprintf(out, "ok       %s: %d records\n", id, n)
+		case isListed && isDeleted(ctx, s, id, err): // after it was listed
+		default:
+			all = append(all, fmt.Errorf("run %s: %w", id, err))
 			fmt.Fprintf(out, "damaged  %s\n", id)
-			continue
 		}
-		fmt.Fprintf(out, "ok       %s: %d records\n", id, n)
 	}
-	return all
+	return errors.Join(all...)
 }
 
 // verify checks a run and returns the number of its records.
@@ -59,13 +58,13 @@ func verify(ctx context.Context, s snapshot.Store, id string, known map[string]e
 			references[reference] = true
 		}
 	}
-	var all error
+	var all []error
 	for _, reference := range slices.Sorted(maps.Keys(references)) {
 		if _, done := known[reference]; !done {
 			_, known[reference] = s.Get(ctx, reference)
 		}
-		all = errors.Join(all, known[reference])
+		all = append(all, known[reference])
 	}
 	_, err = s.Messages(ctx, id)
-	return records, errors.Join(all, err)
+	return records, errors.Join(append(all, err)...)
 }
