@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/durable"
 	"github.com/reprise-go/reprise/internal/needed"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -29,8 +29,9 @@ type Retention struct {
 	Runs  int           // maximum number of ended runs; the latest are kept; 0 means no limit
 	Bytes int64         // maximum total size of these runs' records; 0 means no limit
 
-	// Archive is called with each run before the run is removed, for one run at a time. If Archive
-	// returns an error, the run is kept. If Archive is nil, runs are not archived. See [ArchiveTo].
+	// Archive is called with each run before the run is removed, for one run at a time. It must write
+	// durably, since the run may be gone as soon as it returns. If Archive returns an error, the run
+	// is kept. If Archive is nil, runs are not archived. See [ArchiveTo].
 	Archive func(ctx context.Context, run *snapshot.Run) error
 
 	// Every is the interval at which the store is searched. Defaults to 10 minutes.
@@ -56,7 +57,7 @@ func (p *Retention) check() error {
 // msgpack` writes and `reprise import` reads. Artifacts stay in the store.
 func ArchiveTo(dir string) func(context.Context, *snapshot.Run) error {
 	return func(_ context.Context, run *snapshot.Run) error {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := durable.MkdirAll(dir); err != nil {
 			return err
 		}
 		return run.WriteFile(filepath.Join(dir, run.RunID+".reprise"))

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 
 	"github.com/reprise-go/reprise/internal/codec"
+	"github.com/reprise-go/reprise/internal/durable"
 	"github.com/reprise-go/reprise/snapshot/internal/blocks"
 )
 
@@ -47,28 +46,13 @@ func (r *Run) Encode() ([]byte, error) {
 }
 
 // WriteFile writes the document, as Encode returns it, to a file that only its owner can read. It
-// replaces an existing file only when the new one is complete and synced.
+// replaces an existing file only when the new one is complete and synced. When it returns nil, the
+// file survives a power failure, if the file system can sync directories.
 func (r *Run) WriteFile(name string) error {
-	document, err := r.Encode()
-	if err != nil {
+	return durable.WriteFile(name, func(w io.Writer) error {
+		_, err := r.WriteTo(w)
 		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(document)
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	})
 }
 
 // WriteTo writes the document that Encode returns, one block at a time.

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"github.com/reprise-go/reprise/internal/durable"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 )
@@ -47,12 +47,12 @@ func (a *app) exportCommand() *cobra.Command {
 			if format == formatMsgpack && redact.rules != nil {
 				return usageErrorf("--format msgpack writes a complete run, and --redact would remove values from it: use one or the other")
 			}
-			_, found, err := a.load(cmd.Context(), args[0])
+			_, run, found, err := a.loadRun(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			redact.apply(found)
-			return a.export(cmd.Context(), found, format, file)
+			return a.export(file, func(w io.Writer) error { return writeRun(cmd.Context(), w, run, found, format) })
 		},
 		ValidArgsFunction: a.completeRuns(1),
 	}
@@ -63,47 +63,27 @@ func (a *app) exportCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) export(ctx context.Context, found *snapshot.Snapshot, format, file string) error {
+// export calls write to write a run to a file, or to stdout.
+func (a *app) export(file string, write func(io.Writer) error) error {
 	if file == "" || file == "-" {
-		return writeRun(ctx, a.out, found, format)
+		return write(a.out)
 	}
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		return exportTo(ctx, file, found, format) // a pipe or a device
+		return exportTo(file, write) // a pipe or a device
 	}
-	// Replace the file only when the new one is complete.
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".*")
-	if err != nil {
-		return err
-	}
-	err = exportInto(ctx, f, found, format)
-	if err == nil {
-		err = os.Rename(f.Name(), file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return durable.WriteFile(file, write) // the run may be deleted as soon as it is exported
 }
 
-func exportTo(ctx context.Context, file string, found *snapshot.Snapshot, format string) error {
+func exportTo(file string, write func(io.Writer) error) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
-	return exportInto(ctx, f, found, format)
-}
-
-// exportInto writes a run to f and closes f.
-func exportInto(ctx context.Context, f *os.File, found *snapshot.Snapshot, format string) error {
 	w := bufio.NewWriter(f)
-	err := writeRun(ctx, w, found, format)
-	if err == nil {
+	if err = write(w); err == nil {
 		err = w.Flush()
 	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return errors.Join(err, f.Close())
 }
 
 // document is the JSON form of a run.
@@ -116,9 +96,11 @@ func documentOf(found *snapshot.Snapshot) document {
 	return document{found.Info, append([]record.Record{}, found.Records...)}
 }
 
-func writeRun(ctx context.Context, w io.Writer, found *snapshot.Snapshot, format string) error {
+// writeRun writes a run in the given format. In msgpack, it writes the records as they are stored,
+// since those of a newer version may have fields that this version does not know.
+func writeRun(ctx context.Context, w io.Writer, run *snapshot.Run, found *snapshot.Snapshot, format string) error {
 	if format == formatMsgpack {
-		data, err := found.Encode()
+		data, err := run.Encode()
 		if err != nil {
 			return err
 		}

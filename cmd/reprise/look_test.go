@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
+	"github.com/reprise-go/reprise/snapshot/storetest"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -336,4 +337,32 @@ to continue it: open it again with its program
 	require.NoError(t, err)
 	assert.Regexp(t, `\nto continue it: run a program that makes the recorded calls, and then reprise (--dir \S+ )?resume k2; the same program would stop again\n$`, call(t, dir, "show", "k2").text(t))
 	assert.NotContains(t, call(t, dir, "show", "k2", "--redact", "deploy").text(t), "deploy")
+}
+
+// A newer version may add fields at the end of a record without changing the version of the format.
+func TestExportKeepsFieldsOfANewerVersion(t *testing.T) {
+	rec, err := snapshot.AppendRecord(nil, &storetest.Records(1, 1)[0])
+	require.NoError(t, err)
+	require.Equal(t, []byte{0xdc, 0}, rec[:2], "an array of at most 255 elements")
+	rec[2]++
+	rec = append(rec, 42)
+	run, err := snapshot.NewRun(snapshot.Info{RunID: "newer", Status: snapshot.StatusCompleted, Created: time.Now(), Updated: time.Now()}, nil)
+	require.NoError(t, err)
+	run, _, err = run.Extend(rec)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	_, err = newStore(t, dir).Create(t.Context(), run)
+	require.NoError(t, err)
+	for _, data := range []string{call(t, dir, "export", "newer", "--format", "msgpack").text(t), readFile(t, export(t, dir, "newer"))} {
+		again, err := snapshot.Decode([]byte(data))
+		require.NoError(t, err)
+		assert.Equal(t, rec, again.Encoded(1))
+	}
+}
+
+func readFile(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return string(data)
 }

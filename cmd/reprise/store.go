@@ -85,20 +85,26 @@ func checkRunID(runID string) error {
 
 // load opens the store and reads a run with its records.
 func (a *app) load(ctx context.Context, runID string) (*filestore.Store, *snapshot.Snapshot, error) {
+	store, _, found, err := a.loadRun(ctx, runID)
+	return store, found, err
+}
+
+// loadRun is like load, and also returns the run with its records as they are stored.
+func (a *app) loadRun(ctx context.Context, runID string) (*filestore.Store, *snapshot.Run, *snapshot.Snapshot, error) {
 	if err := checkRunID(runID); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	store, err := a.store()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	run, err := store.Load(ctx, runID)
 	if err != nil {
-		return nil, nil, a.explain(runID, err)
+		return nil, nil, nil, a.explain(runID, err)
 	}
 	found, err := run.Snapshot()
 	if err != nil {
-		return nil, nil, a.explain(runID, err)
+		return nil, nil, nil, a.explain(runID, err)
 	}
-	return store, found, nil
+	return store, run, found, nil
 }
