@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,6 +40,8 @@ type app struct {
 	parsed bool
 	// opened holds the stores that the command has opened.
 	opened []*filestore.Store
+	// unreadable holds the IDs of the listed runs that are damaged or of a newer version.
+	unreadable sync.Map
 }
 
 // run executes the command with the given arguments and returns its exit code.

@@ -119,10 +119,12 @@ func (a *app) deleteEach(ctx context.Context, runIDs []string, remove func(ctx c
 		Error string `json:"error,omitempty"`
 	}
 	lines, failed := []line{}, false
+	var interrupted error
 	for _, runID := range runIDs {
 		err := remove(ctx, runID)
 		if err != nil && ctx.Err() != nil {
-			return err
+			interrupted = err
+			break
 		}
 		switch {
 		case err != nil && a.json:
@@ -141,7 +143,10 @@ func (a *app) deleteEach(ctx context.Context, runIDs []string, remove func(ctx c
 			return err
 		}
 	}
-	if failed {
+	switch {
+	case interrupted != nil:
+		return interrupted
+	case failed:
 		return errReported
 	}
 	return nil
@@ -166,7 +171,7 @@ func (a *app) deleteSelected(ctx context.Context, f deleteFlags) error {
 	if err != nil {
 		return err
 	}
-	chosen, kept, err := deletable(ctx, store, filter)
+	chosen, kept, err := a.deletable(ctx, store, filter)
 	if err != nil {
 		return err
 	}
@@ -195,9 +200,16 @@ func (a *app) deleteSelected(ctx context.Context, f deleteFlags) error {
 		if err := a.confirm(ctx, question+"?"); err != nil {
 			return err
 		}
+		if chosen, _, err = a.deletable(ctx, store, filter); err != nil { // other runs may need them by now
+			return err
+		}
+	}
+	mayDelete := make(map[string]bool)
+	for _, info := range chosen {
+		mayDelete[info.RunID] = true
 	}
 	return a.deleteEach(ctx, runIDs, func(ctx context.Context, runID string) error {
-		return deleteAsListed(ctx, store, listed[runID])
+		return deleteAsListed(ctx, store, listed[runID], mayDelete[runID])
 	})
 }
 
@@ -231,12 +243,12 @@ func (k keptRuns) String() string {
 }
 
 // deletable returns the runs that the filter selects and that may be deleted, and counts the others.
-func deletable(ctx context.Context, store snapshot.Store, filter snapshot.Filter) (chosen []*snapshot.Info, kept keptRuns, err error) {
+func (a *app) deletable(ctx context.Context, store snapshot.Store, filter snapshot.Filter) (chosen []*snapshot.Info, kept keptRuns, err error) {
 	for info, err := range snapshot.Runs(ctx, store, filter) {
 		switch {
 		case err != nil:
 			return nil, kept, err
-		case info.Created.IsZero(): // every readable run has a creation time
+		case a.isUnreadable(&info):
 			kept.unreadable++
 		case info.Pinned:
 			kept.pinned++
@@ -263,9 +275,12 @@ func deletable(ctx context.Context, store snapshot.Store, filter snapshot.Filter
 // errChanged means that a run has changed since it was selected.
 var errChanged = errors.New("it has changed since it was selected, and is kept")
 
-// deleteAsListed deletes a run, unless it has changed since it was listed. It may have been pinned or
-// resumed, or replaced by another run with the same ID.
-func deleteAsListed(ctx context.Context, store snapshot.Store, listed *snapshot.Info) error {
+// errNeeded means that a run is needed since it was selected.
+var errNeeded = errors.New("another run may read it by now, so it is kept")
+
+// deleteAsListed deletes a run if mayDelete is true, unless the run has changed since it was listed.
+// It may have been pinned or resumed, or replaced by another run with the same ID.
+func deleteAsListed(ctx context.Context, store snapshot.Store, listed *snapshot.Info, mayDelete bool) error {
 	now, err := store.Info(ctx, listed.RunID)
 	if errors.Is(err, snapshot.ErrNotFound) {
 		return nil // another process has deleted it
@@ -274,6 +289,9 @@ func deleteAsListed(ctx context.Context, store snapshot.Store, listed *snapshot.
 	}
 	if !now.Open && (!now.Created.Equal(listed.Created) || !now.Updated.Equal(listed.Updated)) {
 		return fmt.Errorf("run %s: %w", listed.RunID, errChanged)
+	}
+	if !mayDelete {
+		return fmt.Errorf("run %s: %w", listed.RunID, errNeeded)
 	}
 	return store.Delete(ctx, listed.RunID)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,6 +147,42 @@ func TestRunThatChangesAfterItWasSelectedIsKept(t *testing.T) {
 	assert.Equal(t, "deleted b\n", got.stdout)
 	assert.Equal(t, "Delete 2 runs permanently? [y/N] reprise: run a: it has changed since it was selected, and is kept\n", got.stderr)
 	assert.Equal(t, "a", ids(t, dir))
+}
+
+// The turns before a failed turn are needed once it is retried.
+func TestTurnsAreKeptIfALaterOneIsRetriedMeanwhile(t *testing.T) {
+	dir := t.TempDir()
+	turn := snapshot.Metadata{Tags: []string{"conversation:ann"}}
+	weather(t, dir, "ann-0001", false, turn)
+	weather(t, dir, "ann-0002", true, turn)
+	weather(t, dir, "other", false, snapshot.Metadata{})
+	got := callWith(t, dir, func(env *environment) {
+		env.stdin, env.terminal = readerFunc(func(p []byte) (int, error) {
+			call(t, dir, "retry", "ann-0002").text(t)
+			return copy(p, "y\n"), nil
+		}), true
+	}, "delete", "--older", "0s")
+	assert.Equal(t, exitFailure, got.code)
+	assert.Equal(t, "deleted other\n", got.stdout)
+	assert.Equal(t, "Delete 3 runs permanently? [y/N] reprise: run ann-0002: it has changed since it was selected, and is kept\n"+
+		"reprise: run ann-0001: another run may read it by now, so it is kept\n", got.stderr)
+	assert.Equal(t, "ann-0002 ann-0001", ids(t, dir))
+}
+
+func TestInterruptedDeletionSaysWhatWasDeleted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var stdout strings.Builder
+	a := &app{environment: &environment{}, out: bufio.NewWriter(&stdout), json: true}
+	err := a.deleteEach(ctx, []string{"a", "b"}, func(ctx context.Context, runID string) error {
+		if runID == "b" {
+			cancel()
+		}
+		return ctx.Err()
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.NoError(t, a.out.Flush())
+	assert.JSONEq(t, `[{"run_id":"a"}]`, stdout.String())
 }
 
 type readerFunc func([]byte) (int, error)

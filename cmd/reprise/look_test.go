@@ -183,6 +183,38 @@ func TestUnreadableRunsAreListedAsSuch(t *testing.T) {
 	assert.Contains(t, call(t, dir, "verify").stdout, "BAD      worse: read run worse: ")
 }
 
+// The meta file of a run whose process was killed is whole, even if its journal is damaged.
+func TestDamagedCrashedRunIsListedAsUnreadable(t *testing.T) {
+	dir, killed := t.TempDir(), t.TempDir()
+	st, err := state.Open(t.Context(), newStore(t, dir), "k1")
+	require.NoError(t, err)
+	const calls = 5
+	tool := define(t, record.KindTool, "tool", func(_ context.Context, i int) (string, error) {
+		if i == calls-1 {
+			require.NoError(t, os.CopyFS(killed, os.DirFS(dir))) // without the lock: as if the process had ended here
+		}
+		return "done", nil
+	})
+	for i := range calls {
+		_, err = tool.Event().Execute(st.Context(t.Context()), i)
+		require.NoError(t, err)
+	}
+	require.NoError(t, st.Close())
+	assert.Equal(t, result{exitOK, "k1\n", "would delete 1 run\n"}, call(t, killed, "delete", "--status", "interrupted", "--dry-run"))
+	damage(t, killed, "k1")
+
+	got := call(t, killed, "runs")
+	assert.Equal(t, exitFailure, got.code)
+	assert.Regexp(t, `(?m)^k1 +unreadable`, got.stdout)
+	assert.Regexp(t, "^reprise: run k1 is damaged: .*\n1 run cannot be read; `reprise verify` says why\n$", got.stderr)
+	got = call(t, killed, "runs", "--json")
+	assert.Equal(t, exitFailure, got.code)
+	assert.Contains(t, got.stdout, `"status": "unreadable"`)
+	got = call(t, killed, "delete", "--status", "interrupted", "--dry-run")
+	assert.Empty(t, got.stdout)
+	assert.Contains(t, got.stderr, "kept 1 run: 1 unreadable\nwould delete 0 runs\n")
+}
+
 func TestShowPrintsTheRunWithItsRetries(t *testing.T) {
 	dir := t.TempDir()
 	weather(t, dir, "oslo", true, snapshot.Metadata{Pipeline: "weather"})

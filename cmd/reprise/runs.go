@@ -196,7 +196,7 @@ func (a *app) runs(ctx context.Context, f runFilter) error {
 				info = now
 			}
 		}
-		if info.Created.IsZero() { // every readable run has a creation time
+		if a.isUnreadable(&info) {
 			info.Status = statusUnreadable
 			unreadable++
 		}
@@ -211,6 +211,13 @@ func (a *app) runs(ctx context.Context, f runFilter) error {
 		fmt.Fprintf(a.stderr, "%s cannot be read; `%s verify` says why\n", plural(unreadable, "run"), a.command)
 	}
 	return errReported
+}
+
+// isUnreadable reports whether a listed run is damaged, or of a newer version. Its info may be that
+// of a run that a crash has interrupted. Every readable run has a creation time.
+func (a *app) isUnreadable(listed *snapshot.Info) bool {
+	_, isKnown := a.unreadable.Load(listed.RunID)
+	return isKnown || listed.Created.IsZero()
 }
 
 // hasReason reports whether a run was stopped, or failed, for the given reason. Like

@@ -59,6 +59,9 @@ func (a *app) storeToServe() (*filestore.Store, error) {
 
 func (a *app) openStore() (*filestore.Store, error) {
 	s, err := filestore.New(a.dir, filestore.WithWarnings(func(runID string, err error) {
+		if errors.Is(err, snapshot.ErrCorrupt) || errors.Is(err, snapshot.ErrFormat) {
+			a.unreadable.Store(runID, true)
+		}
 		if a.json {
 			return
 		}
