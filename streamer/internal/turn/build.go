@@ -26,19 +26,24 @@ type Builder struct {
 
 	ledger  record.Ledger
 	agent   record.Address // the outermost call
+	attempt int            // the agent's newest known attempt, from 0
+	closed  bool           // the run has ended or stopped, and has not been opened again
+	early   early          // texts that cannot be shown yet
 	step    *step          // the current step; nil if there is none
 	steps   int
+	voided  int               // the value of steps when the turn was last void
 	calls   []*call           // requested by the model, in order
 	retries map[string]*Retry // pending
 	asked   map[string]Question
 	done    map[record.Address]bool    // steps that have ended
+	hidden  map[record.Address]bool    // calls whose text has lost its beginning; the record of the end shows all of it
 	values  map[string]json.RawMessage // values that the run exposes
 	stopped bool                       // an event has reported that the run was interrupted
 }
 
 // NewBuilder returns a builder for a run.
 func NewBuilder(runs Runs, runID string) *Builder {
-	return &Builder{runs: runs, runID: runID, retries: make(map[string]*Retry), asked: make(map[string]Question), done: make(map[record.Address]bool), values: make(map[string]json.RawMessage)}
+	return &Builder{runs: runs, runID: runID, retries: make(map[string]*Retry), asked: make(map[string]Question), done: make(map[record.Address]bool), hidden: make(map[record.Address]bool), values: make(map[string]json.RawMessage)}
 }
 
 // Add returns the events that the next record or delta causes.
@@ -47,8 +52,10 @@ func (b *Builder) Add(ctx context.Context, e streamer.FollowEvent) ([]Event, err
 	case e.Delta != nil:
 		return b.delta(e.Delta), nil
 	case e.Record != nil:
-		return b.record(ctx, e.Record)
+		out, err := b.record(ctx, e.Record)
+		return b.showEarly(out), err
 	case e.Stop != nil:
+		b.setClosed(true)
 		return b.interrupted(&record.InterruptedError{Reason: record.InterruptReason(e.Stop.Reason), By: e.Stop.By, Message: e.Stop.Message}), nil
 	}
 	return nil, nil
@@ -78,6 +85,9 @@ func (b *Builder) record(ctx context.Context, r *record.Record) (out []Event, er
 }
 
 func (b *Builder) call(ctx context.Context, out []Event, r *record.Record) ([]Event, error) {
+	if r.Address == b.agent {
+		b.attempt = max(b.attempt, r.Attempt)
+	}
 	switch {
 	case r.Address == b.agent && r.Status == record.StatusFailed && r.WillRetry:
 		out = b.void(out)
@@ -102,6 +112,9 @@ func (b *Builder) takePrompt(r *record.Record) {
 // runEvents returns the events for a record of the run itself.
 func (b *Builder) runEvents(r *record.Record) []Event {
 	b.stopped = false
+	if r.Status != record.StatusRecorded {
+		b.setClosed(r.Status != record.StatusStarted)
+	}
 	switch r.Status {
 	case record.StatusRecorded:
 		b.takePrompt(r)
@@ -121,6 +134,14 @@ func (b *Builder) runEvents(r *record.Record) []Event {
 		return b.interrupted(r.Interrupt())
 	}
 	return nil
+}
+
+// setClosed notes that the run was closed or opened. The text of the current step ends with that.
+func (b *Builder) setClosed(closed bool) {
+	if !b.closed {
+		b.hide()
+	}
+	b.closed = closed
 }
 
 // interrupted returns the events for a run that was interrupted. There are none if the run is about

@@ -25,10 +25,18 @@ type step struct {
 }
 
 func (b *Builder) delta(d *streamer.Delta) (out []Event) {
-	if d.Part == live.PartBegin && d.Attempt > 0 && d.Address == b.agent {
+	if d.Part == live.PartBegin {
+		delete(b.hidden, d.Address)
+	}
+	switch {
+	case b.agent.IsZero() || b.closed:
+		b.keep(d)
+		return nil
+	case d.Address == b.agent && d.Part == live.PartBegin && d.Attempt > b.attempt: // arrives before its record
+		b.attempt = d.Attempt
 		return b.void(out)
 	}
-	if !b.isStep(d.Address) || b.done[d.Address] || b.step != nil && b.step.over && b.step.address == d.Address && d.Attempt <= b.step.attempt {
+	if !b.isStep(d.Address) || b.done[d.Address] || b.hidden[d.Address] || b.step != nil && b.step.over && b.step.address == d.Address && d.Attempt <= b.step.attempt {
 		return nil
 	}
 	switch {
@@ -63,9 +71,9 @@ func (b *Builder) begin(out []Event, a record.Address, attempt int) []Event {
 		out = b.voidStep(out)
 		*s = step{address: a, number: s.number, attempt: attempt}
 	default:
-		if s != nil { // deltas can arrive before the record that ends the step before; it shows the whole text
+		if s != nil { // deltas can arrive before the record that ends the step before
+			b.hidden[s.address] = true
 			out = b.voidStep(out)
-			b.done[s.address] = true
 		}
 		b.steps++
 		b.step = &step{address: a, number: b.steps, attempt: attempt}
@@ -100,12 +108,20 @@ func (b *Builder) voidStep(out []Event) []Event {
 	return out
 }
 
+// hide hides what deltas will add to the current step's text, because its beginning is void.
+func (b *Builder) hide() {
+	if b.step != nil && b.step.hasShown {
+		b.hidden[b.step.address] = true
+	}
+}
+
 // void withdraws everything that the agent's current attempt has shown.
 func (b *Builder) void(out []Event) []Event {
-	if b.step == nil && len(b.calls) == 0 {
+	if b.steps == b.voided {
 		return out
 	}
-	b.step, b.calls = nil, nil
+	b.hide()
+	b.step, b.calls, b.voided = nil, nil, b.steps
 	return append(out, Event{Kind: TurnVoid})
 }
 
@@ -113,6 +129,9 @@ func (b *Builder) stepEvents(ctx context.Context, out []Event, r *record.Record)
 	switch {
 	case r.Status == record.StatusStarted:
 		delete(b.done, r.Address)
+		if b.step != nil && b.step.address == r.Address && b.step.attempt == r.Attempt {
+			return out, nil // the step may have text, as deltas can arrive before the record
+		}
 		return b.begin(out, r.Address, r.Attempt), nil
 	case r.Status == record.StatusFailed:
 		if b.step != nil && b.step.address == r.Address {
