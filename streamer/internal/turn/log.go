@@ -3,7 +3,9 @@ package turn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -162,22 +164,8 @@ func (h *Hub) Close() {
 
 // write fills the log until ctx ends.
 func (l *Log) write(ctx context.Context, source Source, encoder Encoder, runID string) {
-	b := NewBuilder(source, runID)
 	caughtUp := sync.OnceFunc(func() { close(l.ready) })
-	err := error(nil)
-	for e, failed := range source.Follow(ctx, runID) {
-		if err = failed; err != nil {
-			break
-		}
-		events, failed := b.Add(ctx, e)
-		if err = failed; err != nil {
-			break
-		}
-		l.append(encoder, events, b.Prompt)
-		if e.CaughtUp {
-			caughtUp()
-		}
-	}
+	err := l.fill(ctx, source, encoder, runID, caughtUp)
 	l.mu.Lock()
 	if l.err = err; err == nil {
 		l.err = ErrClosed
@@ -186,6 +174,39 @@ func (l *Log) write(ctx context.Context, source Source, encoder Encoder, runID s
 	l.mu.Unlock()
 	caughtUp()
 }
+
+// fill is like write, but returns the error that ends the log. A panic becomes an error, because it
+// would end the process with all its runs.
+func (l *Log) fill(ctx context.Context, source Source, encoder Encoder, runID string, caughtUp func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicError{p, debug.Stack()}
+		}
+	}()
+	b := NewBuilder(source, runID)
+	for e, err := range source.Follow(ctx, runID) {
+		if err != nil {
+			return err
+		}
+		events, err := b.Add(ctx, e)
+		if err != nil {
+			return err
+		}
+		l.append(encoder, events, b.Prompt)
+		if e.CaughtUp {
+			caughtUp()
+		}
+	}
+	return nil
+}
+
+// A panicError is the panic of a log's writer.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("turn: panic: %v\n%s", e.value, e.stack) }
 
 func (l *Log) append(encoder Encoder, events []Event, prompt string) {
 	if len(events) == 0 && prompt == "" {
@@ -319,12 +340,16 @@ func (l *Log) reopen(question string) {
 }
 
 // Frames returns the frames from the given index on. If there are none yet, it returns a
-// channel that is closed when there are more. The caller must not change the frames.
+// channel that is closed when there are more. The caller must not change the frames. If the writer
+// of the log has panicked, Frames panics, so that net/http logs it and breaks the connection.
 func (l *Log) Frames(from int) (frames []Frame, more <-chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if from < len(l.frames) {
 		return l.frames[from:], nil, nil
+	}
+	if p := (*panicError)(nil); errors.As(l.err, &p) {
+		panic(p)
 	}
 	if l.err != nil {
 		return nil, nil, l.err
