@@ -1,6 +1,7 @@
 package agui_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -80,6 +81,16 @@ func TestInterruptIsResumedWithWhatIsNewAndAnAnswerCountsOnce(t *testing.T) {
 	refused(resume(asked.ID, `"status":"resolved","payload":{"approved":true}`), "no question")
 	events = post(t, url, resume("a-0002:assistant/approve_book?1", `"status":"cancelled"`))
 	assert.Equal(t, "It is error: not approved: cancelled", shown(events))
+}
+
+// A line break in a message must not end a line of the stream.
+func TestSnapshotContainsTheMessagesOfAnIndentedRequest(t *testing.T) {
+	url := begin(t)
+	var body bytes.Buffer
+	require.NoError(t, json.Indent(&body, []byte(say("a", "book")), "\r", "\n"))
+	events := post(t, url, body.String())
+	require.Equal(t, "MESSAGES_SNAPSHOT", events[len(events)-2].Type)
+	assert.Equal(t, user("book"), string(events[len(events)-2].Messages[0]))
 }
 
 func TestQuestionThatIsCancelledStopsTheTurn(t *testing.T) {

@@ -56,6 +56,7 @@ func decode(data []byte) (*input, error) {
 	in.messages = make([]message, len(in.Messages))
 	for i, raw := range in.Messages {
 		m := &in.messages[i]
+		in.Messages[i] = compact(raw)
 		if err := json.Unmarshal(raw, m); err != nil {
 			return nil, fmt.Errorf("message %d: %w", i+1, misfit.Explain(err))
 		}
@@ -77,6 +78,17 @@ func decode(data []byte) (*input, error) {
 		}
 	}
 	return &in, nil
+}
+
+// compact returns the JSON without insignificant space. Snapshots contain the messages, and a line
+// break would end the line of an event.
+func compact(raw json.RawMessage) json.RawMessage {
+	if !bytes.ContainsAny(raw, "\r\n") {
+		return raw
+	}
+	var b bytes.Buffer
+	_ = json.Compact(&b, raw) // it was decoded, so it is valid
+	return b.Bytes()
 }
 
 // newMessage returns the last message if the user sent it, and nil otherwise.
