@@ -208,6 +208,14 @@ type tooManyError struct {
 
 func (e *tooManyError) Error() string { return e.message }
 
+// Unwrap returns the error with the same status, for the handlers that call [Handler.Enter].
+func (e *tooManyError) Unwrap() error {
+	if e.status == http.StatusTooManyRequests {
+		return ErrTooMany
+	}
+	return ErrUnavailable
+}
+
 // enter counts a new client. If that would exceed a limit, it returns an error instead. The client
 // calls leave when its stream ends.
 func (h *Handler) enter(principal, address string) (leave func(), err error) {

@@ -21,7 +21,8 @@ func (h *Handler) AdmitFunc(next func(http.ResponseWriter, *http.Request, *Acces
 func (s *Access) Sees(runID string) bool { return s.sees(runID) }
 
 // Enter counts a client toward the limits in [Options] until leave is called. It is for clients
-// whose streams another handler serves. If a limit is reached, the error says which.
+// whose streams another handler serves. If a limit is reached, the error says which. The error is
+// ErrTooMany for a limit of the sender, and ErrUnavailable for a limit of the server.
 func (h *Handler) Enter(req *http.Request, scope *Access) (leave func(), err error) {
 	return h.enter(scope.Principal, addressOf(req))
 }

@@ -89,18 +89,24 @@ func (h *Handler) stop(w http.ResponseWriter, req *http.Request, t *turn.Thread)
 		err = t.Stop(req.Context())
 	}
 	if err != nil {
-		http.Error(w, turn.RefusalOf(err).Message, http.StatusConflict)
+		refuse(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write([]byte("{\"ok\":true}\n"))
 }
 
+// refuse answers a request with an error as plain text, outside the protocol.
+func refuse(w http.ResponseWriter, err error) {
+	r := turn.RefusalOf(err)
+	http.Error(w, r.Message, r.Header(w.Header()))
+}
+
 // run begins a turn, or joins, resumes or attaches to an existing turn.
 func (h *Handler) run(w http.ResponseWriter, req *http.Request, t *turn.Thread, attach bool) {
 	leave, err := h.dash.Enter(req, t.Scope)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		refuse(w, err)
 		return
 	}
 	defer leave()

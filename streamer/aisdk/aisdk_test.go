@@ -206,6 +206,7 @@ func TestWhatCannotBeSaidIsAnErrorOfTheStream(t *testing.T) {
 
 	get(t, url+"/nobody", http.StatusNotFound)
 	get(t, url, http.StatusMethodNotAllowed)
+	get(t, url+"/a/stop", http.StatusMethodNotAllowed)
 	get(t, url+"/a/b/c", http.StatusNotFound)
 	get(t, url+"/nobody/stream", http.StatusNoContent)
 }

@@ -69,27 +69,31 @@ func (h *Handler) serve(w http.ResponseWriter, req *http.Request, scope *streame
 	}
 	id, action, _ := strings.Cut(strings.Trim(path, "/"), "/")
 	t.ID = id
+	method, next := http.MethodGet, h.thread
 	switch {
-	case id == "" && req.Method == http.MethodPost:
-		h.post(w, req, t)
 	case id == "":
-		refuse(w, http.StatusMethodNotAllowed, turn.Refuse("method_not_allowed", "want POST"))
-	case action == "stream" && req.Method == http.MethodGet:
-		h.reconnect(w, req, t)
-	case action == "stop" && req.Method == http.MethodPost:
-		h.stop(w, req, t)
-	case action == "" && req.Method == http.MethodGet:
-		h.thread(w, req, t)
-	default:
-		refuse(w, http.StatusNotFound, turn.Refuse("not_found", "there is nothing at this path"))
+		method, next = http.MethodPost, h.post
+	case action == "stream":
+		next = h.reconnect
+	case action == "stop":
+		method, next = http.MethodPost, h.stop
+	case action != "":
+		refuse(w, turn.Refuse("not_found", "there is nothing at this path"))
+		return
 	}
+	if req.Method != method {
+		w.Header().Set("Allow", method)
+		refuse(w, turn.Refuse("method_not_allowed", "want %s", method))
+		return
+	}
+	next(w, req, t)
 }
 
 // post begins a turn, joins an existing turn, or continues it with answers.
 func (h *Handler) post(w http.ResponseWriter, req *http.Request, t *turn.Thread) {
 	s, err := h.enter(w, req, t.Scope)
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, turn.Refuse("too_many", "%s", err.Error()))
+		refuse(w, err)
 		return
 	}
 	defer s.leave()
@@ -190,12 +194,12 @@ func (h *Handler) reconnect(w http.ResponseWriter, req *http.Request, t *turn.Th
 		w.WriteHeader(http.StatusNoContent)
 		return
 	case err != nil:
-		refuse(w, http.StatusForbidden, err)
+		refuse(w, err)
 		return
 	}
 	s, err := h.enter(w, req, t.Scope)
 	if err != nil {
-		refuse(w, http.StatusServiceUnavailable, turn.Refuse("too_many", "%s", err.Error()))
+		refuse(w, err)
 		return
 	}
 	defer s.leave()
@@ -217,27 +221,17 @@ func (h *Handler) stop(w http.ResponseWriter, req *http.Request, t *turn.Thread)
 		err = t.Stop(req.Context())
 	}
 	if err != nil {
-		refuse(w, http.StatusConflict, err)
+		refuse(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write([]byte("{\"ok\":true}\n"))
 }
 
-// refuse answers a request with an error in a JSON body, outside the protocol. Some errors
-// determine the status in place of the one given.
-func refuse(w http.ResponseWriter, status int, err error) {
+// refuse answers a request with an error in a JSON body, outside the protocol.
+func refuse(w http.ResponseWriter, err error) {
 	r := turn.RefusalOf(err)
-	switch r.Code {
-	case "not_found":
-		status = http.StatusNotFound
-	case "forbidden":
-		status = http.StatusForbidden
-	case "unreadable":
-		status = http.StatusInternalServerError
-	case "unavailable":
-		status = http.StatusServiceUnavailable
-	}
+	status := r.Header(w.Header())
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	body, _ := json.Marshal(map[string]map[string]string{"error": {"code": r.Code, "message": r.Message}}) // strings can always be encoded

@@ -14,7 +14,7 @@ import (
 func (h *Handler) thread(w http.ResponseWriter, req *http.Request, t *turn.Thread) {
 	messages, err := h.messages(req.Context(), t)
 	if err != nil {
-		refuse(w, http.StatusConflict, err)
+		refuse(w, err)
 		return
 	}
 	body, err := json.Marshal(struct {
@@ -22,7 +22,7 @@ func (h *Handler) thread(w http.ResponseWriter, req *http.Request, t *turn.Threa
 		Messages []uiMessage `json:"messages"`
 	}{t.ID, messages})
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, err)
+		refuse(w, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -50,6 +51,30 @@ func RefusalOf(err error) *Refusal {
 		}
 	}
 	return &Refusal{"unreadable", "the runs cannot be read"}
+}
+
+// Header sets the header of a response that refuses a request outside the protocol, and returns its
+// status.
+func (r *Refusal) Header(header http.Header) (status int) {
+	switch r.Code {
+	case "bad_request":
+		return http.StatusBadRequest
+	case "forbidden":
+		return http.StatusForbidden
+	case "not_found":
+		return http.StatusNotFound
+	case "method_not_allowed":
+		return http.StatusMethodNotAllowed
+	case "too_many":
+		header.Set("Retry-After", "5")
+		return http.StatusTooManyRequests
+	case "unavailable":
+		header.Set("Retry-After", strconv.Itoa(3+rand.IntN(5))) // the clients should not all return at the same time
+		return http.StatusServiceUnavailable
+	case "unreadable":
+		return http.StatusInternalServerError
+	}
+	return http.StatusConflict
 }
 
 // ReadBody reads a request body. It returns a Refusal if the body has more than the given number of
