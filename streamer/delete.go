@@ -37,7 +37,7 @@ func (h *Handler) PublishDeletion(ctx context.Context, runID string) {
 			return // it is not known whether the run exists; clients learn it when they reconnect
 		}
 	}
-	if r := h.runs.find(runID); r != nil && r.end(deletedFrame) {
+	if r := h.runs.find(runID); r != nil && r.end(deletedFrame, time.Now()) {
 		h.notifyLater(r.tape)
 	}
 	h.say(runID, eventDeleted, deletedBody{RunID: runID})
@@ -64,19 +64,20 @@ func (h *Handler) forgetReplaced(runID string, info *RunInfo) bool {
 	r.mu.Lock()
 	known := r.view.ledger.First == 1 && !r.view.Created.Before(info.Created) // the known records belong to the new run
 	r.mu.Unlock()
-	if !known && r.end(restartedFrame) {
+	if !known && r.end(restartedFrame, info.Created) {
 		h.notifyLater(r.tape)
 	}
 	return !known
 }
 
 // end forgets the run, appends f to its tape, which tells clients why the stream ends, and wakes
-// the followers, so that they see that the run has ended.
-func (r *run) end(f *frame) (due bool) {
+// the followers, so that they see that the run has ended. Later records that were written until the
+// given time are ignored.
+func (r *run) end(f *frame, until time.Time) (due bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.forget()
-	r.published, r.last = false, cursor{}
+	r.published, r.last, r.deleted = false, cursor{}, until
 	r.stored.Store(0)
 	r.ends.Add(1)
 	r.created.Store(0)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/reprise-go/reprise/record"
 )
@@ -24,7 +25,8 @@ type run struct {
 	tape *tape
 	view view
 
-	published bool // whether any record was published
+	published bool      // whether any record was published
+	deleted   time.Time // when the run was deleted; zero once another run with its ID begins
 
 	last     cursor // position of the newest published record
 	readUpTo uint64 // number of the record up to which the source was last read for the view
@@ -45,11 +47,12 @@ type reading struct {
 func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uint64) (fresh, due, allDue bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.published = true
 	id := cursor{}
 	if f.seq > 0 {
 		id = cursorOf(rec)
 		switch {
+		case r.isOfDeleted(rec):
+			return false, false, false
 		case r.isAnother(rec):
 			r.forget()
 			r.ends.Add(1)
@@ -67,7 +70,10 @@ func (r *run) publish(f *frame, rec *record.Record, all *tape, allGeneration uin
 		}
 		r.last = id
 	}
+	r.published = true
 	if id.n == 1 {
+		r.deleted = time.Time{}
+		r.stored.Store(0)
 		r.created.Store(rec.Time.UnixMicro())
 	}
 	if id.n == 0 || id.n > r.view.last.n {
@@ -147,6 +153,12 @@ func (r *run) isKnown() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.published || r.view.LastSeq > 0
+}
+
+// isOfDeleted reports whether rec is a late record of a deleted run. Records and deletions may be
+// published by different goroutines.
+func (r *run) isOfDeleted(rec *record.Record) bool {
+	return rec.Seq > 1 && !rec.Time.After(r.deleted)
 }
 
 // isAnother reports whether rec begins another run with the same ID, because the previous run was
