@@ -260,7 +260,7 @@ func (h *Handler) Publish(rec record.Record) {
 	r := h.runs.get(rec.RunID, false)
 	fresh, one, all := r.publish(f, &rec, h.all, h.generation)
 	if fresh {
-		h.history.take(&rec)
+		h.history.take(&rec, time.Now())
 		if !rec.Replayed {
 			r.products.tell(&whole)
 		}

@@ -41,14 +41,25 @@ type history struct {
 func newHistory(now time.Time) *history { return &history{since: now.UTC()} }
 
 // take counts a published record for the minute in which the record was written, even if the record
-// arrives late.
-func (h *history) take(r *record.Record) {
-	if r.Replayed || r.Seq == 0 || !r.Kind.IsCall() || r.Kind == record.KindGroup || r.Kind == record.KindBranch || r.Time.Before(h.since.Add(-time.Minute)) {
+// arrives late. now is the current time. A record from a process whose clock is ahead counts for
+// the current minute.
+func (h *history) take(r *record.Record, now time.Time) {
+	if r.Replayed || r.Seq == 0 || !r.Kind.IsCall() || r.Kind == record.KindGroup || r.Kind == record.KindBranch {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	m := h.minute(r.Time)
+	if now.Before(h.since) { // the clock was set back
+		h.since = now.UTC()
+	}
+	if r.Time.Before(h.since.Add(-time.Minute)) {
+		return
+	}
+	at := r.Time
+	if at.After(now) {
+		at = now
+	}
+	m := h.minute(at, now)
 	if m == nil {
 		return
 	}
@@ -73,14 +84,15 @@ func (h *history) take(r *record.Record) {
 	m.Cost += used.Cost
 }
 
-// minute returns the Minute that contains t, or nil if a newer Minute has replaced it.
-func (h *history) minute(t time.Time) *Minute {
+// minute returns the Minute that contains t, or nil if a newer Minute has replaced it. A Minute in
+// the future is from before the clock was set back, and is replaced.
+func (h *history) minute(t, now time.Time) *Minute {
 	at := t.UTC().Truncate(time.Minute)
 	m := &h.minutes[at.Unix()/60%historyMinutes]
 	switch {
-	case m.At.After(at):
+	case m.At.After(at) && !m.At.After(now):
 		return nil
-	case m.At.Before(at):
+	case !m.At.Equal(at):
 		*m = Minute{At: at}
 	}
 	return m
