@@ -22,6 +22,11 @@ func (x *exchange) readStream(w wire, a *answer, body io.Reader, watchdog *watch
 		switch {
 		case errors.Is(err, io.EOF) && complete:
 			return nil
+		case err != nil && complete:
+			// The service stalled or the connection broke. The answer is paid for and complete;
+			// only the usage may be missing.
+			a.usage = estimate(x.body, a)
+			return nil
 		case errors.Is(err, io.EOF) && x.external:
 			return fmt.Errorf("%w (a client passed to WithClient does not report why)", errTruncated)
 		case errors.Is(err, io.EOF) && data == 0:

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -392,6 +393,47 @@ func TestAStreamThatBreaksOffIsRetriedAndItsUsageEstimated(t *testing.T) {
 	}
 	require.Equal(t, core.Usage{InputTokens: 9, OutputTokens: 3}, records(t, st, record.StatusCompleted)[0].Detail.Usage)
 	require.Len(t, srv.Requests(), 3)
+}
+
+// After the finish reason, nothing is missing but the usage.
+func TestACompleteAnswerIsKeptThoughItsStreamBreaksOff(t *testing.T) {
+	const usage = `data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":2}}` + "\n\n"
+	for _, tc := range []struct {
+		name, body string
+		broken     error // ends the stream; nil leaves it open
+		want       core.Usage
+	}{
+		{"with usage", piece("Fine.") + finish + usage, io.ErrUnexpectedEOF, core.Usage{InputTokens: 3, OutputTokens: 2}},
+		{"without usage", piece("Fine.") + finish, syscall.ECONNRESET, core.Usage{InputTokens: 31, OutputTokens: 2, Estimated: true}},
+		{"cut in the usage", piece("Fine.") + finish + usage[:20], io.ErrUnexpectedEOF, core.Usage{InputTokens: 31, OutputTokens: 2, Estimated: true}},
+		{"open, with usage", piece("Fine.") + finish + usage, nil, core.Usage{InputTokens: 3, OutputTokens: 2}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				requests := 0
+				client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+					requests++
+					body, w := io.Pipe()
+					go func() {
+						_, _ = io.WriteString(w, tc.body)
+						err := tc.broken
+						if err == nil {
+							<-r.Context().Done()
+							err = r.Context().Err()
+						}
+						_ = w.CloseWithError(err)
+					}()
+					return &http.Response{StatusCode: 200, Header: http.Header{}, Body: body, Request: r}, nil
+				})}
+				model := openai.Model{Name: "m", BaseURL: "http://service", HTTPClient: client, Idle: time.Minute}
+				got, err := model.LLM(atOnce).Call(live.Watch(t.Context(), new(seen).watch), question)
+				require.NoError(t, err)
+				require.Equal(t, "Fine.", got.Message.Text)
+				require.Equal(t, tc.want, got.Usage)
+				require.Equal(t, 1, requests)
+			})
+		})
+	}
 }
 
 // Ollama, llama.cpp and gateways to Gemini have sent whole calls in a stream without IDs or without
