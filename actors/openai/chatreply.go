@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/reprise-go/reprise/core"
@@ -293,7 +294,11 @@ func (a *answer) addCall(c *chatCall, whole bool, fromEnd int) {
 	}
 	at := -1
 	if !whole {
-		at = a.openCall(id, index, &c.Function)
+		if at = a.repeatedCall(id, index, &c.Function); at >= 0 {
+			c.Function.Arguments = ""
+		} else {
+			at = a.openCall(id, index, &c.Function)
+		}
 	}
 	if at < 0 && !whole && index == "" && c.Function.Name == "" && fromEnd <= len(a.calls) {
 		at = len(a.calls) - fromEnd // a continuation with an ID invented by the service
@@ -319,6 +324,15 @@ func (a *answer) addCall(c *chatCall, whole bool, fromEnd int) {
 	a.emitPiece(piece)
 }
 
+// repeatedCall returns the index of the complete call that a piece repeats, or -1. Some services send
+// a call again at the end of the stream.
+func (a *answer) repeatedCall(id, index string, f *chatFunction) int {
+	return slices.IndexFunc(a.calls, func(call *callParts) bool {
+		return id != "" && id == call.id && (index == "" || index == call.index) && string(f.Name) == call.name &&
+			string(f.Arguments) == call.arguments.String() && isObject(string(f.Arguments))
+	})
+}
+
 // openCall returns the index of the call that a piece belongs to, or -1 for a new call.
 // The index takes precedence over the ID, since some services invent an ID for each
 // piece.
@@ -330,7 +344,7 @@ func (a *answer) openCall(id, index string, f *chatFunction) int {
 			continue
 		case id != "" && call.id != "" && id != call.id && (index == "" || call.isNewCall(string(f.Name))):
 			continue
-		case call.isFollowedBy(id, f):
+		case call.isFollowedBy(f):
 			if id == "" && index == "" {
 				return -1
 			}
@@ -351,9 +365,9 @@ func (c *callParts) isNewCall(name string) bool {
 // isFollowedBy reports whether a piece begins another call even though its ID does not show it.
 // Some services send whole calls without IDs, or with equal ones. If a piece only repeats the name
 // of its call, either the piece has no arguments or the call is not complete.
-func (c *callParts) isFollowedBy(id string, f *chatFunction) bool {
+func (c *callParts) isFollowedBy(f *chatFunction) bool {
 	if f.Name == "" || c.name == "" {
 		return false
 	}
-	return string(f.Name) != c.name || (id == "" || id != c.id) && strings.TrimSpace(string(f.Arguments)) != "" && isObject(c.arguments.String())
+	return string(f.Name) != c.name || strings.TrimSpace(string(f.Arguments)) != "" && isObject(c.arguments.String())
 }

@@ -506,6 +506,9 @@ func TestToolCallsOfAStreamArePutTogetherAsServicesSendThem(t *testing.T) {
 		{"one index for all, one function", call(`"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\":1}"}`) + call(`"index":0,"id":"b","function":{"name":"f","arguments":"{\"n\":2}"}`), asked(callOf("a", "f", `{"n":1}`), callOf("b", "f", `{"n":2}`))},
 		{"one index for all, empty IDs between", call(`"index":0,"id":"a","function":{"name":"f","arguments":""}`) + call(`"index":0,"id":"","function":{"arguments":"{\"n\":1}"}`) + call(`"index":0,"id":"b","function":{"name":"g","arguments":""}`) + call(`"index":0,"id":"","function":{"arguments":"{}"}`), two},
 		{"ID and name apart", call(`"index":1,"id":"a"`) + call(`"index":1,"function":{"name":"f","arguments":"{\"n\":1}"}`) + call(`"index":2,"id":"b","function":{"name":"g"}`) + call(`"index":2,"function":{"arguments":"{}"}`), two},
+		{"one ID for all, one function, no index", call(`"id":"a","function":{"name":"f","arguments":"{\"n\":1}"}`) + call(`"id":"a","function":{"name":"f","arguments":"{\"n\":"}`) + call(`"id":"a","function":{"arguments":"2}"}`), asked(callOf("a", "f", `{"n":1}`), callOf("call_1", "f", `{"n":2}`))},
+		{"one ID and index for all, one function", call(`"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\":1}"}`) + call(`"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\":2}"}`), asked(callOf("a", "f", `{"n":1}`), callOf("call_1", "f", `{"n":2}`))},
+		{"a call that is repeated at the end", call(`"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\""}`) + call(`"index":0,"function":{"arguments":":1}"}`) + call(`"index":1,"id":"b","function":{"name":"g","arguments":"{}"}`) + call(`"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\":1}"}`), two},
 		{"arguments as an object", call(`"index":0,"id":"a","function":{"name":"f","arguments":{"n":1}}`) + call(`"index":1,"id":"b","function":{"name":"g","arguments":{}}`), two},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
