@@ -3,13 +3,14 @@ package streamer
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/reprise-go/reprise/internal/loopback"
 )
 
 // An Access specifies what the sender of a request may do. With the zero Access, the sender
@@ -119,44 +120,13 @@ func (h *Handler) authorize(req *http.Request) (Access, error) {
 	}
 	// The Host header is checked, too. Otherwise an attacker could point the name of another host
 	// at this machine, and a page of that host could read what is served here.
-	if !isLoopback(req.RemoteAddr) || !isLoopback(req.Host) {
+	if !loopback.Is(req.RemoteAddr) || !loopback.Is(req.Host) {
 		return Access{}, errNotLocal
 	}
-	if isForwarded(req.Header) {
+	if loopback.IsForwarded(req.Header) {
 		return Access{}, errForwarded
 	}
 	return Access{Control: true}, nil
-}
-
-// isForwarded reports whether a header indicates that a proxy forwarded the request. A proxy
-// that sets no such header cannot be told from a browser.
-func isForwarded(header http.Header) bool {
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Via"} {
-		if len(header[name]) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// isLoopback reports whether an address, with or without a port, is a loopback address.
-func isLoopback(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = hostport
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(trimBrackets(host))
-	return err == nil && ip.Unmap().IsLoopback()
-}
-
-func trimBrackets(host string) string {
-	if len(host) > 2 && host[0] == '[' && host[len(host)-1] == ']' {
-		return host[1 : len(host)-1]
-	}
-	return host
 }
 
 // setSecurityHeaders sets the security headers that every response has.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -221,9 +220,14 @@ func TestAHandlerWithoutAuthorizeServesThisMachineAlone(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 	assert.NotEqual(t, http.StatusForbidden, response.StatusCode)
 	_, r, _ := served(t, memstore.New(), mcp.ServerOptions{})
-	w := httptest.NewRecorder()
-	request := httptest.NewRequest(http.MethodPost, "/", nil)
-	request.RemoteAddr = net.JoinHostPort("192.0.2.1", "80")
-	mcp.NewHandler(r, mcp.ServerOptions{}).ServeHTTP(w, request)
-	assert.Equal(t, http.StatusForbidden, w.Code)
+	for _, sent := range []struct{ address, forwardedFor string }{{"192.0.2.1:80", ""}, {"127.0.0.1:80", "192.0.2.1"}} {
+		w := httptest.NewRecorder()
+		request := httptest.NewRequest(http.MethodPost, "/", nil)
+		request.RemoteAddr = sent.address
+		if sent.forwardedFor != "" {
+			request.Header.Set("X-Forwarded-For", sent.forwardedFor)
+		}
+		mcp.NewHandler(r, mcp.ServerOptions{}).ServeHTTP(w, request)
+		assert.Equal(t, http.StatusForbidden, w.Code, sent)
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/reprise-go/reprise/internal/loopback"
 	"github.com/reprise-go/reprise/runner"
 )
 
@@ -52,7 +52,7 @@ type ServerOptions struct {
 	// Authorize returns the principal that makes a request. header is the request's HTTP header, or
 	// nil for stdio. A run and its task are visible only to the principal that started the run. An
 	// error rejects the request. If Authorize is nil, all requests have the same, empty principal,
-	// and [NewHandler] accepts only requests from loopback addresses.
+	// and [NewHandler] accepts only requests from loopback addresses that no proxy has forwarded.
 	Authorize func(ctx context.Context, header http.Header) (principal string, err error)
 
 	// Log receives errors that are not reported to a client. Nil means no log.
@@ -106,8 +106,10 @@ func NewHandler(r *runner.Runner, o ServerOptions) http.Handler {
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
-		case o.Authorize == nil && !isLoopback(r.RemoteAddr):
+		case o.Authorize == nil && !loopback.Is(r.RemoteAddr):
 			http.Error(w, "without ServerOptions.Authorize, only requests from this machine are served", http.StatusForbidden)
+		case o.Authorize == nil && loopback.IsForwarded(r.Header):
+			http.Error(w, "a proxy forwarded this request, so anybody may have sent it: without ServerOptions.Authorize, only requests from this machine itself are served", http.StatusForbidden)
 		case r.ContentLength > int64(s.options.MaxRequest):
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
@@ -127,13 +129,6 @@ func (s *server) tooLargeResponse() []byte {
 // therefore unknown.
 func unreadableResponse(code int64, message string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, message)
-}
-
-// isLoopback reports whether a request comes from this machine.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && ip != nil && ip.IsLoopback()
 }
 
 // ServeStdio serves the programs of r as tools over standard input and output, as [NewHandler] does

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/reprise-go/reprise/internal/httpserver"
+	"github.com/reprise-go/reprise/internal/loopback"
 	"github.com/reprise-go/reprise/streamer"
 	"github.com/reprise-go/reprise/streamer/stored"
 )
@@ -129,7 +130,7 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, usageErrorf("--addr is %q: want a host and a port, such as 127.0.0.1:8080", printable(address))
 	}
-	if !isLoopback(host) {
+	if !loopback.Is(host) {
 		return nil, usageErrorf("--addr is %q: want a loopback address, such as 127.0.0.1:8080; clients are not authenticated", printable(address))
 	}
 	var config net.ListenConfig
@@ -140,11 +141,6 @@ func listen(ctx context.Context, address string) (net.Listener, error) {
 	return l, nil
 }
 
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // authorizeProxied accepts requests forwarded by the proxy. The host must be the
 // proxy's or this machine's. Otherwise, an attacker could point another name at this
 // machine, and a page under that name could read what is served here (DNS rebinding).
@@ -153,7 +149,7 @@ func (s *serveOptions) authorizeProxied(req *http.Request) (streamer.Access, err
 	if err != nil {
 		host = strings.Trim(req.Host, "[]")
 	}
-	if !strings.EqualFold(host, s.proxied) && !isLoopback(host) {
+	if !strings.EqualFold(host, s.proxied) && !loopback.Is(req.Host) {
 		return streamer.Access{}, fmt.Errorf("reprise: a request for %q, which is not %q", host, s.proxied)
 	}
 	return streamer.Access{Control: true}, nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/reprise-go/reprise/core/live"
 	"github.com/reprise-go/reprise/internal/httpserver"
+	"github.com/reprise-go/reprise/internal/loopback"
 	"github.com/reprise-go/reprise/runner"
 	"github.com/reprise-go/reprise/snapshot"
 	"github.com/reprise-go/reprise/snapshot/filestore"
@@ -130,15 +131,10 @@ func checkAddr(addr string, authorized bool) error {
 	if err != nil {
 		return fmt.Errorf("service: Addr is %q; want a host and a port, such as 127.0.0.1:8080", addr)
 	}
-	if authorized || isLoopback(host) {
+	if authorized || loopback.Is(host) {
 		return nil
 	}
 	return fmt.Errorf("service: Addr is %q; want a loopback address, such as 127.0.0.1:8080, or Streamer.Authorize, so that clients on other machines are authenticated", addr)
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // A service is a runner with its dashboard.

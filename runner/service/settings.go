@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/reprise-go/reprise/internal/loopback"
 	"github.com/reprise-go/reprise/streamer"
 )
 
@@ -152,7 +153,7 @@ func (s *settings) complete(out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	if host, _, wrong := net.SplitHostPort(s.Addr); wrong == nil && s.Streamer.Authorize == nil && !isLoopback(host) {
+	if host, _, wrong := net.SplitHostPort(s.Addr); wrong == nil && s.Streamer.Authorize == nil && !loopback.Is(host) {
 		return fmt.Errorf("-addr is %q; want a loopback address, such as 127.0.0.1:8080, or -tokens or -client-ca, so that clients on other machines are authenticated", s.Addr)
 	}
 	return nil
