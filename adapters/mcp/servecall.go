@@ -59,10 +59,10 @@ type capabilities struct {
 const metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
 
 // callerOf returns the caller that made a request with the given metadata.
-func (s *server) callerOf(ctx context.Context, session *sdk.ServerSession, extra *sdk.RequestExtra, meta sdk.Meta) (caller, error) {
+func (s *server) callerOf(ctx context.Context, session *sdk.ServerSession, meta sdk.Meta) (caller, error) {
 	c := caller{session: session}
 	var err error
-	if c.principal, err = s.principalOf(ctx, extra); err != nil {
+	if c.principal, err = s.principalOf(ctx); err != nil {
 		return c, err
 	}
 	if declared, ok := meta[metaCapabilities]; ok {
@@ -86,7 +86,7 @@ func (s *server) callerOf(ctx context.Context, session *sdk.ServerSession, extra
 
 func (s *server) callTool(ctx context.Context, r *sdk.CallToolRequest) (sdk.Result, error) {
 	p := r.Params
-	c, err := s.callerOf(ctx, r.Session, r.Extra, p.Meta)
+	c, err := s.callerOf(ctx, r.Session, p.Meta)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,8 @@ type ServerOptions struct {
 
 	// Authorize returns the principal that makes a request. header is the request's HTTP header, or
 	// nil for stdio. A run and its task are visible only to the principal that started the run. An
-	// error rejects the request. If Authorize is nil, all requests have the same, empty principal,
+	// error rejects the request: over HTTP with status 401 and the error's text, over stdio only if
+	// the request concerns a run. If Authorize is nil, all requests have the same, empty principal,
 	// and [NewHandler] accepts only requests from loopback addresses that no proxy has forwarded.
 	Authorize func(ctx context.Context, header http.Header) (principal string, err error)
 
@@ -105,17 +106,21 @@ func NewHandler(r *runner.Runner, o ServerOptions) http.Handler {
 		Stateless: true, PropagateRequestCancellation: true, DisableLocalhostProtection: o.Authorize != nil, MaxRequestBodyBytes: int64(s.options.MaxRequest),
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		principal, err := s.authorize(r.Context(), r.Header)
 		switch {
 		case o.Authorize == nil && !loopback.Is(r.RemoteAddr):
 			http.Error(w, "without ServerOptions.Authorize, only requests from this machine are served", http.StatusForbidden)
 		case o.Authorize == nil && loopback.IsForwarded(r.Header):
 			http.Error(w, "a proxy forwarded this request, so anybody may have sent it: without ServerOptions.Authorize, only requests from this machine itself are served", http.StatusForbidden)
+		case err != nil:
+			w.Header().Set("WWW-Authenticate", "Bearer") // tells clients to sign in
+			http.Error(w, "not authorized: "+err.Error(), http.StatusUnauthorized)
 		case r.ContentLength > int64(s.options.MaxRequest):
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusRequestEntityTooLarge)
 			_, _ = w.Write(s.tooLargeResponse()) // the client may be gone
 		default:
-			served.ServeHTTP(w, r)
+			served.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), principalKey{}, principal)))
 		}
 	})
 }
@@ -239,20 +244,26 @@ func extraOf(ctx context.Context) *sdk.RequestExtra {
 	return extra
 }
 
+// principalKey is the context key of the principal that makes an HTTP request.
+type principalKey struct{}
+
 // principalOf returns the principal that makes a request.
-func (s *server) principalOf(ctx context.Context, extra *sdk.RequestExtra) (string, error) {
-	if s.options.Authorize == nil {
-		return "", nil
+func (s *server) principalOf(ctx context.Context) (string, error) {
+	if principal, ok := ctx.Value(principalKey{}).(string); ok {
+		return principal, nil
 	}
-	var header http.Header
-	if extra != nil {
-		header = extra.Header
-	}
-	principal, err := s.options.Authorize(ctx, header)
+	principal, err := s.authorize(ctx, nil)
 	if err != nil {
 		return "", &jsonrpc.Error{Code: codeUnauthorized, Message: "not authorized: " + err.Error()}
 	}
 	return principal, nil
+}
+
+func (s *server) authorize(ctx context.Context, header http.Header) (principal string, err error) {
+	if s.options.Authorize == nil {
+		return "", nil
+	}
+	return s.options.Authorize(ctx, header)
 }
 
 const (

@@ -364,8 +364,40 @@ func TestRunsAreVisibleOnlyToTheirStarters(t *testing.T) {
 	out, err := call(t, t.Context(), as("ada"), "s_greet", `{"name":"Ada"}`)
 	require.NoError(t, err)
 	assert.Equal(t, "Hello, Ada", out.Text)
-	session := connected(t, overHTTP(url), modern, nil)
-	_, err = session.CallTool(t.Context(), &sdk.CallToolParams{Name: "greet", Arguments: person{"Ada"}})
+	_, err = as("").Tools(t.Context())
+	require.ErrorContains(t, err, "Unauthorized")
+}
+
+// Also the names and schemas of the programs are only for those who are authorized.
+func TestEveryRequestOverHTTPIsAuthorized(t *testing.T) {
+	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{Authorize: func(context.Context, http.Header) (string, error) { return "", errors.New("who are you?") }})
+	for _, body := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{"name":"Ada"}}}`,
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+		require.NoError(t, err)
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Accept", "application/json, text/event-stream")
+		response, err := http.DefaultClient.Do(request)
+		require.NoError(t, err)
+		text, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		assert.Equal(t, http.StatusUnauthorized, response.StatusCode)
+		assert.Equal(t, "Bearer", response.Header.Get("WWW-Authenticate"))
+		assert.Equal(t, "not authorized: who are you?\n", string(text))
+	}
+}
+
+func TestRunsOverStdioAreAuthorized(t *testing.T) {
+	_, r, _ := served(t, memstore.New(), mcp.ServerOptions{})
+	s := connected(t, overPipe(t, r, mcp.ServerOptions{Authorize: func(_ context.Context, header http.Header) (string, error) {
+		assert.Nil(t, header)
+		return "", errors.New("who are you?")
+	}}), modern, nil)
+	_, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "greet", Arguments: person{"Ada"}})
 	require.ErrorContains(t, err, "not authorized: who are you?")
 }
 

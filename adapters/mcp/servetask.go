@@ -95,7 +95,7 @@ func (s *server) findTask(ctx context.Context, session *sdk.ServerSession, p *ta
 	if p == nil {
 		p = new(taskParams)
 	}
-	c, err := s.callerOf(ctx, session, extraOf(ctx), p.Meta)
+	c, err := s.callerOf(ctx, session, p.Meta)
 	if err != nil {
 		return snapshot.Info{}, c, err
 	}
