@@ -105,11 +105,11 @@ func (c *Client) classify(err error, end fate) (lost bool, failure error) {
 	switch status := end.status; {
 	case end.tooLarge:
 		return true, unreadable(fmt.Errorf("%w (a message from the server is larger than Options.MaxResult, %d bytes)", err, c.options.MaxResult))
-	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
+	case status == http.StatusTooEarly || status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
 		return false, core.Retryable(err) // the server rejected the request
 	case status == http.StatusNotFound || errors.Is(err, sdk.ErrSessionMissing):
 		return true, core.Retryable(err) // the session no longer exists, for example after a restart
-	case status >= 400 && status < 500:
+	case status >= 400 && status < 500 && status != http.StatusRequestTimeout: // some proxies send 408 if the server is slow
 		return true, core.Permanent(err)
 	case !end.sent:
 		return true, core.Retryable(err)

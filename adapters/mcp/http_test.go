@@ -86,6 +86,10 @@ var losses = map[string]func(w http.ResponseWriter, r *http.Request, office http
 		office.ServeHTTP(httptest.NewRecorder(), r)
 		w.WriteHeader(http.StatusBadGateway)
 	},
+	"at a proxy that waits no longer": func(w http.ResponseWriter, r *http.Request, office http.Handler) {
+		office.ServeHTTP(httptest.NewRecorder(), r)
+		w.WriteHeader(http.StatusRequestTimeout)
+	},
 }
 
 func TestACallThatIsLostOverHTTPIsInDoubt(t *testing.T) {
@@ -109,7 +113,7 @@ func TestACallThatIsLostOverHTTPIsInDoubt(t *testing.T) {
 }
 
 func TestACallThatWasNotAcceptedIsMadeAgain(t *testing.T) {
-	for _, status := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
+	for _, status := range []int{http.StatusTooEarly, http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		dir, f, c, _ := flakyOffice(t, true)
 		f.spoilNext(func(w http.ResponseWriter, _ *http.Request, _ http.Handler) { w.WriteHeader(status) })
 		out, err := run(t, memstore.New(), c, send("Ada"), actorstest.Say("done"))
