@@ -46,7 +46,9 @@ func run(m *testing.M) int {
 	defer os.RemoveAll(profile)
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile),
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))...)
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		// Without a graphics card, an animation takes most of a processor.
+		chromedp.Flag("force-prefers-reduced-motion", true))...)
 	defer stop()
 	ctx, cancel := chromedp.NewContext(allocator)
 	defer cancel()
