@@ -254,12 +254,31 @@ var updateRuns = `with k as (` + rows(swapColumns+`was bigint, prev bigint, figu
 		update reprise.words w set words = m.words from mine m where w.uid = m.uid and m.searched
 	) select swaps from own`
 
-// deleteAll deletes runs.
+// deleteAll deletes runs. It first locks them, in a statement of the same transaction: the statement
+// that deletes does not see an effect that is committed while it waits for the lock.
 func (d *database) deleteAll(ctx context.Context, all []swap) ([]bool, error) {
 	uids := column(all, func(s *swap) string { return s.before.UID })
-	return d.changeAll(ctx, uids, deleteRuns, uids,
+	statements := new(pgx.Batch)
+	statements.Queue(d.schema.sql(lockRuns), uids)
+	statements.Queue(d.schema.sql(deleteRuns), uids,
 		column(all, func(s *swap) int64 { return int64(s.before.Version) }), column(all, func(s *swap) int64 { return int64(s.before.Info.LastSeq) }))
+	going := context.WithoutCancel(ctx)
+	bounded, cancel := context.WithTimeout(going, d.changeTimeout())
+	defer cancel()
+	results := d.pool.SendBatch(bounded, statements)
+	_, err := results.Exec()
+	var gone []string
+	if err == nil {
+		rows, _ := results.Query() // CollectRows returns its error
+		gone, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	}
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	return column(uids, func(uid *string) bool { return slices.Contains(gone, *uid) }), d.storeError(going, err)
 }
+
+const lockRuns = `select from reprise.runs where uid = any($1::text[]) order by uid for update`
 
 // deleteRuns also compares the last record. Otherwise, records that the run's previous owner has
 // appended meanwhile would remain.

@@ -187,6 +187,49 @@ func TestACommitThatCameTooLateIsFound(t *testing.T) {
 	assert.Empty(t, committed, "the handler does not run again")
 }
 
+// An effect that is committed while its run is deleted is deleted, too. Otherwise a new run with the
+// same ID would skip its effect.
+func TestAnEffectIsDeletedEvenIfItIsCommittedDuringTheDeletion(t *testing.T) {
+	t.Parallel()
+	b := newBank(t)
+	s := open(t, postgres.Options{Schema: b.schema, Mute: true})
+	pay := decorators.Tool("pay", "", func(ctx context.Context, in transfer) (int, error) { return b.move(ctx, s, in) })
+	run := func(n int) {
+		st, err := state.Open(t.Context(), s, "run")
+		require.NoError(t, err)
+		_, err = pay.Call(st.Context(t.Context()), transfer{"run", n})
+		require.NoError(t, err)
+		require.NoError(t, st.Close())
+	}
+	run(1)
+	effects, runs := pgx.Identifier{b.schema, "effects"}.Sanitize(), pgx.Identifier{b.schema, "runs"}.Sanitize()
+
+	// The statements of an Once that ends now.
+	tx, err := b.admin.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `insert into `+effects+` (key, uid, output) select key || '-2', uid, output from `+effects)
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `select 1 from `+runs+` where id = 'run' for share`)
+	require.NoError(t, err)
+	deleted := make(chan error, 1)
+	go func() { deleted <- s.Delete(context.WithoutCancel(t.Context()), "run") }()
+	until(t, func() error { // the deletion waits
+		var waiting int
+		err := tx.QueryRow(t.Context(), `select count(*) from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))`).Scan(&waiting)
+		if err == nil && waiting == 0 {
+			err = errors.New("nobody waits for the lock")
+		}
+		return err
+	})
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, <-deleted)
+	var left int
+	require.NoError(t, b.admin.QueryRow(t.Context(), `select count(*) from `+effects).Scan(&left))
+	assert.Zero(t, left)
+	run(2)
+	assert.Len(t, b.moved("run"), 2)
+}
+
 // A process that has lost the run commits nothing.
 func TestATransactionIsFenced(t *testing.T) {
 	t.Parallel()
