@@ -161,3 +161,23 @@ func (p *putBack) end() {
 	p.server.Stop()
 	assert.NotEmpty(p.t, p.site.ledger())
 }
+
+func TestRunWhoseOpeningIsMissingIsCorrupt(t *testing.T) {
+	t.Parallel()
+	conn := jstest.Start(t).Connect()
+	s := open(t, conn, jetstream.Options{Lease: longLease})
+	j := begin(t, s, snapshot.OpenOptions{Create: true})
+	require.NoError(t, j.Append(storetest.Records(1, 1)...))
+	require.NoError(t, j.Sync(t.Context(), 1))
+	js, err := njs.New(conn)
+	require.NoError(t, err)
+	records, err := js.Stream(t.Context(), "RP_reprise")
+	require.NoError(t, err)
+	last, err := records.GetLastMsgForSubject(t.Context(), "rp.reprise.r.run")
+	require.NoError(t, err)
+	require.NoError(t, records.Purge(t.Context(), njs.WithPurgeSubject("rp.reprise.r.run"), njs.WithPurgeSequence(last.Sequence)))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err = s.Info(ctx, "run")
+	require.ErrorIs(t, err, snapshot.ErrCorrupt)
+}

@@ -94,13 +94,21 @@ func (s *Store) head(ctx context.Context, runID string) (*head, error) {
 	if err := storekit.Check(ctx, runID); err != nil {
 		return nil, err
 	}
-	for {
+	for range headAttempts {
 		h, err := s.tryHead(ctx, runID)
 		if !errors.Is(err, errNotFound) {
 			return h, err
 		}
+		if err := pause(ctx, retryPause); err != nil {
+			return nil, err
+		}
 	}
+	return nil, fmt.Errorf("%w: run %s: the message that opened it is missing in stream %s", snapshot.ErrCorrupt, runID, s.names.records())
 }
+
+// headAttempts is how often head reads a run that changes meanwhile. After that, the stream is
+// damaged.
+const headAttempts = 50
 
 // tryHead makes one attempt to read a run's state. It returns errNotFound if the run changed
 // meanwhile.
