@@ -41,18 +41,19 @@ func openLock(name string) (*os.File, error) {
 }
 
 // exclusive calls open to open the file with the given name, and locks the file exclusively. If
-// another process holds the lock, exclusive waits up to patience and then returns errHeld. If ctx
-// ends first, the error wraps the cause of ctx and the last error, which is errHeld or errRetry. The
-// system call cannot be cancelled; therefore exclusive does not let it block, but repeats it after
-// pauses of up to 25 ms.
+// another process holds the lock, exclusive waits for as long as mayWait returns true, and then
+// returns errHeld. The argument of mayWait is how long exclusive has waited. If ctx ends first, the
+// error wraps the cause of ctx and the last error, which is errHeld or errRetry. The system call
+// cannot be cancelled; therefore exclusive does not let it block, but repeats it after pauses of up
+// to 25 ms.
 //
 // The file may be deleted, with its whole directory, after it is opened and before it is locked.
 // Other processes would then lock a new file with the same name, so exclusive opens the file again.
 // It also does so if open returns errRetry.
 //
 // A reader holds a shared lock only for a moment. If the lock is still shared after sharedTries, it
-// counts as held. Patience does not limit these tries, nor those after errRetry.
-func exclusive(ctx context.Context, name string, patience time.Duration, open func() (lockable, error)) (*fileLock, error) {
+// counts as held. mayWait does not limit these tries, nor those after errRetry.
+func exclusive(ctx context.Context, name string, mayWait func(time.Duration) bool, open func() (lockable, error)) (*fileLock, error) {
 	shared, waited := 0, time.Duration(0)
 	for pause := time.Millisecond; ; pause = min(2*pause, 25*time.Millisecond) {
 		l, err := tryExclusive(name, open)
@@ -63,7 +64,7 @@ func exclusive(ctx context.Context, name string, patience time.Duration, open fu
 			shared++
 			err = errRetry
 		case errors.Is(err, errRetry):
-		case !errors.Is(err, errHeld) || waited >= patience:
+		case !errors.Is(err, errHeld) || !mayWait(waited):
 			return nil, err
 		}
 		waited += pause

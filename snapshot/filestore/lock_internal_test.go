@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -14,14 +15,15 @@ import (
 func TestALockIsReleasedWhileAnotherProcessIsStarted(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "lock")
 	open := func() (lockable, error) { return openLock(name) }
-	first, err := exclusive(t.Context(), name, 0, open)
+	never := func(time.Duration) bool { return false }
+	first, err := exclusive(t.Context(), name, never, open)
 	require.NoError(t, err)
 	inherited, err := syscall.Dup(int(first.f.Fd()))
 	require.NoError(t, err)
 	defer func() { _ = syscall.Close(inherited) }()
 	first.release()
 
-	second, err := exclusive(t.Context(), name, 0, open)
+	second, err := exclusive(t.Context(), name, never, open)
 	require.NoError(t, err)
 	second.release()
 }

@@ -161,7 +161,7 @@ func (d *runDir) lockMeta(ctx context.Context, create bool) (*metaLock, error) {
 		}
 		return f, err
 	}
-	l, err := exclusive(ctx, name, metaWait, open)
+	l, err := exclusive(ctx, name, func(waited time.Duration) bool { return waited < metaWait }, open)
 	switch {
 	case err == nil:
 		return &metaLock{l, f}, nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math"
 	"path/filepath"
 	"time"
 
@@ -166,14 +165,13 @@ func (s *Store) checkedDir(ctx context.Context, runID string) (*runDir, error) {
 	return d, nil
 }
 
-// lock locks a run. If wait is set, it waits until the lock is free. If create is set, it creates
-// the run's directory if necessary.
+// lock locks a run. If wait is set, it waits until the lock is free. Otherwise it waits only while
+// the lock is held although no process has the run open. If create is set, it creates the run's
+// directory if necessary.
 func (d *runDir) lock(ctx context.Context, wait, create bool) (*fileLock, error) {
-	name, patience := d.path(lockName), time.Duration(0)
-	if wait {
-		patience = math.MaxInt64
-	}
-	l, err := exclusive(ctx, name, patience, func() (lockable, error) {
+	name := d.path(lockName)
+	mayWait := func(waited time.Duration) bool { return wait || waited < commandWait && d.isMarkedClosed() }
+	l, err := exclusive(ctx, name, mayWait, func() (lockable, error) {
 		makeOrCheck := checkDir
 		if create {
 			makeOrCheck = d.disk.Mkdir
@@ -203,6 +201,17 @@ func (d *runDir) lock(ctx context.Context, wait, create bool) (*fileLock, error)
 		return nil, storekit.NotFoundError(d.runID)
 	}
 	return nil, fmt.Errorf("snapshot: open run %s: %w", d.runID, unavailable(err))
+}
+
+// commandWait is how long a process waits for the lock on a closed run. Such a run is locked by a
+// process that changes, repairs or deletes it, or that is just opening or closing it.
+const commandWait = time.Second
+
+// isMarkedClosed reports whether the meta file says that no process has the run open. The process
+// that has a run open has set the status in the meta file to running.
+func (d *runDir) isMarkedClosed() bool {
+	m, err := d.readMeta()
+	return err == nil && m.isWhole && m.info.Status != snapshot.StatusRunning
 }
 
 func (d *runDir) lockedError() *snapshot.LockedError {
