@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/reprise-go/reprise/core"
 	"github.com/reprise-go/reprise/record"
@@ -26,20 +27,38 @@ func (r *run) listen(ctx context.Context, k *storeKeeper) {
 	b := &inbox{run: r, keeper: k}
 	ctx, b.stop = context.WithCancel(context.WithoutCancel(ctx)) // the caller's context only applies to opening the run
 	r.inbox = b
-	b.takeIn(ctx)
-	b.wait.Go(func() {
-		for {
-			select {
-			case <-k.journal.Notify():
-				b.takeIn(ctx)
-			case <-k.journal.Lost():
-				r.loseLease(k)
-				return
-			case <-ctx.Done():
-				return
-			}
+	ok := b.takeIn(ctx)
+	b.wait.Go(func() { b.follow(ctx, ok) })
+}
+
+// After a failure, the inbox is read again after inboxDelay. The delay doubles with each further
+// failure, up to maxInboxDelay.
+const (
+	inboxDelay    = time.Second
+	maxInboxDelay = time.Minute
+)
+
+// follow handles the messages that arrive. The argument ok is false if the last takeIn failed.
+func (b *inbox) follow(ctx context.Context, ok bool) {
+	for delay := inboxDelay; ; {
+		var again <-chan time.Time
+		if !ok {
+			again = time.After(delay)
 		}
-	})
+		select {
+		case <-b.keeper.journal.Notify():
+		case <-again:
+			delay = min(2*delay, maxInboxDelay)
+		case <-b.keeper.journal.Lost():
+			b.run.loseLease(b.keeper)
+			return
+		case <-ctx.Done():
+			return
+		}
+		if ok = b.takeIn(ctx); ok {
+			delay = inboxDelay
+		}
+	}
 }
 
 // loseLease stops the run because another process may own it.
@@ -79,8 +98,9 @@ func (b *inbox) close() {
 }
 
 // takeIn handles the waiting messages, and removes each when its effect is durable. If the process
-// crashes before the removal, the next opening recognizes the message by its effect.
-func (b *inbox) takeIn(ctx context.Context) {
+// crashes before the removal, the next opening recognizes the message by its effect. If the store
+// fails, takeIn returns false.
+func (b *inbox) takeIn(ctx context.Context) (ok bool) {
 	runID := b.run.settings.RunID
 	waiting, err := b.keeper.store.Messages(ctx, runID)
 	var done []string
@@ -94,6 +114,7 @@ func (b *inbox) takeIn(ctx context.Context) {
 		err = errors.Join(err, b.keeper.store.Remove(context.WithoutCancel(ctx), runID, done...))
 	}
 	b.report(ctx, err)
+	return err == nil
 }
 
 // take handles a message. It reports whether the message can be removed: a cancel

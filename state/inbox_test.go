@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -285,4 +286,41 @@ func afterCrash(t *testing.T, s snapshot.Store) *memstore.Store {
 		require.NoError(t, after.Post(t.Context(), askedRun, m))
 	}
 	return after
+}
+
+// A failingInbox cannot be read while fails is set.
+type failingInbox struct {
+	snapshot.Store
+	fails atomic.Bool
+	reads atomic.Int64 // that failed
+}
+
+func (s *failingInbox) Messages(ctx context.Context, runID string) ([]snapshot.Message, error) {
+	if s.fails.Load() {
+		s.reads.Add(1)
+		return nil, snapshot.ErrUnavailable
+	}
+	return s.Store.Messages(ctx, runID)
+}
+
+func TestTheInboxIsReadAgainAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &failingInbox{Store: memstore.New()}
+		st := openRun(t, s)
+		returned := make(chan error, 1)
+		go func() {
+			_, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", once, testkit.Listening(24*time.Hour)))
+			returned <- err
+		}()
+		synctest.Wait()
+		s.fails.Store(true)
+		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{By: "ops"}))
+		time.Sleep(time.Hour)
+		assert.Equal(t, int64(65), s.reads.Load(), "once a minute, after six shorter delays")
+		s.fails.Store(false)
+		passed := testkit.Stopwatch()
+		require.ErrorIs(t, <-returned, core.ErrInterrupted)
+		assert.LessOrEqual(t, passed(), time.Minute)
+		require.NoError(t, st.Close())
+	})
 }
