@@ -154,7 +154,7 @@ func settleCancel(ctx context.Context, store snapshot.Store, runID string) error
 	case errors.As(err, &uncompensated): // a process that has the compensations cancels the run
 		summary := found.Summary
 		summary.Asking, summary.Questions = 0, nil
-		return journal.Close(ctx, snapshot.End{Status: snapshot.StatusInterrupted, Stop: uncompensated.cancel, Usage: found.Usage, Summary: summary})
+		return closeJournal(ctx, journal, snapshot.End{Status: snapshot.StatusInterrupted, Stop: uncompensated.cancel, Usage: found.Usage, Summary: summary})
 	case errors.As(err, &cancelled):
 		return nil
 	case err != nil:
@@ -196,7 +196,7 @@ func refuseCancelled(ctx context.Context, store snapshot.Store, journal snapshot
 		err = cancelledError(found.RunID, stopOf(cancel.Record.Interrupt()))
 	}
 	if cancel != nil {
-		err = errors.Join(err, store.Remove(ctx, found.RunID, cancel.ID()))
+		err = errors.Join(err, store.Remove(context.WithoutCancel(ctx), found.RunID, cancel.ID()))
 	}
 	return err
 }
@@ -238,7 +238,7 @@ func endCancelled(ctx context.Context, store snapshot.Store, journal snapshot.Jo
 	}
 	summary.Asking, summary.Questions = 0, nil // a cancelled run waits for no answer
 	end := snapshot.End{Status: snapshot.StatusCancelled, Stop: stopOf(rec.Interrupt()), Usage: usage, Summary: summary}
-	return errors.Join(journal.Close(ctx, end), untold)
+	return errors.Join(closeJournal(ctx, journal, end), untold)
 }
 
 // errors.Is also finds these errors in the errors that were recorded for calls.

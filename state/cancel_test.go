@@ -17,6 +17,7 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit"
 	"github.com/reprise-go/reprise/record"
 	"github.com/reprise-go/reprise/snapshot"
+	"github.com/reprise-go/reprise/snapshot/filestore"
 	"github.com/reprise-go/reprise/state"
 )
 
@@ -266,4 +267,70 @@ func TestCancelStaysIfTheEndOfTheRunCannotBeStored(t *testing.T) {
 	require.ErrorIs(t, st.Close(), snapshot.ErrLease)
 	_, err = state.Open(t.Context(), store, "run")
 	require.ErrorIs(t, err, state.ErrCancelled)
+}
+
+func TestCancelEndsARunThatIsBeingUpdated(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := filestore.New(dir, filestore.WithPolling(time.Second))
+		require.NoError(t, err)
+		_, err = resume(t, s)
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		cancelled := make(chan error, 1)
+		_, err = s.Update(t.Context(), askedRun, func(i *snapshot.Info) error {
+			go func() { cancelled <- cancelRun(t, s) }()
+			synctest.Wait()
+			i.Pinned = true
+			return nil
+		})
+		require.NoError(t, err)
+		require.NoError(t, <-cancelled)
+		assertCancelled(t, s)
+	})
+}
+
+// A leavingStore ends its caller's context while the caller reads the inbox. Like a store on a
+// server, it does not close a run with a context that has ended.
+type leavingStore struct {
+	snapshot.Store
+	leave context.CancelFunc
+}
+
+func (s *leavingStore) Open(ctx context.Context, runID string, o snapshot.OpenOptions) (snapshot.Journal, error) {
+	j, err := s.Store.Open(ctx, runID, o)
+	return remoteJournal{j}, err
+}
+
+type remoteJournal struct{ snapshot.Journal }
+
+func (j remoteJournal) Close(ctx context.Context, end snapshot.End) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return j.Journal.Close(ctx, end)
+}
+
+func (s *leavingStore) Messages(ctx context.Context, runID string) ([]snapshot.Message, error) {
+	all, err := s.Store.Messages(ctx, runID)
+	s.leave()
+	return all, err
+}
+
+// The caller may be a request from a browser that has closed the page.
+func TestARunIsClosedAlthoughTheContextOfTheCallerHasEnded(t *testing.T) {
+	s := paused(t)
+	ctx, leave := context.WithCancel(t.Context())
+	_ = state.Cancel(ctx, &leavingStore{s, leave}, askedRun, snapshot.Stop{By: "ops", Message: "wrong customer"})
+	info, err := s.Info(t.Context(), askedRun)
+	require.NoError(t, err)
+	require.False(t, info.Open)
+	require.Equal(t, snapshot.StatusCancelled, info.Status)
+
+	ctx, leave = context.WithCancel(t.Context())
+	_, err = state.Open(ctx, &leavingStore{s, leave}, askedRun)
+	require.ErrorIs(t, err, state.ErrCancelled)
+	info, err = s.Info(t.Context(), askedRun)
+	require.NoError(t, err)
+	require.False(t, info.Open)
+	assertCancelled(t, s)
 }

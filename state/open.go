@@ -100,7 +100,13 @@ func checkStore(store any) error {
 // giveBack closes a journal and leaves the run unchanged.
 func giveBack(ctx context.Context, journal snapshot.Journal) error {
 	found := journal.Restored()
-	return journal.Close(ctx, snapshot.End{Status: found.Status, Stop: found.Stop, Due: found.Due, Usage: found.Usage, Summary: found.Summary})
+	return closeJournal(ctx, journal, snapshot.End{Status: found.Status, Stop: found.Stop, Due: found.Due, Usage: found.Usage, Summary: found.Summary})
+}
+
+// closeJournal closes a journal even if the caller's context has ended. Otherwise the run would stay
+// open for as long as this process runs.
+func closeJournal(ctx context.Context, journal snapshot.Journal, end snapshot.End) error {
+	return journal.Close(context.WithoutCancel(ctx), end)
 }
 
 // Replay reads the run from the store. No tool, LLM or step is executed: if a call to one of these

@@ -5,4 +5,8 @@
 // lease expires, other processes can open the runs of that process. The lease does not prevent the
 // process from appending more records. Instead, each statement that appends records checks the token
 // of the opening, which is stored with the run.
+//
+// To stay short, the example does not release the runs whose journals could not be closed because
+// the database failed: others can open them only after the process has ended. A store for servers
+// should look for such runs when it renews its lease: see [storekit.Store.Has].
 package sqlitestore
