@@ -121,13 +121,27 @@ func (r *restoredRun) unrepeatedCalls(scope string) []record.Address {
 		return nil
 	}
 	var all []record.Address
-	for a, t := range r.calls {
-		if t.isPassedOver() && a.Scope() == scope {
+	for _, a := range r.claimedIn(scope) {
+		if t := r.calls[a]; t != nil && t.isPassedOver() {
 			all = append(all, a)
 		}
 	}
 	slices.SortFunc(all, func(a, b record.Address) int { return cmp.Compare(r.calls[a].first, r.calls[b].first) })
 	return all
+}
+
+// claimedIn returns the recorded calls that were claimed in the scope. This includes calls that are
+// missing from the scope's claims because another opening claimed another call with that ordinal.
+func (r *restoredRun) claimedIn(scope string) []record.Address {
+	if r.claimed == nil {
+		r.claimed = make(map[string][]record.Address)
+		for a, t := range r.calls {
+			if t.claimed {
+				r.claimed[a.Scope()] = append(r.claimed[a.Scope()], a)
+			}
+		}
+	}
+	return r.claimed[scope]
 }
 
 // reportUnrepeated records a warning for each of the calls. r.mu must be held.

@@ -29,6 +29,7 @@ type restoredRun struct {
 	compensable map[record.Address][]completion // the completions of each call that can be compensated, in order; the last may be in doubt
 	compensates bool                            // a compensation is on record
 	undone      map[record.Address]bool         // compensations that have completed
+	claimed     map[string][]record.Address     // claimed calls, by the path of their scope; nil until needed
 	hollow      map[record.Address]bool         // completed calls with calls inside that were compensated; nil until needed
 	fork        record.Fork                     // what the parents of a fork did
 	effects     effects
