@@ -56,6 +56,7 @@ type recordJSON struct {
 	ToolCall      string         `json:"tool_call_id,omitempty"`
 	InArtifacts   []string       `json:"input_artifacts,omitempty"`
 	AfterReworded bool           `json:"after_reworded,omitempty"`
+	NamedCalls    []Address      `json:"named_calls,omitempty"`
 	Fork          *Fork          `json:"fork,omitempty"`
 	Usage         *Usage         `json:"usage,omitempty"`
 	Metadata      map[string]any `json:"metadata,omitempty"`
@@ -194,7 +195,7 @@ func (d *Detail) intoJSON(out *recordJSON) {
 	out.Message, out.Redacted, out.Metadata, out.Artifact, out.AnsweredBy = d.Message, d.Redacted, d.Metadata, d.Artifact, d.By
 	out.NoStore, out.Branches, out.Cached, out.Compensable, out.Fork = d.NoStore, d.Branches, d.Cached, d.Compensable, d.Fork
 	out.Irreversible, out.Effect, out.SetInFork, out.Signal, out.ToolCall, out.InArtifacts = d.Irreversible, d.Effect, d.SetInFork, d.Signal, d.ToolCall, d.InputArtifacts
-	out.AfterReworded = d.AfterReworded
+	out.AfterReworded, out.NamedCalls = d.AfterReworded, d.NamedCalls
 	if len(d.Schema) > 0 && json.Valid(d.Schema) { // a store may return anything
 		out.Schema = d.Schema
 	}

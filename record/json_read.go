@@ -75,7 +75,7 @@ func (in *recordJSON) record() (r Record, err error) {
 
 // detail returns the record's detail, or nil if it has none.
 func (in *recordJSON) detail() (*Detail, error) {
-	d := Detail{Artifact: in.Artifact, Message: in.Message, Metadata: in.Metadata, NoStore: in.NoStore, Branches: in.Branches, Cached: in.Cached, Compensable: in.Compensable, Fork: in.Fork, By: in.AnsweredBy, Schema: in.Schema, Irreversible: in.Irreversible, Effect: in.Effect, SetInFork: in.SetInFork, Signal: in.Signal, ToolCall: in.ToolCall, InputArtifacts: in.InArtifacts, AfterReworded: in.AfterReworded}
+	d := Detail{Artifact: in.Artifact, Message: in.Message, Metadata: in.Metadata, NoStore: in.NoStore, Branches: in.Branches, Cached: in.Cached, Compensable: in.Compensable, Fork: in.Fork, By: in.AnsweredBy, Schema: in.Schema, Irreversible: in.Irreversible, Effect: in.Effect, SetInFork: in.SetInFork, Signal: in.Signal, ToolCall: in.ToolCall, InputArtifacts: in.InArtifacts, AfterReworded: in.AfterReworded, NamedCalls: in.NamedCalls}
 	if c := in.InDoubt; c != nil {
 		d.InDoubt = c.call()
 	}
@@ -99,7 +99,7 @@ func (in *recordJSON) detail() (*Detail, error) {
 		}
 		d.Severity = level
 	}
-	if d.Artifact == "" && d.Message == "" && d.Metadata == nil && !d.NoStore && d.Branches == 0 && !d.Cached && !d.Compensable && d.Fork == nil && d.By == "" && d.Schema == nil && d.InDoubt == nil && d.Replaces == nil && !d.Irreversible && d.Effect == nil && !d.SetInFork && d.Signal == "" && d.ToolCall == "" && d.InputArtifacts == nil && !d.AfterReworded &&
+	if d.Artifact == "" && d.Message == "" && d.Metadata == nil && !d.NoStore && d.Branches == 0 && !d.Cached && !d.Compensable && d.Fork == nil && d.By == "" && d.Schema == nil && d.InDoubt == nil && d.Replaces == nil && !d.Irreversible && d.Effect == nil && !d.SetInFork && d.Signal == "" && d.ToolCall == "" && d.InputArtifacts == nil && !d.AfterReworded && d.NamedCalls == nil &&
 		d.Usage == (Usage{}) && d.InputHash.IsZero() && d.WholeInput.IsZero() && in.Severity == "" {
 		return nil, nil
 	}

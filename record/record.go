@@ -131,6 +131,10 @@ type Detail struct {
 	// show whether a later program makes the two calls in another order.
 	AfterReworded bool
 
+	// NamedCalls is set for a call that failed because calls directly inside it had failed. It lists
+	// those that the error wraps or names in its text, but that the recorded text does not name.
+	NamedCalls []Address
+
 	// Fork is set in the first record after those that a fork keeps from its parent.
 	Fork *Fork
 

@@ -83,7 +83,7 @@ func recordError(err error) error {
 // memory.
 const (
 	recordFields = 22
-	detailFields = 8 // and 19 more if any of those is set
+	detailFields = 8 // and 19 to 22 more if any of those is set
 	usageFields  = 3
 	claimFields  = 5
 

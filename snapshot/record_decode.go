@@ -267,6 +267,7 @@ func (d *recordDecoder) readDetail(in *codec.Reader) *record.Detail {
 	into.ToolCall = f.text()
 	f.list(func() { into.InputArtifacts = append(into.InputArtifacts, f.in.Text()) })
 	into.AfterReworded = f.bool()
+	into.NamedCalls = d.readAddresses(&f)
 	f.end()
 	return into
 }
@@ -280,6 +281,15 @@ func (d *recordDecoder) value(f *fieldReader) []byte {
 		return nil
 	}
 	return slices.Clip(f.in.View())
+}
+
+func (d *recordDecoder) readAddresses(f *fieldReader) (all []record.Address) {
+	f.list(func() {
+		one := fieldReader{in: f.in, left: 1, index: -1}
+		one.next()
+		all = append(all, d.address(&one))
+	})
+	return all
 }
 
 func (d *recordDecoder) readClaims(f *fieldReader) (claims []record.Claim) {

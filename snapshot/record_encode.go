@@ -52,6 +52,9 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 	}
 	more := d.NoStore || d.Branches != 0 || len(d.Unrecorded) > 0 || len(d.Schema) > 0 || d.InDoubt != nil || d.Compensable || !d.WholeInput.IsZero() || d.Cached || d.By != "" || d.Fork != nil || len(d.Fingerprint) > 0 || d.Overlaps || d.Awaits != 0 || d.Replaces != nil || d.Irreversible || d.Effect != nil || d.SetInFork || d.Signal != "" || d.ToolCall != ""
 	switch {
+	case len(d.NamedCalls) > 0:
+		more = true
+		w.Array(detailFields + 22)
 	case d.AfterReworded:
 		more = true
 		w.Array(detailFields + 21)
@@ -92,14 +95,20 @@ func writeDetail(w *codec.Writer, d *record.Detail) {
 		w.Text(d.Signal)
 		w.Text(d.ToolCall)
 	}
-	if len(d.InputArtifacts) > 0 || d.AfterReworded {
+	if len(d.InputArtifacts) > 0 || d.AfterReworded || len(d.NamedCalls) > 0 {
 		w.Array(len(d.InputArtifacts))
 		for _, reference := range d.InputArtifacts {
 			w.Text(reference)
 		}
 	}
-	if d.AfterReworded {
-		w.Bool(true)
+	if d.AfterReworded || len(d.NamedCalls) > 0 {
+		w.Bool(d.AfterReworded)
+	}
+	if len(d.NamedCalls) > 0 {
+		w.Array(len(d.NamedCalls))
+		for _, a := range d.NamedCalls {
+			w.EndText(a.AppendTo(w.BeginText()))
+		}
 	}
 }
 

@@ -49,7 +49,7 @@ func randomRecord(tb testing.TB, rng *rand.Rand, seq uint64) record.Record {
 		r.Err = randomInterrupt(rng)
 	}
 	if rng.IntN(3) > 0 {
-		r.Detail = randomDetail(rng)
+		r.Detail = randomDetail(tb, rng)
 	}
 	return r
 }
@@ -157,7 +157,8 @@ func randomEffect(rng *rand.Rand) *record.Effect {
 	}
 }
 
-func randomDetail(rng *rand.Rand) *record.Detail {
+func randomDetail(tb testing.TB, rng *rand.Rand) *record.Detail {
+	tb.Helper()
 	d := &record.Detail{
 		Input: randomBytes(rng), Output: randomBytes(rng), Artifact: randomText(rng), Message: randomText(rng),
 		Severity: slog.Level(rng.IntN(20) - 8), NoStore: rng.IntN(2) == 0, Compensable: rng.IntN(2) == 0, Cached: rng.IntN(2) == 0,
@@ -185,6 +186,9 @@ func randomDetail(rng *rand.Rand) *record.Detail {
 			d.InputArtifacts = append(d.InputArtifacts, randomText(rng))
 		}
 		d.AfterReworded = rng.IntN(2) == 0
+		for range rng.IntN(3) {
+			d.NamedCalls = append(d.NamedCalls, randomAddress(tb, rng))
+		}
 	}
 	if rng.IntN(8) == 0 {
 		d.Fork = &record.Fork{Keys: randomText(rng)}

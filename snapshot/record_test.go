@@ -203,7 +203,7 @@ func TestFieldsAddedLaterAreSkipped(t *testing.T) {
 	failure, detail := all[20].([]any), all[21].([]any)
 	detail[4] = append(detail[4].([]any), "new")
 	all[20] = append(failure, map[string]any{"new": []any{1, 2}})
-	detail = append(detail, false, 0, []any{}, nil, nil, false, nil, false, "", nil, nil, false, 0, nil, false, nil, false, "", "", []any{}, false) // the fields that are written if any of them is set
+	detail = append(detail, false, 0, []any{}, nil, nil, false, nil, false, "", nil, nil, false, 0, nil, false, nil, false, "", "", []any{}, false, []any{}) // the fields that are written if any of them is set
 	all[21] = append(detail, "new")
 	data, err := msgpack.Marshal(append(all, "new", []any{map[string]any{"deep": 1}}))
 	require.NoError(t, err)
@@ -232,7 +232,7 @@ func TestNumbersOfLaterKindsAreKept(t *testing.T) {
 
 func TestDamagedRecordIsAnErrorWithItsPosition(t *testing.T) {
 	r := failedAttempt(t)
-	r.Detail = randomDetail(rand.New(rand.NewPCG(5, 5)))
+	r.Detail = randomDetail(t, rand.New(rand.NewPCG(5, 5)))
 	data, err := snapshot.AppendRecord(nil, &r)
 	require.NoError(t, err)
 	for cut := 0; cut < len(data); cut += 1 + cut/200 {

@@ -57,8 +57,14 @@ func (r *restoredRun) isUndoRetried(a record.Address) bool {
 
 // handled holds what isHandled needs, from the records up to retryTo.
 type handled struct {
-	later  map[string]laterCalls // by the path of the scope; nil until needed
-	errors map[uint64]error      // errors of surrounding calls, by the numbers of their records
+	later map[string]laterCalls // by the path of the scope; nil until needed
+	ends  map[uint64]failedEnd  // of surrounding calls that failed, by the numbers of their records
+}
+
+// A failedEnd holds the error with which a call failed.
+type failedEnd struct {
+	err   error
+	named map[string]bool // calls directly inside that the error names, in addition to those in its recorded text
 }
 
 // laterCalls holds, for one scope, the number of the first record of the call or question that began
@@ -135,35 +141,53 @@ func (r *restoredRun) endedCallAround(a record.Address) bool {
 	if p == nil || p.ended == 0 || !p.failed {
 		return false
 	}
-	failed, known := r.handled.errors[p.ended]
-	if !known {
-		rec, err := r.found.Record(p.ended)
-		if err != nil {
-			return true // the store cannot be read, which will stop the run
-		}
-		failed = rec.Err
-		if r.handled.errors == nil {
-			r.handled.errors = make(map[uint64]error)
-		}
-		r.handled.errors[p.ended] = failed
-	}
-	if failed == nil {
+	end, err := r.failedEnd(p.ended)
+	switch {
+	case err != nil:
+		return true // the store cannot be read, which will stop the run
+	case end.err == nil:
 		return false
 	}
 	// A tool that makes calls is tried again from its first attempt on, but only the error of its
 	// last attempt is known.
 	path := a.String()
 	path = pathOfAttempt(callOf(a.Scope()), int(p.attempts)-1) + path[strings.LastIndexByte(path, '/'):]
-	for err := failed; ; {
+	if end.named[path] {
+		return true
+	}
+	for err := end.err; ; {
 		var inside *core.CallError
 		if !errors.As(err, &inside) {
-			return namesCall(failed.Error(), path)
+			return namesCall(end.err.Error(), path)
 		}
 		if namesCall(inside.Address.String(), path) {
 			return true
 		}
 		err = inside.Err
 	}
+}
+
+// failedEnd returns the end of a call from the record with the given number.
+func (r *restoredRun) failedEnd(seq uint64) (failedEnd, error) {
+	if end, known := r.handled.ends[seq]; known {
+		return end, nil
+	}
+	rec, err := r.found.Record(seq)
+	if err != nil {
+		return failedEnd{}, err
+	}
+	end := failedEnd{err: rec.Err}
+	if rec.Detail != nil && len(rec.Detail.NamedCalls) > 0 {
+		end.named = make(map[string]bool)
+		for _, a := range rec.Detail.NamedCalls {
+			end.named[a.String()] = true
+		}
+	}
+	if r.handled.ends == nil {
+		r.handled.ends = make(map[uint64]failedEnd)
+	}
+	r.handled.ends[seq] = end
+	return end, nil
 }
 
 // namesCall reports whether the text contains the path of a call, or of a call inside it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -50,6 +51,20 @@ func (s *station) sound(name string) actors.Tool[shipment, string] {
 		return name, nil
 	})
 }
+
+// numbered returns what a station has done if n calls of a tool have completed.
+func numbered(tool string, n int) (done []string) {
+	for i := range n {
+		done = append(done, fmt.Sprint(tool, " ", i))
+	}
+	return done
+}
+
+// failures is an error whose text says little.
+type failures []error
+
+func (f failures) Error() string   { return fmt.Sprintf("%d calls failed: out of order", len(f)) }
+func (f failures) Unwrap() []error { return f }
 
 // TestRetryTriesOnlyTheFailuresThatEndedTheRun checks which failed calls a retry makes again, for
 // programs that handle failures in several ways. After the retries, the run completes, and the calls
@@ -194,6 +209,42 @@ func TestRetryTriesOnlyTheFailuresThatEndedTheRun(t *testing.T) {
 				_, err2 := sound.Call(ctx, in)
 				w, err3 := last.Call(ctx, in)
 				return v + w, errors.Join(err, err2, err3)
+			},
+			done: []string{"backup 1", "primary 1", "last 1"},
+		},
+		"so many failures, joined, that the recorded text is cut": {
+			program: func(ctx context.Context) (string, error) {
+				var all error
+				for i := range 300 {
+					_, err := last.Call(ctx, shipment{fmt.Sprint(i)})
+					all = errors.Join(all, err)
+				}
+				return "", all
+			},
+			done: numbered("last", 300),
+		},
+		"a clean-up followed, and the recorded text is cut before it names the call": {
+			program: func(ctx context.Context) (string, error) {
+				v, err := primary.Call(ctx, in)
+				if err == nil || core.IsSuspension(err) {
+					return v, err
+				}
+				if _, err := sound.Call(ctx, shipment{"report"}); err != nil {
+					return "", err
+				}
+				return "", fmt.Errorf("out of order: the plan %s failed: %v", strings.Repeat("go on, ", 1000), err) //nolint:errorlint // the point
+			},
+			done: []string{"backup report", "primary 1"},
+		},
+		"several failures, of which the text names none": {
+			program: func(ctx context.Context) (string, error) {
+				v, err := primary.Call(ctx, in)
+				w, err2 := last.Call(ctx, in)
+				_, err3 := sound.Call(ctx, in)
+				if err := errors.Join(err, err2, err3); err == nil || core.IsSuspension(err) {
+					return v + w, err
+				}
+				return "", failures{err, err2}
 			},
 			done: []string{"backup 1", "primary 1", "last 1"},
 		},

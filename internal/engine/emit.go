@@ -237,7 +237,11 @@ func (c *Call) fail(p *record.Progress, s *Scope, f *failure, reason record.Reas
 		}
 	}
 	e := RecordedFailure(&rec)
-	if rec.Err = c.kept(&f.attemptEnd); c.root.settings.RoundTrip {
+	rec.Err = c.kept(&f.attemptEnd)
+	if named := c.callsNamed(f.Err, rec.Err); named != nil {
+		detailOf(&rec).NamedCalls = named
+	}
+	if c.root.settings.RoundTrip {
 		e.Err = record.ErrorOf(rec.Err)
 	}
 	if err := c.append(p, s, &rec); err != nil {
