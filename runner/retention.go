@@ -88,18 +88,20 @@ func (r *Runner) retainLoop(ctx context.Context) {
 // runs from earlier calls.
 func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked time.Duration, err error) {
 	began := time.Now()
-	page, err := r.store.List(ctx, snapshot.Filter{Status: []snapshot.Status{
+	var ended []*snapshot.Info // the runs that ended last come first
+	for info, err := range snapshot.Runs(ctx, r.store, snapshot.Filter{Status: []snapshot.Status{
 		snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
-	}})
-	if err != nil {
-		return 0, err
+	}}) {
+		if err != nil {
+			return 0, err
+		}
+		ended = append(ended, &info)
 	}
 	looked = time.Since(began)
 	p := &r.options.Retention
 	kept, bytes, there := 0, int64(0), make(map[string]bool)
 	var over []*snapshot.Info
-	for i := range page.Runs { // the runs that ended last come first
-		info := &page.Runs[i]
+	for _, info := range ended {
 		if ctx.Err() != nil {
 			return looked, context.Cause(ctx)
 		}
@@ -139,10 +141,15 @@ func (r *Runner) removeRuns(ctx context.Context, over []*snapshot.Info) {
 	var wait sync.WaitGroup
 	var archiving sync.Mutex
 	var next atomic.Int64
-	for range min(removedTogether, len(over)) {
+	groups := needed.Together(over)
+	for range min(removedTogether, len(groups)) {
 		wait.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(over)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-				r.removeRun(ctx, over[i], &archiving)
+			for i := next.Add(1) - 1; i < int64(len(groups)) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				for _, info := range groups[i] {
+					if !r.removeRun(ctx, info, &archiving) {
+						break // the next run is an earlier turn, which this run may read
+					}
+				}
 			}
 		})
 	}
@@ -181,28 +188,32 @@ func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[stri
 }
 
 // removeRun archives a run and removes it, unless it has changed since it was listed. It may have
-// been pinned or resumed, or replaced by another run with the same ID.
-func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info, archiving *sync.Mutex) {
+// been pinned or resumed, or replaced by another run with the same ID. removeRun reports whether the
+// run is known to be gone.
+func (r *Runner) removeRun(ctx context.Context, info *snapshot.Info, archiving *sync.Mutex) bool {
 	notice := Notice{Type: NoticeRemoved, RunID: info.RunID, Program: info.Program, Version: info.Version, Status: info.Status}
 	if isAwaited, err := needed.ByCaller(ctx, r.store, info); err != nil {
 		notice.Type, notice.Err = NoticeTrouble, fmt.Errorf("runner: retention: %w", err)
 	} else if isAwaited {
-		return
+		return false
 	} else if err := r.archive(ctx, info.RunID, archiving); err != nil {
 		notice.Type, notice.Err = NoticeTrouble, err
 	} else if same, err := r.isAsListed(ctx, info); err != nil {
 		notice.Type, notice.Err = NoticeTrouble, err
 	} else if !same {
-		return
-	} else if err := r.store.Delete(ctx, info.RunID); errors.Is(err, snapshot.ErrNotFound) || errors.Is(err, snapshot.ErrLocked) {
-		return // another process has removed the run, or has opened it
+		return false
+	} else if err := r.store.Delete(ctx, info.RunID); errors.Is(err, snapshot.ErrNotFound) {
+		return true // another process has removed the run
+	} else if errors.Is(err, snapshot.ErrLocked) {
+		return false // another process has opened the run
 	} else if err != nil {
 		notice.Type, notice.Err = NoticeTrouble, err
 	}
 	if notice.Err != nil && ctx.Err() != nil {
-		return // the runner is stopping
+		return false // the runner is stopping
 	}
 	r.observe(notice)
+	return notice.Err == nil
 }
 
 func (r *Runner) isAsListed(ctx context.Context, listed *snapshot.Info) (bool, error) {

@@ -52,6 +52,42 @@ func TestRetentionKeepsACalledRunUntilItsCallerHasEnded(t *testing.T) {
 	})
 }
 
+// A turn that has failed is retried while it is archived. It then reads the turns before it.
+func TestRetentionKeepsTheTurnsBeforeOneThatIsRetriedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		r := newRunner(t, store, runner.Options{Retention: runner.Retention{Age: time.Second, Archive: func(ctx context.Context, run *snapshot.Run) error {
+			if run.RunID != "ann-0002" {
+				return nil
+			}
+			_, err := state.Retry(ctx, store, run.RunID)
+			return err
+		}}})
+		program := runner.Register(r, agent("turn", func(_ context.Context, in word) (string, error) {
+			if in.Text == "fail" {
+				return "", core.Permanent(errors.New("down"))
+			}
+			return in.Text, nil
+		}))
+		stop := serve(t, r)
+		for id, text := range map[string]string{"ann-0001": "x", "other": "x"} {
+			_, err := program.Start(t.Context(), id, word{text}, runner.StartOptions{Metadata: snapshot.Metadata{Tags: map[string][]string{"ann-0001": {"conversation:ann"}}[id]}})
+			require.NoError(t, err)
+		}
+		sleep(time.Second)
+		_, err := program.Start(t.Context(), "ann-0002", word{"fail"}, runner.StartOptions{Metadata: snapshot.Metadata{Tags: []string{"conversation:ann"}}})
+		require.NoError(t, err)
+		sleep(2 * time.Minute) // the first search is after a minute
+		require.NoError(t, stop())
+		_, err = store.Info(t.Context(), "other")
+		require.ErrorIs(t, err, snapshot.ErrNotFound)
+		for _, id := range []string{"ann-0001", "ann-0002"} {
+			_, err = store.Info(t.Context(), id)
+			require.NoError(t, err)
+		}
+	})
+}
+
 // Other goroutines read, fork and pin runs while retention removes them.
 func TestRetentionDuringReadsForksAndPins(t *testing.T) {
 	dir := t.TempDir()

@@ -60,6 +60,31 @@ func WithoutTurns(ctx context.Context, store snapshot.Reader, runs []*snapshot.I
 	}), nil
 }
 
+// Together groups runs that are to be deleted: the turns of a conversation form a group, in which
+// later turns come first, and each other run has its own. If a turn is kept after all, the turns
+// behind it in its group must be kept, too, since that turn may read them.
+func Together(runs []*snapshot.Info) (groups [][]*snapshot.Info) {
+	places := make(map[string]int) // by conversation tag
+	for _, info := range runs {
+		i := slices.IndexFunc(info.Metadata.Tags, isConversation)
+		if i < 0 {
+			groups = append(groups, []*snapshot.Info{info})
+			continue
+		}
+		tag := info.Metadata.Tags[i]
+		place, ok := places[tag]
+		if !ok {
+			place = len(groups)
+			places[tag], groups = place, append(groups, nil)
+		}
+		groups[place] = append(groups[place], info)
+	}
+	for _, group := range groups {
+		slices.SortStableFunc(group, func(a, b *snapshot.Info) int { return b.Created.Compare(a.Created) })
+	}
+	return groups
+}
+
 // conversationTag is the prefix of the tag that package conversation gives to a conversation's
 // turns.
 const conversationTag = "conversation:"
