@@ -50,7 +50,11 @@ func (c Selection) Each(ctx context.Context, store snapshot.Store, status snapsh
 		if info.Program == "" || c.Sees != nil && !c.Sees(info.RunID) {
 			continue
 		}
-		if matches, err := c.matches(ctx, store, &info); matches || err != nil {
+		matches, err := c.matches(ctx, store, &info)
+		if errors.Is(err, snapshot.ErrNotFound) {
+			continue // the run was deleted meanwhile
+		}
+		if matches || err != nil {
 			chosen = append(chosen, SelectedRun{info.RunID, err})
 		}
 	}
