@@ -58,7 +58,10 @@ func (a *app) answer(ctx context.Context, runID, questionID, by, text string) er
 	if err != nil {
 		return usageErrorf("the answer is not JSON: %v; put a string in double quotes, and for the shell, put those in single quotes: '\"yes\"'", err)
 	}
-	store, _, err := a.load(ctx, runID)
+	if err := checkRunID(runID); err != nil {
+		return err
+	}
+	store, err := a.store()
 	if err != nil {
 		return err
 	}
@@ -80,13 +83,18 @@ func (a *app) answer(ctx context.Context, runID, questionID, by, text string) er
 		return a.explain(runID, err)
 	}
 	next, err := a.awaitResumed(ctx, store, before)
-	if err != nil {
-		return err
-	}
 	if a.json {
-		return a.writeJSON(map[string]any{"run_id": runID, "question": questionID, "by": by, "resumed": next.resumed, "open_questions": next.open})
+		answered := map[string]any{"run_id": runID, "question": questionID, "by": by}
+		if err == nil {
+			answered["resumed"], answered["open_questions"] = next.resumed, next.open
+		}
+		return a.writeJSON(answered)
 	}
-	a.printf("question %s of run %s is answered; %s\n", printable(questionID), runID, next)
+	said := fmt.Sprintf("question %s of run %s is answered", printable(questionID), runID)
+	if err == nil { // otherwise the answer is recorded all the same
+		said += "; " + next.String()
+	}
+	a.printf("%s\n", said)
 	return nil
 }
 

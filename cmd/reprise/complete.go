@@ -30,14 +30,13 @@ func (a *app) runIDs(ctx context.Context, args []string, prefix string) []string
 	if err != nil {
 		return nil
 	}
-	infos, err := store.List(ctx, snapshot.Filter{})
-	if err != nil {
-		return nil
-	}
 	var ids []string
-	for i := range infos.Runs {
-		if in := &infos.Runs[i]; strings.HasPrefix(in.RunID, prefix) && !slices.Contains(args, in.RunID) {
-			ids = append(ids, cobra.CompletionWithDesc(in.RunID, string(in.Status)))
+	for info, err := range snapshot.Runs(ctx, store, snapshot.Filter{}) {
+		if err != nil {
+			return nil
+		}
+		if strings.HasPrefix(info.RunID, prefix) && !slices.Contains(args, info.RunID) {
+			ids = append(ids, cobra.CompletionWithDesc(info.RunID, string(info.Status)))
 		}
 	}
 	return ids
@@ -68,7 +67,10 @@ func (a *app) completeQuestions(cmd *cobra.Command, args []string, prefix string
 	case 0:
 		return a.runIDs(cmd.Context(), nil, prefix), directive
 	case 1:
-		store, _, err := a.load(cmd.Context(), args[0])
+		if checkRunID(args[0]) != nil {
+			return nil, directive
+		}
+		store, err := a.store()
 		if err != nil {
 			return nil, directive
 		}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -177,7 +179,7 @@ func (a *app) explain(runID string, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, syscall.ENOTDIR) && isFile(filepath.Join(a.runsDir(), runID)):
 		return fmt.Errorf("%s in %s is not a stored run", runID, a.runsDir())
 	case errors.Is(err, snapshot.ErrNotFound):
 		return &notFoundError{runID, a.dir, a.command}
@@ -187,6 +189,11 @@ func (a *app) explain(runID string, err error) error {
 		return &hintError{damage, fmt.Sprintf("`%s repair %s` saves what can be read", a.command, runID)}
 	}
 	return err
+}
+
+func isFile(name string) bool {
+	info, err := os.Lstat(name)
+	return err == nil && !info.IsDir()
 }
 
 // damageOf returns the [snapshot.CorruptError] in err, or err if there is none. It leaves out the

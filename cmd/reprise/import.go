@@ -72,14 +72,17 @@ func (a *app) importRun(ctx context.Context, file, runID string) error {
 	}
 	missing, err := missingArtifacts(ctx, store, run)
 	if err != nil {
-		return err
+		return fmt.Errorf("run %s is imported, but an artifact cannot be read: %w", info.RunID, err)
 	}
 	if missing > 0 && !a.json {
 		fmt.Fprintf(a.stderr, "reprise: run %s refers to %s that this store does not have; copy the artifacts directory of the other store\n",
 			info.RunID, plural(missing, "artifact"))
 	}
 	if a.json {
-		return a.writeJSON(info)
+		return a.writeJSON(struct {
+			snapshot.Info
+			MissingArtifacts int `json:"missing_artifacts"`
+		}{info, missing})
 	}
 	a.printf("imported run %s (%s, %s)\n", info.RunID, plural(int(info.LastSeq), "record"), info.Status)
 	if info.Status != snapshot.StatusInterrupted {
@@ -133,6 +136,7 @@ func readDocument(in io.Reader) ([]byte, error) {
 	return append(data, rest...), err
 }
 
+// missingArtifacts counts the artifacts of a run that the store does not have, or has damaged.
 func missingArtifacts(ctx context.Context, store snapshot.ArtifactStore, run *snapshot.Run) (missing int, err error) {
 	known := make(map[string]bool)
 	for rec, err := range run.Records() {
@@ -144,8 +148,13 @@ func missingArtifacts(ctx context.Context, store snapshot.ArtifactStore, run *sn
 				continue
 			}
 			known[ref] = true
-			if _, err := store.Get(ctx, ref); errors.Is(err, snapshot.ErrNotFound) {
+			_, err := store.Get(ctx, ref)
+			switch {
+			case err == nil:
+			case errors.Is(err, snapshot.ErrNotFound), errors.Is(err, snapshot.ErrCorrupt):
 				missing++
+			default:
+				return 0, err
 			}
 		}
 	}

@@ -101,7 +101,11 @@ func TestImportedIsWhatWasExported(t *testing.T) {
 	again := call(t, other, "import", file)
 	again.failed(t, exitFailure, "run oslo already exists; choose another ID: `reprise import "+file+" RUN`")
 	assert.Regexp(t, `^imported run bergen \(`, call(t, other, "import", file, "bergen").text(t))
-	assert.Contains(t, call(t, other, "import", file, "--json", "moss").text(t), `"run_id": "moss"`)
+	inJSON := call(t, other, "import", file, "--json", "moss").text(t)
+	assert.Contains(t, inJSON, `"run_id": "moss"`)
+	assert.Contains(t, inJSON, `"missing_artifacts": 0`)
+	inJSON = call(t, filepath.Join(t.TempDir(), "new"), "import", file, "--json").text(t)
+	assert.Contains(t, inJSON, `"missing_artifacts": 1`)
 
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)

@@ -29,6 +29,27 @@ func TestVerifyReadsEverything(t *testing.T) {
 	call(t, dir, "verify", "two", "three").stderrIs(t, exitFailure, "reprise: "+noRun("three", dir)+"\n")
 }
 
+func TestRunThatIsDeletedWhileAllAreVerifiedIsSkipped(t *testing.T) {
+	dir := t.TempDir()
+	for _, id := range []string{"c", "b", "a"} { // verified in the opposite order
+		weather(t, dir, id, false, snapshot.Metadata{})
+	}
+	inbox := filepath.Join(dir, "runs", "a", "inbox")
+	require.NoError(t, os.MkdirAll(inbox, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(inbox, "junk"), []byte("x"), 0o600))
+	warned := 0
+	got := callWith(t, dir, func(env *environment) {
+		env.stderr = writerFunc(func(p []byte) (int, error) { // the warning about the inbox of run a
+			warned++
+			assert.NoError(t, newStore(t, dir).Delete(t.Context(), "b"))
+			return len(p), nil
+		})
+	}, "verify")
+	assert.Equal(t, 1, warned)
+	assert.Equal(t, exitOK, got.code)
+	assert.Regexp(t, `^ok       a .*\nok       c .*\n$`, got.stdout)
+}
+
 func (r result) stderrIs(t *testing.T, code int, text string) {
 	t.Helper()
 	assert.Equal(t, code, r.code)
@@ -102,6 +123,8 @@ func TestVerifyFindsMissingAndChangedArtifacts(t *testing.T) {
 	got := call(t, dir, "verify")
 	assert.Equal(t, exitFailure, got.code)
 	assert.Regexp(t, `(?m)^BAD      oslo: record \d+, agent/tell: damaged: artifact [0-9a-f]{64}: the stored data has the hash [0-9a-f]{64}$`, got.stdout)
+	assert.Equal(t, "reprise: 1 of 1 run damaged or unreadable; copy the missing artifacts into "+filepath.Join(dir, "artifacts")+
+		", from a backup or from the store that the run came from\n", got.stderr, "repair changes nothing")
 	require.NoError(t, os.Remove(names[0]))
 	assert.Regexp(t, `(?m)^BAD      oslo: record \d+, agent/tell: no artifact "[0-9a-f]{64}"$`, call(t, dir, "verify").stdout)
 }

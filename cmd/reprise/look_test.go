@@ -80,6 +80,39 @@ func TestPausedRunsShowWhatTheyWaitFor(t *testing.T) {
 	}
 }
 
+func TestRunWhoseMessagesCannotBeReadDoesNotEndTheList(t *testing.T) {
+	dir := t.TempDir()
+	refund(t, dir, "bad")
+	refund(t, dir, "good")
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "runs", "bad", "inbox"), nil, 0o600))
+	got := call(t, dir, "runs")
+	assert.Equal(t, exitFailure, got.code)
+	assert.Regexp(t, `(?m)^bad +paused .* \?$`, got.stdout)
+	assert.Regexp(t, `(?m)^good +paused .* 1 answer$`, got.stdout)
+	assert.Regexp(t, "^reprise: inbox of run bad: .*\n$", got.stderr)
+	got = call(t, dir, "verify")
+	assert.Equal(t, exitFailure, got.code)
+	assert.Regexp(t, `(?m)^BAD      bad: inbox of run bad: `, got.stdout)
+	assert.Equal(t, "reprise: 1 of 2 runs damaged or unreadable\n", got.stderr)
+}
+
+// Times do not depend on the zone of the user.
+func TestTimesAreInUTCAndThoseOfTheCommand(t *testing.T) {
+	dir := t.TempDir()
+	st, err := state.Open(t.Context(), newStore(t, dir), "r1", state.WithParking(time.Minute))
+	require.NoError(t, err)
+	_, err = define(t, record.KindTool, "wait", func(ctx context.Context, _ int) (bool, error) {
+		return core.Await(ctx, "well?", core.AwaitDefault(time.Hour, true))
+	}).Event().Execute(st.Context(t.Context()), 5)
+	require.ErrorIs(t, err, core.ErrInterrupted)
+	require.NoError(t, st.Close())
+	zone := time.Local
+	defer func() { time.Local = zone }()
+	time.Local = time.FixedZone("", 3600)
+	assert.Regexp(t, `well\? \(until \S+Z\)`, call(t, dir, "questions", "r1").text(t))
+	assert.Contains(t, callWith(t, dir, later(2*time.Hour), "runs").text(t), "its program")
+}
+
 func TestRunsHaveTheTokensOfTheirCalls(t *testing.T) {
 	dir := t.TempDir()
 	used := record.Usage{InputTokens: 120, OutputTokens: 5, Cost: 0.25}

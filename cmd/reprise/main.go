@@ -7,6 +7,8 @@ import (
 	"os/user"
 	"syscall"
 	"time"
+
+	"golang.org/x/term"
 )
 
 func main() {
@@ -19,7 +21,7 @@ func main() {
 		getenv:   os.Getenv,
 		now:      time.Now,
 		username: username,
-		terminal: isTerminal(os.Stdin),
+		terminal: term.IsTerminal(int(os.Stdin.Fd())),
 	}, os.Args[1:])
 	stop()
 	os.Exit(code)
@@ -33,11 +35,4 @@ func username() string {
 		return ""
 	}
 	return u.Username
-}
-
-// isTerminal reports whether f may be a terminal. It is also true for the null device,
-// which never answers.
-func isTerminal(f *os.File) bool {
-	stat, err := f.Stat()
-	return err == nil && stat.Mode()&os.ModeCharDevice != 0
 }

@@ -38,7 +38,7 @@ func TestProgramAsAProcess(t *testing.T) {
 	assert.Regexp(t, `^reprise \S+ \(go`, execute("--version").text(t))
 	execute("show", "nobody").failed(t, exitFailure, noRun("nobody", dir))
 	execute("show").failed(t, exitUsage, "RUN is missing: usage is reprise show RUN [flags]")
-	execute("delete", "oslo").stderrIs(t, exitFailure, "Delete run oslo permanently? [y/N] \nreprise: nothing was deleted\n") // stdin is the null device
+	execute("delete", "oslo").failed(t, exitFailure, "no terminal to ask for confirmation; --yes deletes without asking") // stdin is the null device
 	assert.Contains(t, execute("completion", "zsh").text(t), "#compdef reprise")
 
 	t.Run("a closed output is not an error", func(t *testing.T) {

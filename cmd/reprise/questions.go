@@ -180,7 +180,7 @@ func (a *app) printQuestions(open []runQuestion, withRuns bool) error {
 			text += " (again: " + q.Refused + ")"
 		}
 		if !q.Due.IsZero() {
-			text += " (until " + q.Due.Format(time.RFC3339) + ")"
+			text += " (until " + timeText(q.Due) + ")"
 		}
 		if c := q.InDoubt; c != nil && c.Effect != nil {
 			text += " (not begun, input " + record.Preview(c.Input) + ")"

@@ -199,7 +199,7 @@ func (a *app) printContinued(what *continueAction, chosen []state.SelectedRun, f
 	for _, one := range chosen {
 		switch {
 		case one.Err != nil:
-			fmt.Fprintf(a.stderr, "%s: %s\n", one.RunID, message(one.Err))
+			fmt.Fprintf(a.stderr, "%s: %s\n", one.RunID, printable(oneLine(message(one.Err))))
 		case dryRun:
 			a.printf("%s\n", one.RunID)
 		default:

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"strings"
 	"testing"
@@ -93,6 +95,14 @@ func TestManyRunsAreRetriedAtOnce(t *testing.T) {
 	for i := range 3 {
 		require.Equal(t, snapshot.StatusCompleted, serveUntil(t, store, fmt.Sprint("order-", i), false).Status)
 	}
+}
+
+func TestErrorsOfSelectedRunsAreOneLineWithoutControlCharacters(t *testing.T) {
+	var stderr strings.Builder
+	a := &app{environment: &environment{stderr: &stderr}, out: bufio.NewWriter(io.Discard)}
+	chosen := []state.SelectedRun{{RunID: "r1", Err: errors.New("the model said \x1b[31mno\nand no")}}
+	require.NoError(t, a.printContinued(&continueAction{name: "retry"}, chosen, 1, false))
+	assert.Equal(t, "r1: the model said \\x1b[31mno; and no\n", stderr.String())
 }
 
 func TestResumeNeedsARunOrFlags(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -204,7 +203,8 @@ func (a *app) runs(ctx context.Context, f runFilter) error {
 			break
 		}
 	}
-	if err := a.printRuns(ctx, store, infos); err != nil || unreadable+unknown == 0 {
+	isWhole, err := a.printRuns(ctx, store, infos)
+	if err != nil || isWhole && unreadable+unknown == 0 {
 		return err
 	}
 	if unreadable > 0 && !a.json {
@@ -238,28 +238,33 @@ func hasReason(ctx context.Context, store snapshot.Reader, in *snapshot.Info, re
 	return failed, nil
 }
 
-func (a *app) printRuns(ctx context.Context, store snapshot.Store, infos []snapshot.Info) error {
+// printRuns writes the runs. isWhole is false if it could not find out what some of them wait for.
+func (a *app) printRuns(ctx context.Context, store snapshot.Store, infos []snapshot.Info) (isWhole bool, err error) {
 	if a.json {
-		return a.writeJSON(append([]snapshot.Info{}, infos...))
+		return true, a.writeJSON(append([]snapshot.Info{}, infos...))
 	}
 	if len(infos) == 0 {
 		fmt.Fprintln(a.stderr, "no runs")
-		return nil
+		return true, nil
 	}
 	rows := [][]string{{"RUN", "STATUS", "UPDATED", "RECORDS", "TOKENS", "COST", "PROGRAM", "PIPELINE", "TAGS", "FORK OF", "WAITS FOR", "STOPPED"}}
+	isWhole = true
 	for i := range infos {
 		in := &infos[i]
-		waits, err := waitsFor(ctx, store, in)
-		if err != nil {
-			return a.explain(in.RunID, err)
+		waits, err := a.waitsFor(ctx, store, in)
+		if err != nil && ctx.Err() != nil {
+			return false, err
+		} else if err != nil {
+			a.printError(exitFailure, a.explain(in.RunID, err))
+			waits, isWhole = "?", false
 		}
 		rows = append(rows, []string{
 			in.RunID, string(in.Status), timeText(in.Updated), strconv.FormatUint(in.LastSeq, 10), tokens(in.Usage), cost(in.Usage),
-			strings.TrimSpace(in.Program + " " + in.Version), in.Metadata.Pipeline, strings.Join(in.Metadata.Tags, ", "), in.ParentID, waits, cut(printable(in.Stop.String()), maxStopped),
+			strings.TrimSpace(in.Program + " " + in.Version), in.Metadata.Pipeline, strings.Join(in.Metadata.Tags, ", "), in.ParentID, waits, record.Truncate(printable(in.Stop.String()), maxStopped),
 		})
 	}
 	const always = 4 // RUN, STATUS, UPDATED and RECORDS
-	return a.writeTable(withoutEmptyColumns(rows, always))
+	return isWhole, a.writeTable(withoutEmptyColumns(rows, always))
 }
 
 // maxStopped is the maximum number of characters in the STOPPED column. The text of a divergence
@@ -271,13 +276,13 @@ const maxStopped = 80
 const waitsForProgram = "its program"
 
 // waitsFor returns what a paused run waits for, as far as that is known without its records.
-func waitsFor(ctx context.Context, store snapshot.Store, in *snapshot.Info) (string, error) {
+func (a *app) waitsFor(ctx context.Context, store snapshot.Store, in *snapshot.Info) (string, error) {
 	if in.Status != snapshot.StatusPaused {
 		return "", nil
 	}
 	due := timeText(in.Due)
 	switch {
-	case !in.Due.IsZero() && !in.Due.After(time.Now()):
+	case !in.Due.IsZero() && !in.Due.After(a.now()):
 		return waitsForProgram, nil
 	case in.Summary.Asking == 0:
 		return due, nil

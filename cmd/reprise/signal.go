@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,9 +43,15 @@ func (a *app) signal(ctx context.Context, runID, name, text string, o state.Sign
 	if err != nil {
 		return usageErrorf("the value is not JSON: %v; put a string in double quotes, and for the shell, put those in single quotes: '\"yes\"'", err)
 	}
-	store, _, err := a.load(ctx, runID)
+	if err := checkRunID(runID); err != nil {
+		return err
+	}
+	store, err := a.store()
 	if err != nil {
 		return err
+	}
+	if o.ID == "" { // the output contains it, so that the signal can be sent again
+		o.ID = strings.ToLower(rand.Text())
 	}
 	err = state.Signal(ctx, store, runID, name, value, o)
 	if errors.Is(err, state.ErrEnded) || errors.Is(err, state.ErrSignal) || errors.Is(err, state.ErrTooManySignals) {

@@ -44,14 +44,6 @@ func needsQuotes(c rune) bool {
 	return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("._/:@%+,=-", c)
 }
 
-// cut returns s with at most limit characters. If it is longer, it ends with an ellipsis.
-func cut(s string, limit int) string {
-	if runes := []rune(s); len(runes) > limit {
-		return string(runes[:limit-1]) + "…"
-	}
-	return s
-}
-
 // withoutEmptyColumns removes the columns that are empty in all rows after the header. It keeps
 // the columns before column first.
 func withoutEmptyColumns(rows [][]string, first int) [][]string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -19,8 +20,9 @@ func (a *app) verifyCommand() *cobra.Command {
 		Short:   "Read all data and report damage",
 		Long: "Read the given runs, or all runs, completely, with the artifacts that they refer to.\n" +
 			"The command checks the checksums of the files, the order of the records, and the hashes\n" +
-			"of artifacts and recorded inputs. Nothing is changed. Exits with 1 if anything is\n" +
-			"damaged.",
+			"of artifacts and recorded inputs. It also reads the messages that wait for the runs.\n" +
+			"Nothing is changed, except that a file which waits among the messages, but is not one,\n" +
+			"is renamed. Exits with 1 if anything is damaged.",
 		Example: "  reprise verify\n" +
 			"  reprise verify weather-42 weather-43\n" +
 			"  reprise verify --json",
@@ -39,6 +41,9 @@ type verdict struct {
 	Artifacts int      `json:"artifacts"`
 	Torn      string   `json:"torn,omitempty"` // incomplete data left by a crash, which is not a problem
 	Problems  []string `json:"problems,omitempty"`
+
+	isDamaged      bool // repair saves what can be read
+	lacksArtifacts bool
 }
 
 func (a *app) verify(ctx context.Context, runIDs []string) error {
@@ -51,25 +56,29 @@ func (a *app) verify(ctx context.Context, runIDs []string) error {
 	if err != nil {
 		return err
 	}
-	if len(runIDs) == 0 {
-		page, err := store.List(ctx, snapshot.Filter{})
-		if err != nil {
-			return err
-		}
-		for i := range page.Runs {
-			runIDs = append(runIDs, page.Runs[i].RunID)
+	isListed := len(runIDs) == 0
+	if isListed {
+		for info, err := range snapshot.Runs(ctx, store, snapshot.Filter{}) {
+			if err != nil {
+				return err
+			}
+			runIDs = append(runIDs, info.RunID)
 		}
 	}
 	check := &checker{store: store, artifacts: make(map[string]error)}
 	all, failed := []verdict{}, 0
+	var isDamaged, lacksArtifacts bool
 	for _, id := range runIDs {
 		v, err := check.run(ctx, id)
-		if err != nil {
+		if isListed && errors.Is(err, snapshot.ErrNotFound) {
+			continue // it was deleted meanwhile
+		} else if err != nil {
 			return a.explain(id, err)
 		}
 		if !v.OK {
 			failed++
 		}
+		isDamaged, lacksArtifacts = isDamaged || v.isDamaged, lacksArtifacts || v.lacksArtifacts
 		all = append(all, v)
 		if !a.json {
 			a.printVerdict(v)
@@ -86,8 +95,14 @@ func (a *app) verify(ctx context.Context, runIDs []string) error {
 	case a.json:
 		return errReported
 	}
-	return fmt.Errorf("%d of %s damaged or unreadable; `%s repair RUN` saves what can be read of a damaged run",
-		failed, plural(len(all), "run"), a.command)
+	text := fmt.Sprintf("%d of %s damaged or unreadable", failed, plural(len(all), "run"))
+	if isDamaged {
+		text += fmt.Sprintf("; `%s repair RUN` saves what can be read of a damaged run", a.command)
+	}
+	if lacksArtifacts {
+		text += fmt.Sprintf("; copy the missing artifacts into %s, from a backup or from the store that the run came from", filepath.Join(a.dir, "artifacts"))
+	}
+	return errors.New(text)
 }
 
 func (a *app) printVerdict(v verdict) {
@@ -122,8 +137,14 @@ func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 	case errors.Is(err, snapshot.ErrNotFound), ctx.Err() != nil:
 		return v, err
 	default:
+		v.isDamaged = errors.Is(err, snapshot.ErrCorrupt)
 		v.Problems = append(v.Problems, message(damageOf(err)))
 		return v, nil
+	}
+	if _, err := c.store.Messages(ctx, runID); errors.Is(err, snapshot.ErrNotFound) || ctx.Err() != nil {
+		return v, err
+	} else if err != nil {
+		v.Problems = append(v.Problems, message(err))
 	}
 	v.Records = len(found.Records)
 	if torn != nil {
@@ -147,6 +168,7 @@ func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 			}
 			v.Artifacts++
 			if err != nil {
+				v.lacksArtifacts = true
 				v.Problems = append(v.Problems, fmt.Sprintf("record %d, %s: %s", r.Seq, subject(r), message(err)))
 			}
 		}

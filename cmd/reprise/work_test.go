@@ -57,6 +57,35 @@ func TestAnswerContinuesTheRun(t *testing.T) {
 	assert.Regexp(t, `ANSWER +to refund\?1 by ann\b`, call(t, dir, "show", "r7").text(t))
 }
 
+// A waitingContext ends when somebody begins to wait with a timeout.
+type waitingContext struct {
+	context.Context
+	cancel func()
+}
+
+func (c waitingContext) Deadline() (time.Time, bool) {
+	c.cancel()
+	return c.Context.Deadline()
+}
+
+func TestInterruptAfterAnAnswerDoesNotHideThatItIsRecorded(t *testing.T) {
+	for flag, want := range map[string]string{
+		"--json=false": "question refund?1 of run r7 is answered\n",
+		"--json":       "{\n  \"by\": \"ann\",\n  \"question\": \"refund?1\",\n  \"run_id\": \"r7\"\n}\n",
+	} {
+		dir := t.TempDir()
+		_, err := refund(t, dir, "r7")
+		require.ErrorIs(t, err, core.ErrAwaiting)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		got := callContext(waitingContext{ctx, cancel}, dir, func(*environment) {}, "answer", "r7", "refund?1", "true", "--by", "ann", flag)
+		assert.Equal(t, result{exitOK, want, ""}, got)
+		approved, err := refund(t, dir, "r7")
+		require.NoError(t, err)
+		assert.True(t, approved)
+	}
+}
+
 func TestUserNameIsRecordedByDefault(t *testing.T) {
 	dir := t.TempDir()
 	for user, as := range map[string]func(*environment){
@@ -150,6 +179,13 @@ func TestSignalIsReceivedByTheRun(t *testing.T) {
 	call(t, dir, "signal", "r8", "paid", "forty").failed(t, exitUsage, "the value is not JSON: invalid character 'o' in literal false (expecting 'a'); put a string in double quotes, and for the shell, put those in single quotes: '\"yes\"'")
 	call(t, dir, "signal", "r8", "paid?", "40").failed(t, exitFailure, `signal "paid?" to run r8: it cannot be sent: want a name of 1 to 64 letters, digits, dots, dashes and underscores; nothing was sent`)
 	assert.Equal(t, "signal paid was sent to run r8 and is stored until the run receives it\n", call(t, dir, "signal", "r8", "paid", "40", "--id", "i", "--by", "bank").text(t))
+	var sent struct{ ID string }
+	require.NoError(t, json.Unmarshal([]byte(call(t, dir, "signal", "r8", "paid", "50", "--json").text(t)), &sent))
+	require.NotEmpty(t, sent.ID)
+	call(t, dir, "signal", "r8", "paid", "50", "--id", sent.ID).text(t)
+	messages, err := newStore(t, dir).Messages(t.Context(), "r8")
+	require.NoError(t, err)
+	assert.Len(t, messages, 2, "the second signal was sent twice")
 	amount, err := wait()
 	require.NoError(t, err)
 	assert.Equal(t, 40, amount)
