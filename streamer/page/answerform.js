@@ -1,7 +1,8 @@
 // The form that answers one question, or a group of similar questions.
 
-import { doubtEditor, editorOf, isNullable, showProblem, typeOf } from "./answers.js";
+import { doubtEditor, editorOf, isNullable, nameOf, showProblem, typeOf } from "./answers.js";
 import { make, setText } from "./dom.js";
+import { parseToSend } from "./exact.js";
 
 // answerForm returns the form that answers a question: buttons if the schema is a boolean, an
 // approval, or a choice of a few values, fields for any other schema, and a text field if there is
@@ -69,7 +70,7 @@ export function answerForm(q, { label, send, refuseClick = () => undefined, onOt
     return fill(button("Yes", "yes", "Yes", () => give(true)), button("No", "no", "No", () => give(false)));
   }
   if (!q.in_doubt && schema.enum && schema.enum.length <= 6 && !schema.enum.includes(null)) {
-    return fill(...schema.enum.map((value) => button(String(value), "choice", String(value), () => give(value))));
+    return fill(...schema.enum.map((value) => button(nameOf(value), "choice", nameOf(value), () => give(value))));
   }
   if (!q.in_doubt && isApproval(schema)) {
     const details = detailsOf(q);
@@ -141,7 +142,7 @@ function untyped({ label, button, give, fail, onOther }) {
     }
     let value;
     try {
-      value = JSON.parse(input.value);
+      value = parseToSend(input.value);
     } catch (error) {
       fail(new Error("That is not JSON: " + error.message));
       return;

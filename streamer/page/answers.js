@@ -3,6 +3,7 @@
 // or cannot be read, and returns undefined if the field was left empty.
 
 import { make } from "./dom.js";
+import { isRaw, parse, parseToSend } from "./exact.js";
 
 // resolve follows the references in a schema that was made by package schema.
 export function resolve(schema, root) {
@@ -106,9 +107,12 @@ const labelled = (s, { label, required, depth }, control) =>
   make("label", { class: "field" }, make("span", { class: "field-name" }, label + (required ? "" : " (optional)")), control,
     s.description && depth > 0 ? make("span", { class: "muted" }, s.description) : undefined);
 
+// nameOf returns the text for a value of an enumeration.
+export const nameOf = (value) => (typeof value === "string" ? value : JSON.stringify(value));
+
 function choice(s, options) {
   const values = s.enum.filter((value) => value !== null);
-  const shown = (value) => (value === true ? "yes" : value === false ? "no" : String(value));
+  const shown = (value) => (value === true ? "yes" : value === false ? "no" : nameOf(value));
   const select = make("select", { "data-path": options.path }, make("option", { value: "" }, "choose…"), ...values.map((value, i) => make("option", { value: String(i) }, shown(value))));
   return {
     node: labelled(s, options, select),
@@ -141,8 +145,10 @@ function number(s, options) {
       if (said === "") throw missing(input, options.label);
       const value = /^-?\d+(\.\d+)?([eE][+-]?\d+)?$/.test(said) ? Number(said) : NaN;
       if (!Number.isFinite(value)) throw new FieldError(input, options.label, `${said} is not a number.`);
-      if (typeOf(s) === "integer" && !Number.isSafeInteger(value)) throw new FieldError(input, options.label, `${said} is not a whole number that this page can send.`);
-      return value;
+      if (typeOf(s) !== "integer" || Number.isSafeInteger(value)) return value;
+      const exact = /^-?[1-9]\d*$/.test(said) ? parse(said) : undefined;
+      if (isRaw(exact)) return exact;
+      throw new FieldError(input, options.label, `${said} is not a whole number that this page can send.`);
     },
   };
 }
@@ -202,7 +208,7 @@ function json(s, options) {
       if (input.value.trim() === "" && !options.required) return undefined;
       if (input.value.trim() === "") throw missing(input, options.label);
       try {
-        return JSON.parse(input.value);
+        return parseToSend(input.value);
       } catch (error) {
         throw new FieldError(input, options.label, `that is not JSON: ${error.message}`);
       }

@@ -3,6 +3,7 @@
 
 import { make, setHidden, icon, byID } from "./dom.js";
 import { progressOf } from "./calls.js";
+import { parse } from "./exact.js";
 import { attempt, clockTime, countdown, duration, escaped, fullTime, kind, plural, price, reason, tokens, words } from "./format.js";
 import { show } from "./payload.js";
 import { route } from "./route.js";
@@ -172,7 +173,7 @@ function logs(call) {
 function preview(text) {
   let shown = text;
   try {
-    const value = JSON.parse(text);
+    const value = parse(text);
     shown = typeof value === "string" ? value : JSON.stringify(value, null, 1);
   } catch {
     // The text was truncated, or is not JSON.

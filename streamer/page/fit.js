@@ -3,6 +3,7 @@
 
 import { resolve } from "./answers.js";
 import { make } from "./dom.js";
+import { isRaw } from "./exact.js";
 import { escaped } from "./format.js";
 
 const mostRows = 500;
@@ -29,7 +30,7 @@ const row = ({ path, wanted, returned, problem }) =>
 function visit(path, value, schema, root, required, rows) {
   const s = resolve(schema, root);
   const problem = problemOf(value, s, required);
-  const nested = !problem && value !== null && typeof value === "object";
+  const nested = !problem && value !== null && typeof value === "object" && !isRaw(value);
   if (!nested || !(s.properties || s.items)) {
     rows.push({ path, wanted: wantedOf(s, required), returned: value === undefined ? undefined : brief(value), problem });
     return;
@@ -54,6 +55,7 @@ const typesOf = (s) => [s.type ?? []].flat();
 
 function problemOf(value, s, required) {
   if (value === undefined) return required ? "missing" : "";
+  if (isRaw(value)) return problemOf(Number(value.rawJSON), s, required);
   const types = typesOf(s);
   const type = value === null ? "null" : Array.isArray(value) ? "array" : typeof value;
   if (type === "null" && (s.nullable || types.length === 0)) return "";

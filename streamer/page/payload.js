@@ -3,6 +3,7 @@
 
 import { difference } from "./difference.js";
 import { make, setHidden, setText, byID } from "./dom.js";
+import { isRaw, parse } from "./exact.js";
 import { fit } from "./fit.js";
 import { count, escaped, plural } from "./format.js";
 import { runPath } from "./request.js";
@@ -67,8 +68,18 @@ async function read(path) {
     throw new Error(`It has ${count(bytes)} bytes, which is too much to show here. Download it.`);
   }
   const text = await response.text();
-  if (!response.ok) throw new Error(JSON.parse(text).error.message);
-  return { text, value: response.headers.get("Content-Type")?.includes("json") ? JSON.parse(text) : undefined };
+  if (!response.ok) throw new Error(messageOf(text) ?? `The server answered with status ${response.status}.`);
+  return { text, value: response.headers.get("Content-Type")?.includes("json") ? parse(text) : undefined };
+}
+
+// messageOf returns the message of a refusal, or undefined if the text is not a refusal, as that of
+// a proxy.
+function messageOf(text) {
+  try {
+    return JSON.parse(text).error?.message;
+  } catch {
+    return undefined;
+  }
 }
 
 // showDifference shows how the value differs from that of the selected call, or shows the whole
@@ -105,7 +116,7 @@ const lines = (text) => make("pre", { dir: "auto" }, text.split("\n").map(escape
 // it.
 function member(key, value, open) {
   const name = key === undefined ? undefined : make("span", { class: "key" }, escaped(String(key)) + ": ");
-  if (value === null || typeof value !== "object") return leaf(name, value);
+  if (value === null || typeof value !== "object" || isRaw(value)) return leaf(name, value);
   const entries = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
   const sign = Array.isArray(value) ? `[${count(entries.length)}]` : `{${count(entries.length)}}`;
   if (entries.length === 0) return make("div", { class: "leaf" }, name, make("span", { class: "muted" }, sign));
@@ -134,7 +145,7 @@ function member(key, value, open) {
 
 function leaf(name, value) {
   if (typeof value === "string" && (value.includes("\n") || value.length > 200)) return make("div", { class: "leaf" }, name, lines(value));
-  return make("div", { class: "leaf" }, name, make("span", { class: "value " + typeof value, dir: "auto" }, typeof value === "string" ? JSON.stringify(value) : String(value)));
+  return make("div", { class: "leaf" }, name, make("span", { class: "value " + (isRaw(value) ? "number" : typeof value), dir: "auto" }, JSON.stringify(value)));
 }
 
 // messagesOf returns the messages in a request to a model or in a model's response. It returns
@@ -149,7 +160,7 @@ function messagesOf(value) {
 // JSON.
 function answerOf(messages) {
   try {
-    return JSON.parse(messages.at(-1).text);
+    return parse(messages.at(-1).text);
   } catch {
     return undefined;
   }
@@ -211,7 +222,7 @@ function toolCall({ name, arguments: input }, result) {
 
 function parsed(text) {
   try {
-    return member(undefined, JSON.parse(text), text.length < 2000);
+    return member(undefined, parse(text), text.length < 2000);
   } catch {
     return lines(text);
   }
@@ -247,7 +258,7 @@ function open(node, value, wanted, hits) {
     const isKey = !Array.isArray(value) && key.toLowerCase().includes(wanted);
     if (!isInside && !isKey) continue;
     const child = node.reach(i + 1)[i];
-    const nested = inside !== null && typeof inside === "object";
+    const nested = inside !== null && typeof inside === "object" && !isRaw(inside);
     if (isKey || !nested) hits.push(child.tagName === "DETAILS" ? child.firstElementChild : child);
     if (isInside && nested && child.reach) open(child, inside, wanted, hits);
   }
