@@ -51,7 +51,10 @@ const form = byID("alike-form");
 const said = byID("alike-said");
 const all = byID("alike-all");
 
+let turn = 0; // how often the dialog was opened
+
 async function open(group) {
+  const mine = ++turn;
   setText(byID("alike-title"), plural(group.questions.length, "question") + " alike");
   setText(said, "");
   all.checked = true;
@@ -63,10 +66,11 @@ async function open(group) {
   try {
     const [first] = group.questions;
     const { body } = await get(runPath(first.run) + "?limit=1");
+    if (mine !== turn) return;
     const read = body.run.questions?.find(({ id }) => id === first.id) ?? first;
     form.replaceChildren(answerForm({ ...first, ...read, message: "" }, { label: "each of them", send }));
   } catch (error) {
-    form.replaceChildren(make("p", { class: "error", role: "alert" }, error.message));
+    if (mine === turn) form.replaceChildren(make("p", { class: "error", role: "alert" }, error.message));
   }
 }
 
